@@ -13,7 +13,8 @@
  * result is complete when every rank has sealed its file. A rank without rows seals an empty one. Spark removes the
  * files, and so does the next supply_open() of the pair.
  *
- * A result has its own handle, and may outlive the pair's. Threads: use a handle from one thread at a time. A forked
+ * A result has its own handle, and may outlive the pair's. A program that receives nothing needs no pair:
+ * supply_result_create(). Threads: use a handle from one thread at a time. A forked
  * child must call supply_result_abandon_in_child(). supply_result_abort() does the same there, and calls that write
  * fail with SUPPLY_ERROR_ARGUMENT.
  */
@@ -48,6 +49,22 @@ SUPPLY_API supply_status_t supply_result_open_sized(supply_result_t **result, su
 static inline supply_status_t supply_result_open(supply_result_t **result, supply_t *supply, const char *name,
                                                  const supply_field_t *fields, int count) {
     return supply_result_open_sized(result, supply, name, fields, count, sizeof *fields);
+}
+
+/**
+ * As supply_result_open(), for a program that only writes: no pair is opened. options: as for supply_open(), where the
+ * config files, or the paths, say in which folder and under which name Spark looks for this rank's part.
+ *
+ * Unlike supply_open(), the call removes no result of an earlier run: a sealed one of that name is _ARGUMENT. Spark
+ * removes the results that it has read, and supply-clean those that nobody needs. If no Spark task runs on this node
+ * for the rank, as here, supply-clean may also remove this one before Spark reads it.
+ */
+SUPPLY_API supply_status_t supply_result_create_sized(supply_result_t **result, const supply_options_t *options,
+                                                      const char *name, const supply_field_t *fields, int count,
+                                                      size_t struct_bytes);
+static inline supply_status_t supply_result_create(supply_result_t **result, const supply_options_t *options,
+                                                   const char *name, const supply_field_t *fields, int count) {
+    return supply_result_create_sized(result, options, name, fields, count, sizeof *fields);
 }
 
 /**

@@ -57,13 +57,13 @@ static bool write_rows(const struct output *output) {
     return supply_result_seal(output->result) == SUPPLY_OK;
 }
 
-static bool write_result(struct output *output, supply_t *supply, const char *name, char *text) {
+static bool write_result(struct output *output, const supply_options_t *options, const char *name, char *text) {
     char format[32];
     snprintf(format, sizeof format, "+w:%" PRIu64, output->held->part.columns);
     const supply_field_t all[] = {{.name = "key", .format = has_keys(output->held) ? output->held->keys->format : ""},
                                   {.name = "row", .format = format, .child_format = "g"}};
     const bool keyed = has_keys(output->held);
-    if (supply_result_open(&output->result, supply, name, keyed ? all : all + 1, keyed ? 2 : 1) == SUPPLY_OK &&
+    if (supply_result_create(&output->result, options, name, keyed ? all : all + 1, keyed ? 2 : 1) == SUPPLY_OK &&
         write_rows(output))
         return true;
     snprintf(text, FAILURE_TEXT_BYTES, "%s", supply_result_error(output->result));
@@ -75,15 +75,11 @@ bool write_matrix(const struct held *held, const struct ranks *ranks, const supp
                   char *text) {
     struct output output = {.held = held, .rows = held->is_array && ranks->rank > 0 ? 0 : held->part.local_rows};
     output.offsets = malloc((ROWS_AT_ONCE + 1) * sizeof *output.offsets);
-    supply_t *supply = NULL;
-    bool written = false;
-    if (output.offsets == NULL) snprintf(text, FAILURE_TEXT_BYTES, "out of memory");
-    /* The pair is open for as long as the result is written; no task attaches. */
-    else if (supply_open(&supply, options) != SUPPLY_OK)
-        snprintf(text, FAILURE_TEXT_BYTES, "%s", supply_error(supply));
-    else
-        written = write_result(&output, supply, name, text);
-    supply_abort(supply, "it was open only to write a result");
+    if (output.offsets == NULL) {
+        snprintf(text, FAILURE_TEXT_BYTES, "out of memory");
+        return false;
+    }
+    const bool written = write_result(&output, options, name, text);
     free(output.offsets);
     return written;
 }

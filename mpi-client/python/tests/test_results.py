@@ -305,3 +305,22 @@ def test_a_folder_of_its_own(open_pair, files, tmp_path):
     with rank.results("scores") as out:
         out.write({"id": [1]})
     assert read_result(tmp_path / "results" / f"{files.paths[0].name}.scores.result").num_rows == 1
+
+
+def test_a_program_that_only_writes_needs_no_pair(files):
+    with supply.create_results("scores", config=files.folder, local_rank=0) as out:
+        out.write({"id": numpy.arange(3)})
+    assert not any(path.exists() for path in files.paths), "no pair is opened"
+    path = pathlib.Path(f"{files.paths[0]}.scores.result")
+    assert read_result(path).to_pydict() == {"id": [0, 1, 2]}
+    with pytest.raises(supply.SupplyError, match=r"scores.result .* is sealed.*supply-clean"):
+        supply.create_results("scores", "id long", files.folder, 0)
+    path.unlink()
+
+
+def test_an_exception_aborts_a_result_without_a_pair(files):
+    with pytest.raises(ValueError, match="no model"), supply.create_results("scores", None, files.folder, 0):
+        raise ValueError("no model")
+    path = f"{files.paths[0]}.scores.result"
+    assert "no model" in abort_reason(path)
+    pathlib.Path(f"{path}.unsealed").unlink()

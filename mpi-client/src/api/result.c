@@ -1,6 +1,6 @@
 /**
  * The functions of supply_result.h, except those that write columns (result_columns.c) and Arrow (result_arrow.c). One
- * thread uses a result; it needs no lock of the pair that it was opened for.
+ * thread uses a result; it needs no lock of a pair.
  */
 #include "api/result.h"
 
@@ -29,37 +29,66 @@ supply_status_t supply_result_fail(supply_result_t *result, supply_status_t stat
     return status == SUPPLY_ERROR_ARGUMENT ? status : fail_for_good(result);
 }
 
-static supply_status_t set_texts(supply_result_t *result, const struct pair *pair, const char *name) {
-    result->pair_origin = strdup(pair->settings.files.mapped_file.origin);
+static supply_status_t set_texts(supply_result_t *result, const struct settings *settings, const char *name) {
+    result->pair_origin = strdup(settings->files.mapped_file.origin);
     if (asprintf(&result->name, "result '%s'", name) < 0) result->name = NULL;
     if (result->name != NULL && result->pair_origin != NULL) return SUPPLY_OK;
     return supply_fail(&result->failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
-static supply_status_t begin(supply_result_t *result, const struct pair *pair, const char *name) {
+/* header: of the pair; NULL: the rank has none. */
+static supply_status_t begin(supply_result_t *result, const struct settings *settings,
+                             const struct mapped_file_header *header, const char *name) {
     struct failure failure;
-    if (pair == NULL)
-        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                  "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
-                                  "Spark finds results",
-                                  name);
-    supply_status_t status = set_texts(result, pair, name);
+    supply_status_t status = set_texts(result, settings, name);
     if (status != SUPPLY_OK) return status;
-    status = supply_block_writer_init(&result->writer, &result->schema, pair->settings.block_bytes, &failure);
+    status = supply_block_writer_init(&result->writer, &result->schema, settings->block_bytes, &failure);
     if (status == SUPPLY_ERROR_CONFIG)
         return supply_result_fail(result, status,
                                   "%s: set a larger block= (and ring=) in mapped-files.conf, or write fewer columns",
                                   failure.text);
     if (status != SUPPLY_OK) return supply_result_fail(result, status, "%s", failure.text);
-    return supply_result_file_create(&result->file, pair, name, &result->schema, &result->failure);
+    status = supply_result_file_create(&result->file, settings, header, name, &result->schema, &result->failure);
+    result->is_open = status == SUPPLY_OK;
+    return status;
 }
 
-supply_status_t supply_result_open_schema(supply_result_t **result, const supply_t *supply, const char *name,
-                                          struct schema *schema) {
-    (*result)->schema = *schema;
+static void take_schema(supply_result_t *result, struct schema *schema) {
+    result->schema = *schema;
     *schema = (struct schema){0};
-    const supply_status_t status = begin(*result, supply_filler_pair(supply), name);
-    (*result)->is_open = status == SUPPLY_OK;
+}
+
+supply_status_t supply_result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
+                                          struct schema *schema) {
+    if (supply == NULL || !supply->is_open)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "the pair is not open: begin a result while it is");
+    if (!supply_exports_are_mine(supply->exports))
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "%s was opened by the process from which this one was forked: begin a result there",
+                                  supply->pair.name);
+    const struct pair *pair = supply_filler_pair(supply);
+    if (pair == NULL)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
+                                  "Spark finds results",
+                                  name);
+    take_schema(result, schema);
+    return begin(result, &pair->settings, supply_mapped_header(&pair->mapped_file), name);
+}
+
+supply_status_t supply_result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
+                                            struct schema *schema) {
+    struct settings settings;
+    struct failure failure;
+    supply_status_t status = supply_settings(options, &settings, &failure);
+    take_schema(result, schema);
+    if (status == SUPPLY_OK) {
+        status = begin(result, &settings, NULL, name);
+    } else {
+        errno = failure.error;
+        supply_result_fail(result, status, "%s", failure.text);
+    }
+    supply_settings_free(&settings);
     return status;
 }
 

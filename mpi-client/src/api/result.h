@@ -29,8 +29,12 @@ __attribute__((format(printf, 3, 4))) supply_status_t supply_result_fail(supply_
                                                                          ...);
 
 /** supply_result_open() with a schema, which the handle takes over. Otherwise as that. */
-supply_status_t supply_result_open_schema(supply_result_t **result, const supply_t *supply, const char *name,
+supply_status_t supply_result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
                                           struct schema *schema);
+
+/** supply_result_create(), in the same way. */
+supply_status_t supply_result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
+                                            struct schema *schema);
 
 /** Appends checked rows, one struct for each column. SUPPLY_OK, or as supply_result_write(), except _ARGUMENT. */
 supply_status_t supply_result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count);
@@ -49,8 +53,7 @@ supply_status_t supply_result_check_rows(supply_result_t *result, uint32_t index
  * Allocates a handle, checks what every way to open a result has, and allocates a schema of `count` empty columns.
  * SUPPLY_OK, or _ARGUMENT, _MEMORY. Free *schema in any case.
  */
-supply_status_t supply_result_begin(supply_result_t **result, const supply_t *supply, const char *name, int64_t count,
-                                    struct schema *schema);
+supply_status_t supply_result_begin(supply_result_t **result, const char *name, int64_t count, struct schema *schema);
 
 /** Sets and checks a column; those before it are set. SUPPLY_OK, or _ARGUMENT. */
 supply_status_t supply_result_set_field(supply_result_t *result, struct schema *schema, uint32_t index,

@@ -149,11 +149,11 @@ static supply_status_t set_field(supply_result_t *result, struct schema *schema,
 supply_status_t supply_result_open_arrow(supply_result_t **result, supply_t *supply, const char *name,
                                          const struct ArrowSchema *from) {
     struct schema schema;
-    supply_status_t status = supply_result_begin(result, supply, name, is_batch(from) ? from->n_children : 1, &schema);
+    supply_status_t status = supply_result_begin(result, name, is_batch(from) ? from->n_children : 1, &schema);
     if (status == SUPPLY_OK && !is_batch(from)) status = refuse_schema(*result, from);
     for (uint32_t i = 0; status == SUPPLY_OK && i < schema.count; i++)
         status = set_field(*result, &schema, i, from->children[i]);
-    if (status == SUPPLY_OK) status = supply_result_open_schema(result, supply, name, &schema);
+    if (status == SUPPLY_OK) status = supply_result_open_schema(*result, supply, name, &schema);
     supply_schema_free(&schema);
     return status;
 }

@@ -1,6 +1,6 @@
 /**
- * supply_result_open() and supply_result_write(): columns by pointer. All that the program gives is checked before a
- * row is appended, so that a block is always valid.
+ * supply_result_open(), supply_result_create() and supply_result_write(): columns by pointer. All that the program
+ * gives is checked before a row is appended, so that a block is always valid.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +11,13 @@
 #include "files/options.h"
 #include "files/result_names.h"
 
-supply_status_t supply_result_begin(supply_result_t **result, const supply_t *supply, const char *name, int64_t count,
-                                    struct schema *schema) {
+supply_status_t supply_result_begin(supply_result_t **result, const char *name, int64_t count, struct schema *schema) {
     *schema = (struct schema){0};
     if (result == NULL) return SUPPLY_ERROR_ARGUMENT;
     *result = calloc(1, sizeof **result);
     if (*result == NULL) return SUPPLY_ERROR_MEMORY;
     (*result)->file = RESULT_FILE_NONE;
     (*result)->process = getpid();
-    if (supply == NULL || !supply->is_open)
-        return supply_result_fail(*result, SUPPLY_ERROR_ARGUMENT, "the pair is not open: begin a result while it is");
-    if (!supply_exports_are_mine(supply->exports))
-        return supply_result_fail(*result, SUPPLY_ERROR_ARGUMENT,
-                                  "%s was opened by the process from which this one was forked: begin a result there",
-                                  supply->pair.name);
     if (name == NULL || !supply_result_name_is_valid(name))
         return supply_result_fail(*result, SUPPLY_ERROR_ARGUMENT,
                                   "'%s' cannot be its name: a name has 1 to %d of the characters A-Z a-z 0-9 _ -",
@@ -68,16 +61,32 @@ supply_status_t supply_result_set_field(supply_result_t *result, struct schema *
                               child_format);
 }
 
+/* Begins a result, with a schema of these fields. Free *schema in any case. */
+static supply_status_t begin_with_fields(supply_result_t **result, const char *name, const supply_field_t *fields,
+                                         int count, size_t struct_bytes, struct schema *schema) {
+    supply_status_t status = supply_result_begin(result, name, fields != NULL ? count : 0, schema);
+    for (uint32_t i = 0; status == SUPPLY_OK && fields != NULL && i < schema->count; i++) {
+        supply_field_t field;
+        supply_copy_sized(&field, sizeof field, (const uint8_t *)fields + i * struct_bytes, struct_bytes);
+        status = supply_result_set_field(*result, schema, i, &field);
+    }
+    return status;
+}
+
 supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *supply, const char *name,
                                          const supply_field_t *fields, int count, size_t struct_bytes) {
     struct schema schema;
-    supply_status_t status = supply_result_begin(result, supply, name, fields != NULL ? count : 0, &schema);
-    for (uint32_t i = 0; status == SUPPLY_OK && fields != NULL && i < schema.count; i++) {
-        supply_field_t field;
-        supply_copy_sized(&field, sizeof field, (const uint8_t *)fields + i * struct_bytes, struct_bytes);
-        status = supply_result_set_field(*result, &schema, i, &field);
-    }
-    if (status == SUPPLY_OK) status = supply_result_open_schema(result, supply, name, &schema);
+    supply_status_t status = begin_with_fields(result, name, fields, count, struct_bytes, &schema);
+    if (status == SUPPLY_OK) status = supply_result_open_schema(*result, supply, name, &schema);
+    supply_schema_free(&schema);
+    return status;
+}
+
+supply_status_t supply_result_create_sized(supply_result_t **result, const supply_options_t *options, const char *name,
+                                           const supply_field_t *fields, int count, size_t struct_bytes) {
+    struct schema schema;
+    supply_status_t status = begin_with_fields(result, name, fields, count, struct_bytes, &schema);
+    if (status == SUPPLY_OK) status = supply_result_create_schema(*result, options, name, &schema);
     supply_schema_free(&schema);
     return status;
 }

@@ -21,9 +21,8 @@
 /* The header's fields after `sealed` are texts, and stay empty until W5. */
 #define FIELDS_BYTES offsetof(struct mapped_file_header, task_failure)
 
-static supply_status_t set_paths(struct result_file *result, const struct pair *pair, const char *name,
+static supply_status_t set_paths(struct result_file *result, const struct settings *settings, const char *name,
                                  struct failure *failure) {
-    const struct settings *settings = &pair->settings;
     const struct named_path *folder = &settings->results_folder;
     const char *pair_name = supply_folder_name(&settings->files.mapped_file);
     result->sealed.origin = strdup(folder->origin);
@@ -38,20 +37,24 @@ static supply_status_t set_paths(struct result_file *result, const struct pair *
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
-/* The pair has removed the results of earlier runs, so this one has sealed it. Its readers may have it mapped. */
-static supply_status_t check_not_sealed(const struct result_file *result, const char *name, struct failure *failure) {
+/*
+ * A pair has removed the results of earlier runs, so this one has sealed it. Without a pair it may be of another run.
+ * Its readers may have it mapped.
+ */
+static supply_status_t check_not_sealed(const struct result_file *result, bool has_pair, const char *name,
+                                        struct failure *failure) {
     struct stat entry;
     if (fstatat(result->file.folder, supply_folder_name(&result->sealed), &entry, AT_SYMLINK_NOFOLLOW) != 0)
         return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
                        "result %s (%s) is sealed, or was not made by this rank: give each result of a run a name of "
-                       "its own, other than '%s'",
-                       result->sealed.path, result->sealed.origin, name);
+                       "its own, other than '%s'%s",
+                       result->sealed.path, result->sealed.origin, name,
+                       has_pair ? "" : "; or, if it is of an earlier run, remove it (supply-clean)");
 }
 
-static void fill(struct mapped_file_header *header, const struct pair *pair, const struct schema *schema) {
-    const struct settings *settings = &pair->settings;
-    const struct mapped_file_header *of_pair = supply_mapped_header(&pair->mapped_file);
+static void fill(struct mapped_file_header *header, const struct settings *settings,
+                 const struct mapped_file_header *of_pair, const struct schema *schema) {
     *header = (struct mapped_file_header){
         .byte_order = BYTE_ORDER_MARK,
         .file_bytes = RING_OFFSET,
@@ -61,11 +64,13 @@ static void fill(struct mapped_file_header *header, const struct pair *pair, con
         .rank = settings->rank,
         .local_rank = settings->local_rank,
         .schema_columns = schema->count,
-        .task_pid = of_pair->task_pid,
-        .task_namespace = of_pair->task_namespace,
-        .run = of_pair->run,
         .file_use = FILE_USE_RESULT,
     };
+    if (of_pair != NULL) {
+        header->task_pid = of_pair->task_pid;
+        header->task_namespace = of_pair->task_namespace;
+        header->run = of_pair->run;
+    }
     memcpy(header->magic, BLOCK_FILE_MAGIC, sizeof header->magic);
 }
 
@@ -94,15 +99,16 @@ static supply_status_t write_beginning(struct result_file *result, const struct 
     return status;
 }
 
-supply_status_t supply_result_file_create(struct result_file *result, const struct pair *pair, const char *name,
+supply_status_t supply_result_file_create(struct result_file *result, const struct settings *settings,
+                                          const struct mapped_file_header *of_pair, const char *name,
                                           const struct schema *schema, struct failure *failure) {
     *result = RESULT_FILE_NONE;
-    fill(&result->header, pair, schema);
+    fill(&result->header, settings, of_pair, schema);
     supply_status_t status = supply_generation_make(&result->header.generation, failure);
-    if (status == SUPPLY_OK) status = set_paths(result, pair, name, failure);
+    if (status == SUPPLY_OK) status = set_paths(result, settings, name, failure);
     if (status == SUPPLY_OK)
-        status = supply_claim(&result->file, FILE_RESULT, &result->unsealed, pair->settings.group, failure);
-    if (status == SUPPLY_OK) status = check_not_sealed(result, name, failure);
+        status = supply_claim(&result->file, FILE_RESULT, &result->unsealed, settings->group, failure);
+    if (status == SUPPLY_OK) status = check_not_sealed(result, of_pair != NULL, name, failure);
     if (status == SUPPLY_OK) status = write_beginning(result, schema, failure);
     if (status == SUPPLY_OK) return status;
     supply_claim_remove(&result->file);

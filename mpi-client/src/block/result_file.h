@@ -6,7 +6,7 @@
 
 #include "files/claimed_file.h"
 #include "layout.h"
-#include "pair/pair.h"
+#include "files/options.h"
 #include "block/schema.h"
 
 struct result_file {
@@ -19,10 +19,12 @@ struct result_file {
 #define RESULT_FILE_NONE ((struct result_file){.file = CLAIMED_FILE_NONE})
 
 /**
- * W1 and W2: claims and fills the file of that result of the pair. The struct must not move afterwards.
- * SUPPLY_OK, or what supply_claim() returns, or _ARGUMENT (the pair has sealed a result of that name).
+ * W1 and W2: claims and fills the file of that result. of_pair: the header of the pair's mapped file; NULL: the rank
+ * has no pair. The struct must not move afterwards. SUPPLY_OK, or what supply_claim() returns, or _ARGUMENT (a result
+ * of that name is sealed).
  */
-supply_status_t supply_result_file_create(struct result_file *result, const struct pair *pair, const char *name,
+supply_status_t supply_result_file_create(struct result_file *result, const struct settings *settings,
+                                          const struct mapped_file_header *of_pair, const char *name,
                                           const struct schema *schema, struct failure *failure);
 
 /**

@@ -46,21 +46,26 @@ void raise(supply_status_t status, const std::string &text, int error_number) {
     throw nb::value_error(text.c_str());
 }
 
+supply_options_t Options::passed() const {
+    supply_options_t options;
+    supply_options_init(&options);
+    options.mapped_files = set(mapped_files);
+    options.named_pipes = set(named_pipes);
+    options.group = set(group);
+    options.results_folder = set(results_folder);
+    options.local_rank = local_rank;
+    options.rank = rank;
+    options.timeout = timeout;
+    options.ring_bytes = ring_bytes;
+    options.block_bytes = block_bytes;
+    options.exchange = exchange;
+    return options;
+}
+
 Pair::Pair(const Options &from, Meeting *meeting) : process_(getpid()) {
     count_forks();
     forks_ = forks;
-    supply_options_t options;
-    supply_options_init(&options);
-    options.mapped_files = set(from.mapped_files);
-    options.named_pipes = set(from.named_pipes);
-    options.group = set(from.group);
-    options.results_folder = set(from.results_folder);
-    options.local_rank = from.local_rank;
-    options.rank = from.rank;
-    options.timeout = from.timeout;
-    options.ring_bytes = from.ring_bytes;
-    options.block_bytes = from.block_bytes;
-    options.exchange = from.exchange;
+    supply_options_t options = from.passed();
     supply_position_t position;
     if (!from.position.empty()) {
         if (supply_position_from_text(&position, from.position.c_str()) != SUPPLY_OK)

@@ -41,6 +41,9 @@ struct Options {
     double timeout;
     size_t ring_bytes, block_bytes;
     bool exchange; /**< the program will call Pair::exchange() */
+
+    /** Those of libsupply, which points into this struct. Without the position. */
+    supply_options_t passed() const;
 };
 
 class Pair {

@@ -78,6 +78,13 @@ std::vector<ResultField> fields_of(const ArrowSchema &schema) {
     return fields;
 }
 
+std::vector<supply_field_t> passed_fields(const std::vector<ResultField> &fields) {
+    std::vector<supply_field_t> passed;
+    for (const auto &[column, format, child_format, nullable] : fields)
+        passed.push_back({column.c_str(), nullable, format.c_str(), child_format.c_str()});
+    return passed;
+}
+
 } // namespace
 
 std::vector<ResultField> result_fields(nb::capsule schema) {
@@ -92,11 +99,19 @@ std::vector<ResultField> stream_fields(nb::capsule capsule) {
 }
 
 Result::Result(const Pair &pair, const std::string &name, const std::vector<ResultField> &fields) : process_(getpid()) {
-    std::vector<supply_field_t> passed;
-    for (const auto &[column, format, child_format, nullable] : fields)
-        passed.push_back({column.c_str(), nullable, format.c_str(), child_format.c_str()});
-    const supply_status_t status =
-        supply_result_open(&result_, pair.handle(), name.c_str(), passed.data(), static_cast<int>(passed.size()));
+    const std::vector<supply_field_t> passed = passed_fields(fields);
+    check_begun(
+        supply_result_open(&result_, pair.handle(), name.c_str(), passed.data(), static_cast<int>(passed.size())));
+}
+
+Result::Result(const Options &options, const std::string &name, const std::vector<ResultField> &fields)
+    : process_(getpid()) {
+    const std::vector<supply_field_t> passed = passed_fields(fields);
+    const supply_options_t of_rank = options.passed();
+    check_begun(supply_result_create(&result_, &of_rank, name.c_str(), passed.data(), static_cast<int>(passed.size())));
+}
+
+void Result::check_begun(supply_status_t status) {
     if (status == SUPPLY_OK) return;
     const std::string text = supply_result_error(result_);
     const int error_number = supply_result_error_errno(result_);

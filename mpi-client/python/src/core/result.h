@@ -18,6 +18,8 @@ using ResultBuffers = std::tuple<nanobind::object, nanobind::object, nanobind::o
 class Result {
   public:
     Result(const Pair &pair, const std::string &name, const std::vector<ResultField> &fields);
+    /** Without a pair: supply_result_create(). */
+    Result(const Options &options, const std::string &name, const std::vector<ResultField> &fields);
     ~Result() { abort("the rank dropped this result and did not seal it"); }
     Result(const Result &) = delete;
     Result &operator=(const Result &) = delete;
@@ -38,6 +40,7 @@ class Result {
     uint64_t rows() const { return supply_result_rows(result_); }
 
   private:
+    void check_begun(supply_status_t status);
     supply_result_t *handle() const; /**< throws if it is sealed, aborted, or belongs to another process */
     void check(supply_status_t status) const;
 

@@ -30,7 +30,7 @@ from supply.errors import (
     SupplyTimeoutError,
 )
 from supply.exchange import Exchange
-from supply.opening import from_comm, open
+from supply.opening import create_results, from_comm, open
 from supply.pair import Statistics, Supply
 from supply.results import Result
 
@@ -53,6 +53,7 @@ __all__ = [
     "SupplyTimeoutError",
     "__version__",
     "contract_version",
+    "create_results",
     "from_comm",
     "open",
 ]

@@ -14,6 +14,7 @@ from supply.arguments import optional_size, refuse_unknown, seconds, whole_numbe
 from supply.errors import ConfigError
 from supply.exchange import Policy, exchange_of, limit_of, transport_over
 from supply.pair import Supply
+from supply.results import Result
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -141,6 +142,50 @@ def open(
             pair.abort(f"{type(error).__name__}: {error}")
             raise
     return Supply(pair, None if job is None else job.comm)
+
+
+def create_results(
+    name: str = "results",
+    schema: Any = None,
+    config: Config = None,
+    local_rank: int | None = None,
+    *,
+    rank: int | None = None,
+    block: int | str | None = None,
+    group: str | None = None,
+    results_folder: Path | None = None,
+) -> Result:
+    """Begins a result as Supply.results(), in a program that only writes: no pair is opened.
+
+        with supply.create_results("predictions", config="/dev/shm/my-run/conf") as out:
+            out.write({"id": ids, "score": scores})
+
+    name, schema: of Supply.results(). The other options: of open(). The config says in which folder and under which
+    name Spark looks for this rank's part.
+
+    Results of earlier runs stay: a sealed one of that name is a SupplyError. Spark removes results that it has read,
+    and supply-clean those that nobody needs.
+    """
+    for option, number in (("local_rank", local_rank), ("rank", rank)):
+        if number is not None:
+            whole_number(option, number)
+    mapped_files, named_pipes = _config_files(config)
+    block_bytes = optional_size("block", block) or 0
+
+    def begin(name: str, fields: list[_core.ResultField]) -> _core.Result:
+        return _core.Result(
+            mapped_files=mapped_files,
+            named_pipes=named_pipes,
+            local_rank=-1 if local_rank is None else local_rank,
+            rank=-1 if rank is None else rank,
+            block_bytes=block_bytes,
+            group=group or "",
+            results_folder=os.fspath(results_folder or ""),
+            name=name,
+            fields=fields,
+        )
+
+    return Result(begin, name, schema)
 
 
 # Those that have a name.

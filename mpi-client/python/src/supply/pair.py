@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from supply import _core
@@ -156,7 +157,7 @@ class Supply(Closing):
 
         Every rank must seal its part, also one without rows. A result may outlive the Supply.
         """
-        return Result(self._pair, name, schema)
+        return Result(partial(_core.Result, self._pair), name, schema)
 
     @property
     def closed(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from supply import _core
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     import pandas
 
 Batch = Union["pandas.DataFrame", Mapping[str, Any], Any]
+Begin = Callable[[str, "list[_core.ResultField]"], _core.Result]
 
 
 class Result(Closing):
-    """Writes a result of Supply.results(). Leaving the `with` block seals it; an exception aborts it with its text.
+    """Writes a result of Supply.results() or create_results(). Leaving the `with` block seals it; an exception aborts
+    it with its text.
 
     Spark can read the result when every rank has sealed its part. It reads no row of an aborted one, and fails with the
     exception's text.
     """
 
-    def __init__(self, pair: _core.Pair, name: str, schema: Any = None) -> None:
-        self._pair = pair
+    def __init__(self, begin: Begin, name: str, schema: Any = None) -> None:
+        self._begin = begin
         self._name = name
         # Those of the schema; when the result is open, those of its file.
         self._fields = None if schema is None else fields_of(schema)
@@ -102,7 +104,7 @@ class Result(Closing):
 
     def _open(self, fields: list[_core.ResultField]) -> None:
         self._fields = fields
-        self._core = _core.Result(self._pair, self._name, fields)
+        self._core = self._begin(self._name, fields)
         leave_to_parent(self._core)
         # At Python's exit, too: otherwise Spark would say that the rank was killed.
         weakref.finalize(self, self._core.abort, f"the rank dropped result '{self._name}' and did not seal it")

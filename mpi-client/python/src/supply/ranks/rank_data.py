@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy
 import torch.distributed
 
+from supply import _core
 from supply.arguments import MASK, MASK_SUFFIX
 from supply.equal_steps import Step
 from supply.errors import ColumnError, SupplyError
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Loop, Progress
 from supply.result_columns import Column
-from supply.results import Result
+from supply.results import Begin, Result
 from supply.torch import SupplyDataset
-
-if TYPE_CHECKING:
-    from supply import _core
 
 
 class RunRows(Result):
@@ -28,10 +27,8 @@ class RunRows(Result):
     columns, nulls: of the data set. A column with a mask has nulls again.
     """
 
-    def __init__(
-        self, pair: _core.Pair, name: str, schema: Any, columns: Sequence[str], nulls: Mapping[str, Any]
-    ) -> None:
-        super().__init__(pair, name, schema)
+    def __init__(self, begin: Begin, name: str, schema: Any, columns: Sequence[str], nulls: Mapping[str, Any]) -> None:
+        super().__init__(begin, name, schema)
         self._masks = {name: name + MASK_SUFFIX for name, value in nulls.items() if value == MASK}
         self._received = {*columns, *self._masks.values()}
 
@@ -132,7 +129,8 @@ class RankData(SupplyDataset):
         self._writes_results = True
         options = self._spec.options
         rows = schema or self._spec.results
-        return RunRows(self._opened()._pair, name, rows, options["columns"], options["nulls"] or {})
+        begin = partial(_core.Result, self._opened()._pair)
+        return RunRows(begin, name, rows, options["columns"], options["nulls"] or {})
 
     def _seal_results(self) -> None:
         """A rank that has written nothing has an empty part."""
