@@ -22,7 +22,7 @@ test-release: $(DIGITS) | packages-for-release ## installs each artifact of buil
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/release.xml launch/tests/release
 
 # Downloads and reports stay in build/matrix. CELLS='-k MPI' repeats only some cells.
-test-matrix: $(DIGITS) | packages-for-matrix ## build/release with other Sparks, Pythons, MPIs and systems, about 30 minutes: the table of docs/INSTALL.md (10 GB of downloads)
+test-matrix: $(DIGITS) | packages-for-matrix ## build/release with other Sparks, Pythons, MPIs and systems, about 30 minutes: the table of docs/design/packaging.md (10 GB of downloads)
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -o junit_family=xunit1 --junitxml build/matrix/reports/$$(date +%s).xml $(CELLS) launch/tests/matrix; \
 		status=$$?; launch/tests/matrix/publish.py && exit $$status
 

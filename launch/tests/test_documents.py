@@ -67,7 +67,7 @@ def test_the_notebook_has_the_sections_of_missed_figures():
 
 
 def test_the_matrix_of_neighbours_has_every_row():
-    page = (ROOT / "docs" / "INSTALL.md").read_text()
+    page = (ROOT / "docs" / "design" / "packaging.md").read_text()
     table = page.partition("<!-- matrix -->")[2].partition("<!-- end of the matrix -->")[0]
     rows = re.findall(r"^\| ([A-Z][^:|]*?)(?::[^|]*)? \|", table, re.MULTILINE)
     assert rows == [each.name for each in NEIGHBOURS]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of the last run of each cell (make test-matrix), and writes it into docs/INSTALL.md."""
+"""Prints the table of the last run of each cell (make test-matrix), and writes it into docs/design/packaging.md."""
 
 import pathlib
 import re
@@ -61,7 +61,7 @@ def main():
     cells, systems = outcomes(reports)
     text = table(cells, systems)
     print(text)
-    page = ROOT / "docs" / "INSTALL.md"
+    page = ROOT / "docs" / "design" / "packaging.md"
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
