@@ -14,7 +14,7 @@ from places import ROOT
 from ranks import END_OF_PATIENCE
 
 EXAMPLE = "mpi-client/python/examples/one_call.py"
-END_OF_BUILD = 600
+END_OF_BUILD = 1200
 OF_ENVIRONMENTS = {"PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX", "MAKEFLAGS", "PYTHONPATH", "SPARK_HOME"}
 
 
@@ -79,6 +79,7 @@ def test_the_python_of_the_system_is_left_alone():
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_from_a_clone_to_the_weights_of_the_one_call(without_spark, tmp_path):
     """PySpark is there already. The rest is one command, and the program that its last line names."""
     clone, env = tmp_path / "clone", tmp_path / "env"
