@@ -18,7 +18,7 @@ from pyspark.ml import Pipeline, PipelineModel  # noqa: E402
 from pyspark.ml.evaluation import RegressionEvaluator  # noqa: E402
 from pyspark.ml.feature import VectorAssembler  # noqa: E402
 from pyspark.ml.linalg import Vectors, VectorUDT  # noqa: E402
-from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder, TrainValidationSplit  # noqa: E402
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationSplit  # noqa: E402
 from pyspark.sql import functions  # noqa: E402
 from pyspark.sql.types import StructType  # noqa: E402
 from supply.spark import RunError, Supplier, TorchEstimator, TorchModel  # noqa: E402
@@ -122,19 +122,22 @@ class Unpicklable:
         raise TypeError("no")
 
 
-def test_parameter_maps_are_fitted_and_chosen_by_a_cross_validator(points, supplier, tmp_path):
-    """With parallelism=2 two runs want the slots of one session."""
-    estimator = plane(supplier, epochs=20)
+@pytest.mark.parametrize("kind", ["split", pytest.param("folds", marks=pytest.mark.long)])
+def test_parameter_maps_are_fitted_and_chosen_by_a_validation(points, supplier, tmp_path, kind):
+    """With parallelism=2 two runs want the slots of one session. Folds take two runs more."""
+    estimator = plane(supplier, epochs=5)
     grid = ParamGridBuilder().addGrid(estimator.batchSize, [16, 1000]).addGrid(estimator.seed, [1]).build()
-    validator = CrossValidator(
-        estimator=estimator, estimatorParamMaps=grid, evaluator=RegressionEvaluator(labelCol="y"), numFolds=2,
-        parallelism=2, seed=1,
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "estimator": estimator, "estimatorParamMaps": grid, "evaluator": RegressionEvaluator(labelCol="y"),
+        "parallelism": 2, "seed": 1,
+    }  # fmt: skip
+    validator = TrainValidationSplit(**options) if kind == "split" else CrossValidator(numFolds=2, **options)
     fitted = validator.fit(points.where("id < 500"))
     assert fitted.bestModel.getBatchSize() == 16 and fitted.bestModel.getSeed() == 1
-    assert fitted.avgMetrics[0] < fitted.avgMetrics[1]
+    first, second = fitted.validationMetrics if kind == "split" else fitted.avgMetrics
+    assert first < second
     fitted.save(str(tmp_path / "validated"))
-    loaded = CrossValidatorModel.load(str(tmp_path / "validated"))
+    loaded = type(fitted).load(str(tmp_path / "validated"))
     assert predictions(loaded, points) == predictions(fitted, points)
     assert loaded.getEstimatorParamMaps() == grid
 
@@ -228,7 +231,9 @@ def known_loss(output, label):
     return (output - label)[~label.isnan()].abs().sum()
 
 
+@pytest.mark.long
 def test_a_fit_or_a_validation_without_rows(points, supplier):
+    """As test_supplier_rows.test_no_rows_are_an_error, which is not long."""
     estimator = plane(supplier, validationIndicatorCol="held_out")
     with pytest.raises(RunError, match="df has no rows"):
         estimator.fit(points.where("held_out"))

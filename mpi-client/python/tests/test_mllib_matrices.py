@@ -86,7 +86,10 @@ def identity(spark, ranks):
     return ranks.matrix(indexed_of(spark, numpy.eye(COLUMNS)))
 
 
-@pytest.mark.parametrize("kind", MATRICES)
+# The rows of an ordered matrix come as those of an unordered one.
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long if kind == "IndexedRowMatrix" else ()) for kind in MATRICES]
+)
 def test_rows_are_on_the_ranks_in_the_order_of_their_index(spark, ranks, square, kind):
     matrix = ranks.matrix(MATRICES[kind](spark))
     assert matrix.shape == (ROWS, COLUMNS)

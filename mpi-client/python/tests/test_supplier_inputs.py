@@ -2,10 +2,7 @@
 
 import functools
 import importlib
-import os
 import pathlib
-import subprocess
-import sys
 import threading
 from typing import Any
 
@@ -20,7 +17,6 @@ from pyspark.sql.functions import col  # noqa: E402
 from supply.spark import Ranks, RunError, Supplier  # noqa: E402
 
 RANKS, ROWS = 2, 100
-LIMIT_SECONDS = 240
 
 spark = session_fixture(RANKS + 1)
 
@@ -319,31 +315,3 @@ def test_a_numpy_number_and_a_path_are_fine(spark):
             batch_size=numpy.int32(8), start_timeout=numpy.float64(60), backend=None,
         )  # fmt: skip
         assert count == ROWS
-
-
-DYNAMIC = """
-import sys
-import supply.spark
-from pyspark.sql import SparkSession
-
-builder = SparkSession.builder.master("local-cluster[1,2,1024]").config("spark.ui.enabled", "false")
-for name in ("enabled", "shuffleTracking.enabled"):
-    builder = builder.config(f"spark.dynamicAllocation.{name}", "true")
-spark = supply.spark.session(builder)
-try:
-    supply.spark.Supplier(ranks=1).run(len, spark.range(10))
-except supply.spark.RunError as error:
-    print("refused:", error)
-"""
-
-
-def test_dynamic_allocation_is_refused_at_once(tmp_path):
-    (tmp_path / "program.py").write_text(DYNAMIC)
-    program = subprocess.run(
-        [sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=LIMIT_SECONDS, cwd=tmp_path,
-        env=os.environ,
-    )  # fmt: skip
-    assert (
-        "refused: spark.dynamicAllocation.enabled is true, and ranks need a fixed number of executors: set it to false"
-        in program.stdout
-    ), program.stderr[-2000:]

@@ -79,7 +79,8 @@ def skewed_cache(spark, folder):
 
 @pytest.mark.parametrize("make, why", [
     (one_row_group, "df has 2 partitions for 2 ranks, of which rank . gets 1000 of 1000 rows, and rank . gets 0"),
-    (gzipped, "df has 1 partition for 2 ranks, so rank 1 gets no rows"),
+    # One partition, as `aggregated`.
+    pytest.param(gzipped, "df has 1 partition for 2 ranks, so rank 1 gets no rows", marks=pytest.mark.long),
     (aggregated, "df has 1 partition for 2 ranks, so rank 1 gets no rows"),
     (skewed_cache, r"df has 2 partitions for 2 ranks, of which rank 1 gets \d+ of \d+ bytes, and rank 0 gets \d+"),
 ])  # fmt: skip
