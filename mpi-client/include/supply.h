@@ -9,7 +9,13 @@
  *         if (status == SUPPLY_OK) train(datum.data, datum.data_bytes, datum.label);
  *         else if (status < 0) die(supply_error(supply));
  *     }
- *     supply_close(supply);
+ *     status = supply_close(supply);
+ *     if (status != SUPPLY_OK) die(supply_status_name(status));
+ *
+ * Compile it with one of these lines:
+ *
+ *   cc rank.c $(pkg-config --cflags --libs supply)
+ *   cc -I PREFIX/include rank.c -L PREFIX/lib -lsupply
  *
  * A rank opens its side of one pair: a mapped file and two named pipes. The rank creates, owns and removes these files.
  * A Spark task fills blocks in the mapped file and notifies the rank. The rank reads the blocks in place and releases
@@ -25,6 +31,14 @@
  *
  * The library never prints, never exits, raises no signal, and keeps no global state. Every wait ends after the time
  * limit of the options, and earlier if options.interrupted says so.
+ *
+ * Environment: what the options leave open, the library takes from these variables, and from no others:
+ *
+ *   SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES   the config files
+ *   SUPPLY_TIMEOUT                            time limit of each wait in seconds
+ *   SUPPLY_RESULTS_FOLDER                     where results lie (supply_result.h)
+ *   LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, SLURM_LOCALID   rank on this node: the first that is set
+ *   RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID                       rank of the job: the first that is set
  *
  * Compatibility: programs and libraries of one major version work together (before 1.0: of one minor version). The
  * inline functions below pass the sizes of the program's own structs, so that a struct can grow at its end: an older
@@ -160,16 +174,47 @@ SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t
  */
 SUPPLY_API supply_status_t supply_await_release(supply_t *supply);
 
-/** Name and type of a column. The texts are valid as long as the handle. */
+/**
+ * Name and type of a column. The texts are valid as long as the handle.
+ *
+ * format is a format string of the Arrow C Data Interface:
+ *
+ *   format       type in Spark              values in supply_column_t
+ *   "b"          boolean                    bits: value i is bit i % 8 (1 << i % 8) of byte i / 8 of data
+ *   "c" "s"      tinyint, smallint          int8_t, int16_t
+ *   "i" "l"      int, bigint                int32_t, int64_t
+ *   "f" "g"      float, double              float, double
+ *   "u" "z"      string, binary             bytes, where offsets says; a text is UTF-8 and not terminated
+ *   "tdD"        date                       int32_t: days since 1970-01-01
+ *   "tsu:UTC"    timestamp                  int64_t: microseconds since 1970-01-01 00:00 UTC
+ *   "tsu:"       timestamp_ntz              int64_t: the same of a wall clock, without a zone
+ *   "d:P,S"      decimal(P, S)              16 bytes, a signed integer, little endian: the value times 10 to the S
+ *   "+w:N"       array of numbers           N numbers of child_format ("c" to "g") for each element, without gaps
+ *   "vz"         (a Datum in place)         views, and the windows to which they refer
+ *
+ * Spark has no unsigned integers, but results may: "C" uint8_t, "S" uint16_t, "I" uint32_t, "L" uint64_t. Numbers are
+ * little endian, as this machine's.
+ *
+ * Nulls: a nullable column may have validity bits, in the same order as those of "b": 0 is null. A null has its place
+ * among the values. There it is 0 or false, N zeros, or 0 bytes; but rely on validity alone.
+ */
 typedef struct supply_field {
     const char *name;
     bool nullable;
-    const char *format;       /**< Arrow C Data Interface format string: "i" int32, "z" bytes, "b" bit, … */
+    const char *format;       /**< see above */
     const char *child_format; /**< format of the numbers of a list, if format is "+w:N"; else "" */
 } supply_field_t;
 
 /**
- * The schema is known as soon as a task has attached; no block needs to be held.
+ * Waits until the schema is known, at most the time limit: until a task has attached. No block is received, so call
+ * supply_next() as usual afterwards.
+ *
+ * SUPPLY_OK; SUPPLY_INTERRUPTED; or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM, _MEMORY, _ARGUMENT (no handle).
+ */
+SUPPLY_API supply_status_t supply_wait_schema(supply_t *supply);
+
+/**
+ * The schema is known as soon as a task has attached (supply_wait_schema()); no block needs to be held.
  *
  * supply_column_count(): how many columns there are. supply_column_index(): index of the column of that name, from 0.
  * Both return a negative supply_status_t on failure: _NO_SCHEMA, _CONTRACT, _MEMORY, _ARGUMENT, and the second one
@@ -206,7 +251,7 @@ typedef struct supply_column {
     const char *format;      /**< as in supply_field_t */
     uint32_t element_count;  /**< elements */
     uint32_t null_count;     /**< elements that are null */
-    const uint8_t *validity; /**< bit i set: element i is valid; NULL: all are */
+    const uint8_t *validity; /**< bit i % 8 of byte i / 8 set: element i is valid; NULL: all are */
     /** element_count + 1; NULL: fixed width, or views. Element i is data[offsets[i] … offsets[i+1]) */
     const int32_t *offsets;
     /** the values, or their views, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */

@@ -129,7 +129,14 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
     return status == SUPPLY_AGAIN ? SUPPLY_INTERRUPTED : status;
 }
 
-static supply_status_t learn_schema(void *context, struct failure *failure) { return remote_advance(context, failure); }
+static supply_status_t learn_schema(void *context, struct failure *failure) {
+    struct remote *remote = context;
+    const supply_status_t status = remote_advance(remote, failure);
+    if (status != SUPPLY_OK || remote->count > 0 || remote->failed.status == SUPPLY_OK) return status;
+    /* No block comes any more, and with it no schema. */
+    *failure = remote->failed;
+    return failure->status;
+}
 
 static supply_status_t position(const void *context, const struct position *consumed, struct position *position) {
     (void)position; /* is that of the pair already */

@@ -45,16 +45,6 @@ static supply_status_t check_whole(supply_t *supply) {
     return supply_mapped_file_check_whole(&supply->pair.mapped_file, &supply->failure);
 }
 
-static supply_status_t fail_by_spark(supply_t *supply) {
-    struct failure *failure = &supply->failure;
-    char text[sizeof header(supply)->task_failure];
-    supply_copy_line(text, sizeof text, header(supply)->task_failure, sizeof text);
-    if (text[0] == '\0')
-        return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark failed and did not say why: see the Supplier's log",
-                           supply->pair.name);
-    return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
-}
-
 static supply_status_t fail_by_timeout(supply_t *supply) {
     const char *name = supply->pair.name;
     const double limit = supply->pair.settings.timeout;
@@ -180,7 +170,7 @@ static supply_status_t check_exchange(supply_t *supply) {
 supply_status_t supply_take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     if (notification->generation != supply->pair.settings.generation) return SUPPLY_AGAIN;
     if (notification->kind >= KIND_OPTIONAL_MIN) return SUPPLY_AGAIN;
-    if (notification->kind == NOTIFICATION_FAILURE) return fail_by_spark(supply);
+    if (notification->kind == NOTIFICATION_FAILURE) return supply_pair_fail_by_spark(&supply->pair, &supply->failure);
     if (notification->kind != NOTIFICATION_BLOCK && notification->kind != NOTIFICATION_END_OF_EPOCH &&
         notification->kind != NOTIFICATION_END_OF_DATA)
         return fail_by_kind(supply, notification->kind);

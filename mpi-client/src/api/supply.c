@@ -1,6 +1,6 @@
 /**
- * The functions of supply.h, except those of values and Datums (values.c) and of positions and counts (position.c).
- * They check their arguments, and call what does the work.
+ * The functions of supply.h, except those of the schema (fields.c), of values and Datums (values.c) and of positions
+ * and counts (position.c). They check their arguments, and call what does the work.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -46,21 +46,6 @@ const char *supply_status_name(supply_status_t status) {
         NAME_OF(SUPPLY_ERROR_NO_SCHEMA);
     }
     return "unknown status";
-}
-
-supply_status_t supply_schema_learn(supply_t *supply) {
-    const struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
-    const char *name = supply->pair.name;
-    if (supply->is_filled && header->schema_columns == 0) {
-        const supply_status_t status = supply->filler.learn_schema(supply->filler.context, &supply->failure);
-        if (status != SUPPLY_OK) return status;
-    }
-    if (supply->blocks.schema.count == 0 && __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE) == 0)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_NO_SCHEMA,
-                           "%s: the columns are not known yet: no Spark task has attached", name);
-    const supply_status_t status = supply_blocks_learn_schema(&supply->blocks, &supply->pair, &supply->failure);
-    if (status != SUPPLY_ERROR_CONTRACT) return status;
-    return supply_fail(&supply->failure, status, "%s: the task broke the contract: %s", name, supply->failure.text);
 }
 
 supply_status_t supply_open_settings(supply_t *supply, struct settings *settings) {
@@ -266,49 +251,6 @@ supply_status_t supply_await_release(supply_t *supply) {
         if (status != SUPPLY_OK) return status == SUPPLY_ERROR_TIMEOUT ? fail_unreleased(supply) : status;
     }
     supply->failure.status = SUPPLY_OK;
-    return SUPPLY_OK;
-}
-
-supply_status_t supply_schema_check_index(supply_t *supply, int index) {
-    supply_status_t status = supply_schema_learn(supply);
-    if (status == SUPPLY_OK && (index < 0 || (uint32_t)index >= supply->blocks.schema.count))
-        status = supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
-                             supply->pair.name, index, supply->blocks.schema.count);
-    return status;
-}
-
-int supply_column_count(supply_t *supply) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    const supply_status_t status = supply_schema_learn(supply);
-    return status == SUPPLY_OK ? (int)supply->blocks.schema.count : (int)status;
-}
-
-int supply_column_index(supply_t *supply, const char *name) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (name == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_index: name must not be NULL");
-    const supply_status_t status = supply_schema_learn(supply);
-    if (status != SUPPLY_OK) return status;
-    const int index = supply_schema_index(&supply->blocks.schema, name);
-    if (index >= 0) return index;
-    return supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column '%s' among %u",
-                       supply->pair.name, name, supply->blocks.schema.count);
-}
-
-supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (field == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
-    const supply_status_t status = supply_schema_check_index(supply, index);
-    if (status != SUPPLY_OK) return status;
-    const struct schema_entry *entry = &supply->blocks.schema.entries[index];
-    const supply_field_t known = {
-        .name = entry->name,
-        .format = entry->format,
-        .child_format = entry->child_format,
-        .nullable = (entry->flags & COLUMN_NULLABLE) != 0,
-    };
-    supply_copy_sized(field, struct_bytes, &known, sizeof known);
     return SUPPLY_OK;
 }
 

@@ -51,6 +51,11 @@ static bool writer_left(const struct claimed_file *pipe) {
     return poll(&poller, 1, 0) == 1 && (poller.revents & POLLHUP) != 0 && (poller.revents & POLLIN) == 0;
 }
 
+bool supply_pipe_has_data(const struct claimed_file *pipe) {
+    struct pollfd poller = {.fd = pipe->fd, .events = POLLIN};
+    return poll(&poller, 1, 0) == 1 && (poller.revents & POLLIN) != 0;
+}
+
 enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure) {
     ssize_t got;
     do got = read(pipe->fd, record, bytes);

@@ -21,6 +21,9 @@ enum pipe_read {
  */
 supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct failure *failure);
 
+/** Whether a reader has something to read. */
+bool supply_pipe_has_data(const struct claimed_file *pipe);
+
 /** Reads one record from a reader. */
 enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);
 

@@ -1,7 +1,7 @@
 /**
  * The rank's side of a pair: opens it (O1 to O4), counts its credits (C1 to C3), ends it (E4), stops it. The caller
  * holds the handle's lock where other threads may release blocks. Of what the task stores in the header, it uses
- * end_seen alone, after it has checked that nobody has cut the file.
+ * end_seen and the text of a failure, after it has checked that nobody has cut the file.
  */
 #include "pair/pair.h"
 
@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/shared.h"
 #include "base/wait.h"
 #include "files/result_names.h"
 
@@ -201,6 +202,25 @@ supply_status_t supply_pair_await_end(struct pair *pair, double seconds) {
         if (status == SUPPLY_OK) status = check_whole(pair);
     }
     return status;
+}
+
+supply_status_t supply_pair_fail_by_spark(const struct pair *pair, struct failure *failure) {
+    const struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
+    char text[sizeof header->task_failure];
+    supply_copy_line(text, sizeof text, header->task_failure, sizeof text);
+    if (text[0] == '\0')
+        return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark failed and did not say why: see the Supplier's log",
+                           pair->name);
+    return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
+}
+
+supply_status_t supply_pair_check_running(const struct pair *pair, struct failure *failure) {
+    const supply_status_t status = supply_mapped_file_check_whole(&pair->mapped_file, failure);
+    if (status != SUPPLY_OK) return status;
+    /* The text is whole when its notification comes (D4). */
+    const char first = SHARED_READ(supply_mapped_header(&pair->mapped_file)->task_failure[0]);
+    return first != '\0' && supply_pipe_has_data(&pair->notification_pipe) ? supply_pair_fail_by_spark(pair, failure)
+                                                                           : SUPPLY_OK;
 }
 
 void supply_pair_stop(struct pair *pair, const char *reason) {

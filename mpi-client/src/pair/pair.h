@@ -58,6 +58,15 @@ void supply_pair_acknowledge(struct pair *pair);
  */
 supply_status_t supply_pair_await_end(struct pair *pair, double seconds);
 
+/** SUPPLY_ERROR_SPARK, with the text that Spark has stored. */
+supply_status_t supply_pair_fail_by_spark(const struct pair *pair, struct failure *failure);
+
+/**
+ * Whether Spark's run still lives, as far as the pair says it. Reads nothing from the pipe. SUPPLY_OK, or _SPARK, or as
+ * supply_mapped_file_check_whole().
+ */
+supply_status_t supply_pair_check_running(const struct pair *pair, struct failure *failure);
+
 /** Writes why the rank fails, and sends STOP. */
 void supply_pair_stop(struct pair *pair, const char *reason);
 
