@@ -42,7 +42,8 @@ static void allow_descriptors(void) {
 static void open_all(void) {
     struct config_lines config;
     struct failure failure;
-    if (supply_config_read(getenv("SUPPLY_MAPPED_FILES"), getenv("SUPPLY_NAMED_PIPES"), &config, &failure) != SUPPLY_OK)
+    if (supply__config_read(getenv("SUPPLY_MAPPED_FILES"), getenv("SUPPLY_NAMED_PIPES"), &config, &failure) !=
+        SUPPLY_OK)
         die("%s", failure.text);
     if (config.count < (size_t)first_rank + (size_t)count) die("the config files have only %zu lines", config.count);
     for (int i = 0; i < count; i++) {
@@ -57,7 +58,7 @@ static void open_all(void) {
         options.block_bytes = line->block_bytes;
         if (supply_open(&ranks[i].supply, &options) != SUPPLY_OK) die_of(ranks[i].supply);
     }
-    supply_config_free(&config);
+    supply__config_free(&config);
 }
 
 static void close_failed(struct rank *rank) {

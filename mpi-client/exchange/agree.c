@@ -16,17 +16,17 @@
 
 /* Puts the pair's name in front of the text. */
 static supply_status_t name_pair(const struct collective *collective, struct failure *failure) {
-    /* supply_fail() takes it from there. */
+    /* supply__fail() takes it from there. */
     errno = failure->error;
-    return supply_fail(failure, failure->status, "%s: %s", collective->name, failure->text);
+    return supply__fail(failure, failure->status, "%s: %s", collective->name, failure->text);
 }
 
 static supply_status_t begun(struct collective *collective, supply_status_t status, struct failure *failure) {
     if (status != SUPPLY_OK) return name_pair(collective, failure);
     collective->is_pending = true;
     collective->is_extended = false;
-    collective->polled = supply_clock_now();
-    collective->end = supply_clock_after(collective->limit);
+    collective->polled = supply__clock_now();
+    collective->end = supply__clock_after(collective->limit);
     return SUPPLY_OK;
 }
 
@@ -52,23 +52,23 @@ supply_status_t exchange_alltoallv(struct collective *collective, const void *se
 /* The limit is over. True: not because of the others, so that they get another one, once in an operation. */
 static bool extend(struct collective *collective, bool was_absent) {
     const bool extends = was_absent && !collective->is_extended;
-    collective->end = supply_clock_after(collective->limit);
+    collective->end = supply__clock_after(collective->limit);
     collective->is_extended |= extends;
     return extends;
 }
 
 supply_status_t exchange_poll(struct collective *collective, struct failure *failure) {
-    const int64_t now = supply_clock_now();
+    const int64_t now = supply__clock_now();
     const bool was_absent = (double)(now - collective->polled) > ABSENT_PART * collective->limit * NANOSECONDS;
     collective->polled = now;
     const supply_status_t status = collective->transport.poll(collective->transport.context, failure);
     if (status == SUPPLY_OK) collective->is_pending = false;
     if (status < 0) return name_pair(collective, failure);
     if (status == SUPPLY_AGAIN && now >= collective->end && !extend(collective, was_absent))
-        return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
-                           "%s: another rank has not taken part in the exchange for %g s: has it stopped reading, or "
-                           "died? (--timeout / SUPPLY_TIMEOUT)",
-                           collective->name, collective->limit);
+        return supply__fail(failure, SUPPLY_ERROR_TIMEOUT,
+                            "%s: another rank has not taken part in the exchange for %g s: has it stopped reading, or "
+                            "died? (--timeout / SUPPLY_TIMEOUT)",
+                            collective->name, collective->limit);
     return status;
 }
 
@@ -81,7 +81,7 @@ supply_status_t exchange_agree_init(struct agree *agree, uint32_t rank, uint32_t
         .text = calloc(1, AGREE_TEXT_BYTES),
     };
     if (agree->all != NULL && agree->texts != NULL && agree->text != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 void exchange_agree_free(struct agree *agree) {
@@ -139,10 +139,10 @@ static supply_status_t check_states(const struct agree *agree, const char *name,
         const bool has_none = state->schema == 0 && state->columns == 0 && state->elements == 0;
         if (has_status && (has_columns || has_none) && state->elements <= UINT32_MAX && state->end <= WINDOW_ENDS_DATA)
             continue;
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                           "%s: rank %u has sent a state that libsupply_exchange %s does not know: use the same "
-                           "library on all ranks",
-                           name, rank, supply_version());
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                            "%s: rank %u has sent a state that libsupply_exchange %s does not know: use the same "
+                            "library on all ranks",
+                            name, rank, supply_version());
     }
     return SUPPLY_OK;
 }
@@ -154,7 +154,7 @@ static void explain(struct agree *agree, enum difference difference, exchange_de
     else
         describe(context, difference, text);
     memset(agree->text, 0, AGREE_TEXT_BYTES);
-    supply_copy_line(agree->text, AGREE_TEXT_BYTES, text, sizeof text);
+    supply__copy_line(agree->text, AGREE_TEXT_BYTES, text, sizeof text);
 }
 
 static supply_status_t fail(const struct agree *agree, struct failure *failure) {
@@ -175,13 +175,13 @@ static supply_status_t fail(const struct agree *agree, struct failure *failure) 
     for (uint32_t rank = 0; rank < agree->ranks; rank++) agree->texts[(rank + (size_t)1) * AGREE_TEXT_BYTES - 1] = '\0';
     const char *text = agree->texts + (size_t)one * AGREE_TEXT_BYTES;
     if (difference == FAILED) {
-        /* supply_fail() takes it from there. */
+        /* supply__fail() takes it from there. */
         errno = agree->all[one].error;
-        return supply_fail(failure, (supply_status_t)agree->all[one].status, "rank %u: %s", one, text);
+        return supply__fail(failure, (supply_status_t)agree->all[one].status, "rank %u: %s", one, text);
     }
-    return supply_fail(failure, kinds[difference].status, "%s of the ranks differ: rank %u has %s; rank %u has %s: %s",
-                       kinds[difference].what, one, text, other, agree->texts + (size_t)other * AGREE_TEXT_BYTES,
-                       kinds[difference].advice);
+    return supply__fail(failure, kinds[difference].status, "%s of the ranks differ: rank %u has %s; rank %u has %s: %s",
+                        kinds[difference].what, one, text, other, agree->texts + (size_t)other * AGREE_TEXT_BYTES,
+                        kinds[difference].advice);
 }
 
 supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective, exchange_describe *describe,

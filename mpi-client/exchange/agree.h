@@ -12,7 +12,7 @@ struct collective {
     struct transport transport;
     const char *name; /**< of the pair, for messages */
     double limit;     /**< seconds of one operation */
-    int64_t end;      /**< of the operation's time (supply_clock_now) */
+    int64_t end;      /**< of the operation's time (supply__clock_now) */
     bool is_pending;  /**< an operation is under way */
     int64_t polled;   /**< when it was polled last */
     bool is_extended; /**< this rank was away, for which its time was extended once */

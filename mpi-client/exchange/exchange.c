@@ -24,7 +24,7 @@ static supply_status_t agreement_failed(struct exchange *exchange, supply_status
 static void describe(const void *context, enum difference difference, char *text) {
     const struct exchange *exchange = context;
     if (difference == FAILED)
-        supply_copy_line(text, AGREE_TEXT_BYTES, exchange->failed.text, sizeof exchange->failed.text);
+        supply__copy_line(text, AGREE_TEXT_BYTES, exchange->failed.text, sizeof exchange->failed.text);
     else if (difference == SETTINGS_DIFFER)
         exchange_settings_text(&exchange->settings, text, AGREE_TEXT_BYTES);
     else
@@ -80,7 +80,7 @@ static supply_status_t exchange_advance(struct exchange *exchange, struct failur
 
 /* A wait of its own for each step: the step knows its time limit. */
 static struct wait wait_in_step(const struct exchange *exchange) {
-    struct wait wait = supply_wait_begin((struct wait_limit){INFINITY, exchange->inspected.interruption});
+    struct wait wait = supply__wait_begin((struct wait_limit){INFINITY, exchange->inspected.interruption});
     if (exchange->step == STEP_GATHER) wait.fd = supply_fd(exchange->pair);
     if (wait.fd >= 0) wait.pause = PIPE_NANOSECONDS;
     return wait;
@@ -94,7 +94,7 @@ static supply_status_t exchange_await(struct exchange *exchange, struct failure 
         const supply_status_t status = exchange_advance(exchange, failure);
         if (status != SUPPLY_AGAIN) return status;
         if (exchange->step != step) wait = wait_in_step(exchange);
-        if (supply_wait_more(&wait) == SUPPLY_INTERRUPTED) return SUPPLY_INTERRUPTED;
+        if (supply__wait_more(&wait) == SUPPLY_INTERRUPTED) return SUPPLY_INTERRUPTED;
     }
 }
 
@@ -117,7 +117,7 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     const supply_status_t status =
         exchange_columns_learn(&exchange->columns, exchange->pair, exchange->inspected.name, failure);
     if (status == SUPPLY_OK && columns->schema.count > 0)
-        supply_filler_set_schema(exchange->handle, columns->schema.entries, columns->schema.count);
+        supply__filler_set_schema(exchange->handle, columns->schema.entries, columns->schema.count);
     return status;
 }
 
@@ -219,27 +219,27 @@ static struct filler exchange_filler(struct exchange *exchange) {
 
 static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct failure *failure) {
     struct filler_pair *inspected = &exchange->inspected;
-    if (supply_filler_inspect(pair, inspected) != SUPPLY_OK) {
+    if (supply__filler_inspect(pair, inspected) != SUPPLY_OK) {
         *inspected = (struct filler_pair){.name = "the exchange", .timeout = EXCHANGE_TIMEOUT_WITHOUT_PAIR};
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "the handle is not that of an open pair: %s",
-                           supply_error(pair));
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "the handle is not that of an open pair: %s",
+                            supply_error(pair));
     }
     exchange->pair = pair;
     if (inspected->has_failed)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: it has failed, so close it and open it again: %s",
-                           inspected->name, supply_error(pair));
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: it has failed, so close it and open it again: %s",
+                            inspected->name, supply_error(pair));
     if (!inspected->accepts_exchange)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: set options.exchange to true before supply_open()",
-                           inspected->name);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: set options.exchange to true before supply_open()",
+                            inspected->name);
     if (inspected->rank >= 0 && (uint32_t)inspected->rank != exchange->round.rank)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT,
             "%s belongs to rank %d, but this is rank %u of %u in the communicator of the exchange: it must "
             "have all ranks of the job, in their order",
             inspected->name, inspected->rank, exchange->round.rank, exchange->round.ranks);
     if (inspected->has_received)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: open the exchange before anything is received from the pair", inspected->name);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "%s: open the exchange before anything is received from the pair", inspected->name);
     return SUPPLY_OK;
 }
 
@@ -290,9 +290,9 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     exchange->columns_of_other = calloc(SCHEMA_COLUMNS_MAX, sizeof *exchange->columns_of_other);
     if (exchange->counts == NULL || exchange->columns_of_other == NULL ||
         !exchange_gather_init(&exchange->gather, ranks))
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = exchange_filler(exchange);
-    status = supply_filler_open(&exchange->handle, &filler, pair, exchange_slot_bytes(capacity), SLOTS, failure);
+    status = supply__filler_open(&exchange->handle, &filler, pair, exchange_slot_bytes(capacity), SLOTS, failure);
     if (status != SUPPLY_OK) return status;
     exchange->outer = exchange->handle;
     return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;
@@ -308,8 +308,8 @@ static supply_status_t agree_on_opening(struct exchange *exchange, struct failur
     supply_status_t status = exchange_agree_begin(&exchange->agree, &exchange->collective, failure);
     if (status == SUPPLY_OK) status = exchange_await(exchange, failure);
     if (status == SUPPLY_INTERRUPTED)
-        supply_fail(failure, status, "%s: the program interrupted the opening of the exchange",
-                    exchange->collective.name);
+        supply__fail(failure, status, "%s: the program interrupted the opening of the exchange",
+                     exchange->collective.name);
     return status;
 }
 
@@ -326,7 +326,7 @@ static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,
 
 /* Leaves the pair to the program, which can only close it. */
 static void leave_pair(struct exchange *exchange, const struct failure *failure) {
-    if (exchange->pair != NULL) supply_filler_fail(exchange->pair, failure);
+    if (exchange->pair != NULL) supply__filler_fail(exchange->pair, failure);
     bool keep;
     if (exchange->outer != NULL)
         supply_abort(exchange->outer, failure->text);
@@ -334,8 +334,8 @@ static void leave_pair(struct exchange *exchange, const struct failure *failure)
         exchange_free(exchange, &keep);
 }
 
-supply_status_t supply_exchange_over(supply_t **supply, const struct transport *transport,
-                                     const supply_exchange_options_t *options) {
+supply_status_t supply__exchange_over(supply_t **supply, const struct transport *transport,
+                                      const supply_exchange_options_t *options) {
     struct failure failure = {0};
     const uint32_t rank = (uint32_t)transport->rank, ranks = (uint32_t)transport->ranks;
     struct exchange *exchange = calloc(1, sizeof *exchange);
@@ -353,7 +353,7 @@ supply_status_t supply_exchange_over(supply_t **supply, const struct transport *
         return status;
     }
     exchange->owns_pair = true;
-    supply_filler_claim(exchange->pair);
+    supply__filler_claim(exchange->pair);
     *supply = exchange->outer;
     return SUPPLY_OK;
 }

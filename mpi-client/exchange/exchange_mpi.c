@@ -21,14 +21,14 @@ struct mpi_context {
 static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes,
                                  struct failure *failure) {
     struct mpi_context *mpi = context;
-    return supply_mpi_check(
+    return supply__mpi_check(
         MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
         "MPI_Iallgather", failure);
 }
 
 static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, struct failure *failure) {
     struct mpi_context *mpi = context;
-    return supply_mpi_check(
+    return supply__mpi_check(
         MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
         "MPI_Ialltoall", failure);
 }
@@ -45,14 +45,14 @@ static supply_status_t alltoallv(void *context, const void *send, const struct p
     struct mpi_context *mpi = context;
     split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_places);
     split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_places);
-    return supply_mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive,
-                                           mpi->receive_counts, mpi->receive_places, MPI_BYTE, mpi->comm,
-                                           &mpi->request),
-                            "MPI_Ialltoallv", failure);
+    return supply__mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive,
+                                            mpi->receive_counts, mpi->receive_places, MPI_BYTE, mpi->comm,
+                                            &mpi->request),
+                             "MPI_Ialltoallv", failure);
 }
 
 static supply_status_t poll_request(void *context, struct failure *failure) {
-    return supply_mpi_test(&((struct mpi_context *)context)->request, failure);
+    return supply__mpi_test(&((struct mpi_context *)context)->request, failure);
 }
 
 static void free_arguments(struct mpi_context *mpi) {
@@ -66,7 +66,7 @@ static void free_arguments(struct mpi_context *mpi) {
 static void free_context(void *context, bool pending) {
     struct mpi_context *mpi = context;
     if (pending) return;
-    supply_mpi_free(&mpi->comm);
+    supply__mpi_free(&mpi->comm);
     free_arguments(mpi);
 }
 
@@ -77,11 +77,11 @@ static void free_context(void *context, bool pending) {
 static supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm comm,
                                               const struct wait_limit *limit, struct failure *failure) {
     int rank, ranks;
-    supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
-    if (status == SUPPLY_OK) status = supply_mpi_check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
+    supply_status_t status = supply__mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
+    if (status == SUPPLY_OK) status = supply__mpi_check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
     if (status != SUPPLY_OK) return status;
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
-    if (mpi == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (mpi == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     *mpi = (struct mpi_context){
         .request = MPI_REQUEST_NULL,
         .ranks = ranks,
@@ -93,11 +93,11 @@ static supply_status_t exchange_mpi_transport(struct transport *transport, MPI_C
     if (mpi->send_counts == NULL || mpi->send_places == NULL || mpi->receive_counts == NULL ||
         mpi->receive_places == NULL) {
         free_arguments(mpi);
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }
-    status = supply_mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
+    status = supply__mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
     if (status != SUPPLY_OK) {
-        if (!supply_mpi_is_pending(status)) free_arguments(mpi);
+        if (!supply__mpi_is_pending(status)) free_arguments(mpi);
         return status;
     }
     *transport = (struct transport){.rank = rank,
@@ -116,10 +116,10 @@ supply_status_t supply_exchange_open(supply_t **supply, MPI_Comm comm, const sup
     struct failure failure;
     supply_t *pair = supply != NULL ? *supply : NULL;
     struct filler_pair inspected = {.timeout = EXCHANGE_TIMEOUT_WITHOUT_PAIR};
-    const bool is_open = supply_filler_inspect(pair, &inspected) == SUPPLY_OK;
+    const bool is_open = supply__filler_inspect(pair, &inspected) == SUPPLY_OK;
     const struct wait_limit limit = {FILLER_LIMIT_FACTOR * inspected.timeout, inspected.interruption};
     const supply_status_t status = exchange_mpi_transport(&transport, comm, &limit, &failure);
-    if (status == SUPPLY_OK) return supply_exchange_over(supply, &transport, options);
-    if (is_open) supply_filler_fail(pair, &failure);
+    if (status == SUPPLY_OK) return supply__exchange_over(supply, &transport, options);
+    if (is_open) supply__filler_fail(pair, &failure);
     return status;
 }

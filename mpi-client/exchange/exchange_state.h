@@ -62,7 +62,7 @@ struct exchange {
     bool confirms_columns; /**< the agreement says whether every rank could take the columns of another one */
     struct failure failed; /**< of this rank, reported in the next agreement */
     bool spark_has_failed; /**< the pair has returned SUPPLY_ERROR_SPARK */
-    int64_t gathers_until; /**< then "not yet" is reported to the others (supply_clock_now) */
+    int64_t gathers_until; /**< then "not yet" is reported to the others (supply__clock_now) */
     bool is_ready;         /**< the window is complete and checked */
 
     struct together together; /**< since the last agreement on a window */

@@ -35,11 +35,11 @@ static supply_status_t copy_oldest(struct gather *gather, struct failure *failur
     struct held_block *held = gather->oldest;
     while (held != NULL && held->copy != NULL) held = held->next;
     if (held == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_ALL_HELD, "%s: all slots are held, but not by the exchange",
-                           gather->inspected->name);
+        return supply__fail(failure, SUPPLY_ERROR_ALL_HELD, "%s: all slots are held, but not by the exchange",
+                            gather->inspected->name);
     const supply_status_t status = exchange_copy_held(held, gather->pair, column_count(gather), failure);
     return status == SUPPLY_OK ? status
-                               : supply_fail(failure, status, "%s: %s", gather->inspected->name, failure->text);
+                               : supply__fail(failure, status, "%s: %s", gather->inspected->name, failure->text);
 }
 
 static supply_status_t hold(struct gather *gather, const supply_block_t *block, struct failure *failure) {
@@ -76,9 +76,9 @@ static supply_status_t receive(struct gather *gather, struct failure *failure) {
         case SUPPLY_AGAIN:
             return status;
         default:
-            /* supply_fail() takes it from there. */
+            /* supply__fail() takes it from there. */
             errno = supply_error_errno(gather->pair);
-            return supply_fail(failure, status, "%s", supply_error(gather->pair));
+            return supply__fail(failure, status, "%s", supply_error(gather->pair));
     }
 }
 
@@ -114,12 +114,12 @@ static size_t space_left(const struct gather *gather, const struct gathered_wind
 
 static supply_status_t fail_by_size(const struct gather *gather, struct failure *failure) {
     const supply_block_t *block = &gather->open->block;
-    return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                       "%s: element %" PRIu64 " of partition %u has %" PRIu64
-                       " bytes, the window of the exchange %zu: set window_bytes "
-                       "larger on all ranks",
-                       gather->inspected->name, block->first_element + gather->next_row, block->partition,
-                       exchange_rows_bytes(gather->open, gather->columns, gather->next_row, 1), gather->window_bytes);
+    return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                        "%s: element %" PRIu64 " of partition %u has %" PRIu64
+                        " bytes, the window of the exchange %zu: set window_bytes "
+                        "larger on all ranks",
+                        gather->inspected->name, block->first_element + gather->next_row, block->partition,
+                        exchange_rows_bytes(gather->open, gather->columns, gather->next_row, 1), gather->window_bytes);
 }
 
 /* Notes the sizes of these rows, which fit. */
@@ -127,7 +127,7 @@ static supply_status_t measure(struct gather *gather, struct gathered_window *wi
                                struct failure *failure) {
     uint64_t bytes;
     if (!exchange_window_measure(window, gather->columns, piece->held, piece->row, piece->count, &bytes))
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
     if (bytes > space_left(gather, window)) return exchange_fail_by_change(failure);
     window->bytes += bytes;
     return SUPPLY_OK;
@@ -135,7 +135,7 @@ static supply_status_t measure(struct gather *gather, struct gathered_window *wi
 
 static supply_status_t complete(const struct gather *gather, struct gathered_window *window, struct failure *failure) {
     if (exchange_window_complete(window)) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
 }
 
 /* The place in the pair's data in front of that row. */
@@ -152,7 +152,7 @@ static supply_status_t add(struct gather *gather, struct gathered_window *window
     const supply_status_t status = measure(gather, window, piece, failure);
     if (status != SUPPLY_OK) return status;
     if (!exchange_window_add(window, piece->held, piece->row, piece->count))
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
     window->epoch = piece->held->block.epoch;
     gather->position = place_of(gather, piece->held, piece->row + piece->count);
     return SUPPLY_OK;

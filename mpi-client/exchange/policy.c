@@ -13,17 +13,17 @@
 
 supply_status_t exchange_find_key(const struct exchange_settings *settings, const struct columns *columns,
                                   const char *purpose, uint32_t *index, struct failure *failure) {
-    const int found = supply_schema_index(&columns->schema, settings->column);
+    const int found = supply__schema_index(&columns->schema, settings->column);
     if (found < 0)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT, "there is no column '%s' to %s by: the first columns are '%s'%s%s%s",
             settings->column, purpose, columns->schema.entries[0].name, columns->schema.count > 1 ? ", '" : "",
             columns->schema.count > 1 ? columns->schema.entries[1].name : "", columns->schema.count > 1 ? "'" : "");
     if (columns->plans[found].is_nullable && !settings->nulls_together)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "the column '%s' to %s by is nullable: set nulls_together, so that its nulls form one "
-                           "group, or make it not nullable in Spark",
-                           settings->column, purpose);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "the column '%s' to %s by is nullable: set nulls_together, so that its nulls form one "
+                            "group, or make it not nullable in Spark",
+                            settings->column, purpose);
     *index = (uint32_t)found;
     return SUPPLY_OK;
 }
@@ -157,7 +157,7 @@ supply_status_t exchange_range_init(struct range *range, uint32_t ranks, struct 
                             .all = calloc((size_t)of_rank * ranks, sizeof *range->all),
                             .splitters = calloc(ranks, sizeof *range->splitters)};
     if (range->mine != NULL && range->all != NULL && range->splitters != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 void exchange_range_free(struct range *range) {
@@ -224,7 +224,7 @@ static supply_status_t exchange_prepare_range(const struct exchange_settings *se
     const char *format = columns->schema.entries[range->by.index].format;
     range->by.order = exchange_key_order(format);
     if (range->by.order != NULL) return SUPPLY_OK;
-    return supply_fail(
+    return supply__fail(
         failure, SUPPLY_ERROR_ARGUMENT,
         "the column '%s' to sort by has format '%s', whose values have no order: sort by a number, a bit, "
         "text or bytes",
@@ -260,7 +260,7 @@ supply_status_t exchange_policy_prepare(struct destinations *destinations, const
     if (destinations->ends == NULL) destinations->ends = calloc(draw->ranks, sizeof *destinations->ends);
     if (destinations->ends == NULL || !reserve(&destinations->order, &destinations->capacity, count) ||
         (exchange_has_key(settings) && !reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the order of %u elements", count);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the order of %u elements", count);
     if (columns->schema.count == 0 || !exchange_has_key(settings)) return SUPPLY_OK;
     return settings->policy == SUPPLY_EXCHANGE_HASH
                ? exchange_prepare_hash(destinations, settings, columns, draw, failure)

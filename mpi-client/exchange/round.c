@@ -113,7 +113,7 @@ supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t
     if (round->begins != NULL && round->bytes_left != NULL && round->counts != NULL && round->bytes != NULL &&
         round->offers != NULL && round->offers_in != NULL && round->grants != NULL && round->grants_in != NULL)
         return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns,
@@ -123,7 +123,7 @@ supply_status_t exchange_round_set_columns(struct round *round, const struct col
     round->messages = calloc(count, sizeof *round->messages);
     round->messages_in = calloc(count, sizeof *round->messages_in);
     if (round->messages != NULL && round->messages_in != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 void exchange_round_free(struct round *round) {

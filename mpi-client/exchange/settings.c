@@ -52,20 +52,20 @@ static uint64_t fingerprint_of(const struct schema *schema) {
 /* Plans the columns of columns->schema. */
 static supply_status_t plan(struct columns *columns, const char *name, struct failure *failure) {
     struct schema *schema = &columns->schema;
-    if (supply_schema_check_texts(schema, failure) != SUPPLY_OK)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: %s", name, failure->text);
+    if (supply__schema_check_texts(schema, failure) != SUPPLY_OK)
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "%s: %s", name, failure->text);
     columns->plans = calloc(schema->count, sizeof *columns->plans);
     columns->buffers = calloc((size_t)schema->count * BUFFERS_OF_COLUMN, sizeof *columns->buffers);
     if (columns->plans == NULL || columns->buffers == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
     for (uint32_t i = 0; i < schema->count; i++) {
         struct schema_entry *entry = &schema->entries[i];
-        const struct format format = supply_schema_format(entry);
+        const struct format format = supply__schema_format(entry);
         if (format.layout == FORMAT_UNKNOWN)
-            return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                               "%s: column '%s' has format '%s', which this exchange does not know: drop the column, "
-                               "or use a newer libsupply_exchange",
-                               name, entry->name, entry->format);
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                "%s: column '%s' has format '%s', which this exchange does not know: drop the column, "
+                                "or use a newer libsupply_exchange",
+                                name, entry->name, entry->format);
         if (format.layout == FORMAT_VIEWS) memcpy(entry->format, "z", sizeof "z");
         columns->plans[i] =
             (struct column_plan){.format = format, .is_nullable = (entry->flags & COLUMN_NULLABLE) != 0};
@@ -84,7 +84,7 @@ static supply_status_t plan_or_free(struct columns *columns, const char *name, s
 supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
                                      const char *name, struct failure *failure) {
     columns->schema.entries = malloc(count * sizeof *entries);
-    if (columns->schema.entries == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
+    if (columns->schema.entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
     memcpy(columns->schema.entries, entries, count * sizeof *entries);
     columns->schema.count = count;
     return plan_or_free(columns, name, failure);
@@ -107,7 +107,7 @@ supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, 
     uint32_t count;
     struct columns own = {0};
     if (columns->is_of_pair) return SUPPLY_OK;
-    supply_status_t status = supply_filler_schema(pair, &entries, &count, failure);
+    supply_status_t status = supply__filler_schema(pair, &entries, &count, failure);
     if (status != SUPPLY_OK || count == 0) return status;
     status = exchange_columns_set(&own, entries, count, name, failure);
     if (status != SUPPLY_OK) return status;
@@ -115,8 +115,8 @@ supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, 
         *columns = own;
     } else {
         if (!are_same(&columns->schema, &own.schema))
-            status = supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: Spark supplies other columns than to other ranks",
-                                 name);
+            status = supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                  "%s: Spark supplies other columns than to other ranks", name);
         exchange_columns_free(&own);
     }
     columns->is_of_pair = status == SUPPLY_OK;
@@ -143,7 +143,7 @@ void exchange_columns_text(const struct columns *columns, char *text, size_t tex
 }
 
 void exchange_columns_free(struct columns *columns) {
-    supply_schema_free(&columns->schema);
+    supply__schema_free(&columns->schema);
     free(columns->plans);
     free(columns->buffers);
     *columns = (struct columns){0};
@@ -163,14 +163,14 @@ static supply_status_t complete(const supply_exchange_options_t *given, supply_e
     if (given == NULL) return SUPPLY_OK;
     const size_t bytes = given->struct_bytes;
     if (bytes < sizeof bytes || bytes > OPTIONS_BYTES_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "exchange: struct_bytes is %zu: call supply_exchange_options_init() first", bytes);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "exchange: struct_bytes is %zu: call supply_exchange_options_init() first", bytes);
     for (size_t i = sizeof *options; i < bytes; i++)
         if (((const uint8_t *)given)[i] != 0)
-            return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                               "exchange: the program sets an option that libsupply_exchange %s does not know: load a "
-                               "newer one, or do not set it",
-                               supply_version());
+            return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                                "exchange: the program sets an option that libsupply_exchange %s does not know: load a "
+                                "newer one, or do not set it",
+                                supply_version());
     memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
     return SUPPLY_OK;
 }
@@ -179,21 +179,21 @@ static supply_status_t check_policy(const supply_exchange_options_t *options, st
     const bool is_all = options->policy == SUPPLY_EXCHANGE_ALL, is_range = options->policy == SUPPLY_EXCHANGE_RANGE;
     const bool has_key = is_range || options->policy == SUPPLY_EXCHANGE_HASH;
     if ((int)options->policy < SUPPLY_EXCHANGE_AS_SUPPLIED || options->policy > SUPPLY_EXCHANGE_RANGE)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: there is no policy %d", (int)options->policy);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: there is no policy %d", (int)options->policy);
     if (!is_all && (options->fraction != 0 || options->seed != 0))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction and seed are for the policy all");
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction and seed are for the policy all");
     if (!(options->fraction >= 0 && options->fraction <= 1))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction must be above 0 and at most 1, not %g",
-                           options->fraction);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction must be above 0 and at most 1, not %g",
+                            options->fraction);
     if (has_key && (options->column == NULL || options->column[0] == '\0'))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: the policy %s needs the name of a column",
-                           is_range ? "range" : "hash");
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: the policy %s needs the name of a column",
+                            is_range ? "range" : "hash");
     if (!has_key && (options->column != NULL || options->nulls_together))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "exchange: column and nulls_together are for the policies hash and range");
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "exchange: column and nulls_together are for the policies hash and range");
     if (!is_range && (options->memory_bytes != 0 || options->spill_folder != NULL))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "exchange: memory_bytes and spill_folder are for the policy range");
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "exchange: memory_bytes and spill_folder are for the policy range");
     return SUPPLY_OK;
 }
 
@@ -202,8 +202,8 @@ static supply_status_t set_window(struct exchange_settings *settings, size_t giv
     settings->window_bytes = given ? given : pair->ring_bytes / 2;
     if (given == 0 && settings->window_bytes > WINDOW_BYTES_MOST) settings->window_bytes = WINDOW_BYTES_MOST;
     if (settings->window_bytes <= WINDOW_BYTES_MOST) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: window_bytes is %zu, must be at most %zu", given,
-                       WINDOW_BYTES_MOST);
+    return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: window_bytes is %zu, must be at most %zu", given,
+                        WINDOW_BYTES_MOST);
 }
 
 static supply_status_t set_sorting(struct exchange_settings *settings, const supply_exchange_options_t *options,
@@ -211,7 +211,7 @@ static supply_status_t set_sorting(struct exchange_settings *settings, const sup
     const char *folder = options->spill_folder ? options->spill_folder : getenv("TMPDIR");
     settings->memory_bytes = options->memory_bytes ? options->memory_bytes : SORT_MEMORY_BYTES;
     settings->spill_folder = strdup(folder != NULL && folder[0] != '\0' ? folder : "/tmp");
-    return settings->spill_folder ? SUPPLY_OK : supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return settings->spill_folder ? SUPPLY_OK : supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 supply_status_t exchange_settings(struct exchange_settings *settings, const supply_exchange_options_t *given,
@@ -233,7 +233,7 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
         if (settings->fraction == 0) settings->fraction = 1;
     }
     if (options.column != NULL && (settings->column = strdup(options.column)) == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return options.policy == SUPPLY_EXCHANGE_RANGE ? set_sorting(settings, &options, failure) : SUPPLY_OK;
 }
 
@@ -245,25 +245,25 @@ supply_status_t exchange_settings_resolve(struct exchange_settings *settings, co
     const uint32_t fraction = __atomic_load_n(&header->exchange_fraction, __ATOMIC_RELAXED);
     const uint64_t seed = __atomic_load_n(&header->exchange_seed, __ATOMIC_RELAXED);
     if (supplied != 0 && supplied != EXCHANGE_ALL)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                           "%s: Spark asks for the exchange %u, which libsupply_exchange %s does not know", pair->name,
-                           supplied, supply_version());
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                            "%s: Spark asks for the exchange %u, which libsupply_exchange %s does not know", pair->name,
+                            supplied, supply_version());
     if (exchange_has_key(settings) || settings->policy == SUPPLY_EXCHANGE_BALANCE) {
         if (supplied == 0) return SUPPLY_OK;
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: Spark was started with --shuffle all, which needs the policy all: name no other "
-                           "policy, or start Spark without it",
-                           pair->name);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "%s: Spark was started with --shuffle all, which needs the policy all: name no other "
+                            "policy, or start Spark without it",
+                            pair->name);
     }
     if (settings->policy == SUPPLY_EXCHANGE_ALL && supplied == 0) return SUPPLY_OK;
     if (supplied == 0)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: Spark was not started with --shuffle all: name a policy", pair->name);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "%s: Spark was not started with --shuffle all: name a policy", pair->name);
     if (fraction == 0 || fraction > EXCHANGE_FRACTION_UNIT)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: exchange_fraction is %u, must be 1 to %d", pair->name,
-                           fraction, EXCHANGE_FRACTION_UNIT);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "%s: exchange_fraction is %u, must be 1 to %d", pair->name,
+                            fraction, EXCHANGE_FRACTION_UNIT);
     if ((settings->has_seed && settings->seed != seed) || (settings->has_fraction && settings->fraction != fraction))
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT,
             "%s: the program sets another seed or fraction than Spark, which was started with --seed %" PRIu64
             " and --exchange-fraction %g: set them on one side only",

@@ -53,10 +53,11 @@ static supply_status_t begin_move(struct exchange *exchange, struct failure *fai
     const struct cargo cargo = cargo_of(exchange);
     if (!exchange_round_check(&exchange->round, &exchange->columns) ||
         !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &exchange->slot))
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                           "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
-                           "all ranks",
-                           exchange->inspected.name);
+        return supply__fail(
+            failure, SUPPLY_ERROR_CONTRACT,
+            "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
+            "all ranks",
+            exchange->inspected.name);
     if (!exchange_pack_others(&exchange->transfer, &cargo)) fail_by_change(exchange);
     exchange->own_packed = 0;
     exchange->transfer.moving = 0;
@@ -92,7 +93,7 @@ static void deliver(struct exchange *exchange, uint64_t skipped) {
         return;
     }
     struct failure failure;
-    supply_fail(&failure, SUPPLY_ERROR_CONTRACT, "another rank has sent other lengths than it has announced");
+    supply__fail(&failure, SUPPLY_ERROR_CONTRACT, "another rank has sent other lengths than it has announced");
     exchange_fail_later(exchange, &failure);
 }
 

@@ -10,7 +10,7 @@ void exchange_fail_later(struct exchange *exchange, const struct failure *failur
     exchange->failed = *failure;
     const char *name = exchange->inspected.name;
     if (strncmp(failure->text, name, strlen(name)) == 0) return;
-    supply_fail(&exchange->failed, failure->status, "%s: %s", name, failure->text);
+    supply__fail(&exchange->failed, failure->status, "%s: %s", name, failure->text);
     exchange->failed.error = failure->error;
 }
 
@@ -19,10 +19,11 @@ static supply_status_t check_position(const struct exchange *exchange, struct fa
     if (!start->is_set || start->settings == exchange->fingerprint) return SUPPLY_OK;
     char text[AGREE_TEXT_BYTES];
     exchange_settings_text(&exchange->settings, text, sizeof text);
-    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                       "%s: the position was saved with other options of the exchange, or with another number of ranks "
-                       "than %u with %s: open it with the same, or use a position after the end of an epoch",
-                       exchange->inspected.name, exchange->round.ranks, text);
+    return supply__fail(
+        failure, SUPPLY_ERROR_ARGUMENT,
+        "%s: the position was saved with other options of the exchange, or with another number of ranks "
+        "than %u with %s: open it with the same, or use a position after the end of an epoch",
+        exchange->inspected.name, exchange->round.ranks, text);
 }
 
 /* Columns are known: allocates what they need, once. SUPPLY_OK, or _MEMORY. */
@@ -33,7 +34,7 @@ static supply_status_t exchange_use_columns(struct exchange *exchange, struct fa
     if (status == SUPPLY_OK) status = exchange_transfer_set_columns(&exchange->transfer, columns, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&exchange->layout, columns, failure);
     if (status != SUPPLY_OK) return status;
-    supply_filler_set_schema(exchange->handle, columns->schema.entries, columns->schema.count);
+    supply__filler_set_schema(exchange->handle, columns->schema.entries, columns->schema.count);
     exchange->has_memory = true;
     return SUPPLY_OK;
 }
@@ -66,7 +67,7 @@ supply_status_t exchange_gather_window(struct exchange *exchange) {
     struct failure failure = {0};
     const supply_status_t status = gather(exchange, &failure);
     exchange->is_ready = status == SUPPLY_OK;
-    if (status == SUPPLY_AGAIN) return supply_clock_now() >= exchange->gathers_until ? SUPPLY_OK : SUPPLY_AGAIN;
+    if (status == SUPPLY_AGAIN) return supply__clock_now() >= exchange->gathers_until ? SUPPLY_OK : SUPPLY_AGAIN;
     if (status == SUPPLY_ERROR_SPARK) exchange->spark_has_failed = true;
     if (status < 0) exchange_fail_later(exchange, &failure);
     return SUPPLY_OK;
@@ -99,7 +100,7 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
 }
 
 void exchange_await_window(struct exchange *exchange) {
-    exchange->gathers_until = supply_clock_after(SILENT_PART * exchange->inspected.timeout);
+    exchange->gathers_until = supply__clock_after(SILENT_PART * exchange->inspected.timeout);
     exchange->step = STEP_GATHER;
 }
 

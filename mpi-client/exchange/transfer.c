@@ -14,7 +14,7 @@ enum { BUFFERS_OF_COLUMN = 3 };
 
 size_t exchange_slot_bytes(size_t received_bytes) {
     const size_t of_columns = SCHEMA_COLUMNS_MAX * ((size_t)BUFFERS_OF_COLUMN * BUFFER_ALIGNMENT + sizeof(int32_t));
-    const size_t bytes = supply_block_header_bytes(SCHEMA_COLUMNS_MAX) + of_columns + received_bytes;
+    const size_t bytes = supply__block_header_bytes(SCHEMA_COLUMNS_MAX) + of_columns + received_bytes;
     return (bytes + BLOCK_BYTES_UNIT - 1) / BLOCK_BYTES_UNIT * BLOCK_BYTES_UNIT;
 }
 
@@ -22,7 +22,7 @@ supply_status_t exchange_slot_init(struct slot_layout *layout, const struct colu
     layout->places = calloc(columns->buffer_count, sizeof *layout->places);
     layout->value_bytes = calloc(columns->variable_count + 1, sizeof *layout->value_bytes);
     if (layout->places != NULL && layout->value_bytes != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 void exchange_slot_free(struct slot_layout *layout) {
@@ -43,14 +43,14 @@ static void sum_up_messages(struct slot_layout *layout, const struct columns *co
 
 bool exchange_slot_place(struct slot_layout *layout, const struct columns *columns, const struct slot *slot) {
     layout->slot = *slot;
-    layout->end = supply_block_header_bytes(columns->schema.count);
+    layout->end = supply__block_header_bytes(columns->schema.count);
     for (uint32_t i = 0; i < columns->buffer_count; i++) {
         const struct wire_buffer *buffer = &columns->buffers[i];
         /* Lengths arrive where the offsets after the first one will be. */
         const size_t before = buffer->kind == WIRE_LENGTHS ? sizeof(int32_t) : 0;
         layout->places[i] = layout->end + before;
         layout->end +=
-            supply_aligned(before + exchange_wire_bytes(columns, buffer, layout->elements, layout->value_bytes));
+            supply__aligned(before + exchange_wire_bytes(columns, buffer, layout->elements, layout->value_bytes));
     }
     return layout->end <= slot->bytes;
 }
@@ -156,25 +156,25 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
         .receive_parts = calloc(ranks, sizeof *transfer->receive_parts),
     };
     if (transfer->send != NULL && transfer->send_parts != NULL && transfer->receive_parts != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY,
-                       "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY,
+                        "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
 }
 
 supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const struct columns *columns,
                                               struct failure *failure) {
     transfer->places = calloc(columns->buffer_count, sizeof *transfer->places);
     if (transfer->places != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 supply_status_t exchange_transfer_reserve(struct transfer *transfer, size_t window_bytes, struct failure *failure) {
     if (window_bytes <= transfer->send_bytes) return SUPPLY_OK;
     uint8_t *larger = window_bytes <= INT32_MAX ? malloc(window_bytes) : NULL;
     if (larger == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY,
-                           "out of memory for a window of %zu bytes, which has an element for each rank at the end of "
-                           "an epoch: supply the ranks with more equal numbers of elements",
-                           window_bytes);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY,
+                            "out of memory for a window of %zu bytes, which has an element for each rank at the end of "
+                            "an epoch: supply the ranks with more equal numbers of elements",
+                            window_bytes);
     free(transfer->send);
     transfer->send = larger;
     transfer->send_bytes = window_bytes;

@@ -57,7 +57,7 @@ struct transport {
  * supply_exchange_open() over a transport, which the call copies and takes over, also on failure. Collective: compares
  * the options of all ranks before it returns.
  */
-supply_status_t supply_exchange_over(supply_t **supply, const struct transport *transport,
-                                     const supply_exchange_options_t *options);
+supply_status_t supply__exchange_over(supply_t **supply, const struct transport *transport,
+                                      const supply_exchange_options_t *options);
 
 #endif

@@ -24,7 +24,7 @@ static supply_status_t list_columns(supply_t *pair, const supply_block_t *block,
                                     struct failure *failure) {
     for (uint32_t i = 0; i < count; i++) {
         const supply_status_t status = supply_column(pair, block, (int)i, &list[i]);
-        if (status != SUPPLY_OK) return supply_fail(failure, status, "%s", supply_error(pair));
+        if (status != SUPPLY_OK) return supply__fail(failure, status, "%s", supply_error(pair));
     }
     return SUPPLY_OK;
 }
@@ -34,7 +34,7 @@ struct held_block *exchange_hold(supply_t *pair, const supply_block_t *block, co
     struct held_block *held = calloc(1, sizeof *held);
     supply_column_t *list = calloc(columns->schema.count, sizeof *list);
     if (held == NULL || list == NULL)
-        supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     else if (list_columns(pair, block, list, columns->schema.count, failure) == SUPPLY_OK) {
         *held = (struct held_block){.block = *block, .columns = list, .users = 1};
         return held;
@@ -80,9 +80,9 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
         if (columns != NULL) free_windows(columns, column_count);
         free(columns);
         free(copy);
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY,
-                           "out of memory for a copy of a block of %zu bytes: set window_bytes smaller",
-                           held->block.bytes);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY,
+                            "out of memory for a copy of a block of %zu bytes: set window_bytes smaller",
+                            held->block.bytes);
     }
     free(held->columns);
     held->columns = columns;
@@ -108,8 +108,8 @@ const uint8_t *exchange_value(const supply_column_t *column, uint32_t row, uint3
 }
 
 supply_status_t exchange_fail_by_change(struct failure *failure) {
-    return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                       "values of held blocks have changed: does the task write into them?");
+    return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                        "values of held blocks have changed: does the task write into them?");
 }
 
 uint64_t exchange_rows_bytes(const struct held_block *held, const struct columns *columns, uint32_t first,

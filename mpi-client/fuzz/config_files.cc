@@ -62,11 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     config_lines lines;
     failure failure = {};
     const supply_status_t status =
-        supply_config_read(mapped_files.path.c_str(), named_pipes.path.c_str(), &lines, &failure);
+        supply__config_read(mapped_files.path.c_str(), named_pipes.path.c_str(), &lines, &failure);
     if (status == SUPPLY_OK)
         for (size_t i = 0; i < lines.count; i++) check(lines.lines[i]);
     else if (status != SUPPLY_ERROR_CONFIG || strstr(failure.text, "/proc/self/fd/") == nullptr)
         found("a failure that names no file");
-    supply_config_free(&lines);
+    supply__config_free(&lines);
     return 0;
 }

@@ -66,7 +66,7 @@ class OtherRanks {
     /** An input that never ends the exchange is not interesting. */
     supply_status_t count(failure *failure) {
         if (++operations_ < OPERATIONS_MAX) return SUPPLY_OK;
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "too many operations");
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "too many operations");
     }
 
     static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
@@ -203,7 +203,7 @@ void run(Input input) {
     ValidTask task(pair, !(how & NO_DATA));
     task.publish();
     const transport transport = others.interface();
-    if (supply_exchange_over(&pair.handle(), &transport, &options) != SUPPLY_OK) return;
+    if (supply__exchange_over(&pair.handle(), &transport, &options) != SUPPLY_OK) return;
     others.handle = pair.handle();
     for (int calls = 0; calls < CALLS_MAX && pair.receive(); calls++) {
         pair.release_oldest();

@@ -21,7 +21,7 @@ supply_status_t source_init(struct source *source, const struct link *link, cons
                               .receiving = LINK_NONE,
                               .dropping = LINK_NONE};
     source->notice = malloc(sizeof *source->notice + TAIL_BYTES_MAX);
-    if (source->notice == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (source->notice == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
 
@@ -55,8 +55,8 @@ supply_status_t source_advance(struct source *source, struct failure *failure) {
     if (status >= 0) status = remote_test(link, &source->receiving, failure);
     source->has_notice = status == SUPPLY_OK;
     if (source->has_notice && source->notice->tail_bytes > TAIL_BYTES_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: a notice has a tail of %u bytes",
-                           source->pair, source->node, source->notice->tail_bytes);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: a notice has a tail of %u bytes",
+                            source->pair, source->node, source->notice->tail_bytes);
     return status < 0 ? status : SUPPLY_OK;
 }
 
@@ -71,9 +71,9 @@ static supply_status_t source_receive_block(struct source *source, const struct 
                                             struct failure *failure) {
     const size_t bytes = source->notice->filled.bytes;
     if (bytes > slot->bytes)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                           "pair %u on node %s: a block has %zu bytes, more than its slot of %zu", source->pair,
-                           source->node, bytes, slot->bytes);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                            "pair %u on node %s: a block has %zu bytes, more than its slot of %zu", source->pair,
+                            source->node, bytes, slot->bytes);
     return source->link->receive(source->link->context, source->feeder, source->tag + TAG_BLOCK, slot->address, bytes,
                                  operation, failure);
 }
@@ -81,7 +81,7 @@ static supply_status_t source_receive_block(struct source *source, const struct 
 supply_status_t source_drop(struct source *source, size_t block_bytes, struct failure *failure) {
     if (source->notice->kind == NOTICE_BLOCK && source->dropping == LINK_NONE) {
         if (source->dropped == NULL) source->dropped = malloc(block_bytes);
-        if (source->dropped == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        if (source->dropped == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
         const struct slot slot = {.address = source->dropped, .bytes = block_bytes};
         const supply_status_t status = source_receive_block(source, &slot, &source->dropping, failure);
         if (status != SUPPLY_OK) return status;
@@ -96,13 +96,13 @@ bool source_is_pending(const struct source *source) {
 
 supply_status_t source_failure(const struct source *source, struct failure *failure) {
     errno = source->notice->error;
-    return supply_fail(failure, (supply_status_t)source->notice->status, "node %s: %.*s", source->node,
-                       (int)source->notice->tail_bytes, (const char *)remote_tail(source->notice));
+    return supply__fail(failure, (supply_status_t)source->notice->status, "node %s: %.*s", source->node,
+                        (int)source->notice->tail_bytes, (const char *)remote_tail(source->notice));
 }
 
 /* What Spark says in the header of the mapped file, in that of the ring. */
 static void copy_header(struct remote *remote, const struct notice_message *notice) {
-    struct mapped_file_header *header = supply_filler_header(remote->handle);
+    struct mapped_file_header *header = supply__filler_header(remote->handle);
     header->plan = notice->plan;
     header->exchange = notice->exchange;
     header->exchange_seed = notice->exchange_seed;
@@ -116,15 +116,15 @@ static void copy_header(struct remote *remote, const struct notice_message *noti
 static supply_status_t take_schema(struct remote *remote, const struct source *source, struct failure *failure) {
     const struct notice_message *notice = source->notice;
     const uint32_t columns = notice->tail_bytes / sizeof(struct schema_entry);
-    const struct mapped_file_header *header = supply_filler_header(remote->handle);
+    const struct mapped_file_header *header = supply__filler_header(remote->handle);
     const uint8_t *stored = (const uint8_t *)header + SCHEMA_OFFSET;
     if (header->schema_columns == 0) {
-        supply_filler_set_schema(remote->handle, (const struct schema_entry *)remote_tail(source->notice), columns);
+        supply__filler_set_schema(remote->handle, (const struct schema_entry *)remote_tail(source->notice), columns);
     } else if (header->schema_columns != columns ||
                memcmp(stored, remote_tail(source->notice), notice->tail_bytes) != 0) {
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                           "pair %u on node %s has other columns than pair %u: the Suppliers of both must be the same",
-                           source->pair, source->node, remote->sources[0].pair);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                            "pair %u on node %s has other columns than pair %u: the Suppliers of both must be the same",
+                            source->pair, source->node, remote->sources[0].pair);
     }
     return SUPPLY_OK;
 }
@@ -184,7 +184,7 @@ static void take_end(struct remote *remote, struct source *source, supply_status
  * at most one and a half limits after the program has begun to wait, such a report counts.
  */
 static bool has_waited(const struct remote *remote) {
-    return remote->waits_since != 0 && supply_clock_now() - remote->waits_since > (int64_t)(remote->timeout * 1e9 / 2);
+    return remote->waits_since != 0 && supply__clock_now() - remote->waits_since > (int64_t)(remote->timeout * 1e9 / 2);
 }
 
 static void take_failure(struct remote *remote, const struct source *source) {
@@ -203,19 +203,19 @@ static supply_status_t take_notice(struct remote *remote, struct source *source,
         case NOTICE_SCHEMA:
             return take_schema(remote, source, failure);
         case NOTICE_BLOCK:
-            if (!supply_filler_slot(remote->handle, remote->count, &slot)) return SUPPLY_AGAIN;
+            if (!supply__filler_slot(remote->handle, remote->count, &slot)) return SUPPLY_AGAIN;
             return take_block(remote, source, &slot, failure);
         case NOTICE_END_OF_EPOCH:
         case NOTICE_END_OF_DATA:
-            if (!supply_filler_slot(remote->handle, remote->count, &slot)) return SUPPLY_AGAIN;
+            if (!supply__filler_slot(remote->handle, remote->count, &slot)) return SUPPLY_AGAIN;
             take_end(remote, source, notice->kind == NOTICE_END_OF_EPOCH ? SUPPLY_END_OF_EPOCH : SUPPLY_END_OF_DATA);
             return SUPPLY_OK;
         case NOTICE_FAILURE:
             take_failure(remote, source);
             return SUPPLY_OK;
         default:
-            return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: an unexpected notice of kind %u",
-                               source->pair, source->node, notice->kind);
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: an unexpected notice of kind %u",
+                                source->pair, source->node, notice->kind);
     }
 }
 

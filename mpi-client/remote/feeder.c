@@ -35,7 +35,7 @@ static bool is_over(const struct outlet *outlet) {
 static supply_status_t check_abandoned(const struct outlet *outlets, uint32_t count, struct failure *failure) {
     for (uint32_t i = 0; i < count; i++)
         if (outlets[i].state == OUTLET_ABANDONED)
-            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT, "pair %u: %s", outlets[i].pair, outlets[i].failure.text);
+            return supply__fail(failure, SUPPLY_ERROR_TIMEOUT, "pair %u: %s", outlets[i].pair, outlets[i].failure.text);
     return SUPPLY_OK;
 }
 
@@ -43,7 +43,7 @@ static supply_status_t check_abandoned(const struct outlet *outlets, uint32_t co
 static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_options_t *options,
                            struct failure *failure) {
     struct wait wait =
-        supply_wait_begin((struct wait_limit){INFINITY, {options->interrupted, options->interrupted_context}});
+        supply__wait_begin((struct wait_limit){INFINITY, {options->interrupted, options->interrupted_context}});
     for (;;) {
         bool busy = false, is_open = false;
         for (uint32_t i = 0; i < count; i++) {
@@ -52,18 +52,18 @@ static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_
             is_open |= !is_over(&outlets[i]);
         }
         if (!is_open) return check_abandoned(outlets, count, failure);
-        if (busy) supply_wait_progressed(&wait);
-        if (busy ? supply_is_interrupted(&wait.interruption) : supply_wait_more(&wait) == SUPPLY_INTERRUPTED)
+        if (busy) supply__wait_progressed(&wait);
+        if (busy ? supply__is_interrupted(&wait.interruption) : supply__wait_more(&wait) == SUPPLY_INTERRUPTED)
             return SUPPLY_INTERRUPTED;
     }
 }
 
-supply_status_t supply_feed_over(const struct link *link, const struct processes *processes,
-                                 const supply_options_t *options, void (*log)(const char *line), struct fed *fed,
-                                 struct failure *failure) {
+supply_status_t supply__feed_over(const struct link *link, const struct processes *processes,
+                                  const supply_options_t *options, void (*log)(const char *line), struct fed *fed,
+                                  struct failure *failure) {
     const struct pair_range pairs = remote_own_pairs(processes);
     struct outlet *outlets = calloc(pairs.count, sizeof *outlets);
-    if (outlets == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (outlets == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     supply_status_t status = SUPPLY_OK;
     for (uint32_t i = 0; i < pairs.count && status == SUPPLY_OK; i++)
         status = outlet_init(&outlets[i], link, processes, pairs.first + i, options, failure);

@@ -18,8 +18,8 @@ struct fed {
  * _SYSTEM (the link), _TIMEOUT (a rank does not receive any more: pairs are still open, and only the end of the process
  * closes them), SUPPLY_INTERRUPTED, _MEMORY. The link stays the caller's.
  */
-supply_status_t supply_feed_over(const struct link *link, const struct processes *processes,
-                                 const supply_options_t *options, void (*log)(const char *line), struct fed *fed,
-                                 struct failure *failure);
+supply_status_t supply__feed_over(const struct link *link, const struct processes *processes,
+                                  const supply_options_t *options, void (*log)(const char *line), struct fed *fed,
+                                  struct failure *failure);
 
 #endif

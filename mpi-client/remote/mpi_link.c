@@ -32,13 +32,13 @@ static int reserve(struct mpi_context *mpi) {
 
 static supply_status_t begin(struct mpi_context *mpi, int *operation, struct failure *failure) {
     *operation = reserve(mpi);
-    return *operation >= 0 ? SUPPLY_OK : supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return *operation >= 0 ? SUPPLY_OK : supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 /* A call that has failed leaves no operation. */
 static supply_status_t check(int error, const char *call, int *operation, struct failure *failure) {
     if (error != MPI_SUCCESS) *operation = LINK_NONE;
-    return supply_mpi_check(error, call, failure);
+    return supply__mpi_check(error, call, failure);
 }
 
 static supply_status_t send_message(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
@@ -68,7 +68,7 @@ static supply_status_t allgather(void *context, const void *send, void *receive,
 
 static supply_status_t test(void *context, int operation, struct failure *failure) {
     struct mpi_context *mpi = context;
-    return supply_mpi_test(&mpi->requests[operation], failure);
+    return supply__mpi_test(&mpi->requests[operation], failure);
 }
 
 static int end_messages(MPI_Comm self, int key, void *value, void *unused) {
@@ -102,7 +102,7 @@ static void free_context(void *context, bool pending) {
     struct mpi_context *mpi = context;
     forget_end(mpi);
     if (pending) return;
-    supply_mpi_free(&mpi->comm);
+    supply__mpi_free(&mpi->comm);
     free((void *)mpi->requests);
     free(mpi);
 }
@@ -116,15 +116,16 @@ static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct 
                           .test = test,
                           .on_end = on_end,
                           .free = free_context};
-    supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &link->process), "MPI_Comm_rank", failure);
-    if (status == SUPPLY_OK) status = supply_mpi_check(MPI_Comm_size(comm, &link->processes), "MPI_Comm_size", failure);
+    supply_status_t status = supply__mpi_check(MPI_Comm_rank(comm, &link->process), "MPI_Comm_rank", failure);
+    if (status == SUPPLY_OK)
+        status = supply__mpi_check(MPI_Comm_size(comm, &link->processes), "MPI_Comm_size", failure);
     if (status != SUPPLY_OK) return status;
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
-    if (mpi == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (mpi == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     mpi->end_key = MPI_KEYVAL_INVALID;
     link->context = mpi;
-    status = supply_mpi_duplicate(comm, &mpi->comm, limit, "called supply_remote_open()", failure);
-    if (status != SUPPLY_OK && !supply_mpi_is_pending(status)) free(mpi);
+    status = supply__mpi_duplicate(comm, &mpi->comm, limit, "called supply_remote_open()", failure);
+    if (status != SUPPLY_OK && !supply__mpi_is_pending(status)) free(mpi);
     return status;
 }
 
@@ -134,7 +135,7 @@ supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, 
     int length;
     supply_status_t status = make_link(link, comm, limit, failure);
     if (status == SUPPLY_OK)
-        status = supply_mpi_check(MPI_Get_processor_name(node, &length), "MPI_Get_processor_name", failure);
+        status = supply__mpi_check(MPI_Get_processor_name(node, &length), "MPI_Get_processor_name", failure);
     if (status != SUPPLY_OK) return status;
     status = remote_meet(processes, link, is_feeder, node, limit, failure);
     if (status == SUPPLY_OK) return SUPPLY_OK;

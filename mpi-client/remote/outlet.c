@@ -28,7 +28,7 @@ supply_status_t outlet_init(struct outlet *outlet, const struct link *link, cons
     outlet->options.rank = (int)pair;
     outlet->options.local_rank = remote_local_rank(processes, pair);
     /* The feeder's own, until the rank says with which one the pair is opened. It may close without that. */
-    const supply_status_t status = supply_options_timeout(options, &outlet->options.timeout, failure);
+    const supply_status_t status = supply__options_timeout(options, &outlet->options.timeout, failure);
     return status == SUPPLY_OK ? receive_request(outlet, failure) : status;
 }
 
@@ -51,7 +51,7 @@ static struct notice_message notice_of(const struct outlet *outlet, enum notice_
 static supply_status_t send_notice(struct outlet *outlet, const struct notice_message *notice, const void *tail,
                                    const supply_block_t *block, struct failure *failure) {
     struct sending *sending = malloc(sizeof *sending + notice->tail_bytes);
-    if (sending == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (sending == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     *sending = (struct sending){.notice = *notice, .notice_operation = LINK_NONE, .block_operation = LINK_NONE};
     if (tail != NULL) memcpy(remote_tail(&sending->notice), tail, notice->tail_bytes);
     *outlet->end = sending;
@@ -69,7 +69,7 @@ static supply_status_t send_notice(struct outlet *outlet, const struct notice_me
 
 static struct failure failure_of(const struct outlet *outlet, supply_status_t status) {
     struct failure failure = {.status = status, .error = supply_error_errno(outlet->supply)};
-    supply_copy_line(failure.text, sizeof failure.text, supply_error(outlet->supply), sizeof failure.text);
+    supply__copy_line(failure.text, sizeof failure.text, supply_error(outlet->supply), sizeof failure.text);
     return failure;
 }
 
@@ -100,7 +100,7 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
     options->position = outlet->request.has_position ? &outlet->request.position : NULL;
     const supply_status_t status = supply_open(&outlet->supply, options);
     if (status != SUPPLY_OK) return fail_by_status(outlet, status, failure);
-    supply_filler_inspect(outlet->supply, &outlet->inspected);
+    supply__filler_inspect(outlet->supply, &outlet->inspected);
     outlet->slots = outlet->inspected.header->block_count;
     outlet->state = OUTLET_SUPPLIES;
     struct notice_message notice = notice_of(outlet, NOTICE_OPENED);
@@ -111,11 +111,11 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
 
 /* Until then the rank must receive what is under way. */
 static void begin_wait(struct outlet *outlet) {
-    outlet->send_end = supply_clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
+    outlet->send_end = supply__clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
 }
 
 static supply_status_t begin_close(struct outlet *outlet) {
-    if (outlet->request.kind == REMOTE_STOP) supply_filler_stop(outlet->supply, outlet->request.text);
+    if (outlet->request.kind == REMOTE_STOP) supply__filler_stop(outlet->supply, outlet->request.text);
     outlet->state = OUTLET_CLOSES;
     begin_wait(outlet);
     return SUPPLY_OK;
@@ -132,8 +132,8 @@ static supply_status_t take_request(struct outlet *outlet, struct failure *failu
         case REMOTE_STOP:
             return begin_close(outlet);
         default:
-            return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u: an unknown request %u of process %d",
-                               outlet->pair, outlet->request.kind, outlet->rank);
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u: an unknown request %u of process %d",
+                                outlet->pair, outlet->request.kind, outlet->rank);
     }
 }
 
@@ -183,12 +183,12 @@ static supply_status_t send_schema(struct outlet *outlet, struct failure *failur
     const struct schema_entry *entries;
     uint32_t count;
     struct failure of_pair;
-    if (supply_filler_schema(outlet->supply, &entries, &count, &of_pair) != SUPPLY_OK)
+    if (supply__filler_schema(outlet->supply, &entries, &count, &of_pair) != SUPPLY_OK)
         return fail(outlet, &of_pair, failure);
     if (count == 0) return SUPPLY_OK;
     outlet->has_sent_schema = true;
     if (has_views(entries, count)) {
-        supply_fail(
+        supply__fail(
             &of_pair, SUPPLY_ERROR_ARGUMENT,
             "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
             "without --in-place",
@@ -260,7 +260,7 @@ static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct f
 /* The handle and its memory stay: MPI may still read them. The end of the process closes the pair. */
 static supply_status_t abandon(struct outlet *outlet) {
     outlet->state = OUTLET_ABANDONED;
-    supply_fail(
+    supply__fail(
         &outlet->failure, SUPPLY_ERROR_TIMEOUT,
         "process %d of the communicator closed the pair, and does not receive what was under way: has it died, or "
         "does it no longer call MPI?",
@@ -270,7 +270,7 @@ static supply_status_t abandon(struct outlet *outlet) {
 
 /* Closes the pair when nothing of its ring is on its way any more. */
 static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
-    if (outlet->first != NULL) return supply_clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
+    if (outlet->first != NULL) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
     supply_status_t status;
     if (outlet->request.kind == REMOTE_STOP && outlet->failure.status != SUPPLY_ERROR_SPARK)
         status = supply_abort(outlet->supply, outlet->request.text);
@@ -279,7 +279,7 @@ static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct fail
     if (status > SUPPLY_OK) return SUPPLY_OK;
     outlet->supply = NULL;
     if (status != SUPPLY_OK && outlet->failure.status == SUPPLY_OK)
-        supply_fail(&outlet->failure, status, "the pair was not closed well: %s", supply_status_name(status));
+        supply__fail(&outlet->failure, status, "the pair was not closed well: %s", supply_status_name(status));
     outlet->state = OUTLET_SENDS_CLOSED;
     begin_wait(outlet);
     *busy = true;
@@ -295,7 +295,7 @@ supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure
     if (outlet->state == OUTLET_SUPPLIES) return supply_blocks(outlet, busy, failure);
     if (outlet->state == OUTLET_CLOSES) return close_pair(outlet, busy, failure);
     if (outlet->state != OUTLET_SENDS_CLOSED) return SUPPLY_OK;
-    if (outlet->first != NULL) return supply_clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
+    if (outlet->first != NULL) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
     outlet->state = OUTLET_CLOSED;
     return SUPPLY_OK;
 }

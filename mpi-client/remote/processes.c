@@ -72,7 +72,7 @@ static supply_status_t count(struct processes *processes, struct failure *failur
     for (int i = 0; i < processes->count; i++) {
         struct process *process = &processes->list[i];
         if (process->messages != MESSAGES_VERSION)
-            return supply_fail(
+            return supply__fail(
                 failure, SUPPLY_ERROR_ARGUMENT,
                 "process %d of the communicator has another version of libsupply_remote or supply-feeder: "
                 "install the same version on all nodes",
@@ -84,7 +84,7 @@ static supply_status_t count(struct processes *processes, struct failure *failur
             processes->ranks++;
     }
     if (processes->ranks == 0)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT,
             "all processes of the communicator are feeders: start the training program in the same mpirun, "
             "as mpirun -n 4 supply-feeder : -n 8 ./train");
@@ -94,19 +94,19 @@ static supply_status_t count(struct processes *processes, struct failure *failur
 
 static supply_status_t await(const struct link *link, int operation, const struct wait_limit *limit,
                              struct failure *failure) {
-    struct wait wait = supply_wait_begin(*limit);
+    struct wait wait = supply__wait_begin(*limit);
     supply_status_t status;
     while ((status = remote_test(link, &operation, failure)) == SUPPLY_AGAIN) {
-        const supply_status_t ended = supply_wait_more(&wait);
+        const supply_status_t ended = supply__wait_more(&wait);
         if (ended == SUPPLY_ERROR_TIMEOUT)
-            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
-                               "another process has not called supply_remote_open() for %g s: has it failed, or is it "
-                               "another program? Start only "
-                               "the training program and supply-feeder in this mpirun (SUPPLY_TIMEOUT)",
-                               limit->seconds);
+            return supply__fail(failure, SUPPLY_ERROR_TIMEOUT,
+                                "another process has not called supply_remote_open() for %g s: has it failed, or is it "
+                                "another program? Start only "
+                                "the training program and supply-feeder in this mpirun (SUPPLY_TIMEOUT)",
+                                limit->seconds);
         if (ended == SUPPLY_INTERRUPTED)
-            return supply_fail(failure, SUPPLY_INTERRUPTED,
-                               "the program interrupted the wait for the other processes of supply_remote_open()");
+            return supply__fail(failure, SUPPLY_INTERRUPTED,
+                                "the program interrupted the wait for the other processes of supply_remote_open()");
     }
     return status;
 }
@@ -115,11 +115,11 @@ supply_status_t remote_meet(struct processes *processes, const struct link *link
                             const struct wait_limit *limit, struct failure *failure) {
     *processes = (struct processes){.count = link->processes, .self = link->process};
     struct process *all = calloc((size_t)link->processes + 1, sizeof *all);
-    if (all == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (all == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     processes->list = all;
     struct process *own = &all[link->processes];
     *own = (struct process){.messages = MESSAGES_VERSION, .is_feeder = is_feeder};
-    supply_copy_line(own->node, sizeof own->node, node, sizeof own->node);
+    supply__copy_line(own->node, sizeof own->node, node, sizeof own->node);
     int operation;
     supply_status_t status = link->allgather(link->context, own, all, sizeof *all, &operation, failure);
     if (status == SUPPLY_OK) status = await(link, operation, limit, failure);

@@ -15,11 +15,11 @@
 
 static void begin_closing(struct remote *remote, const char *reason) {
     remote->is_closing = true;
-    remote->close_end = supply_clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
+    remote->close_end = supply__clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
     for (uint32_t i = 0; i < remote->source_count; i++) {
         struct source *source = &remote->sources[i];
         const size_t bytes = sizeof source->request.text;
-        if (reason != NULL) supply_copy_line(source->request.text, bytes, reason, bytes);
+        if (reason != NULL) supply__copy_line(source->request.text, bytes, reason, bytes);
         source_ask(source, reason != NULL ? REMOTE_STOP : REMOTE_CLOSE);
     }
 }
@@ -55,13 +55,13 @@ static supply_status_t advance_closing(struct remote *remote, struct failure *fa
 static supply_status_t remote_close(struct remote *remote, double seconds, const char *reason) {
     struct failure failure;
     if (remote->has_no_link) return remote->close_status;
-    struct wait wait = supply_wait_begin((struct wait_limit){INFINITY, remote->interruption});
-    wait.part_end = supply_clock_after(seconds);
+    struct wait wait = supply__wait_begin((struct wait_limit){INFINITY, remote->interruption});
+    wait.part_end = supply__clock_after(seconds);
     if (!remote->is_closing) begin_closing(remote, reason);
     wait.end = remote->close_end;
     supply_status_t status;
     while ((status = advance_closing(remote, &failure)) == SUPPLY_AGAIN) {
-        const supply_status_t ended = supply_wait_more(&wait);
+        const supply_status_t ended = supply__wait_more(&wait);
         if (ended != SUPPLY_OK) return ended;
     }
     return status == SUPPLY_OK ? remote->close_status : status;
@@ -85,7 +85,7 @@ static const struct source *awaited(const struct remote *remote) {
 
 static supply_status_t fail_by_silence(const struct remote *remote, double limit, struct failure *failure) {
     const struct source *source = awaited(remote);
-    return supply_fail(
+    return supply__fail(
         failure, SUPPLY_ERROR_TIMEOUT,
         "%s: supply-feeder on node %s (process %d of the communicator) has sent nothing for %g s, not even "
         "that Spark is slow: is it stopped, or its node not reachable? (--timeout / SUPPLY_TIMEOUT)",
@@ -107,14 +107,14 @@ static supply_status_t fill_once(struct remote *remote, struct filled *filled, s
 
 static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
                             struct failure *failure) {
-    (void)slot; /* supply_filler_slot() gave it earlier */
+    (void)slot; /* supply__filler_slot() gave it earlier */
     struct remote *remote = context;
     const double limit = FILLER_LIMIT_FACTOR * remote->timeout;
     if (remote->at_end_of_epoch) ask_for_epoch(remote);
-    struct wait waiting = supply_wait_begin((struct wait_limit){INFINITY, remote->interruption});
+    struct wait waiting = supply__wait_begin((struct wait_limit){INFINITY, remote->interruption});
     supply_status_t status;
     do {
-        const int64_t waited = wait_so_far(remote, supply_clock_now());
+        const int64_t waited = wait_so_far(remote, supply__clock_now());
         status = fill_once(remote, filled, failure);
         if (status != SUPPLY_AGAIN) break;
         if (waited > (int64_t)(limit * 1e9)) {
@@ -122,7 +122,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
             break;
         }
         if (!wait) return SUPPLY_AGAIN;
-    } while (supply_wait_more(&waiting) == SUPPLY_OK);
+    } while (supply__wait_more(&waiting) == SUPPLY_OK);
     remote->waits_since = 0;
     remote->at_end_of_epoch = status == SUPPLY_END_OF_EPOCH;
     remote->at_end_of_data = status == SUPPLY_END_OF_DATA;
@@ -228,7 +228,7 @@ static void set_name(struct remote *remote, const struct pair_range *pairs) {
 static supply_status_t make_sources(struct remote *remote, struct failure *failure) {
     const struct pair_range pairs = remote_own_pairs(&remote->processes);
     remote->sources = calloc(pairs.count, sizeof *remote->sources);
-    if (remote->sources == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (remote->sources == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < pairs.count; i++) {
         const supply_status_t status =
             source_init(&remote->sources[i], &remote->link, &remote->processes, pairs.first + i, failure);
@@ -243,10 +243,10 @@ static supply_status_t read_position(const struct remote *remote, const supply_o
                                      struct position *start, struct failure *failure) {
     *start = (struct position){0};
     if (options->position == NULL) return SUPPLY_OK;
-    if (!supply_position_unpack(options->position, start))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options.position is no position");
+    if (!supply__position_unpack(options->position, start))
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "options.position is no position");
     if (start->inside && remote->source_count > 1)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT,
             "%s: the position is inside an epoch: with more feeders than ranks, resume from the end of an "
             "epoch",
@@ -273,20 +273,20 @@ static supply_status_t await_opened(struct remote *remote, struct source *source
         const supply_status_t status = source_advance(source, failure);
         if (status != SUPPLY_OK) return status;
         if (source->has_notice) break;
-        const supply_status_t ended = supply_wait_more(wait);
+        const supply_status_t ended = supply__wait_more(wait);
         if (ended == SUPPLY_ERROR_TIMEOUT)
-            return supply_fail(
+            return supply__fail(
                 failure, SUPPLY_ERROR_TIMEOUT,
                 "%s: supply-feeder on node %s (process %d of the communicator) has not opened the pair for "
                 "%g s: is it stopped? (--timeout / SUPPLY_TIMEOUT)",
                 remote->name, source->node, source->feeder, FILLER_LIMIT_FACTOR * remote->timeout);
         if (ended == SUPPLY_INTERRUPTED)
-            return supply_fail(failure, SUPPLY_INTERRUPTED, "%s: the program interrupted the opening", remote->name);
+            return supply__fail(failure, SUPPLY_INTERRUPTED, "%s: the program interrupted the opening", remote->name);
     }
     if (source->notice->kind == NOTICE_FAILURE) return source_failure(source, failure);
     if (source->notice->kind != NOTICE_OPENED)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: an unexpected notice of kind %u", remote->name,
-                           source->notice->kind);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "%s: an unexpected notice of kind %u", remote->name,
+                            source->notice->kind);
     if (source->notice->block_bytes > remote->slot_bytes) remote->slot_bytes = source->notice->block_bytes;
     if (source->notice->block_count > remote->capacity) remote->capacity = source->notice->block_count;
     return source_next(source, failure);
@@ -303,7 +303,7 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
     if (status != SUPPLY_OK) return status;
     ask(remote, &like, options->position);
     struct wait wait =
-        supply_wait_begin((struct wait_limit){FILLER_LIMIT_FACTOR * remote->timeout, remote->interruption});
+        supply__wait_begin((struct wait_limit){FILLER_LIMIT_FACTOR * remote->timeout, remote->interruption});
     /* All feeders open their pairs at the same time. */
     for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
         status = source_advance(&remote->sources[i], failure);
@@ -312,9 +312,9 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
     if (status != SUPPLY_OK) return status;
     if (remote->capacity <= remote->source_count) remote->capacity = remote->source_count + 1;
     remote->arrivals = calloc(remote->capacity, sizeof *remote->arrivals);
-    if (remote->arrivals == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (remote->arrivals == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = remote_filler(remote);
-    return supply_filler_open(&remote->handle, &filler, &like, remote->slot_bytes, remote->capacity, failure);
+    return supply__filler_open(&remote->handle, &filler, &like, remote->slot_bytes, remote->capacity, failure);
 }
 
 static void leave(struct remote *remote, const struct failure *failure) {
@@ -323,8 +323,8 @@ static void leave(struct remote *remote, const struct failure *failure) {
     filler.abort(remote, failure->text, &keep);
 }
 
-supply_status_t supply_remote_over(supply_t **supply, const struct link *link, struct processes *processes,
-                                   const supply_options_t *options) {
+supply_status_t supply__remote_over(supply_t **supply, const struct link *link, struct processes *processes,
+                                    const supply_options_t *options) {
     struct failure failure = {0};
     *supply = NULL;
     struct remote *remote = calloc(1, sizeof *remote);
@@ -337,14 +337,14 @@ supply_status_t supply_remote_over(supply_t **supply, const struct link *link, s
     remote->processes = *processes;
     *processes = (struct processes){0};
     supply_options_t known;
-    supply_status_t status = supply_options_complete(options, &known, &failure);
-    if (status == SUPPLY_OK) status = supply_options_timeout(&known, &remote->timeout, &failure);
+    supply_status_t status = supply__options_complete(options, &known, &failure);
+    if (status == SUPPLY_OK) status = supply__options_timeout(&known, &remote->timeout, &failure);
     remote->interruption = (struct interruption){known.interrupted, known.interrupted_context};
     if (status == SUPPLY_OK) status = make_sources(remote, &failure);
     if (status == SUPPLY_OK) status = open_remote(remote, &known, &failure);
     if (status != SUPPLY_OK) {
         leave(remote, &failure);
-        *supply = supply_filler_failed(&failure);
+        *supply = supply__filler_failed(&failure);
         return status;
     }
     if (link->on_end != NULL) link->on_end(link->context, remote_end, remote);

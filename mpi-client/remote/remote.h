@@ -8,7 +8,7 @@
  * supply_remote_open() over a link and the processes of remote_meet(), among which are feeders. The call takes both
  * over, also on failure. Opens this rank's pairs on the feeders. On failure *supply is a handle that is not open.
  */
-supply_status_t supply_remote_over(supply_t **supply, const struct link *link, struct processes *processes,
-                                   const supply_options_t *options);
+supply_status_t supply__remote_over(supply_t **supply, const struct link *link, struct processes *processes,
+                                    const supply_options_t *options);
 
 #endif

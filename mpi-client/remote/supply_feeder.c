@@ -47,10 +47,10 @@ static int feed(const supply_options_t *options) {
     struct failure failure;
     struct fed fed;
     double timeout;
-    supply_status_t status = supply_options_timeout(options, &timeout, &failure);
+    supply_status_t status = supply__options_timeout(options, &timeout, &failure);
     const struct wait_limit limit = {.seconds = FILLER_LIMIT_FACTOR * timeout};
     if (status == SUPPLY_OK) status = remote_mpi_meet(&link, &processes, MPI_COMM_WORLD, true, &limit, &failure);
-    if (status == SUPPLY_OK) status = supply_feed_over(&link, &processes, options, print, &fed, &failure);
+    if (status == SUPPLY_OK) status = supply__feed_over(&link, &processes, options, print, &fed, &failure);
     if (status != SUPPLY_OK) {
         print(failure.text);
         MPI_Abort(MPI_COMM_WORLD, 1);

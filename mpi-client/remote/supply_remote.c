@@ -17,11 +17,11 @@ static supply_status_t make_ranks(const struct processes *processes, MPI_Comm co
     int count = 0;
     for (int i = 0; i < processes->count; i++)
         if (!processes->list[i].is_feeder) members[count++] = i;
-    supply_status_t status = supply_mpi_check(MPI_Comm_group(comm, &all), "MPI_Comm_group", failure);
+    supply_status_t status = supply__mpi_check(MPI_Comm_group(comm, &all), "MPI_Comm_group", failure);
     if (status == SUPPLY_OK)
-        status = supply_mpi_check(MPI_Group_incl(all, count, members, &of_ranks), "MPI_Group_incl", failure);
+        status = supply__mpi_check(MPI_Group_incl(all, count, members, &of_ranks), "MPI_Group_incl", failure);
     if (status != SUPPLY_OK) return status;
-    status = supply_mpi_check(MPI_Comm_create_group(comm, of_ranks, 0, ranks), "MPI_Comm_create_group", failure);
+    status = supply__mpi_check(MPI_Comm_create_group(comm, of_ranks, 0, ranks), "MPI_Comm_create_group", failure);
     MPI_Group_free(&of_ranks);
     MPI_Group_free(&all);
     return status;
@@ -33,7 +33,7 @@ static supply_status_t open_local(supply_t **supply, MPI_Comm ranks, const suppl
     supply_options_t options = *given, place;
     supply_options_init(&place);
     const supply_status_t status =
-        supply_mpi_check(supply_options_from_comm(&place, ranks), "MPI_Comm_split_type", failure);
+        supply__mpi_check(supply_options_from_comm(&place, ranks), "MPI_Comm_split_type", failure);
     if (status != SUPPLY_OK) return status;
     if (options.rank < 0) options.rank = place.rank;
     if (options.local_rank < 0) options.local_rank = place.local_rank;
@@ -50,18 +50,18 @@ static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_o
     supply_options_t options;
     double timeout;
     if (have_feeders_served)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT,
             "supply_remote_open: the feeders of this job have opened their pairs before, and can do so once");
-    supply_status_t status = supply_options_complete(given, &options, failure);
-    if (status == SUPPLY_OK) status = supply_options_timeout(&options, &timeout, failure);
+    supply_status_t status = supply__options_complete(given, &options, failure);
+    if (status == SUPPLY_OK) status = supply__options_timeout(&options, &timeout, failure);
     if (status != SUPPLY_OK) return status;
     const struct wait_limit limit = {FILLER_LIMIT_FACTOR * timeout, {options.interrupted, options.interrupted_context}};
     status = remote_mpi_meet(&link, &processes, comm, false, &limit, failure);
     if (status != SUPPLY_OK) return status;
     status = make_ranks(&processes, comm, members, ranks, failure);
     have_feeders_served = processes.feeders > 0;
-    if (status == SUPPLY_OK && have_feeders_served) return supply_remote_over(supply, &link, &processes, &options);
+    if (status == SUPPLY_OK && have_feeders_served) return supply__remote_over(supply, &link, &processes, &options);
     link.free(link.context, false);
     remote_processes_free(&processes);
     return status == SUPPLY_OK ? open_local(supply, *ranks, &options, failure) : status;
@@ -73,14 +73,14 @@ supply_status_t supply_remote_open(supply_t **supply, MPI_Comm comm, const suppl
     *supply = NULL;
     *ranks = MPI_COMM_NULL;
     int size = 0;
-    supply_status_t status = supply_mpi_check(MPI_Comm_size(comm, &size), "MPI_Comm_size", &failure);
+    supply_status_t status = supply__mpi_check(MPI_Comm_size(comm, &size), "MPI_Comm_size", &failure);
     /* In front of the meeting: after it the others wait for this process, without a limit of their own. */
     int *members = calloc((size_t)size, sizeof *members);
     if (members == NULL)
-        status = supply_fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        status = supply__fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory");
     else if (status == SUPPLY_OK)
         status = open_any(supply, comm, options, members, ranks, &failure);
     free(members);
-    if (status != SUPPLY_OK && *supply == NULL) *supply = supply_filler_failed(&failure);
+    if (status != SUPPLY_OK && *supply == NULL) *supply = supply__filler_failed(&failure);
     return status;
 }

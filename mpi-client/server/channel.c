@@ -69,10 +69,10 @@ static int try_lock(int folder, const char *name) {
 
 /* Without it, of two servers that start together, one would remove the living socket of the other. -1 and errno. */
 static int lock_name(int folder, const char *name) {
-    struct wait wait = supply_wait_begin_slow((struct wait_limit){.seconds = LOCK_SECONDS}, LOCK_PAUSE_SECONDS);
+    struct wait wait = supply__wait_begin_slow((struct wait_limit){.seconds = LOCK_SECONDS}, LOCK_PAUSE_SECONDS);
     int lock;
     while ((lock = try_lock(folder, name)) < 0 && errno == EWOULDBLOCK)
-        if (supply_wait_more(&wait) != SUPPLY_OK) break;
+        if (supply__wait_more(&wait) != SUPPLY_OK) break;
     return lock;
 }
 
@@ -142,7 +142,7 @@ static struct timeval timeval_of(double seconds) {
 /* The next bytes of a line, all of which must be there at `end`. As recv(). */
 static ssize_t receive(int connection, char *to, size_t bytes, int64_t end) {
     /* 0 would be no limit. */
-    const double left = (double)(end - supply_clock_now()) / 1e9;
+    const double left = (double)(end - supply__clock_now()) / 1e9;
     const struct timeval limit = timeval_of(left > 1e-6 ? left : 1e-6);
     setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return recv(connection, to, bytes, left > 0 ? 0 : MSG_DONTWAIT);
@@ -150,11 +150,11 @@ static ssize_t receive(int connection, char *to, size_t bytes, int64_t end) {
 
 /* One line. NULL: the other side sent none, or one that is no command: *wrong says why. */
 static json_t *read_command(int connection, double seconds, const char **wrong) {
-    const int64_t end = supply_clock_after(seconds);
+    const int64_t end = supply__clock_after(seconds);
     size_t bytes = 0;
     char *line = malloc(COMMAND_BYTES_MAX);
     json_t *command = NULL;
-    while (line != NULL && supply_clock_now() < end) {
+    while (line != NULL && supply__clock_now() < end) {
         if (bytes == COMMAND_BYTES_MAX) {
             /* The other side reads the answer when it has sent the whole line. */
             *wrong = "the command has more than 1 MiB: give shorter texts";
@@ -186,7 +186,7 @@ json_t *channel_next(struct channel *channel, void (*attend)(void *), void *cont
         if (connection < 0) {
             /* Without descriptors or memory the program stays in the queue: a loop without a pause would keep a core.
              */
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) supply_sleep(ACCEPT_PAUSE_SECONDS);
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) supply__sleep(ACCEPT_PAUSE_SECONDS);
             continue;
         }
         const struct timeval limit = timeval_of(channel->peer_seconds);

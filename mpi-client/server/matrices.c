@@ -84,7 +84,7 @@ static const char *text_in(const json_t *command, const char *name) {
 
 bool program_sends(struct program *program, const json_t *command, char *text) {
     if (program->id[0] != '\0' && strcmp(program->id, text_in(command, "program")) == 0) {
-        program->last_command = supply_clock_now();
+        program->last_command = supply__clock_now();
         return true;
     }
     if (program->id[0] == '\0')
@@ -105,14 +105,14 @@ bool program_may_attach(const struct program *program, const json_t *command, ch
         snprintf(text, FAILURE_TEXT_BYTES,
                  "the ranks hold matrices for the program %s, whose last command came %" PRId64
                  " s ago: close its Ranks, or take them over (take_over), which drops its matrices",
-                 program->name, (supply_clock_now() - program->last_command) / NANOSECONDS);
+                 program->name, (supply__clock_now() - program->last_command) / NANOSECONDS);
         return false;
     }
     return true;
 }
 
 void program_attach(struct program *program, const json_t *command) {
-    *program = (struct program){.last_command = supply_clock_now()};
+    *program = (struct program){.last_command = supply__clock_now()};
     snprintf(program->id, sizeof program->id, "%s", text_in(command, "program"));
     snprintf(program->name, sizeof program->name, "%s", text_in(command, "name"));
 }

@@ -18,7 +18,7 @@
 #define BEATS_AFTER_SIGNAL 4
 
 static bool wait_until_stopped(struct heartbeat *heartbeat) {
-    const int64_t time = supply_clock_after(PERIOD_SECONDS);
+    const int64_t time = supply__clock_after(PERIOD_SECONDS);
     const struct timespec next = {.tv_sec = time / NANOSECONDS, .tv_nsec = time % NANOSECONDS};
     pthread_mutex_lock(&heartbeat->lock);
     if (!heartbeat->stop) pthread_cond_timedwait(&heartbeat->stopped, &heartbeat->lock, &next);

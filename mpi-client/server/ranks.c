@@ -93,7 +93,7 @@ static void copy_id(char *to, const char *id) { snprintf(to, COMMAND_ID_BYTES, "
 /* Rank 0 has heard that a rank waits with a command. */
 static void add(struct agreement *agreement, int rank, const char *id) {
     copy_id(agreement->waiting[rank].id, id);
-    agreement->waiting[rank].deadline = supply_clock_after(agreement->timeout);
+    agreement->waiting[rank].deadline = supply__clock_after(agreement->timeout);
 }
 
 static void tell(struct agreement *agreement, int rank, const char *text) {
@@ -165,7 +165,7 @@ static void decide(struct agreement *agreement) {
     }
     for (int rank = 0; rank < agreement->ranks->count; rank++) {
         const struct waiting *waiting = &agreement->waiting[rank];
-        if (waiting->id[0] != '\0' && supply_clock_now() > waiting->deadline) refuse_late(agreement, waiting->id);
+        if (waiting->id[0] != '\0' && supply__clock_now() > waiting->deadline) refuse_late(agreement, waiting->id);
     }
 }
 
@@ -205,12 +205,12 @@ static bool is_asked_to_end(void *unused) {
 
 bool agreement_reach(struct agreement *agreement, const char *id, const struct channel *channel, char *text) {
     struct wait wait =
-        supply_wait_begin_slow((struct wait_limit){INFINITY, {.interrupted = is_asked_to_end}}, PAUSE_SECONDS);
+        supply__wait_begin_slow((struct wait_limit){INFINITY, {.interrupted = is_asked_to_end}}, PAUSE_SECONDS);
     struct decision decision;
     bool has_program = true;
     report(agreement, HAS_COMMAND, id);
     while (!is_decided(agreement, &decision)) {
-        if (supply_wait_more(&wait) != SUPPLY_OK) {
+        if (supply__wait_more(&wait) != SUPPLY_OK) {
             snprintf(text, FAILURE_TEXT_BYTES, "supply-server was asked to end");
             return false;
         }

@@ -66,7 +66,7 @@ static const char *name_row(const struct intake *intake, const struct row_column
         const void *text;
         size_t bytes;
         if (supply_value(&columns->key, element, &text, &bytes) != SUPPLY_OK) return "a row";
-        supply_copy_line(key, sizeof key, text, bytes);
+        supply__copy_line(key, sizeof key, text, bytes);
         snprintf(name, 64, "the row with key '%s'", key);
     } else
         snprintf(name, 64, "row %" PRIu64 " of rank %d", intake->rows + element, intake->ranks->rank);

@@ -82,7 +82,7 @@ static void key_name(const struct keys *keys, uint64_t index, char name[KEY_NAME
             value = *(const int64_t *)(const void *)key;
             break;
         case 'u':
-            supply_copy_line(text, sizeof text, (const char *)key, bytes);
+            supply__copy_line(text, sizeof text, (const char *)key, bytes);
             snprintf(name, KEY_NAME_BYTES, "'%s'", text);
             return;
         default:

@@ -33,7 +33,7 @@ uint64_t ring_of(const Machine &machine) {
         folder.write(name + "/size", std::string(cache.size) + "\n");
         folder.write(name + "/shared_cpu_list", std::string(cache.processors) + "\n");
     }
-    return supply_ring_for_caches(folder.path().c_str());
+    return supply__ring_for_caches(folder.path().c_str());
 }
 
 TEST(CachesTest, ARingFitsThePairsShareAndNotTheTasksOwnCache) {

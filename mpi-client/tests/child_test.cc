@@ -22,7 +22,7 @@ class ChildTest : public RankTest {
   protected:
     bool rank_lives() const {
         const int fd = ::open(files.mapped_file.c_str(), O_RDWR | O_CLOEXEC);
-        const bool locked = supply_file_is_locked(fd, F_WRLCK, RANK_LOCK_BYTE);
+        const bool locked = supply__file_is_locked(fd, F_WRLCK, RANK_LOCK_BYTE);
         close(fd);
         return locked;
     }

@@ -39,7 +39,7 @@ ino_t inode(const std::string &path) {
 }
 
 TEST_F(ClaimTest, ALockThatTheKernelCannotTestCountsAsHeld) {
-    for (const short type : {F_RDLCK, F_WRLCK}) EXPECT_TRUE(supply_file_is_locked(-1, type, RANK_LOCK_BYTE));
+    for (const short type : {F_RDLCK, F_WRLCK}) EXPECT_TRUE(supply__file_is_locked(-1, type, RANK_LOCK_BYTE));
 }
 
 TEST_F(ClaimTest, FilesAreTheOwnersAlone) {
@@ -188,12 +188,12 @@ TEST_F(ClaimTest, WhoeverRemovesAStaleFileIsNotTakenForItsRank) {
         claimed_file stale;
         failure failure = {};
         const file_kind kind = path == files.mapped_file ? FILE_MAPPED : FILE_REQUEST_PIPE;
-        ASSERT_EQ(SUPPLY_OK, supply_claim_stale(&stale, kind, &name, &failure)) << failure.text;
+        ASSERT_EQ(SUPPLY_OK, supply__claim_stale(&stale, kind, &name, &failure)) << failure.text;
         int asker = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-        EXPECT_FALSE(supply_file_is_locked(asker, F_WRLCK, RANK_LOCK_BYTE)) << path;
-        EXPECT_TRUE(supply_file_is_locked(asker, F_WRLCK, REMOVER_LOCK_BYTE)) << path;
-        supply_claim_remove(&stale);
-        EXPECT_FALSE(supply_file_is_locked(asker, F_WRLCK, REMOVER_LOCK_BYTE)) << path;
+        EXPECT_FALSE(supply__file_is_locked(asker, F_WRLCK, RANK_LOCK_BYTE)) << path;
+        EXPECT_TRUE(supply__file_is_locked(asker, F_WRLCK, REMOVER_LOCK_BYTE)) << path;
+        supply__claim_remove(&stale);
+        EXPECT_FALSE(supply__file_is_locked(asker, F_WRLCK, REMOVER_LOCK_BYTE)) << path;
         close(asker);
     }
     EXPECT_TRUE(folder.is_empty());
@@ -202,7 +202,7 @@ TEST_F(ClaimTest, WhoeverRemovesAStaleFileIsNotTakenForItsRank) {
 TEST_F(ClaimTest, ARankWaitsForWhoeverRemovesTheStaleFile) {
     leave_stale_pair();
     int remover = ::open(files.mapped_file.c_str(), O_RDWR | O_CLOEXEC);
-    ASSERT_EQ(0, supply_file_lock(remover, F_WRLCK, REMOVER_LOCK_BYTE));
+    ASSERT_EQ(0, supply__file_lock(remover, F_WRLCK, REMOVER_LOCK_BYTE));
     char error[1024];
     EXPECT_EQ(SUPPLY_ERROR_IN_USE, supply_remove_stale(&options, error, sizeof error));
     EXPECT_TRUE(says(error, {files.mapped_file.c_str(), "made or removed by another process"}));

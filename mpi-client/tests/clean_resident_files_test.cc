@@ -95,7 +95,7 @@ TEST_F(CleanResidentFilesTest, RemovesAFileWithoutAHeader) {
 TEST_F(CleanResidentFilesTest, LeavesThoseOfReaders) {
     write(sealed);
     const int reader = ::open(sealed.c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_EQ(0, supply_file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
+    ASSERT_EQ(0, supply__file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
     const bool has_lease = fcntl(reader, F_SETLEASE, F_RDLCK) == 0;
     const Ended ended = clean();
     EXPECT_EQ(1, ended.exit_status);

@@ -13,13 +13,13 @@ namespace {
 
 class ConfigFilesTest : public ::testing::Test {
   protected:
-    ~ConfigFilesTest() override { supply_config_free(&lines); }
+    ~ConfigFilesTest() override { supply__config_free(&lines); }
 
     supply_status_t read(const std::string &mapped_files, const std::string &named_pipes) {
         const std::string mapped = folder.write("mapped-files.conf", mapped_files);
         const std::string pipes = folder.write("named-pipes.conf", named_pipes);
-        supply_config_free(&lines);
-        return supply_config_read(mapped.c_str(), pipes.c_str(), &lines, &failure);
+        supply__config_free(&lines);
+        return supply__config_read(mapped.c_str(), pipes.c_str(), &lines, &failure);
     }
 
     TemporaryFolder folder;
@@ -77,7 +77,7 @@ TEST(ConfigSizeTest, OnlyWholeNumbersAndBinaryUnitsAreSizes) {
         {"8589934592GiB", 0},
         {"99999999999999999999", 0},
     };
-    for (const Size &size : sizes) EXPECT_EQ(size.bytes, supply_config_size(size.text)) << "'" << size.text << "'";
+    for (const Size &size : sizes) EXPECT_EQ(size.bytes, supply__config_size(size.text)) << "'" << size.text << "'";
 }
 
 struct Mistake {
@@ -126,13 +126,13 @@ INSTANTIATE_TEST_SUITE_P(, ConfigMistakeTest, ::testing::ValuesIn(mistakes),
 TEST_F(ConfigFilesTest, AMissingFileIsNamed) {
     const std::string pipes = folder.write("named-pipes.conf", "/p/0 /p/1\n");
     EXPECT_EQ(SUPPLY_ERROR_CONFIG,
-              supply_config_read(folder.file("absent.conf").c_str(), pipes.c_str(), &lines, &failure));
+              supply__config_read(folder.file("absent.conf").c_str(), pipes.c_str(), &lines, &failure));
     EXPECT_TRUE(says(failure.text, {"absent.conf", "No such file"}));
 }
 
 TEST_F(ConfigFilesTest, AFolderInPlaceOfAFileIsNamed) {
     const std::string pipes = folder.write("named-pipes.conf", "/p/0 /p/1\n");
-    EXPECT_EQ(SUPPLY_ERROR_CONFIG, supply_config_read(folder.path().c_str(), pipes.c_str(), &lines, &failure));
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, supply__config_read(folder.path().c_str(), pipes.c_str(), &lines, &failure));
     EXPECT_TRUE(says(failure.text, {folder.path().c_str(), "directory"}));
 }
 

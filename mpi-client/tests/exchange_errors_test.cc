@@ -127,7 +127,7 @@ TEST_F(ExchangeErrorsTest, APairThatIsNotOpen) {
         supply_t *closed = nullptr;
         EXPECT_EQ(SUPPLY_ERROR_CONFIG, supply_open(&closed, &of.pair_options));
         const transport transport = network->of(rank);
-        of.status = supply_exchange_over(&closed, &transport, &options);
+        of.status = supply__exchange_over(&closed, &transport, &options);
         of.error = "rank 1: " + std::string(supply_error(closed));
         supply_close(closed);
     });
@@ -238,7 +238,7 @@ TEST_F(ExchangeErrorsTest, ACommunicatorWithoutAllRanks) {
         rank.pair_options.rank = 3;
         supply_t *pair = opened(rank);
         const transport transport = network->of(number);
-        rank.status = supply_exchange_over(&pair, &transport, &options);
+        rank.status = supply__exchange_over(&pair, &transport, &options);
         rank.error = supply_error(pair);
         await_task(number);
         supply_close(pair);
@@ -312,7 +312,7 @@ TEST_F(ExchangeSuppliedTest, APairThatHasFailedBefore) {
             EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_next(pair, &block));
         }
         const transport transport = network->of(number);
-        rank.status = supply_exchange_over(&pair, &transport, &options);
+        rank.status = supply__exchange_over(&pair, &transport, &options);
         rank.error = supply_error(pair);
         await_task(number);
         supply_close(pair);

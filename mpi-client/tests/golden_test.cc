@@ -38,13 +38,13 @@ TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {
     struct settings settings = golden_settings(files);
     struct pair pair;
     struct failure failure = {};
-    ASSERT_EQ(SUPPLY_OK, supply_pair_open(&pair, &settings, &failure)) << failure.text;
-    supply_pair_receive(&pair);
-    supply_pair_release(&pair, 0);
-    supply_pair_stop(&pair, "the test gave up");
+    ASSERT_EQ(SUPPLY_OK, supply__pair_open(&pair, &settings, &failure)) << failure.text;
+    supply__pair_receive(&pair);
+    supply__pair_release(&pair, 0);
+    supply__pair_stop(&pair, "the test gave up");
     const std::string mapped = read_file(files.mapped_file);
     const std::string requests = drain(pair.request_pipe.fd);
-    supply_pair_close(&pair);
+    supply__pair_close(&pair);
     expect_golden("rank.mapped", mapped);
     expect_golden("rank.requests", requests);
 }
@@ -118,11 +118,11 @@ TEST_P(GoldenFilesTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
 TEST_F(GoldenTest, TheTasksGoldenFilesWithAnExchangeAreRead) {
     Handle handle = replay(files, read_golden("task-exchange.mapped"), read_golden("task-exchange.notifications"));
     struct filler_pair pair;
-    ASSERT_EQ(SUPPLY_OK, supply_filler_inspect(handle.get(), &pair));
+    ASSERT_EQ(SUPPLY_OK, supply__filler_inspect(handle.get(), &pair));
     EXPECT_EQ(static_cast<uint32_t>(EXCHANGE_ALL), pair.header->exchange);
     EXPECT_EQ(0x5152535455565758u, pair.header->exchange_seed);
     EXPECT_EQ(250000u, pair.header->exchange_fraction);
-    supply_filler_claim(handle.get());
+    supply__filler_claim(handle.get());
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(3u, block.element_count);

@@ -11,11 +11,11 @@ namespace {
 
 class OptionsTest : public RankTest {
   protected:
-    ~OptionsTest() override { supply_settings_free(&settings); }
+    ~OptionsTest() override { supply__settings_free(&settings); }
 
     supply_status_t resolve() {
-        supply_settings_free(&settings);
-        return supply_settings(&options, &settings, &failure);
+        supply__settings_free(&settings);
+        return supply__settings(&options, &settings, &failure);
     }
 
     /** Takes the pair from config files of two lines. */
@@ -218,11 +218,11 @@ TEST(LauncherTest, EachLauncherTellsItsRanks) {
                                      {"SLURM_LOCALID", nullptr},
                                      {"SLURM_PROCID", nullptr}};
     EXPECT_EQ(-1, supply_local_rank());
-    EXPECT_EQ(-1, supply_launcher_rank());
+    EXPECT_EQ(-1, supply__launcher_rank());
     for (const Launcher &launcher : launchers) {
         EnvironmentVariable local_rank{launcher.local_rank, "2"}, rank{launcher.rank, "12"};
         EXPECT_EQ(2, supply_local_rank()) << launcher.local_rank;
-        EXPECT_EQ(12, supply_launcher_rank()) << launcher.rank;
+        EXPECT_EQ(12, supply__launcher_rank()) << launcher.rank;
     }
     for (const char *text : {"", "-1", "two", "1x", "99999999999"}) {
         EnvironmentVariable local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", text};
@@ -232,7 +232,7 @@ TEST(LauncherTest, EachLauncherTellsItsRanks) {
     EXPECT_EQ(1, supply_local_rank()) << "Open MPI is nearer to the rank than Slurm";
     EnvironmentVariable torchrun{"LOCAL_RANK", "3"}, torchrun_rank{"RANK", "7"}, slurm_rank{"SLURM_PROCID", "0"};
     EXPECT_EQ(3, supply_local_rank()) << "srun torchrun: every worker has Slurm's variables of their common task";
-    EXPECT_EQ(7, supply_launcher_rank());
+    EXPECT_EQ(7, supply__launcher_rank());
 }
 
 } // namespace

@@ -20,7 +20,7 @@ namespace {
 /** Whether a reader keeps a cleaner out. */
 bool is_read_locked(const std::string &path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool is_locked = supply_file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE);
+    const bool is_locked = supply__file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE);
     close(fd);
     return is_locked;
 }
@@ -263,7 +263,7 @@ TEST_F(ResidentFileErrorTest, AFileThatAnotherProcessRemoves) {
         [&] {
             // A lock for writing needs a descriptor for writing, which a lease would not allow later.
             cleaner = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-            ASSERT_EQ(0, supply_file_lock(cleaner, F_WRLCK, READER_LOCK_BYTE));
+            ASSERT_EQ(0, supply__file_lock(cleaner, F_WRLCK, READER_LOCK_BYTE));
         },
         EBUSY, {"open for writing"});
     close(cleaner);

@@ -175,7 +175,7 @@ TEST_F(OtherResidentFileViolationTest, AFileOfAnotherKindIsNotLocked) {
     const int fd = ::open(task.entry(file).path, O_RDONLY | O_CLOEXEC);
     task.supply_from_file(file, image.block(1).notification, 1);
     expect_refused(handle, {"magic"});
-    EXPECT_FALSE(supply_file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE));
+    EXPECT_FALSE(supply__file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE));
     close(fd);
 }
 

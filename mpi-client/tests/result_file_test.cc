@@ -29,7 +29,7 @@ class ResultFileTest : public ResultTest {
     static bool is_locked(const std::string &file) {
         const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
         EXPECT_GE(fd, 0);
-        const bool locked = supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE);
+        const bool locked = supply__file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE);
         close(fd);
         return locked;
     }
@@ -150,7 +150,7 @@ TEST_F(ResultFileTest, TheNextOpeningOfThePairRemovesOnlyItsOwn) {
                                              "other.sealed.result"};
     for (const std::string &other : others) folder.write(other, "");
     const int reader = ::open(path("sealed").c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_EQ(0, supply_file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
+    ASSERT_EQ(0, supply__file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
     Handle handle = open();
     EXPECT_FALSE(std::filesystem::exists(path("sealed")));
     EXPECT_FALSE(std::filesystem::exists(unsealed("aborted")));

@@ -20,8 +20,8 @@ class ResultGoldenTest : public RankTest {
         Handle handle(static_cast<supply_t *>(calloc(1, sizeof(struct supply))));
         struct settings settings = golden_settings(files);
         generation = settings.generation;
-        EXPECT_EQ(SUPPLY_OK, supply_open_settings(handle.get(), &settings)) << supply_error(handle.get());
-        mapped_file_header *header = supply_mapped_header(&handle->pair.mapped_file);
+        EXPECT_EQ(SUPPLY_OK, supply__open_settings(handle.get(), &settings)) << supply_error(handle.get());
+        mapped_file_header *header = supply__mapped_header(&handle->pair.mapped_file);
         header->run = 0x1112131415161718;
         header->task_pid = 4343;
         return handle;

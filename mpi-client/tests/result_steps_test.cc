@@ -35,7 +35,7 @@ TEST_P(ResultStepsTest, OfARankThatIsKilledOnlyASealedResultIsVisible) {
     EXPECT_EQ(is_sealed, std::filesystem::exists(path()));
     EXPECT_EQ(!is_sealed, std::filesystem::exists(unsealed));
     const int fd = ::open(left.c_str(), O_RDONLY | O_CLOEXEC);
-    EXPECT_FALSE(supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE)) << "it looks alive";
+    EXPECT_FALSE(supply__file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE)) << "it looks alive";
     close(fd);
     if (is_sealed) {
         EXPECT_EQ(20000u, read_result(path()).header.epoch_elements);

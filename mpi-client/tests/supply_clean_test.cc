@@ -186,7 +186,7 @@ TEST_F(SupplyCleanResultsTest, ASealedOneOfAnUnknownPidNamespaceIsKept) {
 TEST_F(SupplyCleanResultsTest, ASealedOneThatIsReadIsKept) {
     leave_results();
     const int reader = ::open(result("sealed").c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_EQ(0, supply_file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
+    ASSERT_EQ(0, supply__file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
     const Ended ended = clean();
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_TRUE(says(ended.err, {"supply-clean: ", result("sealed").c_str(), "read by Spark"}));

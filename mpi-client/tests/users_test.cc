@@ -210,7 +210,7 @@ TEST_F(UsersTest, LeftoversThatAnotherProcessHasLocked) {
     options.group = "61000";
     ASSERT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
     const int fd = ::open(files.mapped_file.c_str(), O_RDWR | O_CLOEXEC);
-    ASSERT_EQ(0, supply_file_lock(fd, F_WRLCK, RANK_LOCK_BYTE));
+    ASSERT_EQ(0, supply__file_lock(fd, F_WRLCK, RANK_LOCK_BYTE));
     const std::string refused = as_user(alice, [&] { return try_to_open(); });
     EXPECT_TRUE(says(refused, {files.mapped_file.c_str(), "of the pair's group", "is not here", "lsof"}));
     close(fd);

@@ -24,7 +24,7 @@ static uint64_t hash(const char *text) {
 
 char *resident_file_path(const char *folder, const struct named_path *mapped_file, const char *suffix) {
     char *path;
-    const int length = asprintf(&path, "%s/%s.%016" PRIx64 "%s", folder, supply_folder_name(mapped_file),
+    const int length = asprintf(&path, "%s/%s.%016" PRIx64 "%s", folder, supply__folder_name(mapped_file),
                                 hash(mapped_file->path), suffix);
     return length < 0 ? NULL : path;
 }
@@ -40,25 +40,25 @@ static supply_status_t check_rank_is_dead(const char *path, const struct named_p
     const int fd = open(mapped_file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) return SUPPLY_OK;
     if (fd < 0)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                           RESIDENT_FILE "may be in use: mapped file %s (%s) cannot be opened to see whether its rank "
-                                         "is alive: %m: have the user of the mapped file run supply-clean first, or "
-                                         "remove the resident file by hand",
-                           path, mapped_file->path, mapped_file->origin);
-    const bool is_alive = supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM,
+                            RESIDENT_FILE "may be in use: mapped file %s (%s) cannot be opened to see whether its rank "
+                                          "is alive: %m: have the user of the mapped file run supply-clean first, or "
+                                          "remove the resident file by hand",
+                            path, mapped_file->path, mapped_file->origin);
+    const bool is_alive = supply__file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE);
     close(fd);
-    return is_alive ? supply_fail(failure, SUPPLY_ERROR_IN_USE,
-                                  RESIDENT_FILE "belongs to mapped file %s (%s), whose rank is alive: end that rank",
-                                  path, mapped_file->path, mapped_file->origin)
+    return is_alive ? supply__fail(failure, SUPPLY_ERROR_IN_USE,
+                                   RESIDENT_FILE "belongs to mapped file %s (%s), whose rank is alive: end that rank",
+                                   path, mapped_file->path, mapped_file->origin)
                     : SUPPLY_OK;
 }
 
 static supply_status_t check_owner(const char *path, const struct stat *found, struct failure *failure) {
     char owner[USER_TEXT_BYTES];
     if (found->st_uid == geteuid()) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                       RESIDENT_FILE "belongs to another user, %s: have that user run supply-clean", path,
-                       supply_user_text(found->st_uid, owner));
+    return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                        RESIDENT_FILE "belongs to another user, %s: have that user run supply-clean", path,
+                        supply__user_text(found->st_uid, owner));
 }
 
 /* A file without contents is one whose task died before it wrote the header. */
@@ -66,16 +66,16 @@ static supply_status_t check_unused(int fd, const char *path, struct failure *fa
     struct stat found;
     struct mapped_file_header header = {0};
     if (fstat(fd, &found) != 0)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be examined: %m", path);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be examined: %m", path);
     const supply_status_t status = check_owner(path, &found, failure);
     if (status != SUPPLY_OK) return status;
     const ssize_t got = S_ISREG(found.st_mode) ? pread(fd, &header, sizeof header, 0) : -1;
     if (got != 0 && (got != sizeof header || memcmp(header.magic, BLOCK_FILE_MAGIC, sizeof header.magic) != 0 ||
                      header.file_use != FILE_USE_RESIDENT))
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, RESIDENT_FILE "was not made by Spark: remove it by hand",
-                           path);
-    if (supply_file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE))
-        return supply_fail(failure, SUPPLY_ERROR_IN_USE, RESIDENT_FILE "is read by a rank: end that rank", path);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG, RESIDENT_FILE "was not made by Spark: remove it by hand",
+                            path);
+    if (supply__file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE))
+        return supply__fail(failure, SUPPLY_ERROR_IN_USE, RESIDENT_FILE "is read by a rank: end that rank", path);
     return SUPPLY_OK;
 }
 
@@ -85,12 +85,12 @@ static supply_status_t remove_checked(int folder, const char *path, int fd, stru
     struct stat opened, named;
     if (fstat(fd, &opened) != 0 || fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
         opened.st_dev != named.st_dev || opened.st_ino != named.st_ino)
-        return supply_fail(failure, SUPPLY_ERROR_IN_USE,
-                           RESIDENT_FILE "has just been removed or replaced by another process: run supply-clean again",
-                           path);
+        return supply__fail(
+            failure, SUPPLY_ERROR_IN_USE,
+            RESIDENT_FILE "has just been removed or replaced by another process: run supply-clean again", path);
     if (unlinkat(folder, name, 0) != 0)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be removed: %m: remove it by hand",
-                           path);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be removed: %m: remove it by hand",
+                            path);
     return SUPPLY_OK;
 }
 
@@ -98,7 +98,8 @@ static supply_status_t remove_checked(int folder, const char *path, int fd, stru
 static supply_status_t clean_in_folder(int folder, const char *path, bool dry_run, struct failure *failure) {
     const int fd = openat(folder, strrchr(path, '/') + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be opened: %m: remove it by hand", path);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be opened: %m: remove it by hand",
+                            path);
     supply_status_t status = check_unused(fd, path, failure);
     if (status == SUPPLY_OK && !dry_run) status = remove_checked(folder, path, fd, failure);
     close(fd);
@@ -113,7 +114,7 @@ static supply_status_t clean(const struct named_path *file, const struct named_p
     const bool is_found = lstat(file->path, &found) == 0;
     if (!is_found && errno == ENOENT) return SUPPLY_OK;
     supply_status_t status = is_found ? check_owner(file->path, &found, failure) : SUPPLY_OK;
-    if (status == SUPPLY_OK) status = supply_folder_find(&folder, "resident file", file, failure);
+    if (status == SUPPLY_OK) status = supply__folder_find(&folder, "resident file", file, failure);
     if (status == SUPPLY_OK) status = check_rank_is_dead(file->path, mapped_file, failure);
     if (status == SUPPLY_OK && folder >= 0) status = clean_in_folder(folder, file->path, dry_run, failure);
     if (folder >= 0) close(folder);
@@ -130,7 +131,7 @@ bool clean_resident_files(const struct config_line *line, const struct cleaning 
                                       resident_file_path(cleaning->resident_folder, &line->mapped_file, suffixes[i]),
                                   .origin = "--resident-folder"};
         const supply_status_t status = file.path == NULL
-                                           ? supply_fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
+                                           ? supply__fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
                                            : clean(&file, &line->mapped_file, cleaning->dry_run, &failure);
         if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", cleaning->tool, failure.text);
         free(file.path);

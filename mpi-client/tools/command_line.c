@@ -42,7 +42,7 @@ double command_line_seconds(const struct tool *tool, const char *option, const c
 }
 
 size_t command_line_size(const struct tool *tool, const char *option, const char *text) {
-    size_t size = supply_config_size(text);
+    size_t size = supply__config_size(text);
     if (size == 0) refuse(tool, option, text, "a size: write it as 16MiB, 64KiB, 1GiB or in bytes");
     return size;
 }
@@ -109,7 +109,7 @@ void command_line_config_files(const struct tool *tool, struct pair_selection *s
 bool command_line_read_config(const struct tool *tool, struct pair_selection *selection, struct config_lines *lines) {
     struct failure failure;
     command_line_config_files(tool, selection);
-    if (supply_config_read(selection->mapped_files, selection->named_pipes, lines, &failure) != SUPPLY_OK) {
+    if (supply__config_read(selection->mapped_files, selection->named_pipes, lines, &failure) != SUPPLY_OK) {
         fprintf(stderr, "%s: %s\n", tool->name, failure.text);
         return false;
     }

@@ -65,7 +65,7 @@ void command_line_config_files(const struct tool *tool, struct pair_selection *s
 
 /**
  * Reads the config files, and checks that local_rank is one of their lines. On failure prints why and returns false.
- * Free *lines with supply_config_free() in both cases.
+ * Free *lines with supply__config_free() in both cases.
  */
 bool command_line_read_config(const struct tool *tool, struct pair_selection *selection, struct config_lines *lines);
 

@@ -44,7 +44,7 @@ static void check_space(struct diagnosis *diagnosis, const char *folder, uint64_
                          folder);
         return;
     }
-    const uint64_t available = supply_space_free(&space);
+    const uint64_t available = supply__space_free(&space);
     const bool fits = needed <= available;
     char what[64] = "the file system has no limit";
     if (available != SPACE_WITHOUT_LIMIT) snprintf(what, sizeof what, "%.1f are free", megabytes(available));

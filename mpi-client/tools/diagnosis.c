@@ -25,10 +25,10 @@ static void report(struct diagnosis *diagnosis, enum diagnosis_status status, co
         return;
     }
     char line[TEXT_BYTES];
-    supply_copy_line(line, sizeof line, text, TEXT_BYTES);
+    supply__copy_line(line, sizeof line, text, TEXT_BYTES);
     fprintf(diagnosis->stream, "%-8s %-11s %s\n", status_names[status], check, line);
     if (fix == NULL) return;
-    supply_copy_line(line, sizeof line, fix, TEXT_BYTES);
+    supply__copy_line(line, sizeof line, fix, TEXT_BYTES);
     fprintf(diagnosis->stream, "%20s fix: %s\n", "", line);
 }
 

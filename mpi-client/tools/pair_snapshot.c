@@ -64,7 +64,7 @@ static void conclude_without_file(struct pair_snapshot *snapshot, const char *pa
         conclude(snapshot, PAIR_INVALID, "is not a regular file");
     else if (errno == EACCES && lstat(path, &entry) == 0)
         conclude(snapshot, PAIR_NO_ACCESS, "belongs to %s (mode %04o): run as that user, or as root",
-                 supply_user_text(entry.st_uid, owner), entry.st_mode & 07777);
+                 supply__user_text(entry.st_uid, owner), entry.st_mode & 07777);
     else if (errno == EACCES)
         conclude(snapshot, PAIR_NO_ACCESS, "its folder is not open to this user: run as the rank's user, or as root");
     else
@@ -216,7 +216,7 @@ static void set_failure_text(struct pair_snapshot *snapshot, const struct mapped
     const char *field = by_task ? header->task_failure : header->rank_failure;
     if (*field == '\0') return;
     char text[sizeof header->task_failure];
-    supply_copy_line(text, sizeof text, field, sizeof header->task_failure);
+    supply__copy_line(text, sizeof text, field, sizeof header->task_failure);
     snprintf(snapshot->text, sizeof snapshot->text, "%s failed: %s", by_task ? "Spark" : "the rank", text);
 }
 
@@ -239,7 +239,7 @@ static double seconds_since_write(const struct pair_files *files) {
 
 /* Takes a snapshot of a pair. */
 static void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files *files) {
-    *snapshot = (struct pair_snapshot){.time = supply_clock_now(), .rank = -1, .local_rank = -1, .quiet_seconds = -1};
+    *snapshot = (struct pair_snapshot){.time = supply__clock_now(), .rank = -1, .local_rank = -1, .quiet_seconds = -1};
     const int fd = pair_open(files->mapped_file);
     if (fd < 0) {
         conclude_without_file(snapshot, files->mapped_file);
@@ -248,11 +248,11 @@ static void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair
     struct mapped_file_header header;
     uint32_t last_kind;
     if (read_header(fd, snapshot, &header, &last_kind)) {
-        snapshot->state = state_of(&header, supply_file_is_locked(fd, F_WRLCK, TASK_LOCK_BYTE), last_kind);
+        snapshot->state = state_of(&header, supply__file_is_locked(fd, F_WRLCK, TASK_LOCK_BYTE), last_kind);
         set_failure_text(snapshot, &header);
         if (header.counts_known == 1) read_counts(fd, snapshot);
     }
-    if (snapshot->state != PAIR_INVALID && !supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE))
+    if (snapshot->state != PAIR_INVALID && !supply__file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE))
         snapshot->state = PAIR_STALE;
     snapshot->waiting = waiting_of(snapshot);
     if (snapshot->has_header) snapshot->quiet_seconds = seconds_since_write(files);

@@ -28,7 +28,7 @@ enum pair_waiting { NOBODY_WAITS, RANK_WAITS, TASK_WAITS };
 struct pair_snapshot {
     enum pair_state state;
     char text[1200]; /**< details of the state; "": none */
-    int64_t time;    /**< of the snapshot, by supply_clock_now() */
+    int64_t time;    /**< of the snapshot, by supply__clock_now() */
     bool has_header; /**< the header was valid: the fields below are known */
     uint64_t generation;
     int32_t rank; /**< in MPI_COMM_WORLD; -1: not known */

@@ -34,13 +34,13 @@ static struct page open_page(FILE *stream, bool redraws) {
     return page;
 }
 
-/* supply_copy_line() removes control characters. */
+/* supply__copy_line() removes control characters. */
 static void print_line(struct page *page, const char *line) {
     char text[LINE_BYTES];
     if (page->redraws && page->lines == 0) return;
     if (page->redraws) page->lines--;
     const bool narrow = page->columns > 0 && page->columns < sizeof text;
-    supply_copy_line(text, narrow ? page->columns + 1 : sizeof text, line, LINE_BYTES);
+    supply__copy_line(text, narrow ? page->columns + 1 : sizeof text, line, LINE_BYTES);
     fprintf(page->stream, "%s%s\n", text, page->redraws ? CLEAR_LINE : "");
 }
 

@@ -47,12 +47,12 @@ static void find_closed_folder(const char *path, gid_t group, char folder[PATH_M
 static void check_group(struct diagnosis *diagnosis, const struct pair_selection *selection,
                         const struct config_line *line, gid_t group) {
     char name[USER_TEXT_BYTES], user[USER_TEXT_BYTES], folder[PATH_MAX];
-    supply_group_text(group, name);
+    supply__group_text(group, name);
     if (!is_member(group)) {
         diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "group",
                          "add the user to the group (usermod -aG) and log in again, or change group=",
                          "%s: this user, %s, is not in the group %s", line->mapped_file.origin,
-                         supply_user_text(geteuid(), user), name);
+                         supply__user_text(geteuid(), user), name);
         return;
     }
     const char *const files[] = {selection->mapped_files, selection->named_pipes};
@@ -73,7 +73,7 @@ static void check_group(struct diagnosis *diagnosis, const struct pair_selection
                          line->mapped_file.origin, name);
 }
 
-/* A rank makes missing folders. supply_stale_find() checks those that exist. */
+/* A rank makes missing folders. supply__stale_find() checks those that exist. */
 static bool check_folder(struct diagnosis *diagnosis, const struct named_path *file) {
     char folder[PATH_MAX];
     existing_folder(file->path, folder);
@@ -91,7 +91,7 @@ static bool check_names(struct diagnosis *diagnosis, const struct config_line *l
     struct failure failure;
     for (int i = 0; i < 3; i++)
         if (!check_folder(diagnosis, names[i])) return false;
-    switch (supply_stale_find(line, &stale, &failure)) {
+    switch (supply__stale_find(line, &stale, &failure)) {
         case SUPPLY_OK:
             break;
         case SUPPLY_ERROR_IN_USE:
@@ -139,7 +139,7 @@ static void diagnose_pairs(struct diagnosis *diagnosis, const struct pair_select
         options.local_rank = (int)i;
         struct settings settings;
         struct failure failure;
-        if (supply_settings(&options, &settings, &failure) == SUPPLY_OK) {
+        if (supply__settings(&options, &settings, &failure) == SUPPLY_OK) {
             needs[(*count)++] = (struct mapped_file_need){line, needed_bytes(&settings, line->mapped_file.path)};
             /* Usually all lines have the same group: check it once. */
             if (settings.group != NO_GROUP && settings.group != checked)
@@ -147,7 +147,7 @@ static void diagnose_pairs(struct diagnosis *diagnosis, const struct pair_select
             checked = settings.group;
         } else
             diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", NULL, "%s", failure.text);
-        supply_settings_free(&settings);
+        supply__settings_free(&settings);
         check_names(diagnosis, line);
     }
     if (pairs == 0)
@@ -189,7 +189,7 @@ static const struct tool tool = {
 static void check_config(struct diagnosis *diagnosis, struct pair_selection *selection) {
     struct config_lines lines;
     struct failure failure;
-    if (supply_config_read(selection->mapped_files, selection->named_pipes, &lines, &failure) != SUPPLY_OK)
+    if (supply__config_read(selection->mapped_files, selection->named_pipes, &lines, &failure) != SUPPLY_OK)
         diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", NULL, "%s", failure.text);
     else if (selection->local_rank >= 0 && (size_t)selection->local_rank >= lines.count)
         diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", NULL,
@@ -207,7 +207,7 @@ static void check_config(struct diagnosis *diagnosis, struct pair_selection *sel
         }
         free(needs);
     }
-    supply_config_free(&lines);
+    supply__config_free(&lines);
 }
 
 int main(int argc, char **argv) {

@@ -80,11 +80,11 @@ static void report_denied(const char *folder) {
     char owner[USER_TEXT_BYTES], line[PATH_MAX];
     if (lstat(folder, &entry) != 0) return;
     /* Another user has chosen the name. */
-    supply_copy_line(line, sizeof line, folder, strlen(folder));
+    supply__copy_line(line, sizeof line, folder, strlen(folder));
     fprintf(stderr,
             "%s: %s belongs to %s and is not open to this user: its pairs are not shown: run as that user, or as "
             "root\n",
-            tool.name, line, supply_user_text(entry.st_uid, owner));
+            tool.name, line, supply__user_text(entry.st_uid, owner));
 }
 
 /* Lists the current pairs. */
@@ -197,6 +197,6 @@ int main(int argc, char **argv) {
         exit_status = run(&watch);
     }
     free_snapshots(&watch);
-    supply_config_free(&watch.config);
+    supply__config_free(&watch.config);
     return exit_status;
 }

@@ -17,7 +17,7 @@
 static supply_status_t exchange_runs_begin(struct sort_runs *runs, const char *folder, struct failure *failure) {
     if (!runs->is_open) runs->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (runs->fd < 0)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_SYSTEM,
             "a file for sorted elements cannot be made in %s: %m: set spill_folder to a folder on a local "
             "disk",
@@ -31,10 +31,10 @@ static supply_status_t exchange_runs_begin(struct sort_runs *runs, const char *f
 static supply_status_t check_limit(size_t end, const char *folder, struct failure *failure) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
-                       "sorted elements cannot be written in %s: %zu bytes are needed so far, and this process may "
-                       "write files of %llu: raise ulimit -f, or set memory_bytes larger",
-                       folder, end, (unsigned long long)limit.rlim_cur);
+    return supply__fail(failure, SUPPLY_ERROR_NO_SPACE,
+                        "sorted elements cannot be written in %s: %zu bytes are needed so far, and this process may "
+                        "write files of %llu: raise ulimit -f, or set memory_bytes larger",
+                        folder, end, (unsigned long long)limit.rlim_cur);
 }
 
 static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size_t offset, const char *folder,
@@ -43,11 +43,11 @@ static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size
         const ssize_t written = pwrite(fd, from, bytes, (off_t)offset);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0)
-            return supply_fail(failure,
-                               errno == ENOSPC || errno == EDQUOT ? SUPPLY_ERROR_NO_SPACE : SUPPLY_ERROR_SYSTEM,
-                               "sorted elements cannot be written in %s (%zu bytes so far): %m: set spill_folder to a "
-                               "folder with more space, or memory_bytes larger",
-                               folder, offset);
+            return supply__fail(failure,
+                                errno == ENOSPC || errno == EDQUOT ? SUPPLY_ERROR_NO_SPACE : SUPPLY_ERROR_SYSTEM,
+                                "sorted elements cannot be written in %s (%zu bytes so far): %m: set spill_folder to a "
+                                "folder with more space, or memory_bytes larger",
+                                folder, offset);
         from += written;
         offset += (size_t)written;
         bytes -= (size_t)written;
@@ -59,14 +59,14 @@ static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size
 static supply_status_t exchange_runs_append(struct sort_runs *runs, const uint8_t *block, size_t bytes,
                                             uint32_t elements, const char *folder, struct failure *failure) {
     struct run_block *blocks = reallocarray(runs->blocks, runs->block_count + 1, sizeof *blocks);
-    if (blocks == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (blocks == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     runs->blocks = blocks;
     supply_status_t status = check_limit(runs->bytes + bytes, folder, failure);
     if (status == SUPPLY_OK) status = write_all(runs->fd, block, bytes, runs->bytes, folder, failure);
     if (status != SUPPLY_OK) return status;
     blocks[runs->block_count++] =
         (struct run_block){.offset = runs->bytes, .bytes = bytes, .elements = elements, .run = runs->count - 1};
-    runs->bytes += supply_aligned(bytes);
+    runs->bytes += supply__aligned(bytes);
     return SUPPLY_OK;
 }
 
@@ -109,12 +109,12 @@ static supply_status_t exchange_runs_load(struct sort_runs *runs, const struct c
                                           struct gathered_window *window, struct failure *failure) {
     void *mapping = mmap(NULL, runs->bytes, PROT_READ, MAP_SHARED, runs->fd, 0);
     if (mapping == MAP_FAILED)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%zu bytes of sorted elements cannot be mapped: %m",
-                           runs->bytes);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%zu bytes of sorted elements cannot be mapped: %m",
+                            runs->bytes);
     runs->mapping = mapping;
     for (uint32_t i = 0; i < runs->block_count; i++)
         if (!add_block(runs, &runs->blocks[i], columns, window))
-            return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+            return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
 
@@ -207,12 +207,12 @@ static supply_status_t begin_order(struct sorter *sorter, struct failure *failur
     if (has_window) sorter->order = exchange_sort_window(&sorter->window, &sorter->by);
     const bool has_order = has_window && (sorter->order != NULL || sorter->window.elements == 0);
     if (sorter->sequences == NULL || !has_order)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY,
-                           "%s: out of memory to sort %u elements: set memory_bytes smaller", sorter->inspected.name,
-                           sorter->window.elements);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY,
+                            "%s: out of memory to sort %u elements: set memory_bytes smaller", sorter->inspected.name,
+                            sorter->window.elements);
     sorter->sequences[0] = (struct sequence){.order = sorter->order, .end = sorter->window.elements};
     if (exchange_merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, 1)) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
 }
 
 static supply_status_t append_sorted(struct sorter *sorter, const struct slot *slot, struct failure *failure) {
@@ -230,7 +230,7 @@ static supply_status_t append_sorted(struct sorter *sorter, const struct slot *s
 static supply_status_t write_run(struct sorter *sorter, struct failure *failure) {
     const size_t slot_bytes = exchange_slot_bytes(sorter->options.block_bytes);
     uint8_t *memory = aligned_alloc(BUFFER_ALIGNMENT, slot_bytes);
-    if (memory == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+    if (memory == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     /* The gaps between columns reach the file, too. */
     memset(memory, 0, slot_bytes);
     supply_status_t status = exchange_runs_begin(&sorter->runs, sorter->folder, failure);
@@ -244,9 +244,9 @@ static supply_status_t write_run(struct sorter *sorter, struct failure *failure)
 
 static supply_status_t check_count(const struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
     if (sorter->kept_elements + block->element_count <= UINT32_MAX) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                       "%s: more than %u elements of an epoch reach this rank, which it cannot sort: use more ranks",
-                       sorter->inspected.name, UINT32_MAX);
+    return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                        "%s: more than %u elements of an epoch reach this rank, which it cannot sort: use more ranks",
+                        sorter->inspected.name, UINT32_MAX);
 }
 
 supply_status_t exchange_keep(struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
@@ -257,7 +257,7 @@ supply_status_t exchange_keep(struct sorter *sorter, const supply_block_t *block
     if (held == NULL) return failure->status;
     status = exchange_copy_held(held, sorter->inner, columns, failure);
     if (status == SUPPLY_OK && !exchange_window_add(&sorter->window, held, 0, block->element_count))
-        status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+        status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     if (status != SUPPLY_OK) {
         exchange_free_held(held, sorter->inner, columns);
         return status;
@@ -282,14 +282,14 @@ static void find_sequences(struct sorter *sorter) {
 static supply_status_t load_runs(struct sorter *sorter, struct failure *failure) {
     sorter->sequences = calloc(sorter->runs.count, sizeof *sorter->sequences);
     if (sorter->sequences == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     const supply_status_t status = exchange_runs_load(&sorter->runs, &sorter->columns, &sorter->window, failure);
     if (status != SUPPLY_OK) return status;
     find_sequences(sorter);
     if (exchange_window_complete(&sorter->window) &&
         exchange_merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, sorter->runs.count))
         return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
 }
 
 supply_status_t exchange_sort_kept(struct sorter *sorter, struct failure *failure) {

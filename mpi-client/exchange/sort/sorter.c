@@ -77,7 +77,7 @@ static void copy_buffer(const struct sorter *sorter, const struct pick *picked, 
 supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *slot, uint32_t *elements, size_t *bytes,
                                      struct failure *failure) {
     *elements = pick(sorter);
-    if (*elements == 0) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+    if (*elements == 0) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     const struct pick picked = {.window = &sorter->window, .order = sorter->picked, .count = *elements};
     *bytes = 0;
     if (lay_out(sorter, &picked, slot)) {
@@ -85,8 +85,8 @@ supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *s
         *bytes = exchange_slot_finish(&sorter->layout, &sorter->columns, 0);
     }
     if (*bytes > 0) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s: sorted elements have changed in memory or in the file",
-                       sorter->inspected.name);
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: sorted elements have changed in memory or in the file",
+                        sorter->inspected.name);
 }
 
 /* Drops sorted elements that an earlier run has consumed. */
@@ -98,9 +98,9 @@ static void exchange_skip_sorted(struct sorter *sorter, uint64_t count) {
 enum { SLOTS = 3 };
 
 static supply_status_t fail_by_inner(struct sorter *sorter, supply_status_t status, struct failure *failure) {
-    /* supply_fail() takes it from there. */
+    /* supply__fail() takes it from there. */
     errno = supply_error_errno(sorter->inner);
-    return supply_fail(failure, status, "%s", supply_error(sorter->inner));
+    return supply__fail(failure, status, "%s", supply_error(sorter->inner));
 }
 
 static supply_status_t find_column(struct sorter *sorter, struct failure *failure) {
@@ -118,7 +118,7 @@ static supply_status_t learn_columns(struct sorter *sorter, struct failure *fail
     status = find_column(sorter, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&sorter->layout, &sorter->columns, failure);
     if (status == SUPPLY_OK)
-        supply_filler_set_schema(sorter->handle, sorter->columns.schema.entries, sorter->columns.schema.count);
+        supply__filler_set_schema(sorter->handle, sorter->columns.schema.entries, sorter->columns.schema.count);
     return status;
 }
 
@@ -271,7 +271,7 @@ static void abandon(void *context) {
 
 supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *options, struct failure *failure) {
     struct sorter *sorter = calloc(1, sizeof *sorter);
-    if (sorter == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (sorter == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     sorter->inner = *supply;
     sorter->options = *options;
     sorter->column = strdup(options->column);
@@ -285,12 +285,12 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
                                   .close = close_sorter,
                                   .abort = abort_sorter,
                                   .abandon = abandon};
-    supply_status_t status = supply_filler_inspect(*supply, &sorter->inspected);
+    supply_status_t status = supply__filler_inspect(*supply, &sorter->inspected);
     if (status == SUPPLY_OK && (sorter->column == NULL || sorter->folder == NULL))
-        status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     if (status == SUPPLY_OK)
-        status = supply_filler_open(&sorter->handle, &filler, &sorter->inspected,
-                                    exchange_slot_bytes(options->block_bytes), SLOTS, failure);
+        status = supply__filler_open(&sorter->handle, &filler, &sorter->inspected,
+                                     exchange_slot_bytes(options->block_bytes), SLOTS, failure);
     if (status != SUPPLY_OK) {
         free_sorter(sorter);
         return status;

@@ -16,8 +16,8 @@
 /* Validity and views, the windows, and the lengths of the windows. */
 enum { BUFFERS_BESIDE_WINDOWS = 3 };
 
-/* Bytes of memory that supply_arrow_views() needs for the column. */
-static size_t supply_arrow_views_bytes(uint32_t element_count, uint32_t window_count) {
+/* Bytes of memory that arrow_views() needs for the column. */
+static size_t arrow_views_bytes(uint32_t element_count, uint32_t window_count) {
     return element_count * sizeof(supply_view_t) + window_count * sizeof(int64_t) +
            (window_count + (size_t)BUFFERS_BESIDE_WINDOWS) * sizeof(const void *);
 }
@@ -30,8 +30,8 @@ static bool copy_views(const supply_column_t *column, supply_view_t *copy) {
     memcpy(copy, column->views, column->element_count * sizeof *copy);
     const void *data;
     for (uint32_t i = 0; i < column->element_count; i++)
-        if (!supply_view_is_inline(&copy[i]) &&
-            !supply_view_find(&copy[i], column->windows, column->window_count, &data))
+        if (!supply__view_is_inline(&copy[i]) &&
+            !supply__view_find(&copy[i], column->windows, column->window_count, &data))
             return false;
     return true;
 }
@@ -46,13 +46,13 @@ static void trim_windows(const supply_column_t *column, supply_view_t *views, co
         lengths[i] = 0;
     }
     for (uint32_t i = 0; i < column->element_count; i++) {
-        if (supply_view_is_inline(&views[i])) continue;
+        if (supply__view_is_inline(&views[i])) continue;
         const uint8_t *start = start_of(column, &views[i]);
         if (start < (const uint8_t *)buffers[views[i].window]) buffers[views[i].window] = start;
     }
     for (uint32_t i = 0; i < column->element_count; i++) {
         supply_view_t *view = &views[i];
-        if (supply_view_is_inline(view)) continue;
+        if (supply__view_is_inline(view)) continue;
         view->offset = (int32_t)(start_of(column, view) - (const uint8_t *)buffers[view->window]);
         const int64_t end = (int64_t)view->offset + view->bytes;
         if (end > lengths[view->window]) lengths[view->window] = end;
@@ -64,7 +64,7 @@ static void trim_windows(const supply_column_t *column, supply_view_t *views, co
  * and the task could change those in the mapped file. Each window is cut to the part with values. False: the views have
  * changed since they were checked.
  */
-static bool supply_arrow_views(const supply_column_t *column, void *memory, struct ArrowArray *array) {
+static bool arrow_views(const supply_column_t *column, void *memory, struct ArrowArray *array) {
     supply_view_t *views = memory;
     int64_t *lengths = (int64_t *)(views + column->element_count);
     const void **buffers = (const void **)(lengths + column->window_count);
@@ -123,7 +123,7 @@ static void release_array(struct ArrowArray *array) {
         if (array->children[i]->release != NULL) array->children[i]->release(array->children[i]);
     array->release = NULL;
     if (__atomic_sub_fetch(&export->references, 1, __ATOMIC_ACQ_REL) != 0) return;
-    supply_exports_remove(export->exports, export->sequence);
+    supply__exports_remove(export->exports, export->sequence);
     free(export);
 }
 
@@ -147,7 +147,7 @@ static struct array_export *new_array(size_t count, size_t copied_bytes) {
 
 static void fill_schema(struct schema_export *export, struct schema_node *node, const struct schema_entry *entry,
                         struct ArrowSchema *schema) {
-    const bool is_list = supply_schema_format(entry).list_size > 0;
+    const bool is_list = supply__schema_format(entry).list_size > 0;
     memcpy(node[0].name, entry->name, sizeof entry->name);
     memcpy(node[0].format, entry->format, sizeof entry->format);
     *schema = (struct ArrowSchema){
@@ -232,11 +232,11 @@ static void export_schema(struct schema_export *export, const struct schema *fro
 /* How many bytes of offsets or views are copied of that column. */
 static size_t copied_bytes(const struct schema *schema, const struct block *block, size_t index) {
     const uint32_t elements = block->notification.element_count;
-    switch (supply_schema_format(&schema->entries[index]).layout) {
+    switch (supply__schema_format(&schema->entries[index]).layout) {
         case FORMAT_VARIABLE:
             return (elements / 2 + (size_t)1) * 2 * sizeof(int32_t); /* the next copy is aligned to 8 bytes */
         case FORMAT_VIEWS:
-            return supply_arrow_views_bytes(elements, block->windows[index].count);
+            return arrow_views_bytes(elements, block->windows[index].count);
         default:
             return 0;
     }
@@ -244,7 +244,7 @@ static size_t copied_bytes(const struct schema *schema, const struct block *bloc
 
 /* Gives the array copies of the column's offsets or views. False: they have changed since they were checked. */
 static bool use_copies(supply_column_t *column, uint8_t *copies, struct ArrowArray *array) {
-    if (column->views != NULL) return supply_arrow_views(column, copies, array);
+    if (column->views != NULL) return arrow_views(column, copies, array);
     if (column->offsets == NULL) return true;
     if (!copy_offsets(column, (int32_t *)copies)) return false;
     array->buffers[1] = copies;
@@ -259,14 +259,14 @@ static supply_status_t export_array(struct array_export *export, supply_t *suppl
         supply_column_t column;
         const uint32_t index = (uint32_t)(first + i);
         supply_status_t status =
-            supply_block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
+            supply__block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
         if (status != SUPPLY_OK) return status;
         struct array_node *node = &export->nodes[2 * i];
         struct ArrowArray *filled = all ? &node->array : &only;
         export->columns[i] = &node->array;
-        fill_array(export, node, &column, supply_schema_format(&supply->blocks.schema.entries[index]).list_size,
+        fill_array(export, node, &column, supply__schema_format(&supply->blocks.schema.entries[index]).list_size,
                    filled);
-        if (!use_copies(&column, export->copies, filled)) return supply_fail_by_changed_block(supply);
+        if (!use_copies(&column, export->copies, filled)) return supply__fail_by_changed_block(supply);
         export->copies += copied_bytes(&supply->blocks.schema, block, index);
     }
     export->references += all;
@@ -282,16 +282,16 @@ static supply_status_t export_array(struct array_export *export, supply_t *suppl
 }
 
 static supply_status_t fail(supply_t *supply, supply_status_t status, const char *text) {
-    return supply_fail(&supply->failure, status, "supply_export_arrow: %s", text);
+    return supply__fail(&supply->failure, status, "supply_export_arrow: %s", text);
 }
 
 /* SUPPLY_OK if that block and column can be exported. */
 static supply_status_t check(supply_t *supply, const supply_block_t *block, int index, bool with_array) {
     if (block == NULL && with_array) return fail(supply, SUPPLY_ERROR_ARGUMENT, "block must not be NULL");
-    if (block != NULL && !supply_holds(supply, block->sequence))
+    if (block != NULL && !supply__holds(supply, block->sequence))
         return fail(supply, SUPPLY_ERROR_ARGUMENT, "the block is not held: it has been released");
-    if (index != SUPPLY_ALL_COLUMNS) return supply_schema_check_index(supply, index);
-    return supply_schema_learn(supply);
+    if (index != SUPPLY_ALL_COLUMNS) return supply__schema_check_index(supply, index);
+    return supply__schema_learn(supply);
 }
 
 /* The same of these columns together. */
@@ -314,7 +314,7 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     struct array_export *of_array = NULL;
     struct ArrowArray exported;
     if (array != NULL) {
-        const struct block *held = supply_blocks_at(&supply->blocks, &supply->pair, block->sequence);
+        const struct block *held = supply__blocks_at(&supply->blocks, &supply->pair, block->sequence);
         of_array = new_array(count, all_copied_bytes(known, held, first, count));
         if (of_array != NULL) status = export_array(of_array, supply, held, first, count, all, &exported);
     }
@@ -329,7 +329,7 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     if (array != NULL) {
         of_array->exports = supply->exports;
         of_array->sequence = block->sequence;
-        supply_begin_export(supply, block->sequence);
+        supply__begin_export(supply, block->sequence);
         *array = exported;
     }
     return SUPPLY_OK;

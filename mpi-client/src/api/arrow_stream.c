@@ -38,13 +38,13 @@ static int finish(struct stream *stream, supply_status_t status) {
     const supply_t *supply = stream->exports->supply;
     const char *text = status == SUPPLY_INTERRUPTED ? "interrupted" : supply_error(supply);
     if (status == SUPPLY_OK) return 0;
-    supply_copy_line(stream->error, sizeof stream->error, text, sizeof stream->error);
+    supply__copy_line(stream->error, sizeof stream->error, text, sizeof stream->error);
     return error_number(supply, status);
 }
 
 static int fail_by_close(struct stream *stream) {
     static const char text[] = "the handle of this stream is closed";
-    supply_copy_line(stream->error, sizeof stream->error, text, sizeof text);
+    supply__copy_line(stream->error, sizeof stream->error, text, sizeof text);
     return EINVAL;
 }
 
@@ -89,9 +89,9 @@ static const char *get_last_error(struct ArrowArrayStream *self) {
 static void release(struct ArrowArrayStream *self) {
     struct stream *stream = self->private_data;
     struct exports *exports = stream->exports;
-    if (stream->has_block && supply_exports_are_mine(exports) && exports->supply != NULL)
+    if (stream->has_block && supply__exports_are_mine(exports) && exports->supply != NULL)
         supply_release(exports->supply, &stream->block);
-    supply_exports_drop(exports);
+    supply__exports_drop(exports);
     free(stream);
     self->release = NULL;
 }
@@ -99,12 +99,12 @@ static void release(struct ArrowArrayStream *self) {
 supply_status_t supply_export_stream(supply_t *supply, struct ArrowArrayStream *to) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (to == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_export_stream: stream must not be NULL");
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_export_stream: stream must not be NULL");
     struct stream *stream = calloc(1, sizeof *stream);
     if (stream == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_MEMORY, "supply_export_stream: out of memory");
+        return supply__fail(&supply->failure, SUPPLY_ERROR_MEMORY, "supply_export_stream: out of memory");
     stream->exports = supply->exports;
-    supply_exports_add(stream->exports);
+    supply__exports_add(stream->exports);
     *to = (struct ArrowArrayStream){.get_schema = get_schema,
                                     .get_next = get_next,
                                     .get_last_error = get_last_error,

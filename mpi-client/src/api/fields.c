@@ -10,23 +10,23 @@
 /* How often a wait asks for the schema: storing it wakes nobody. */
 #define PAUSE_SECONDS 1e-3
 
-supply_status_t supply_schema_learn(supply_t *supply) {
-    const struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
+supply_status_t supply__schema_learn(supply_t *supply) {
+    const struct mapped_file_header *header = supply__mapped_header(&supply->pair.mapped_file);
     const char *name = supply->pair.name;
     if (supply->is_filled && header->schema_columns == 0) {
         const supply_status_t status = supply->filler.learn_schema(supply->filler.context, &supply->failure);
         if (status != SUPPLY_OK) return status;
     }
     if (supply->blocks.schema.count == 0 && __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE) == 0)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_NO_SCHEMA,
-                           "%s: the columns are not known yet: no Spark task has attached", name);
-    const supply_status_t status = supply_blocks_learn_schema(&supply->blocks, &supply->pair, &supply->failure);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_NO_SCHEMA,
+                            "%s: the columns are not known yet: no Spark task has attached", name);
+    const supply_status_t status = supply__blocks_learn_schema(&supply->blocks, &supply->pair, &supply->failure);
     if (status != SUPPLY_ERROR_CONTRACT) return status;
-    return supply_fail(&supply->failure, status, "%s: the task broke the contract: %s", name, supply->failure.text);
+    return supply__fail(&supply->failure, status, "%s: the task broke the contract: %s", name, supply->failure.text);
 }
 
 static supply_status_t fail_without_schema(supply_t *supply) {
-    return supply_fail(
+    return supply__fail(
         &supply->failure, SUPPLY_ERROR_TIMEOUT,
         "no Spark task attached to %s within %g s, so its columns are not known: is the Supplier running on "
         "this node with the same mapped-files.conf? (--timeout / SUPPLY_TIMEOUT)",
@@ -35,59 +35,59 @@ static supply_status_t fail_without_schema(supply_t *supply) {
 
 /* Without a pair in this process, learning the schema reports it. */
 static supply_status_t check_running(supply_t *supply) {
-    const struct pair *pair = supply_filler_pair(supply);
+    const struct pair *pair = supply__filler_pair(supply);
     if (pair == NULL) return SUPPLY_OK;
-    const supply_status_t status = supply_pair_check_running(pair, &supply->failure);
+    const supply_status_t status = supply__pair_check_running(pair, &supply->failure);
     if (status != SUPPLY_OK) supply->broken = supply->failure;
     return status;
 }
 
 supply_status_t supply_wait_schema(supply_t *supply) {
-    supply_status_t status = supply_check_mine(supply, "supply_wait_schema");
+    supply_status_t status = supply__check_mine(supply, "supply_wait_schema");
     if (status != SUPPLY_OK) return status;
     const struct settings *settings = &supply->pair.settings;
     struct wait wait =
-        supply_wait_begin_slow((struct wait_limit){settings->timeout, settings->interruption}, PAUSE_SECONDS);
-    while ((status = supply_schema_learn(supply)) == SUPPLY_ERROR_NO_SCHEMA) {
+        supply__wait_begin_slow((struct wait_limit){settings->timeout, settings->interruption}, PAUSE_SECONDS);
+    while ((status = supply__schema_learn(supply)) == SUPPLY_ERROR_NO_SCHEMA) {
         status = check_running(supply);
-        if (status == SUPPLY_OK) status = supply_wait_more(&wait);
+        if (status == SUPPLY_OK) status = supply__wait_more(&wait);
         if (status == SUPPLY_ERROR_TIMEOUT) return fail_without_schema(supply);
         if (status != SUPPLY_OK) return status;
     }
     return status;
 }
 
-supply_status_t supply_schema_check_index(supply_t *supply, int index) {
-    supply_status_t status = supply_schema_learn(supply);
+supply_status_t supply__schema_check_index(supply_t *supply, int index) {
+    supply_status_t status = supply__schema_learn(supply);
     if (status == SUPPLY_OK && (index < 0 || (uint32_t)index >= supply->blocks.schema.count))
-        status = supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
-                             supply->pair.name, index, supply->blocks.schema.count);
+        status = supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
+                              supply->pair.name, index, supply->blocks.schema.count);
     return status;
 }
 
 int supply_column_count(supply_t *supply) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    const supply_status_t status = supply_schema_learn(supply);
+    const supply_status_t status = supply__schema_learn(supply);
     return status == SUPPLY_OK ? (int)supply->blocks.schema.count : (int)status;
 }
 
 int supply_column_index(supply_t *supply, const char *name) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (name == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_index: name must not be NULL");
-    const supply_status_t status = supply_schema_learn(supply);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_index: name must not be NULL");
+    const supply_status_t status = supply__schema_learn(supply);
     if (status != SUPPLY_OK) return status;
-    const int index = supply_schema_index(&supply->blocks.schema, name);
+    const int index = supply__schema_index(&supply->blocks.schema, name);
     if (index >= 0) return index;
-    return supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column '%s' among %u",
-                       supply->pair.name, name, supply->blocks.schema.count);
+    return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column '%s' among %u",
+                        supply->pair.name, name, supply->blocks.schema.count);
 }
 
 supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (field == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
-    const supply_status_t status = supply_schema_check_index(supply, index);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
+    const supply_status_t status = supply__schema_check_index(supply, index);
     if (status != SUPPLY_OK) return status;
     const struct schema_entry *entry = &supply->blocks.schema.entries[index];
     const supply_field_t known = {
@@ -96,6 +96,6 @@ supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *
         .child_format = entry->child_format,
         .nullable = (entry->flags & COLUMN_NULLABLE) != 0,
     };
-    supply_copy_sized(field, struct_bytes, &known, sizeof known);
+    supply__copy_sized(field, struct_bytes, &known, sizeof known);
     return SUPPLY_OK;
 }

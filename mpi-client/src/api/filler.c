@@ -17,10 +17,10 @@ static supply_status_t allocate_ring(struct pair *pair, struct failure *failure)
     ring->bytes = RING_OFFSET + pair->settings.block_bytes * pair->settings.block_count;
     void *address = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: %zu bytes of memory cannot be reserved: %m", pair->name,
-                           ring->bytes);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: %zu bytes of memory cannot be reserved: %m", pair->name,
+                            ring->bytes);
     ring->address = address;
-    supply_mapped_file_fill(ring, &pair->settings);
+    supply__mapped_file_fill(ring, &pair->settings);
     return SUPPLY_OK;
 }
 
@@ -45,25 +45,25 @@ static supply_status_t open_pair(struct pair *pair, const struct filler *filler,
         .exported = calloc(slots, sizeof *pair->exported),
     };
     if (pair->name == NULL || pair->held == NULL || pair->exported == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return allocate_ring(pair, failure);
 }
 
-supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const struct filler_pair *like,
-                                   size_t slot_bytes, uint32_t slots, struct failure *failure) {
+supply_status_t supply__filler_open(supply_t **supply, const struct filler *filler, const struct filler_pair *like,
+                                    size_t slot_bytes, uint32_t slots, struct failure *failure) {
     supply_t *handle = calloc(1, sizeof *handle);
-    if (handle == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (handle == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     handle->is_filled = true;
     handle->filler = *filler;
     supply_status_t status = open_pair(&handle->pair, filler, like, slot_bytes, slots, failure);
-    if (status == SUPPLY_OK) status = supply_blocks_allocate(&handle->blocks, &handle->pair, failure);
+    if (status == SUPPLY_OK) status = supply__blocks_allocate(&handle->blocks, &handle->pair, failure);
     if (status == SUPPLY_OK) {
-        handle->exports = supply_exports_new(handle);
-        if (handle->exports == NULL) status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        handle->exports = supply__exports_new(handle);
+        if (handle->exports == NULL) status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }
     if (status != SUPPLY_OK) {
-        supply_pair_close(&handle->pair);
-        supply_blocks_free(&handle->blocks);
+        supply__pair_close(&handle->pair);
+        supply__blocks_free(&handle->blocks);
         free(handle);
         return status;
     }
@@ -73,34 +73,34 @@ supply_status_t supply_filler_open(supply_t **supply, const struct filler *fille
     return SUPPLY_OK;
 }
 
-supply_t *supply_filler_failed(const struct failure *failure) {
+supply_t *supply__filler_failed(const struct failure *failure) {
     supply_t *handle = calloc(1, sizeof *handle);
     if (handle != NULL) handle->failure = *failure;
     return handle;
 }
 
-struct mapped_file_header *supply_filler_header(supply_t *supply) {
-    return supply_mapped_header(&supply->pair.mapped_file);
+struct mapped_file_header *supply__filler_header(supply_t *supply) {
+    return supply__mapped_header(&supply->pair.mapped_file);
 }
 
 static struct slot slot_of(const struct pair *pair, uint64_t sequence) {
-    return (struct slot){.address = pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, sequence),
+    return (struct slot){.address = pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, sequence),
                          .bytes = pair->settings.block_bytes};
 }
 
-bool supply_filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
+bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
     const struct pair *pair = &supply->pair;
-    supply_lock(supply);
+    supply__lock(supply);
     const uint64_t released = pair->released;
-    supply_unlock(supply);
+    supply__unlock(supply);
     const uint64_t sequence = pair->expected + ahead;
     if (sequence - released >= pair->settings.block_count) return false;
     *slot = slot_of(pair, sequence);
     return true;
 }
 
-void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count) {
-    struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
+void supply__filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count) {
+    struct mapped_file_header *header = supply__mapped_header(&supply->pair.mapped_file);
     if (header->schema_columns != 0) return;
     struct schema_entry *to = (struct schema_entry *)(supply->pair.mapped_file.address + SCHEMA_OFFSET);
     for (uint32_t i = 0; i < count; i++) {
@@ -110,11 +110,11 @@ void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entri
     header->schema_columns = count;
 }
 
-supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
-    if (pair == NULL || !pair->is_open || !supply_exports_are_mine(pair->exports)) return SUPPLY_ERROR_ARGUMENT;
+supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
+    if (pair == NULL || !pair->is_open || !supply__exports_are_mine(pair->exports)) return SUPPLY_ERROR_ARGUMENT;
     const struct settings *settings = &pair->pair.settings;
     *inspected = (struct filler_pair){
-        .header = supply_mapped_header(&pair->pair.mapped_file),
+        .header = supply__mapped_header(&pair->pair.mapped_file),
         .name = pair->pair.name,
         .rank = settings->rank,
         .ring_bytes = settings->block_bytes * settings->block_count,
@@ -128,30 +128,30 @@ supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *
     return SUPPLY_OK;
 }
 
-supply_status_t supply_filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
-                                     struct failure *failure) {
-    const supply_status_t status = supply_schema_learn(supply);
+supply_status_t supply__filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
+                                      struct failure *failure) {
+    const supply_status_t status = supply__schema_learn(supply);
     *count = 0;
     if (status == SUPPLY_ERROR_NO_SCHEMA) return SUPPLY_OK;
-    if (status != SUPPLY_OK) return supply_fail(failure, status, "%s", supply->failure.text);
+    if (status != SUPPLY_OK) return supply__fail(failure, status, "%s", supply->failure.text);
     *entries = supply->blocks.schema.entries;
     *count = supply->blocks.schema.count;
     return SUPPLY_OK;
 }
 
-const struct pair *supply_filler_pair(const supply_t *supply) {
+const struct pair *supply__filler_pair(const supply_t *supply) {
     while (supply != NULL && supply->is_filled) supply = supply->filler.pair(supply->filler.context);
     return supply != NULL ? &supply->pair : NULL;
 }
 
-void supply_filler_claim(supply_t *pair) { pair->claimed = true; }
+void supply__filler_claim(supply_t *pair) { pair->claimed = true; }
 
-void supply_filler_stop(supply_t *pair, const char *reason) {
+void supply__filler_stop(supply_t *pair, const char *reason) {
     if (pair == NULL || !pair->is_open || pair->at_end_of_data || pair->broken.status == SUPPLY_ERROR_SPARK) return;
-    supply_pair_stop(&pair->pair, reason);
+    supply__pair_stop(&pair->pair, reason);
 }
 
-void supply_filler_fail(supply_t *pair, const struct failure *failure) {
+void supply__filler_fail(supply_t *pair, const struct failure *failure) {
     pair->failure = *failure;
     pair->broken = *failure;
     /* Programs repeat a call that was interrupted. */
@@ -161,7 +161,7 @@ void supply_filler_fail(supply_t *pair, const struct failure *failure) {
 /* Notifies this side of what the filler has stored, as a task does. */
 static struct notification publish(struct pair *pair, uint32_t kind, uint32_t columns, const struct filled *filled) {
     struct block_header *header =
-        (struct block_header *)(pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, pair->expected));
+        (struct block_header *)(pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, pair->expected));
     *header = (struct block_header){
         .notification = {.generation = pair->settings.generation,
                          .kind = kind,
@@ -170,18 +170,18 @@ static struct notification publish(struct pair *pair, uint32_t kind, uint32_t co
                          .epoch = filled->epoch,
                          .partition = filled->partition,
                          .first_element = filled->first_element,
-                         .offset = supply_ring_slot_offset(&pair->settings, pair->expected),
+                         .offset = supply__ring_slot_offset(&pair->settings, pair->expected),
                          .size = kind == NOTIFICATION_BLOCK ? filled->bytes : sizeof *header},
         .column_count = kind == NOTIFICATION_BLOCK ? columns : 0,
     };
-    supply_mapped_header(&pair->mapped_file)->published = pair->expected + 1;
+    supply__mapped_header(&pair->mapped_file)->published = pair->expected + 1;
     return header->notification;
 }
 
 static supply_status_t take(supply_t *supply, uint32_t kind, const struct filled *filled, supply_block_t *block) {
-    const uint32_t columns = supply_mapped_header(&supply->pair.mapped_file)->schema_columns;
+    const uint32_t columns = supply__mapped_header(&supply->pair.mapped_file)->schema_columns;
     const struct notification notification = publish(&supply->pair, kind, columns, filled);
-    return supply_take(supply, &notification, block);
+    return supply__take(supply, &notification, block);
 }
 
 static supply_status_t fill(supply_t *supply, supply_block_t *block, bool wait) {
@@ -201,12 +201,13 @@ static supply_status_t fill(supply_t *supply, supply_block_t *block, bool wait) 
     }
 }
 
-supply_status_t supply_filler_receive(supply_t *supply, supply_block_t *block, bool wait) {
-    supply_status_t status = supply_check_credit(supply, "");
+supply_status_t supply__filler_receive(supply_t *supply, supply_block_t *block, bool wait) {
+    supply_status_t status = supply__check_credit(supply, "");
     if (status != SUPPLY_AGAIN) return status;
-    const int64_t since = supply->quiet_since != 0 ? supply->quiet_since : supply_clock_now();
+    const int64_t since = supply->quiet_since != 0 ? supply->quiet_since : supply__clock_now();
     status = fill(supply, block, wait);
     supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
-    if (status != SUPPLY_AGAIN) supply->statistics.seconds_waited += (double)(supply_clock_now() - since) / NANOSECONDS;
+    if (status != SUPPLY_AGAIN)
+        supply->statistics.seconds_waited += (double)(supply__clock_now() - since) / NANOSECONDS;
     return status;
 }

@@ -53,7 +53,7 @@ struct filler {
     supply_status_t (*fill)(void *context, const struct slot *slot, bool wait, struct filled *filled,
                             struct failure *failure);
 
-    /** Calls supply_filler_set_schema() if the schema is known by now. SUPPLY_OK, or a failure with its text. */
+    /** Calls supply__filler_set_schema() if the schema is known by now. SUPPLY_OK, or a failure with its text. */
     supply_status_t (*learn_schema)(void *context, struct failure *failure);
 
     /**
@@ -99,43 +99,43 @@ struct filler_pair {
  * interrupted() and start are those of `like`. slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. SUPPLY_OK, or
  * _MEMORY.
  */
-SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler,
-                                              const struct filler_pair *like, size_t slot_bytes, uint32_t slots,
-                                              struct failure *failure);
+SUPPLY_API supply_status_t supply__filler_open(supply_t **supply, const struct filler *filler,
+                                               const struct filler_pair *like, size_t slot_bytes, uint32_t slots,
+                                               struct failure *failure);
 
 /** A handle that is not open, for supply_error() and supply_close(). NULL: no memory. */
-SUPPLY_API supply_t *supply_filler_failed(const struct failure *failure);
+SUPPLY_API supply_t *supply__filler_failed(const struct failure *failure);
 
 /** The header of the ring, in which the filler stores what a task stores in that of a mapped file. */
-SUPPLY_API struct mapped_file_header *supply_filler_header(supply_t *supply);
+SUPPLY_API struct mapped_file_header *supply__filler_header(supply_t *supply);
 
 /** The slot of the block that fill() stores `ahead` blocks after the next one. False: it is not free yet. */
-SUPPLY_API bool supply_filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
+SUPPLY_API bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
 
 /** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
-SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
+SUPPLY_API void supply__filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
 
 /** SUPPLY_OK or _ARGUMENT (no open handle of this process). */
-SUPPLY_API supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected);
+SUPPLY_API supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair *inspected);
 
 /**
  * The schema by which the handle checks its blocks: *entries are the handle's own, valid until it is closed. *count is
  * 0 if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY.
  */
-SUPPLY_API supply_status_t supply_filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
-                                                struct failure *failure);
+SUPPLY_API supply_status_t supply__filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
+                                                 struct failure *failure);
 
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
-SUPPLY_API void supply_filler_claim(supply_t *pair);
+SUPPLY_API void supply__filler_claim(supply_t *pair);
 
 /**
  * Tells Spark why the rank fails, as supply_abort() does. The blocks stay valid until the handle is closed. After
  * SUPPLY_END_OF_DATA and SUPPLY_ERROR_SPARK nothing happens.
  */
-SUPPLY_API void supply_filler_stop(supply_t *pair, const char *reason);
+SUPPLY_API void supply__filler_stop(supply_t *pair, const char *reason);
 
 /** The pair fails: supply_error() returns this text, and supply_next() this failure, or _ARGUMENT after an
  * interruption. */
-SUPPLY_API void supply_filler_fail(supply_t *pair, const struct failure *failure);
+SUPPLY_API void supply__filler_fail(supply_t *pair, const struct failure *failure);
 
 #endif

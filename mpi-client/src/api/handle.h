@@ -26,23 +26,23 @@ struct exports {
 };
 
 /** NULL: no memory. */
-struct exports *supply_exports_new(supply_t *supply);
+struct exports *supply__exports_new(supply_t *supply);
 
 /** True in the process that opened the handle. */
-bool supply_exports_are_mine(const struct exports *exports);
+bool supply__exports_are_mine(const struct exports *exports);
 
 /** Adds and drops a reference. */
-void supply_exports_add(struct exports *exports);
-void supply_exports_drop(struct exports *exports);
+void supply__exports_add(struct exports *exports);
+void supply__exports_drop(struct exports *exports);
 
 /** The last structure of an export of that block is released. */
-void supply_exports_remove(struct exports *exports, uint64_t sequence);
+void supply__exports_remove(struct exports *exports, uint64_t sequence);
 
 /** The handle is being closed: from now on only its own thread changes it. */
-void supply_exports_detach(struct exports *exports);
+void supply__exports_detach(struct exports *exports);
 
 /** The handle leaves its mappings to the exports that are not released; without any, they are unmapped. */
-void supply_exports_leave(struct exports *exports, const struct exported_mappings *mappings);
+void supply__exports_leave(struct exports *exports, const struct exported_mappings *mappings);
 
 /** The seven columns of a block of Datums. */
 struct datum_columns {
@@ -79,51 +79,51 @@ struct supply {
 };
 
 /** supply_open() with these settings; the handle takes them over. */
-supply_status_t supply_open_settings(supply_t *supply, struct settings *settings);
+supply_status_t supply__open_settings(supply_t *supply, struct settings *settings);
 
 /** In a forked child nobody takes the lock: a thread that does not exist there may hold it. */
-static inline void supply_lock(const supply_t *supply) {
-    if (supply_exports_are_mine(supply->exports)) pthread_mutex_lock(&supply->exports->lock);
+static inline void supply__lock(const supply_t *supply) {
+    if (supply__exports_are_mine(supply->exports)) pthread_mutex_lock(&supply->exports->lock);
 }
-static inline void supply_unlock(const supply_t *supply) {
-    if (supply_exports_are_mine(supply->exports)) pthread_mutex_unlock(&supply->exports->lock);
+static inline void supply__unlock(const supply_t *supply) {
+    if (supply__exports_are_mine(supply->exports)) pthread_mutex_unlock(&supply->exports->lock);
 }
 
 /** SUPPLY_OK; _ARGUMENT, with its text: the handle is not open, or this is a forked child of the process that opened
  * it. For calls that change the pair. */
-supply_status_t supply_check_mine(supply_t *supply, const char *call);
+supply_status_t supply__check_mine(supply_t *supply, const char *call);
 
 /** True if the program holds that block. */
-bool supply_holds(const supply_t *supply, uint64_t sequence);
+bool supply__holds(const supply_t *supply, uint64_t sequence);
 
 /** Releases a held block (C1, C2) and advances the position. */
-void supply_release_block(supply_t *supply, uint64_t sequence);
+void supply__release_block(supply_t *supply, uint64_t sequence);
 
 /** The schema is known, from here on in supply->blocks. SUPPLY_OK, or _NO_SCHEMA, _CONTRACT, _MEMORY. */
-supply_status_t supply_schema_learn(supply_t *supply);
+supply_status_t supply__schema_learn(supply_t *supply);
 
 /** Learns the schema, and checks that there is such a column. SUPPLY_OK, or the same, or _NO_COLUMN. */
-supply_status_t supply_schema_check_index(supply_t *supply, int index);
+supply_status_t supply__schema_check_index(supply_t *supply, int index);
 
 /** Fails because offsets or views of a held block changed. SUPPLY_ERROR_CONTRACT. */
-supply_status_t supply_fail_by_changed_block(supply_t *supply);
+supply_status_t supply__fail_by_changed_block(supply_t *supply);
 
 /** From now on an Arrow array holds the block, too. */
-void supply_begin_export(supply_t *supply, uint64_t sequence);
+void supply__begin_export(supply_t *supply, uint64_t sequence);
 
 /** R2 to R4 for one notification. Returns as supply_try_next(). SUPPLY_AGAIN: it is dropped. */
-supply_status_t supply_take(supply_t *supply, const struct notification *notification, supply_block_t *block);
+supply_status_t supply__take(supply_t *supply, const struct notification *notification, supply_block_t *block);
 
 /** Fails because every slot is held. SUPPLY_AGAIN: one is not. advice: what else the user can do. */
-supply_status_t supply_check_credit(supply_t *supply, const char *advice);
+supply_status_t supply__check_credit(supply_t *supply, const char *advice);
 
 /** The pair from which the elements of a handle come; NULL: another process has opened it. */
-const struct pair *supply_filler_pair(const supply_t *supply);
+const struct pair *supply__filler_pair(const supply_t *supply);
 
-/** supply_receive() of a handle with a filler. */
-supply_status_t supply_filler_receive(supply_t *supply, supply_block_t *block, bool wait);
+/** supply__receive() of a handle with a filler. */
+supply_status_t supply__filler_receive(supply_t *supply, supply_block_t *block, bool wait);
 
 /** R1 to R4: the next block. Returns as supply_next(); without `wait` as supply_try_next(). */
-supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait);
+supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wait);
 
 #endif

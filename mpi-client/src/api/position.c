@@ -9,20 +9,20 @@
 /* Of a handle with a filler, the position says how much of a window is consumed. */
 static supply_status_t store(const supply_t *supply, const struct position *consumed, supply_position_t *packed) {
     struct position position = *consumed;
-    const uint64_t plan = supply_mapped_header(&supply->pair.mapped_file)->plan;
+    const uint64_t plan = supply__mapped_header(&supply->pair.mapped_file)->plan;
     if (plan != 0) position.plan = plan;
     supply_status_t status = SUPPLY_OK;
     if (supply->is_filled) status = supply->filler.position(supply->filler.context, consumed, &position);
-    if (status == SUPPLY_OK) supply_position_pack(&position, packed);
+    if (status == SUPPLY_OK) supply__position_pack(&position, packed);
     return status;
 }
 
 supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position) {
     if (supply == NULL || !supply->is_open || position == NULL) return SUPPLY_ERROR_ARGUMENT;
-    supply_lock(supply);
+    supply__lock(supply);
     struct position consumed = supply->consumed;
     const uint64_t released = supply->pair.released;
-    supply_unlock(supply);
+    supply__unlock(supply);
     if (supply->iterating && supply->iterated.sequence == released) {
         consumed.epoch = supply->iterated.epoch;
         consumed.inside = true;
@@ -47,18 +47,18 @@ supply_status_t supply_position_after(const supply_t *supply, const supply_block
 }
 
 static supply_status_t read_counts(supply_t *supply, supply_counts_t *counts) {
-    const struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
+    const struct mapped_file_header *header = supply__mapped_header(&supply->pair.mapped_file);
     const uint32_t known = __atomic_load_n(&header->counts_known, __ATOMIC_ACQUIRE);
     if (known == 0) return SUPPLY_AGAIN;
     const supply_counts_t read = {.epoch_elements = __atomic_load_n(&header->epoch_elements, __ATOMIC_RELAXED),
                                   .epoch_steps = __atomic_load_n(&header->epoch_steps, __ATOMIC_RELAXED)};
     if (known > 1)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT, "%s: counts_known is %" PRIu32, supply->pair.name,
-                           known);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_CONTRACT, "%s: counts_known is %" PRIu32, supply->pair.name,
+                            known);
     if (read.epoch_steps > read.epoch_elements)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
-                           "%s: epoch_steps is %" PRIu64 ", above epoch_elements, which is %" PRIu64, supply->pair.name,
-                           read.epoch_steps, read.epoch_elements);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                            "%s: epoch_steps is %" PRIu64 ", above epoch_elements, which is %" PRIu64,
+                            supply->pair.name, read.epoch_steps, read.epoch_elements);
     *counts = read;
     return SUPPLY_OK;
 }
@@ -66,9 +66,9 @@ static supply_status_t read_counts(supply_t *supply, supply_counts_t *counts) {
 supply_status_t supply_counts_sized(supply_t *supply, supply_counts_t *counts, size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (counts == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_counts: counts must not be NULL");
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_counts: counts must not be NULL");
     supply_counts_t known = {0};
     const supply_status_t status = read_counts(supply, &known);
-    supply_copy_sized(counts, struct_bytes, &known, sizeof known);
+    supply__copy_sized(counts, struct_bytes, &known, sizeof known);
     return status;
 }

@@ -25,7 +25,7 @@ enum { SPIN_NANOSECONDS = 200000 };
 enum { DRAIN_NOTIFICATIONS = 1024 };
 
 static const struct mapped_file_header *header(const supply_t *supply) {
-    return supply_mapped_header(&supply->pair.mapped_file);
+    return supply__mapped_header(&supply->pair.mapped_file);
 }
 
 static uint32_t task_pid(const supply_t *supply) {
@@ -38,11 +38,11 @@ static uint32_t task_attempt(const supply_t *supply) {
 
 /* By its lock, not by the pipe: a task may come and leave between two reads of the pipe. */
 static bool task_is_attached(const supply_t *supply) {
-    return supply_file_is_locked(supply->pair.mapped_file.file.fd, F_WRLCK, TASK_LOCK_BYTE);
+    return supply__file_is_locked(supply->pair.mapped_file.file.fd, F_WRLCK, TASK_LOCK_BYTE);
 }
 
 static supply_status_t check_whole(supply_t *supply) {
-    return supply_mapped_file_check_whole(&supply->pair.mapped_file, &supply->failure);
+    return supply__mapped_file_check_whole(&supply->pair.mapped_file, &supply->failure);
 }
 
 static supply_status_t fail_by_timeout(supply_t *supply) {
@@ -50,84 +50,84 @@ static supply_status_t fail_by_timeout(supply_t *supply) {
     const double limit = supply->pair.settings.timeout;
     const uint32_t pid = task_pid(supply), attempt = task_attempt(supply);
     if (pid == 0)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
-                           "no Spark task attached to %s within %g s: is the Supplier running on this node with the "
-                           "same mapped-files.conf? (--timeout / SUPPLY_TIMEOUT)",
-                           name, limit);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                            "no Spark task attached to %s within %g s: is the Supplier running on this node with the "
+                            "same mapped-files.conf? (--timeout / SUPPLY_TIMEOUT)",
+                            name, limit);
     if (!task_is_attached(supply))
-        return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
-                           "the Spark task of %s (process %u, attempt %u) has left and no other attempt came within "
-                           "%g s: see the Supplier's log (--timeout / SUPPLY_TIMEOUT)",
-                           name, pid, attempt, limit);
-    return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
-                       "the Spark task of %s (process %u, attempt %u) is attached and has supplied nothing for %g s: "
-                       "is its source slow or its executor stalled? (--timeout / SUPPLY_TIMEOUT)",
-                       name, pid, attempt, limit);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                            "the Spark task of %s (process %u, attempt %u) has left and no other attempt came within "
+                            "%g s: see the Supplier's log (--timeout / SUPPLY_TIMEOUT)",
+                            name, pid, attempt, limit);
+    return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                        "the Spark task of %s (process %u, attempt %u) is attached and has supplied nothing for %g s: "
+                        "is its source slow or its executor stalled? (--timeout / SUPPLY_TIMEOUT)",
+                        name, pid, attempt, limit);
 }
 
-supply_status_t supply_check_credit(supply_t *supply, const char *advice) {
-    supply_lock(supply);
-    const bool is_full = supply_pair_is_full(&supply->pair);
+supply_status_t supply__check_credit(supply_t *supply, const char *advice) {
+    supply__lock(supply);
+    const bool is_full = supply__pair_is_full(&supply->pair);
     const uint64_t released = supply->pair.released;
-    supply_unlock(supply);
+    supply__unlock(supply);
     if (!is_full) return SUPPLY_AGAIN;
-    return supply_fail(&supply->failure, SUPPLY_ERROR_ALL_HELD,
-                       "%s: the %s has no slot left, because block %" PRIu64 " is still held: release it first%s",
-                       supply->pair.name, supply->is_filled ? "ring" : "task", released, advice);
+    return supply__fail(&supply->failure, SUPPLY_ERROR_ALL_HELD,
+                        "%s: the %s has no slot left, because block %" PRIu64 " is still held: release it first%s",
+                        supply->pair.name, supply->is_filled ? "ring" : "task", released, advice);
 }
 
 static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
-    return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
-                       "%s: notification.kind is %u, which contract %s does not know", supply->pair.name, kind,
-                       supply_contract_version());
+    return supply__fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                        "%s: notification.kind is %u, which contract %s does not know", supply->pair.name, kind,
+                        supply_contract_version());
 }
 
 /* The released blocks from this one on count as consumed. */
 static void consume_from(supply_t *supply, uint64_t sequence) {
     for (; sequence < supply->pair.released; sequence++)
-        supply_position_advance(&supply->consumed,
-                                &supply_blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
+        supply__position_advance(&supply->consumed,
+                                 &supply__blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
 }
 
 static void release(supply_t *supply, uint64_t sequence) {
     const uint64_t first = supply->pair.released;
-    supply_pair_release(&supply->pair, sequence);
+    supply__pair_release(&supply->pair, sequence);
     consume_from(supply, first);
 }
 
-void supply_release_block(supply_t *supply, uint64_t sequence) {
-    supply_lock(supply);
+void supply__release_block(supply_t *supply, uint64_t sequence) {
+    supply__lock(supply);
     release(supply, sequence);
-    supply_unlock(supply);
+    supply__unlock(supply);
 }
 
-bool supply_holds(const supply_t *supply, uint64_t sequence) {
-    supply_lock(supply);
-    const bool holds = supply_pair_holds(&supply->pair, sequence);
-    supply_unlock(supply);
+bool supply__holds(const supply_t *supply, uint64_t sequence) {
+    supply__lock(supply);
+    const bool holds = supply__pair_holds(&supply->pair, sequence);
+    supply__unlock(supply);
     return holds;
 }
 
-void supply_begin_export(supply_t *supply, uint64_t sequence) {
-    supply_exports_add(supply->exports);
-    supply_lock(supply);
-    supply_pair_begin_export(&supply->pair, sequence);
-    supply_unlock(supply);
+void supply__begin_export(supply_t *supply, uint64_t sequence) {
+    supply__exports_add(supply->exports);
+    supply__lock(supply);
+    supply__pair_begin_export(&supply->pair, sequence);
+    supply__unlock(supply);
 }
 
-/* Such an array is released: as supply_release_block(). The caller has the lock. */
-static void supply_end_export(supply_t *supply, uint64_t sequence) {
+/* Such an array is released: as supply__release_block(). The caller has the lock. */
+static void end_export(supply_t *supply, uint64_t sequence) {
     const uint64_t first = supply->pair.released;
-    supply_pair_end_export(&supply->pair, sequence);
+    supply__pair_end_export(&supply->pair, sequence);
     consume_from(supply, first);
 }
 
 /* A checked block; or the end of an epoch or of the data, which has no elements and is released at once. */
 static supply_status_t hand_out(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     const uint64_t sequence = supply->pair.expected;
-    const struct block *checked = supply_blocks_at(&supply->blocks, &supply->pair, sequence);
+    const struct block *checked = supply__blocks_at(&supply->blocks, &supply->pair, sequence);
     const bool is_block = notification->kind == NOTIFICATION_BLOCK;
-    supply_pair_receive(&supply->pair);
+    supply__pair_receive(&supply->pair);
     supply->epoch = notification->epoch;
     *block = (supply_block_t){
         .sequence = sequence,
@@ -157,38 +157,38 @@ static supply_status_t check_exchange(supply_t *supply) {
     if (supply->claimed || (supply->is_filled && !supply->filler.is_remote_pair)) return SUPPLY_OK;
     const char *name = supply->pair.name;
     if (supply->pair.settings.start.exchange.is_set)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: the position is one of an exchange: call supply_exchange_open() before supply_next()",
-                           name);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                            "%s: the position is one of an exchange: call supply_exchange_open() before supply_next()",
+                            name);
     if (__atomic_load_n(&header(supply)->exchange, __ATOMIC_RELAXED) != 0)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: Spark was started with --shuffle all: call supply_exchange_open() before supply_next()",
-                           name);
+        return supply__fail(
+            &supply->failure, SUPPLY_ERROR_ARGUMENT,
+            "%s: Spark was started with --shuffle all: call supply_exchange_open() before supply_next()", name);
     return SUPPLY_OK;
 }
 
-supply_status_t supply_take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
+supply_status_t supply__take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     if (notification->generation != supply->pair.settings.generation) return SUPPLY_AGAIN;
     if (notification->kind >= KIND_OPTIONAL_MIN) return SUPPLY_AGAIN;
-    if (notification->kind == NOTIFICATION_FAILURE) return supply_pair_fail_by_spark(&supply->pair, &supply->failure);
+    if (notification->kind == NOTIFICATION_FAILURE) return supply__pair_fail_by_spark(&supply->pair, &supply->failure);
     if (notification->kind != NOTIFICATION_BLOCK && notification->kind != NOTIFICATION_END_OF_EPOCH &&
         notification->kind != NOTIFICATION_END_OF_DATA)
         return fail_by_kind(supply, notification->kind);
     if (notification->sequence < supply->pair.expected) return SUPPLY_AGAIN;
-    supply_fail_point("R2");
+    supply__fail_point("R2");
     supply_status_t status = check_exchange(supply);
     if (status != SUPPLY_OK) return status;
-    supply_lock(supply);
+    supply__lock(supply);
     const uint64_t released = supply->pair.released;
-    supply_unlock(supply);
-    status = supply_block_check(&supply->blocks, &supply->pair, notification, released, &supply->failure);
+    supply__unlock(supply);
+    status = supply__block_check(&supply->blocks, &supply->pair, notification, released, &supply->failure);
     if (status == SUPPLY_OK) {
-        supply_fail_point("R3");
-        supply_lock(supply);
+        supply__fail_point("R3");
+        supply__lock(supply);
         status = hand_out(supply, notification, block);
-        supply_unlock(supply);
+        supply__unlock(supply);
     }
-    if (status >= 0) supply_fail_point("R4");
+    if (status >= 0) supply__fail_point("R4");
     return status;
 }
 
@@ -197,20 +197,20 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
     struct notification notification;
     for (int records = 0; records < DRAIN_NOTIFICATIONS; records++) {
         switch (
-            supply_pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification, &supply->failure)) {
+            supply__pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification, &supply->failure)) {
             case PIPE_RECORD: {
-                supply_fail_point("R1");
-                supply_status_t status = supply_take(supply, &notification, block);
+                supply__fail_point("R1");
+                supply_status_t status = supply__take(supply, &notification, block);
                 if (status != SUPPLY_AGAIN) return status;
                 break;
             }
             case PIPE_WRITER_LEFT:
-                supply->task_left_at = supply_clock_now();
+                supply->task_left_at = supply__clock_now();
                 break;
             case PIPE_FAILED:
                 return supply->failure.status;
             case PIPE_EMPTY:
-                return supply_check_credit(supply, ", or set ring= (--ring) larger");
+                return supply__check_credit(supply, ", or set ring= (--ring) larger");
         }
     }
     return SUPPLY_AGAIN;
@@ -228,7 +228,7 @@ static int64_t time_limit(const supply_t *supply, int64_t since) {
  */
 static supply_status_t spin(supply_t *supply, const struct wait *wait, supply_block_t *block) {
     supply_status_t status = SUPPLY_AGAIN;
-    while (status == SUPPLY_AGAIN && supply_clock_now() - wait->since < SPIN_NANOSECONDS) {
+    while (status == SUPPLY_AGAIN && supply__clock_now() - wait->since < SPIN_NANOSECONDS) {
         if (__atomic_load_n(&header(supply)->published, __ATOMIC_RELAXED) > supply->pair.expected)
             status = drain(supply, block);
         else
@@ -238,19 +238,19 @@ static supply_status_t spin(supply_t *supply, const struct wait *wait, supply_bl
 }
 
 static supply_status_t sleep_and_drain(supply_t *supply, struct wait *wait, supply_block_t *block) {
-    supply_fail_point("R0");
+    supply__fail_point("R0");
     wait->end = time_limit(supply, wait->since);
-    supply_status_t status = supply_wait_more(wait);
+    supply_status_t status = supply__wait_more(wait);
     if (status == SUPPLY_ERROR_TIMEOUT) return fail_by_timeout(supply);
     if (status == SUPPLY_ERROR_SYSTEM)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
     if (status == SUPPLY_OK) status = check_whole(supply);
     return status == SUPPLY_OK ? drain(supply, block) : status;
 }
 
 /* Returns the nanoseconds since then. */
 static int64_t count_wait(supply_t *supply, int64_t since) {
-    const int64_t waited = supply_clock_now() - since;
+    const int64_t waited = supply__clock_now() - since;
     supply->statistics.seconds_waited += (double)waited / NANOSECONDS;
     return waited;
 }
@@ -263,7 +263,7 @@ static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) 
     const struct settings *settings = &supply->pair.settings;
     const struct wait_limit limit = {settings->timeout, settings->interruption};
     const bool asks = settings->interruption.interrupted != NULL;
-    struct wait wait = supply_wait_begin_slow(limit, asks ? INTERRUPTION_SECONDS : INFINITY);
+    struct wait wait = supply__wait_begin_slow(limit, asks ? INTERRUPTION_SECONDS : INFINITY);
     wait.fd = supply->pair.notification_pipe.fd;
     if (supply->last_wait < SPIN_NANOSECONDS) status = spin(supply, &wait, block);
     while (status == SUPPLY_AGAIN) status = sleep_and_drain(supply, &wait, block);
@@ -273,9 +273,9 @@ static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) 
 
 static supply_status_t receive_trying(supply_t *supply, supply_block_t *block) {
     const bool was_quiet = supply->quiet_since != 0;
-    const int64_t since = was_quiet ? supply->quiet_since : supply_clock_now();
+    const int64_t since = was_quiet ? supply->quiet_since : supply__clock_now();
     /* Before the pipe is read, so that a rank that was suspended past its limit finds what came meanwhile. */
-    const int64_t now = supply_clock_now();
+    const int64_t now = supply__clock_now();
     supply_status_t status = drain(supply, block);
     if (status == SUPPLY_AGAIN && now >= time_limit(supply, since)) status = fail_by_timeout(supply);
     supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
@@ -283,7 +283,7 @@ static supply_status_t receive_trying(supply_t *supply, supply_block_t *block) {
     return status;
 }
 
-supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait) {
+supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wait) {
     if (supply->broken.status != SUPPLY_OK) {
         supply->failure = supply->broken;
         return supply->broken.status;
@@ -292,9 +292,9 @@ supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wai
     if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
     supply_status_t status = supply->is_filled ? SUPPLY_OK : check_whole(supply);
     if (status == SUPPLY_OK) {
-        if (supply->at_end_of_epoch) supply_pair_acknowledge(&supply->pair);
+        if (supply->at_end_of_epoch) supply__pair_acknowledge(&supply->pair);
         supply->at_end_of_epoch = false;
-        status = supply->is_filled ? supply_filler_receive(supply, block, wait)
+        status = supply->is_filled ? supply__filler_receive(supply, block, wait)
                  : wait            ? receive_waiting(supply, block)
                                    : receive_trying(supply, block);
     }
@@ -305,7 +305,7 @@ supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wai
 
 /* State that a handle shares with its Arrow arrays: any thread releases these, some only after supply_close(). */
 
-struct exports *supply_exports_new(supply_t *supply) {
+struct exports *supply__exports_new(supply_t *supply) {
     struct exports *exports = calloc(1, sizeof *exports);
     if (exports == NULL) return NULL;
     pthread_mutex_init(&exports->lock, NULL);
@@ -315,11 +315,11 @@ struct exports *supply_exports_new(supply_t *supply) {
     return exports;
 }
 
-bool supply_exports_are_mine(const struct exports *exports) { return getpid() == exports->process; }
+bool supply__exports_are_mine(const struct exports *exports) { return getpid() == exports->process; }
 
-void supply_exports_add(struct exports *exports) { __atomic_add_fetch(&exports->references, 1, __ATOMIC_RELAXED); }
+void supply__exports_add(struct exports *exports) { __atomic_add_fetch(&exports->references, 1, __ATOMIC_RELAXED); }
 
-void supply_exports_drop(struct exports *exports) {
+void supply__exports_drop(struct exports *exports) {
     if (__atomic_sub_fetch(&exports->references, 1, __ATOMIC_ACQ_REL) != 0) return;
     for (uint32_t i = 0; i < exports->mappings.count; i++)
         munmap(exports->mappings.list[i].address, exports->mappings.list[i].bytes);
@@ -327,22 +327,22 @@ void supply_exports_drop(struct exports *exports) {
     free(exports);
 }
 
-void supply_exports_remove(struct exports *exports, uint64_t sequence) {
+void supply__exports_remove(struct exports *exports, uint64_t sequence) {
     /* In a forked child the lock may be held by a thread that does not exist there. */
-    if (!supply_exports_are_mine(exports)) return;
+    if (!supply__exports_are_mine(exports)) return;
     pthread_mutex_lock(&exports->lock);
-    if (exports->supply != NULL) supply_end_export(exports->supply, sequence);
+    if (exports->supply != NULL) end_export(exports->supply, sequence);
     pthread_mutex_unlock(&exports->lock);
-    supply_exports_drop(exports);
+    supply__exports_drop(exports);
 }
 
-void supply_exports_detach(struct exports *exports) {
+void supply__exports_detach(struct exports *exports) {
     pthread_mutex_lock(&exports->lock);
     exports->supply = NULL;
     pthread_mutex_unlock(&exports->lock);
 }
 
-void supply_exports_leave(struct exports *exports, const struct exported_mappings *mappings) {
+void supply__exports_leave(struct exports *exports, const struct exported_mappings *mappings) {
     exports->mappings = *mappings;
-    supply_exports_drop(exports);
+    supply__exports_drop(exports);
 }

@@ -17,7 +17,7 @@ static supply_status_t fail_for_good(supply_result_t *result) {
     return result->broken.status;
 }
 
-supply_status_t supply_result_fail(supply_result_t *result, supply_status_t status, const char *format, ...) {
+supply_status_t supply__result_fail(supply_result_t *result, supply_status_t status, const char *format, ...) {
     const int error = errno;
     char text[sizeof result->failure.text];
     va_list arguments;
@@ -25,7 +25,7 @@ supply_status_t supply_result_fail(supply_result_t *result, supply_status_t stat
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     errno = error;
-    supply_fail(&result->failure, status, "%s: %s", result->name ? result->name : "result", text);
+    supply__fail(&result->failure, status, "%s: %s", result->name ? result->name : "result", text);
     return status == SUPPLY_ERROR_ARGUMENT ? status : fail_for_good(result);
 }
 
@@ -33,7 +33,7 @@ static supply_status_t set_texts(supply_result_t *result, const struct settings 
     result->pair_origin = strdup(settings->files.mapped_file.origin);
     if (asprintf(&result->name, "result '%s'", name) < 0) result->name = NULL;
     if (result->name != NULL && result->pair_origin != NULL) return SUPPLY_OK;
-    return supply_fail(&result->failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(&result->failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 /* header: of the pair; NULL: the rank has none. */
@@ -42,13 +42,13 @@ static supply_status_t begin(supply_result_t *result, const struct settings *set
     struct failure failure;
     supply_status_t status = set_texts(result, settings, name);
     if (status != SUPPLY_OK) return status;
-    status = supply_block_writer_init(&result->writer, &result->schema, settings->block_bytes, &failure);
+    status = supply__block_writer_init(&result->writer, &result->schema, settings->block_bytes, &failure);
     if (status == SUPPLY_ERROR_CONFIG)
-        return supply_result_fail(result, status,
-                                  "%s: set a larger block= (and ring=) in mapped-files.conf, or write fewer columns",
-                                  failure.text);
-    if (status != SUPPLY_OK) return supply_result_fail(result, status, "%s", failure.text);
-    status = supply_result_file_create(&result->file, settings, header, name, &result->schema, &result->failure);
+        return supply__result_fail(result, status,
+                                   "%s: set a larger block= (and ring=) in mapped-files.conf, or write fewer columns",
+                                   failure.text);
+    if (status != SUPPLY_OK) return supply__result_fail(result, status, "%s", failure.text);
+    status = supply__result_file_create(&result->file, settings, header, name, &result->schema, &result->failure);
     result->is_open = status == SUPPLY_OK;
     return status;
 }
@@ -58,69 +58,69 @@ static void take_schema(supply_result_t *result, struct schema *schema) {
     *schema = (struct schema){0};
 }
 
-supply_status_t supply_result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
-                                          struct schema *schema) {
+supply_status_t supply__result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
+                                           struct schema *schema) {
     if (supply == NULL || !supply->is_open)
-        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "the pair is not open: begin a result while it is");
-    if (!supply_exports_are_mine(supply->exports))
-        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                  "%s was opened by the process from which this one was forked: begin a result there",
-                                  supply->pair.name);
-    const struct pair *pair = supply_filler_pair(supply);
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "the pair is not open: begin a result while it is");
+    if (!supply__exports_are_mine(supply->exports))
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                   "%s was opened by the process from which this one was forked: begin a result there",
+                                   supply->pair.name);
+    const struct pair *pair = supply__filler_pair(supply);
     if (pair == NULL)
-        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                  "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
-                                  "Spark finds results",
-                                  name);
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                   "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
+                                   "Spark finds results",
+                                   name);
     take_schema(result, schema);
-    return begin(result, &pair->settings, supply_mapped_header(&pair->mapped_file), name);
+    return begin(result, &pair->settings, supply__mapped_header(&pair->mapped_file), name);
 }
 
-supply_status_t supply_result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
-                                            struct schema *schema) {
+supply_status_t supply__result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
+                                             struct schema *schema) {
     struct settings settings;
     struct failure failure;
-    supply_status_t status = supply_settings(options, &settings, &failure);
+    supply_status_t status = supply__settings(options, &settings, &failure);
     take_schema(result, schema);
     if (status == SUPPLY_OK) {
         status = begin(result, &settings, NULL, name);
     } else {
         errno = failure.error;
-        supply_result_fail(result, status, "%s", failure.text);
+        supply__result_fail(result, status, "%s", failure.text);
     }
-    supply_settings_free(&settings);
+    supply__settings_free(&settings);
     return status;
 }
 
 static void free_memory(supply_result_t *result) {
-    supply_block_writer_free(&result->writer);
-    supply_schema_free(&result->schema);
+    supply__block_writer_free(&result->writer);
+    supply__schema_free(&result->schema);
     free(result->name);
     free(result->pair_origin);
     free(result);
 }
 
 static void free_handle(supply_result_t *result) {
-    supply_result_file_close(&result->file);
+    supply__result_file_close(&result->file);
     free_memory(result);
 }
 
 static bool is_in_child(const supply_result_t *result) { return result->is_open && result->process != getpid(); }
 
-supply_status_t supply_result_check_open(supply_result_t *result) {
+supply_status_t supply__result_check_open(supply_result_t *result) {
     if (result == NULL || !result->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (is_in_child(result))
-        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                  "process %d has opened it, from which this one was forked: write in that process",
-                                  (int)result->process);
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                   "process %d has opened it, from which this one was forked: write in that process",
+                                   (int)result->process);
     if (result->broken.status != SUPPLY_OK) result->failure = result->broken;
     return result->broken.status;
 }
 
 static supply_status_t write_block(supply_result_t *result) {
-    const int count = supply_block_writer_lay_out(&result->writer);
+    const int count = supply__block_writer_lay_out(&result->writer);
     struct notification *notification = &result->writer.header->notification;
-    if (supply_result_file_write(&result->file, notification, result->writer.pieces, count, &result->failure) ==
+    if (supply__result_file_write(&result->file, notification, result->writer.pieces, count, &result->failure) ==
         SUPPLY_OK)
         return SUPPLY_OK;
     return fail_for_good(result);
@@ -131,24 +131,24 @@ static supply_status_t fail_too_large(supply_result_t *result, const struct colu
     const struct block_writer *writer = &result->writer;
     uint32_t largest = 0;
     for (uint32_t i = 1; i < result->schema.count; i++)
-        if (supply_block_writer_row_bytes(writer, i, rows, row) >
-            supply_block_writer_row_bytes(writer, largest, rows, row))
+        if (supply__block_writer_row_bytes(writer, i, rows, row) >
+            supply__block_writer_row_bytes(writer, largest, rows, row))
             largest = i;
-    return supply_result_fail(
+    return supply__result_fail(
         result, SUPPLY_ERROR_CONFIG,
         "row %llu does not fit into a block of %zu bytes: its column '%s' has %llu bytes: set a larger "
         "block= (and ring=) in mapped-files.conf (%s)",
         (unsigned long long)result->rows, writer->block_bytes, result->schema.entries[largest].name,
-        (unsigned long long)supply_block_writer_row_bytes(writer, largest, rows, row), result->pair_origin);
+        (unsigned long long)supply__block_writer_row_bytes(writer, largest, rows, row), result->pair_origin);
 }
 
-supply_status_t supply_result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count) {
+supply_status_t supply__result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count) {
     struct block_writer *writer = &result->writer;
     for (uint64_t from = 0; from < count;) {
-        const uint64_t end = from + supply_block_writer_fit(writer, rows, from, count);
+        const uint64_t end = from + supply__block_writer_fit(writer, rows, from, count);
         if (end > from) {
-            if (!supply_block_writer_append(writer, rows, from, end))
-                return supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
+            if (!supply__block_writer_append(writer, rows, from, end))
+                return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
             result->rows += end - from;
             from = end;
         } else if (writer->rows == 0) {
@@ -162,10 +162,10 @@ supply_status_t supply_result_append(supply_result_t *result, const struct colum
 }
 
 supply_status_t supply_result_seal(supply_result_t *result) {
-    supply_status_t status = supply_result_check_open(result);
+    supply_status_t status = supply__result_check_open(result);
     if (status == SUPPLY_OK && result->writer.rows > 0) status = write_block(result);
     if (status != SUPPLY_OK) return status;
-    if (supply_result_file_seal(&result->file, &result->failure) != SUPPLY_OK) return fail_for_good(result);
+    if (supply__result_file_seal(&result->file, &result->failure) != SUPPLY_OK) return fail_for_good(result);
     free_handle(result);
     return SUPPLY_OK;
 }
@@ -174,7 +174,7 @@ supply_status_t supply_result_abort(supply_result_t *result, const char *reason)
     if (result == NULL) return SUPPLY_OK;
     if (is_in_child(result)) return supply_result_abandon_in_child(result);
     if (reason == NULL) reason = "the rank did not say why";
-    const bool said = !result->is_open || supply_result_file_abort(&result->file, reason);
+    const bool said = !result->is_open || supply__result_file_abort(&result->file, reason);
     const int error = errno;
     free_handle(result);
     errno = error;
@@ -184,7 +184,7 @@ supply_status_t supply_result_abort(supply_result_t *result, const char *reason)
 supply_status_t supply_result_abandon_in_child(supply_result_t *result) {
     if (result == NULL) return SUPPLY_OK;
     if (result->is_open && !is_in_child(result)) return SUPPLY_ERROR_ARGUMENT;
-    supply_result_file_abandon(&result->file);
+    supply__result_file_abandon(&result->file);
     free_memory(result);
     return SUPPLY_OK;
 }

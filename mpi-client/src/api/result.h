@@ -24,39 +24,39 @@ struct supply_result {
 };
 
 /** Fails with the result's name in front of the text. Returns status. */
-__attribute__((format(printf, 3, 4))) supply_status_t supply_result_fail(supply_result_t *result,
-                                                                         supply_status_t status, const char *format,
-                                                                         ...);
+__attribute__((format(printf, 3, 4))) supply_status_t supply__result_fail(supply_result_t *result,
+                                                                          supply_status_t status, const char *format,
+                                                                          ...);
 
 /** supply_result_open() with a schema, which the handle takes over. Otherwise as that. */
-supply_status_t supply_result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
-                                          struct schema *schema);
+supply_status_t supply__result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
+                                           struct schema *schema);
 
 /** supply_result_create(), in the same way. */
-supply_status_t supply_result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
-                                            struct schema *schema);
+supply_status_t supply__result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
+                                             struct schema *schema);
 
 /** Appends checked rows, one struct for each column. SUPPLY_OK, or as supply_result_write(), except _ARGUMENT. */
-supply_status_t supply_result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count);
+supply_status_t supply__result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count);
 
 /** SUPPLY_OK if the result can be written; else why not. */
-supply_status_t supply_result_check_open(supply_result_t *result);
+supply_status_t supply__result_check_open(supply_result_t *result);
 
 /** No limit: the program does not say how many bytes a buffer has. */
 #define BYTES_UNKNOWN UINT64_MAX
 
 /** Checks `count` rows of a column. data_bytes: of rows->data. SUPPLY_OK, or _ARGUMENT. */
-supply_status_t supply_result_check_rows(supply_result_t *result, uint32_t index, const struct column_rows *rows,
-                                         uint64_t count, uint64_t data_bytes);
+supply_status_t supply__result_check_rows(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                          uint64_t count, uint64_t data_bytes);
 
 /**
  * Allocates a handle, checks what every way to open a result has, and allocates a schema of `count` empty columns.
  * SUPPLY_OK, or _ARGUMENT, _MEMORY. Free *schema in any case.
  */
-supply_status_t supply_result_begin(supply_result_t **result, const char *name, int64_t count, struct schema *schema);
+supply_status_t supply__result_begin(supply_result_t **result, const char *name, int64_t count, struct schema *schema);
 
 /** Sets and checks a column; those before it are set. SUPPLY_OK, or _ARGUMENT. */
-supply_status_t supply_result_set_field(supply_result_t *result, struct schema *schema, uint32_t index,
-                                        const supply_field_t *field);
+supply_status_t supply__result_set_field(supply_result_t *result, struct schema *schema, uint32_t index,
+                                         const supply_field_t *field);
 
 #endif

@@ -48,14 +48,14 @@ const char *supply_status_name(supply_status_t status) {
     return "unknown status";
 }
 
-supply_status_t supply_open_settings(supply_t *supply, struct settings *settings) {
-    supply_status_t status = supply_pair_open(&supply->pair, settings, &supply->failure);
+supply_status_t supply__open_settings(supply_t *supply, struct settings *settings) {
+    supply_status_t status = supply__pair_open(&supply->pair, settings, &supply->failure);
     if (status != SUPPLY_OK) return status;
     supply->is_open = true;
     supply->consumed = supply->pair.settings.start;
-    supply->exports = supply_exports_new(supply);
-    if (supply->exports == NULL) return supply_fail(&supply->failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    return supply_blocks_allocate(&supply->blocks, &supply->pair, &supply->failure);
+    supply->exports = supply__exports_new(supply);
+    if (supply->exports == NULL) return supply__fail(&supply->failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__blocks_allocate(&supply->blocks, &supply->pair, &supply->failure);
 }
 
 /* The mapping stays until the last Arrow array is released. False and errno: a file is still there. */
@@ -65,10 +65,10 @@ static bool close_pair(supply_t *supply) {
     /* A ring that a pending operation uses is never unmapped. The list then has the foreign files only. */
     struct exported_mappings mappings = {.list[0] = {mapped->address, mapped->bytes},
                                          .count = supply->keep_ring ? 0 : 1};
-    supply_foreign_files_close(&supply->blocks.foreign_files, &mappings);
+    supply__foreign_files_close(&supply->blocks.foreign_files, &mappings);
     if (supply->exports != NULL || supply->keep_ring) mapped->address = NULL;
-    const bool gone = supply_pair_close(&supply->pair);
-    if (supply->exports != NULL) supply_exports_leave(supply->exports, &mappings);
+    const bool gone = supply__pair_close(&supply->pair);
+    if (supply->exports != NULL) supply__exports_leave(supply->exports, &mappings);
     supply->exports = NULL;
     supply->is_open = false;
     return gone;
@@ -79,15 +79,15 @@ supply_status_t supply_open(supply_t **supply, const supply_options_t *options) 
     *supply = calloc(1, sizeof **supply);
     if (*supply == NULL) return SUPPLY_ERROR_MEMORY;
     struct settings settings;
-    supply_status_t status = supply_settings(options, &settings, &(*supply)->failure);
-    if (status == SUPPLY_OK) status = supply_open_settings(*supply, &settings);
-    supply_settings_free(&settings);
+    supply_status_t status = supply__settings(options, &settings, &(*supply)->failure);
+    if (status == SUPPLY_OK) status = supply__open_settings(*supply, &settings);
+    supply__settings_free(&settings);
     if (status != SUPPLY_OK) close_pair(*supply);
     return status;
 }
 
 static void free_handle(supply_t *supply) {
-    supply_blocks_free(&supply->blocks);
+    supply__blocks_free(&supply->blocks);
     free(supply);
 }
 
@@ -116,10 +116,10 @@ static void early_reason(const supply_t *supply, char *reason, size_t bytes) {
 }
 
 static supply_status_t leave_pair(supply_t *supply, double seconds) {
-    if (supply->at_end_of_data) return supply_pair_await_end(&supply->pair, seconds);
+    if (supply->at_end_of_data) return supply__pair_await_end(&supply->pair, seconds);
     char reason[sizeof supply->failure.text + 64];
     early_reason(supply, reason, sizeof reason);
-    if (supply->broken.status != SUPPLY_ERROR_SPARK) supply_pair_stop(&supply->pair, reason);
+    if (supply->broken.status != SUPPLY_ERROR_SPARK) supply__pair_stop(&supply->pair, reason);
     return SUPPLY_OK;
 }
 
@@ -130,15 +130,17 @@ static supply_status_t leave_filler(supply_t *supply, double seconds) {
                                 &supply->keep_ring);
 }
 
-static bool is_in_child(const supply_t *supply) { return supply->is_open && !supply_exports_are_mine(supply->exports); }
+static bool is_in_child(const supply_t *supply) {
+    return supply->is_open && !supply__exports_are_mine(supply->exports);
+}
 
-supply_status_t supply_check_mine(supply_t *supply, const char *call) {
+supply_status_t supply__check_mine(supply_t *supply, const char *call) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (!is_in_child(supply)) return SUPPLY_OK;
-    return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
-                       "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
-                       "this one open a pair of its own",
-                       call, supply->pair.name, (int)supply->exports->process);
+    return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                        "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
+                        "this one open a pair of its own",
+                        call, supply->pair.name, (int)supply->exports->process);
 }
 
 supply_status_t supply_close_within(supply_t *supply, double seconds) {
@@ -146,7 +148,7 @@ supply_status_t supply_close_within(supply_t *supply, double seconds) {
     if (is_in_child(supply)) return supply_abandon_in_child(supply);
     supply_status_t status = SUPPLY_OK;
     if (supply->is_open) {
-        supply_exports_detach(supply->exports);
+        supply__exports_detach(supply->exports);
         const double limit = seconds > 0 ? seconds : 0;
         status = supply->is_filled ? leave_filler(supply, limit) : leave_pair(supply, limit);
     }
@@ -159,13 +161,13 @@ supply_status_t supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return SUPPLY_OK;
     if (is_in_child(supply)) return supply_abandon_in_child(supply);
     if (supply->is_open) {
-        supply_exports_detach(supply->exports);
+        supply__exports_detach(supply->exports);
         if (supply->is_filled)
             supply->filler.abort(supply->filler.context, reason, &supply->keep_ring);
         else if (supply->at_end_of_data)
-            supply_pair_release_all(&supply->pair);
+            supply__pair_release_all(&supply->pair);
         else
-            supply_pair_stop(&supply->pair, reason ? reason : "the rank failed and did not say why");
+            supply__pair_stop(&supply->pair, reason ? reason : "the rank failed and did not say why");
     }
     return close_and_free(supply, SUPPLY_OK);
 }
@@ -173,13 +175,13 @@ supply_status_t supply_abort(supply_t *supply, const char *reason) {
 supply_status_t supply_abandon_in_child(supply_t *supply) {
     if (supply == NULL) return SUPPLY_OK;
     if (supply->is_open) {
-        if (supply_exports_are_mine(supply->exports)) return SUPPLY_ERROR_ARGUMENT;
+        if (supply__exports_are_mine(supply->exports)) return SUPPLY_ERROR_ARGUMENT;
         /* For streams of the handle. Without the lock: a thread that does not exist here may hold it. */
         supply->exports->supply = NULL;
-        supply_exports_drop(supply->exports);
-        supply_foreign_files_abandon(&supply->blocks.foreign_files);
+        supply__exports_drop(supply->exports);
+        supply__foreign_files_abandon(&supply->blocks.foreign_files);
         if (supply->is_filled) supply->filler.abandon(supply->filler.context);
-        supply_pair_abandon(&supply->pair);
+        supply__pair_abandon(&supply->pair);
     }
     free_handle(supply);
     return SUPPLY_OK;
@@ -196,18 +198,19 @@ int supply_error_errno(const supply_t *supply) {
 }
 
 static supply_status_t next(supply_t *supply, supply_block_t *block, size_t struct_bytes, bool wait) {
-    const supply_status_t mine = supply_check_mine(supply, wait ? "supply_next" : "supply_try_next");
+    const supply_status_t mine = supply__check_mine(supply, wait ? "supply_next" : "supply_try_next");
     if (mine != SUPPLY_OK) return mine;
     if (block == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next: block must not be NULL");
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next: block must not be NULL");
     if (supply->iterating)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
-                           "supply_next: supply_next_datum() is in the middle of a block: call one or the other within "
-                           "an epoch");
+        return supply__fail(
+            &supply->failure, SUPPLY_ERROR_ARGUMENT,
+            "supply_next: supply_next_datum() is in the middle of a block: call one or the other within "
+            "an epoch");
     supply_block_t received;
-    const supply_status_t status = supply_receive(supply, &received, wait);
+    const supply_status_t status = supply__receive(supply, &received, wait);
     if (status == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH)
-        supply_copy_sized(block, struct_bytes, &received, sizeof received);
+        supply__copy_sized(block, struct_bytes, &received, sizeof received);
     return status;
 }
 
@@ -220,34 +223,34 @@ supply_status_t supply_try_next_sized(supply_t *supply, supply_block_t *block, s
 }
 
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
-    const supply_status_t mine = supply_check_mine(supply, "supply_release");
+    const supply_status_t mine = supply__check_mine(supply, "supply_release");
     if (mine != SUPPLY_OK) return mine;
-    if (block == NULL || !supply_holds(supply, block->sequence))
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_release: %s",
-                           block == NULL ? "block must not be NULL" : "the block is not held: it has been released");
+    if (block == NULL || !supply__holds(supply, block->sequence))
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_release: %s",
+                            block == NULL ? "block must not be NULL" : "the block is not held: it has been released");
     if (supply->iterating && block->sequence == supply->iterated.sequence)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
-                           "supply_release: supply_next_datum() releases its blocks by itself");
-    supply_release_block(supply, block->sequence);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                            "supply_release: supply_next_datum() releases its blocks by itself");
+    supply__release_block(supply, block->sequence);
     return SUPPLY_OK;
 }
 
 static supply_status_t fail_unreleased(supply_t *supply) {
-    supply_lock(supply);
+    supply__lock(supply);
     const uint64_t held = supply->pair.released;
-    supply_unlock(supply);
-    return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
-                       "%s: no thread has released block %" PRIu64 " for %g s (--timeout / SUPPLY_TIMEOUT)",
-                       supply->pair.name, held, supply->pair.settings.timeout);
+    supply__unlock(supply);
+    return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                        "%s: no thread has released block %" PRIu64 " for %g s (--timeout / SUPPLY_TIMEOUT)",
+                        supply->pair.name, held, supply->pair.settings.timeout);
 }
 
 supply_status_t supply_await_release(supply_t *supply) {
-    supply_status_t status = supply_check_mine(supply, "supply_await_release");
+    supply_status_t status = supply__check_mine(supply, "supply_await_release");
     if (status != SUPPLY_OK) return status;
     const struct settings *settings = &supply->pair.settings;
-    struct wait wait = supply_wait_begin((struct wait_limit){settings->timeout, settings->interruption});
-    while (supply_check_credit(supply, "") == SUPPLY_ERROR_ALL_HELD) {
-        status = supply_wait_more(&wait);
+    struct wait wait = supply__wait_begin((struct wait_limit){settings->timeout, settings->interruption});
+    while (supply__check_credit(supply, "") == SUPPLY_ERROR_ALL_HELD) {
+        status = supply__wait_more(&wait);
         if (status != SUPPLY_OK) return status == SUPPLY_ERROR_TIMEOUT ? fail_unreleased(supply) : status;
     }
     supply->failure.status = SUPPLY_OK;
@@ -257,17 +260,17 @@ supply_status_t supply_await_release(supply_t *supply) {
 supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column,
                                     size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (block == NULL || column == NULL || !supply_holds(supply, block->sequence))
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
-                           block == NULL || column == NULL ? "block and column must not be NULL"
-                                                           : "the block is not held: it has been released");
+    if (block == NULL || column == NULL || !supply__holds(supply, block->sequence))
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
+                            block == NULL || column == NULL ? "block and column must not be NULL"
+                                                            : "the block is not held: it has been released");
     supply_column_t known;
-    supply_status_t status = supply_schema_check_index(supply, index);
+    supply_status_t status = supply__schema_check_index(supply, index);
     if (status == SUPPLY_OK)
-        status = supply_block_column(&supply->blocks, &supply->pair,
-                                     supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), (uint32_t)index,
-                                     &known, &supply->failure);
-    if (status == SUPPLY_OK) supply_copy_sized(column, struct_bytes, &known, sizeof known);
+        status = supply__block_column(&supply->blocks, &supply->pair,
+                                      supply__blocks_at(&supply->blocks, &supply->pair, block->sequence),
+                                      (uint32_t)index, &known, &supply->failure);
+    if (status == SUPPLY_OK) supply__copy_sized(column, struct_bytes, &known, sizeof known);
     return status;
 }
 
@@ -287,5 +290,5 @@ const void *supply_mapping(const supply_t *supply, size_t *bytes) {
 
 void supply_get_statistics_sized(const supply_t *supply, supply_statistics_t *statistics, size_t struct_bytes) {
     const supply_statistics_t none = {0};
-    supply_copy_sized(statistics, struct_bytes, supply != NULL ? &supply->statistics : &none, sizeof none);
+    supply__copy_sized(statistics, struct_bytes, supply != NULL ? &supply->statistics : &none, sizeof none);
 }

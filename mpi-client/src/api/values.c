@@ -25,13 +25,13 @@ static bool find_by_view(const supply_column_t *column, uint32_t index, const vo
                                 .window = SHARED_READ(shared->window),
                                 .offset = SHARED_READ(shared->offset)};
     *bytes = (size_t)view.bytes;
-    if (!supply_view_is_inline(&view)) return supply_view_find(&view, column->windows, column->window_count, data);
+    if (!supply__view_is_inline(&view)) return supply__view_find(&view, column->windows, column->window_count, data);
     *data = column->views[index].start;
     return true;
 }
 
 /* Where value `index` is. False: what was checked has changed since. */
-static bool supply_value_find(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+static bool value_find(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
     return column->views != NULL ? find_by_view(column, index, data, bytes)
                                  : find_by_offsets(column, index, data, bytes);
 }
@@ -40,7 +40,7 @@ static bool supply_value_find(const supply_column_t *column, uint32_t index, con
 static bool know(supply_column_t *known, const supply_column_t *column, size_t struct_bytes, uint32_t first,
                  uint32_t count) {
     if (column == NULL) return false;
-    supply_copy_sized(known, sizeof *known, column, struct_bytes);
+    supply__copy_sized(known, sizeof *known, column, struct_bytes);
     return (known->views != NULL || known->offsets != NULL) && first <= known->element_count &&
            count <= known->element_count - first;
 }
@@ -49,7 +49,7 @@ supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_
                                    const void **data, size_t *bytes) {
     supply_column_t known;
     if (data == NULL || bytes == NULL || !know(&known, column, struct_bytes, index, 1)) return SUPPLY_ERROR_ARGUMENT;
-    return supply_value_find(&known, index, data, bytes) ? SUPPLY_OK : SUPPLY_ERROR_CONTRACT;
+    return value_find(&known, index, data, bytes) ? SUPPLY_OK : SUPPLY_ERROR_CONTRACT;
 }
 
 supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct_bytes, uint32_t first, uint32_t count,
@@ -60,7 +60,7 @@ supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct
     for (uint32_t i = 0; i < count; i++) {
         const void *data;
         size_t bytes;
-        if (!supply_value_find(&known, first + i, &data, &bytes)) return SUPPLY_ERROR_CONTRACT;
+        if (!value_find(&known, first + i, &data, &bytes)) return SUPPLY_ERROR_CONTRACT;
         if (to != NULL) {
             if (bytes > to_bytes - at) return SUPPLY_ERROR_ARGUMENT;
             memcpy((uint8_t *)to + at, data, bytes);
@@ -73,13 +73,13 @@ supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct
 
 static supply_status_t find_columns(supply_t *supply, const struct block *block, struct datum_columns *columns) {
     const char *name = supply->pair.name;
-    supply_status_t status = supply_schema_check_datum(&supply->blocks.schema, name, &supply->failure);
+    supply_status_t status = supply__schema_check_datum(&supply->blocks.schema, name, &supply->failure);
     for (uint32_t i = 0; i < DATUM_COLUMNS && status == SUPPLY_OK; i++) {
         supply_column_t *column = &columns->column[i];
-        status = supply_block_column(&supply->blocks, &supply->pair, block, i, column, &supply->failure);
+        status = supply__block_column(&supply->blocks, &supply->pair, block, i, column, &supply->failure);
         if (status == SUPPLY_OK && column->null_count != 0)
-            status = supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
-                                 "%s: column '%s' holds nulls, a Datum's never", name, column->name);
+            status = supply__fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                                  "%s: column '%s' holds nulls, a Datum's never", name, column->name);
     }
     return status;
 }
@@ -88,8 +88,8 @@ static int32_t int32_at(const supply_column_t *column, uint32_t index) {
     return ((const int32_t *)column->data)[index];
 }
 
-supply_status_t supply_fail_by_changed_block(supply_t *supply) {
-    return supply_fail(
+supply_status_t supply__fail_by_changed_block(supply_t *supply) {
+    return supply__fail(
         &supply->failure, SUPPLY_ERROR_CONTRACT,
         "%s: offsets or views of a block changed while it was held: is something else writing into the mapped "
         "file?",
@@ -100,30 +100,30 @@ static supply_status_t fill(supply_t *supply, const struct datum_columns *column
                             supply_datum_t *to, size_t struct_bytes) {
     const supply_column_t *column = columns->column;
     supply_datum_t datum;
-    if (!supply_value_find(&column[DATUM_KEY], index, &datum.key, &datum.key_bytes) ||
-        !supply_value_find(&column[DATUM_DATA], index, &datum.data, &datum.data_bytes))
-        return supply_fail_by_changed_block(supply);
+    if (!value_find(&column[DATUM_KEY], index, &datum.key, &datum.key_bytes) ||
+        !value_find(&column[DATUM_DATA], index, &datum.data, &datum.data_bytes))
+        return supply__fail_by_changed_block(supply);
     datum.label = int32_at(&column[DATUM_LABEL], index);
     datum.channels = int32_at(&column[DATUM_CHANNELS], index);
     datum.height = int32_at(&column[DATUM_HEIGHT], index);
     datum.width = int32_at(&column[DATUM_WIDTH], index);
     datum.encoded = ((const uint8_t *)column[DATUM_ENCODED].data)[index / 8] >> index % 8 & 1;
     datum.epoch = epoch;
-    supply_copy_sized(to, struct_bytes, &datum, sizeof datum);
+    supply__copy_sized(to, struct_bytes, &datum, sizeof datum);
     return SUPPLY_OK;
 }
 
 supply_status_t supply_datum_sized(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum,
                                    size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (block == NULL || datum == NULL || !supply_holds(supply, block->sequence))
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
-                           block == NULL || datum == NULL ? "block and datum must not be NULL"
-                                                          : "the block is not held: it has been released");
-    const struct block *held = supply_blocks_at(&supply->blocks, &supply->pair, block->sequence);
+    if (block == NULL || datum == NULL || !supply__holds(supply, block->sequence))
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
+                            block == NULL || datum == NULL ? "block and datum must not be NULL"
+                                                           : "the block is not held: it has been released");
+    const struct block *held = supply__blocks_at(&supply->blocks, &supply->pair, block->sequence);
     if (index >= held->notification.element_count)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: no element %u in a block of %u",
-                           index, held->notification.element_count);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: no element %u in a block of %u",
+                            index, held->notification.element_count);
     struct datum_columns columns;
     supply_status_t status = find_columns(supply, held, &columns);
     return status == SUPPLY_OK ? fill(supply, &columns, held->notification.epoch, index, datum, struct_bytes) : status;
@@ -131,11 +131,11 @@ supply_status_t supply_datum_sized(supply_t *supply, const supply_block_t *block
 
 /* Releases the iterator's block and receives the next one. */
 static supply_status_t advance(supply_t *supply) {
-    if (supply->iterating) supply_release_block(supply, supply->iterated.sequence);
+    if (supply->iterating) supply__release_block(supply, supply->iterated.sequence);
     supply->iterating = false;
-    supply_status_t status = supply_receive(supply, &supply->iterated, true);
+    supply_status_t status = supply__receive(supply, &supply->iterated, true);
     if (status != SUPPLY_OK) return status;
-    const struct block *held = supply_blocks_at(&supply->blocks, &supply->pair, supply->iterated.sequence);
+    const struct block *held = supply__blocks_at(&supply->blocks, &supply->pair, supply->iterated.sequence);
     status = find_columns(supply, held, &supply->datum_columns);
     if (status != SUPPLY_OK) {
         supply->broken = supply->failure;
@@ -149,15 +149,15 @@ static supply_status_t advance(supply_t *supply) {
 supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum, size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (datum == NULL)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
     /* The block stays held: its Datums that were not handed out are not consumed. */
-    if (supply->broken.status != SUPPLY_OK) return supply_receive(supply, &supply->iterated, true);
+    if (supply->broken.status != SUPPLY_OK) return supply__receive(supply, &supply->iterated, true);
     supply_status_t status;
     if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
-        status = supply_check_mine(supply, "supply_next_datum");
+        status = supply__check_mine(supply, "supply_next_datum");
         if (status == SUPPLY_OK) status = advance(supply);
         const supply_datum_t end = {.epoch = supply->iterated.epoch};
-        if (status == SUPPLY_END_OF_EPOCH) supply_copy_sized(datum, struct_bytes, &end, sizeof end);
+        if (status == SUPPLY_END_OF_EPOCH) supply__copy_sized(datum, struct_bytes, &end, sizeof end);
         if (status != SUPPLY_OK) return status;
     }
     status = fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum, datum, struct_bytes);

@@ -23,7 +23,7 @@ static bool take(const char *path) {
     return rename(path, taken) == 0;
 }
 
-void supply_fail_point(const char *step) {
+void supply__fail_point(const char *step) {
     static int passed;
     const char *path = getenv("SUPPLY_FAIL_POINT");
     char text[64], wanted[8], action[8];

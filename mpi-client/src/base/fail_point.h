@@ -9,11 +9,11 @@
  * N + 1st time, renames the file to FILE.PID, and kills or stops this process. FailPoint.scala does the same for tasks.
  * Steps are those of the contract, and R0: before a wait for a notification.
  */
-void supply_fail_point(const char *step);
+void supply__fail_point(const char *step);
 
 #else
 
-static inline void supply_fail_point(const char *step) { (void)step; }
+static inline void supply__fail_point(const char *step) { (void)step; }
 
 #endif
 

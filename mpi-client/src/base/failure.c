@@ -30,7 +30,7 @@ static bool is_control(const unsigned char *character) {
     return character[0] < 0x20 || character[0] == 0x7F || (character[0] == 0xC2 && character[1] < 0xA0);
 }
 
-void supply_copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes) {
+void supply__copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes) {
     size_t length = strnlen(text, text_bytes);
     if (length >= to_bytes) {
         length = to_bytes - 1;
@@ -49,7 +49,7 @@ void supply_copy_line(char *to, size_t to_bytes, const char *text, size_t text_b
     to[length] = '\0';
 }
 
-supply_status_t(supply_fail)(struct failure *failure, supply_status_t status, const char *format, ...) {
+supply_status_t(supply__fail)(struct failure *failure, supply_status_t status, const char *format, ...) {
     const int error = errno;
     /* The arguments may be texts of this very failure: format them before it is overwritten. */
     char text[2 * sizeof failure->text];
@@ -59,11 +59,11 @@ supply_status_t(supply_fail)(struct failure *failure, supply_status_t status, co
     va_end(arguments);
     failure->status = status;
     failure->error = status == SUPPLY_ERROR_SYSTEM ? error : 0;
-    supply_copy_line(failure->text, sizeof failure->text, text, sizeof text);
+    supply__copy_line(failure->text, sizeof failure->text, text, sizeof text);
     return status;
 }
 
-supply_status_t supply_fail_by_number(struct failure *failure, const char *field, uint64_t is, const char *must,
-                                      uint64_t be) {
-    return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
+supply_status_t supply__fail_by_number(struct failure *failure, const char *field, uint64_t is, const char *must,
+                                       uint64_t be) {
+    return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
 }

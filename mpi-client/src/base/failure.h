@@ -11,22 +11,22 @@ struct failure {
 };
 
 /** Fills in *failure, with errno as it is now; the text becomes one line of at most its buffer. Returns status. */
-__attribute__((format(printf, 3, 4))) supply_status_t supply_fail(struct failure *failure, supply_status_t status,
-                                                                  const char *format, ...);
+__attribute__((format(printf, 3, 4))) supply_status_t supply__fail(struct failure *failure, supply_status_t status,
+                                                                   const char *format, ...);
 
 #ifdef __clang_analyzer__
 /* It cannot see that the status is returned, and would follow paths on which a failure is none. */
-#define supply_fail(failure, status, ...) (supply_fail((failure), (status), __VA_ARGS__), (status))
+#define supply__fail(failure, status, ...) (supply__fail((failure), (status), __VA_ARGS__), (status))
 #endif
 
 /** SUPPLY_ERROR_CONTRACT: "FIELD is IS, must be MUST BE". The caller adds what the field belongs to. */
-supply_status_t supply_fail_by_number(struct failure *failure, const char *field, uint64_t is, const char *must,
-                                      uint64_t be);
+supply_status_t supply__fail_by_number(struct failure *failure, const char *field, uint64_t is, const char *must,
+                                       uint64_t be);
 
 /**
  * Copies text into a buffer: the bytes of control characters become spaces, those that are not UTF-8 question marks,
  * and no UTF-8 sequence is cut in two.
  */
-void supply_copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes);
+void supply__copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes);
 
 #endif

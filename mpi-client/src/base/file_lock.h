@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /** Takes (F_RDLCK, F_WRLCK) or drops (F_UNLCK) the lock on a byte. 0; or -1 and errno: EAGAIN, EACCES: it is taken. */
-static inline int supply_file_lock(int fd, short type, off_t byte) {
+static inline int supply__file_lock(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
@@ -19,7 +19,7 @@ static inline int supply_file_lock(int fd, short type, off_t byte) {
  * Whether another process's lock on the byte prevents a lock of this type. Takes no lock. Also true if the kernel
  * cannot say it, so that no file in use is removed by mistake.
  */
-static inline bool supply_file_is_locked(int fd, short type, off_t byte) {
+static inline bool supply__file_is_locked(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
     return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }

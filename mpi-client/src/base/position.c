@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct packed) == sizeof(supply_position_t), "a position h
 #define TEXT_EXCHANGE ":exchange"
 #define TEXT_WHOLE "whole"
 
-void supply_position_pack(const struct position *position, supply_position_t *packed) {
+void supply__position_pack(const struct position *position, supply_position_t *packed) {
     struct packed bytes = {.magic = POSITION_MAGIC,
                            .epoch = position->epoch,
                            .inside = position->inside,
@@ -44,7 +44,7 @@ void supply_position_pack(const struct position *position, supply_position_t *pa
     memcpy(packed, &bytes, sizeof bytes);
 }
 
-bool supply_position_unpack(const supply_position_t *packed, struct position *position) {
+bool supply__position_unpack(const supply_position_t *packed, struct position *position) {
     struct packed bytes;
     memcpy(&bytes, packed, sizeof bytes);
     if (bytes.magic != POSITION_MAGIC || bytes.inside > 1) return false;
@@ -61,7 +61,7 @@ bool supply_position_unpack(const supply_position_t *packed, struct position *po
     return true;
 }
 
-void supply_position_advance(struct position *position, const struct notification *block) {
+void supply__position_advance(struct position *position, const struct notification *block) {
     if (block->kind == NOTIFICATION_BLOCK) {
         position->epoch = block->epoch;
         position->inside = true;
@@ -72,7 +72,7 @@ void supply_position_advance(struct position *position, const struct notificatio
     }
 }
 
-void supply_position_request(const struct position *position, struct mapped_file_header *header) {
+void supply__position_request(const struct position *position, struct mapped_file_header *header) {
     header->start_epoch = position->epoch;
     header->start_inside = position->inside;
     header->start_partition = position->partition;
@@ -106,8 +106,8 @@ static void read_exchange(const char *text, struct exchange_position *exchange) 
 supply_status_t supply_position_to_text(const supply_position_t *packed, char *text, size_t text_bytes) {
     if (packed == NULL || text == NULL || text_bytes == 0) return SUPPLY_ERROR_ARGUMENT;
     struct position position;
-    const int length = supply_position_unpack(packed, &position) ? write_text(&position, text, text_bytes)
-                                                                 : snprintf(text, text_bytes, "no-position");
+    const int length = supply__position_unpack(packed, &position) ? write_text(&position, text, text_bytes)
+                                                                  : snprintf(text, text_bytes, "no-position");
     if ((size_t)length < text_bytes) return SUPPLY_OK;
     text[0] = '\0';
     return SUPPLY_ERROR_ARGUMENT;
@@ -126,7 +126,7 @@ supply_status_t supply_position_from_text(supply_position_t *packed, const char 
     /* sscanf accepts more than supply_position_to_text() writes: blanks, signs, too large numbers, a text cut off. */
     supply_position_t read;
     char written[SUPPLY_POSITION_TEXT_BYTES];
-    supply_position_pack(&position, &read);
+    supply__position_pack(&position, &read);
     supply_position_to_text(&read, written, sizeof written);
     if (strcmp(text, written) != 0) return SUPPLY_ERROR_ARGUMENT;
     *packed = read;

@@ -26,15 +26,15 @@ struct position {
 };
 
 /** Writes the opaque bytes. */
-void supply_position_pack(const struct position *position, supply_position_t *packed);
+void supply__position_pack(const struct position *position, supply_position_t *packed);
 
 /** Reads the opaque bytes. False: they are no position. Exported for fillers. */
-SUPPLY_API bool supply_position_unpack(const supply_position_t *packed, struct position *position);
+SUPPLY_API bool supply__position_unpack(const supply_position_t *packed, struct position *position);
 
 /** Moves the position after that block, or after that end of an epoch. */
-void supply_position_advance(struct position *position, const struct notification *block);
+void supply__position_advance(struct position *position, const struct notification *block);
 
 /** Asks the task, in the header, to begin there. */
-void supply_position_request(const struct position *position, struct mapped_file_header *header);
+void supply__position_request(const struct position *position, struct mapped_file_header *header);
 
 #endif

@@ -15,19 +15,19 @@
 #define SPIN_NANOSECONDS 1000000
 #define PAUSE_SECONDS 50e-6
 
-struct wait supply_wait_begin_slow(struct wait_limit limit, double seconds) {
-    const int64_t now = supply_clock_now();
+struct wait supply__wait_begin_slow(struct wait_limit limit, double seconds) {
+    const int64_t now = supply__clock_now();
     return (struct wait){.interruption = limit.interruption,
-                         .end = supply_clock_add(now, limit.seconds),
+                         .end = supply__clock_add(now, limit.seconds),
                          .part_end = INT64_MAX,
                          .polled = now,
                          .since = now,
-                         .pause = supply_clock_add(0, seconds),
+                         .pause = supply__clock_add(0, seconds),
                          .fd = -1};
 }
 
-struct wait supply_wait_begin(struct wait_limit limit) {
-    struct wait wait = supply_wait_begin_slow(limit, PAUSE_SECONDS);
+struct wait supply__wait_begin(struct wait_limit limit) {
+    struct wait wait = supply__wait_begin_slow(limit, PAUSE_SECONDS);
     wait.spin = SPIN_NANOSECONDS;
     return wait;
 }
@@ -41,7 +41,7 @@ static bool sleep_until_readable(int fd, int64_t nanoseconds) {
 }
 
 static bool pause_once(const struct wait *wait) {
-    const int64_t now = supply_clock_now();
+    const int64_t now = supply__clock_now();
     if (now - wait->since < wait->spin) {
         sched_yield();
         return true;
@@ -50,15 +50,15 @@ static bool pause_once(const struct wait *wait) {
     return sleep_until_readable(wait->fd, left < wait->pause ? left : wait->pause);
 }
 
-supply_status_t supply_wait_more(struct wait *wait) {
+supply_status_t supply__wait_more(struct wait *wait) {
     if (wait->polled >= wait->end) return SUPPLY_ERROR_TIMEOUT;
     if (wait->polled >= wait->part_end) return SUPPLY_AGAIN;
-    if (supply_is_interrupted(&wait->interruption)) return SUPPLY_INTERRUPTED;
+    if (supply__is_interrupted(&wait->interruption)) return SUPPLY_INTERRUPTED;
     if (!pause_once(wait)) return SUPPLY_ERROR_SYSTEM;
-    wait->polled = supply_clock_now();
+    wait->polled = supply__clock_now();
     return SUPPLY_OK;
 }
 
-void supply_wait_progressed(struct wait *wait) { wait->since = wait->polled = supply_clock_now(); }
+void supply__wait_progressed(struct wait *wait) { wait->since = wait->polled = supply__clock_now(); }
 
-void supply_sleep(double seconds) { sleep_until_readable(-1, (int64_t)(seconds * NANOSECONDS)); }
+void supply__sleep(double seconds) { sleep_until_readable(-1, (int64_t)(seconds * NANOSECONDS)); }

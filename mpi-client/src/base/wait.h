@@ -1,9 +1,9 @@
 /**
  * A wait: polls something again and again, until it is there, the time is over, or the program interrupts.
  *
- *     struct wait wait = supply_wait_begin(limit);
+ *     struct wait wait = supply__wait_begin(limit);
  *     while ((status = poll()) == SUPPLY_AGAIN)
- *         if ((ended = supply_wait_more(&wait)) != SUPPLY_OK) return fail(ended);
+ *         if ((ended = supply__wait_more(&wait)) != SUPPLY_OK) return fail(ended);
  */
 #ifndef SUPPLY_WAIT_H
 #define SUPPLY_WAIT_H
@@ -21,7 +21,7 @@ struct interruption {
 };
 
 /** Asks the program whether to end a wait. */
-static inline bool supply_is_interrupted(const struct interruption *by) {
+static inline bool supply__is_interrupted(const struct interruption *by) {
     return by->interrupted != NULL && by->interrupted(by->context);
 }
 
@@ -33,7 +33,7 @@ struct wait_limit {
 
 struct wait {
     struct interruption interruption;
-    int64_t end;      /**< of the time limit (supply_clock_now) */
+    int64_t end;      /**< of the time limit (supply__clock_now) */
     int64_t part_end; /**< of this part of a wait that the program continues later */
     int64_t polled;   /**< just before the last poll */
     int64_t since;    /**< the begin of the wait, or its last progress */
@@ -43,10 +43,10 @@ struct wait {
 };
 
 /** For what answers soon if other processes are ready: spins for 1 ms, then polls every 50 us. */
-struct wait supply_wait_begin(struct wait_limit limit);
+struct wait supply__wait_begin(struct wait_limit limit);
 
 /** Polls every `seconds`, without spinning. */
-struct wait supply_wait_begin_slow(struct wait_limit limit, double seconds);
+struct wait supply__wait_begin_slow(struct wait_limit limit, double seconds);
 
 /**
  * Pauses before the next poll. SUPPLY_OK: poll. Else the wait is over: _TIMEOUT, SUPPLY_INTERRUPTED; SUPPLY_AGAIN: this
@@ -54,12 +54,12 @@ struct wait supply_wait_begin_slow(struct wait_limit limit, double seconds);
  *
  * The time is that before the last poll, so a process that was suspended past its limit finds what came meanwhile.
  */
-supply_status_t supply_wait_more(struct wait *wait);
+supply_status_t supply__wait_more(struct wait *wait);
 
 /** Something has come, and more may come soon: spins again. */
-void supply_wait_progressed(struct wait *wait);
+void supply__wait_progressed(struct wait *wait);
 
 /** Pauses once. */
-void supply_sleep(double seconds);
+void supply__sleep(double seconds);
 
 #endif

@@ -21,8 +21,8 @@ struct check {
 };
 
 static supply_status_t fail(const struct check *check, const char *field, uint64_t is, const char *must, uint64_t be) {
-    return supply_fail(check->failure, SUPPLY_ERROR_CONTRACT, "column '%s': %s is %" PRIu64 ", must be %s %" PRIu64,
-                       check->entry->name, field, is, must, be);
+    return supply__fail(check->failure, SUPPLY_ERROR_CONTRACT, "column '%s': %s is %" PRIu64 ", must be %s %" PRIu64,
+                        check->entry->name, field, is, must, be);
 }
 
 static supply_status_t check_place(const struct check *check, const char *field, uint32_t offset, uint32_t bytes) {
@@ -65,8 +65,8 @@ static supply_status_t check_offsets(const struct check *check, const struct blo
         before = offset;
     }
     if (decreasing)
-        return supply_fail(check->failure, SUPPLY_ERROR_CONTRACT,
-                           "column '%s': offsets must begin at 0 or above and never decrease", check->entry->name);
+        return supply__fail(check->failure, SUPPLY_ERROR_CONTRACT,
+                            "column '%s': offsets must begin at 0 or above and never decrease", check->entry->name);
     if ((uint32_t)before != column->data_bytes)
         return fail(check, "the last of its offsets", (uint32_t)before, "data_bytes, which is", column->data_bytes);
     return SUPPLY_OK;
@@ -83,7 +83,7 @@ static supply_status_t check_fixed(const struct check *check, const struct block
     return check_data_bytes(check, column, expected);
 }
 
-/* Where the windows and views are; supply_block_views_check() checks what they say. */
+/* Where the windows and views are; supply__block_views_check() checks what they say. */
 static supply_status_t check_windows(const struct check *check, const struct block_column *column) {
     if (column->offsets_bytes % sizeof(struct window) != 0)
         return fail(check, "offsets_bytes", column->offsets_bytes, "a multiple of", sizeof(struct window));
@@ -93,12 +93,12 @@ static supply_status_t check_windows(const struct check *check, const struct blo
 }
 
 /* SUPPLY_OK, or _CONTRACT with the wrong field. */
-static supply_status_t supply_block_column_check(const struct block *block, const struct block_column *column,
-                                                 const struct schema_entry *entry, uint32_t buffers_offset,
-                                                 struct failure *failure) {
+static supply_status_t block_column_check(const struct block *block, const struct block_column *column,
+                                          const struct schema_entry *entry, uint32_t buffers_offset,
+                                          struct failure *failure) {
     const struct check check = {block, entry, buffers_offset, failure};
     const uint64_t elements = block->notification.element_count;
-    const struct format format = supply_schema_format(entry);
+    const struct format format = supply__schema_format(entry);
     supply_status_t status = SUPPLY_OK;
     switch (format.layout) {
         /* supply_column() refuses this column by name. The other columns stay readable. */
@@ -122,15 +122,15 @@ static supply_status_t supply_block_column_check(const struct block *block, cons
     return status;
 }
 
-supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
+supply_status_t supply__blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
     *blocks = (struct blocks){.foreign_files.group = pair->settings.group};
     blocks->slots = calloc(pair->settings.block_count, sizeof *blocks->slots);
-    return blocks->slots ? SUPPLY_OK : supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
+    return blocks->slots ? SUPPLY_OK : supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
 }
 
-void supply_blocks_free(struct blocks *blocks) {
+void supply__blocks_free(struct blocks *blocks) {
     for (size_t i = 0; i < blocks->windows_count; i++) free(blocks->windows[i].list);
-    supply_schema_free(&blocks->schema);
+    supply__schema_free(&blocks->schema);
     free(blocks->windows);
     free(blocks->columns);
     free(blocks->slots);
@@ -139,7 +139,7 @@ void supply_blocks_free(struct blocks *blocks) {
 
 static bool has_views(const struct schema *schema) {
     for (uint32_t i = 0; i < schema->count; i++)
-        if (supply_schema_format(&schema->entries[i]).layout == FORMAT_VIEWS) return true;
+        if (supply__schema_format(&schema->entries[i]).layout == FORMAT_VIEWS) return true;
     return false;
 }
 
@@ -161,14 +161,14 @@ static bool allocate_columns(struct blocks *blocks, uint32_t block_count, const 
     return true;
 }
 
-supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
+supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
     if (blocks->schema.count != 0) return SUPPLY_OK;
     struct schema schema;
-    supply_status_t status = supply_schema_read(&schema, supply_mapped_header(&pair->mapped_file), failure);
+    supply_status_t status = supply__schema_read(&schema, supply__mapped_header(&pair->mapped_file), failure);
     if (status != SUPPLY_OK) return status;
     if (!allocate_columns(blocks, pair->settings.block_count, &schema)) {
-        supply_schema_free(&schema);
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
+        supply__schema_free(&schema);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
     }
     blocks->schema = schema;
     return SUPPLY_OK;
@@ -178,25 +178,26 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
                                           uint64_t released, struct failure *failure) {
     const uint64_t most = released + pair->settings.block_count;
     if (notification->sequence != pair->expected)
-        return supply_fail_by_number(failure, "notification.sequence", notification->sequence, "the next,",
-                                     pair->expected);
-    uint64_t published = __atomic_load_n(&supply_mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
+        return supply__fail_by_number(failure, "notification.sequence", notification->sequence, "the next,",
+                                      pair->expected);
+    uint64_t published = __atomic_load_n(&supply__mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
     if (published <= notification->sequence)
-        return supply_fail_by_number(failure, "published", published, "above notification.sequence, which is",
-                                     notification->sequence);
+        return supply__fail_by_number(failure, "published", published, "above notification.sequence, which is",
+                                      notification->sequence);
     if (published > most)
-        return supply_fail_by_number(failure, "published", published, "at most released + block_count, which is", most);
+        return supply__fail_by_number(failure, "published", published, "at most released + block_count, which is",
+                                      most);
     if (notification->size < sizeof(struct block_header))
-        return supply_fail_by_number(failure, "notification.size", notification->size, "at least",
-                                     sizeof(struct block_header));
+        return supply__fail_by_number(failure, "notification.size", notification->size, "at least",
+                                      sizeof(struct block_header));
     bool is_block = notification->kind == NOTIFICATION_BLOCK;
     if (is_block && notification->element_count == 0)
-        return supply_fail_by_number(failure, "notification.element_count", 0, "at least", 1);
+        return supply__fail_by_number(failure, "notification.element_count", 0, "at least", 1);
     if (!is_block && notification->element_count != 0)
-        return supply_fail_by_number(failure, "notification.element_count", notification->element_count, "at an end,",
-                                     0);
+        return supply__fail_by_number(failure, "notification.element_count", notification->element_count, "at an end,",
+                                      0);
     if (!is_block && notification->file != 0)
-        return supply_fail_by_number(failure, "notification.file", notification->file, "at an end,", 0);
+        return supply__fail_by_number(failure, "notification.file", notification->file, "at an end,", 0);
     return SUPPLY_OK;
 }
 
@@ -204,12 +205,13 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
 static supply_status_t find_file(struct blocks *blocks, const struct pair *pair, uint32_t number,
                                  const struct resident_file **found, struct failure *failure) {
     const struct foreign_file_mapping *mapping;
-    supply_status_t status = supply_foreign_files_find(&blocks->foreign_files, supply_mapped_header(&pair->mapped_file),
-                                                       number, &supply_foreign_blocks, &mapping, failure);
-    if (status == SUPPLY_OK) status = supply_blocks_learn_schema(blocks, pair, failure);
+    supply_status_t status =
+        supply__foreign_files_find(&blocks->foreign_files, supply__mapped_header(&pair->mapped_file), number,
+                                   &supply__foreign_blocks, &mapping, failure);
+    if (status == SUPPLY_OK) status = supply__blocks_learn_schema(blocks, pair, failure);
     if (status != SUPPLY_OK) return status;
     struct resident_file *file = &blocks->resident_files[number - 1];
-    if (file->mapping == NULL) status = supply_resident_file_open(file, mapping, pair, &blocks->schema, failure);
+    if (file->mapping == NULL) status = supply__resident_file_open(file, mapping, pair, &blocks->schema, failure);
     *found = file;
     return status;
 }
@@ -218,8 +220,8 @@ static supply_status_t find_file(struct blocks *blocks, const struct pair *pair,
 static supply_status_t find_block(struct blocks *blocks, const struct pair *pair,
                                   const struct notification *notification, const uint8_t **address,
                                   struct failure *failure) {
-    supply_status_t status = supply_ring_block_check(pair, notification, failure);
-    if (status == SUPPLY_OK) status = supply_foreign_files_check(&blocks->foreign_files, failure);
+    supply_status_t status = supply__ring_block_check(pair, notification, failure);
+    if (status == SUPPLY_OK) status = supply__foreign_files_check(&blocks->foreign_files, failure);
     if (status != SUPPLY_OK) return status;
     if (notification->file == 0) {
         *address = pair->mapped_file.address + notification->offset;
@@ -227,7 +229,7 @@ static supply_status_t find_block(struct blocks *blocks, const struct pair *pair
     }
     const struct resident_file *file;
     status = find_file(blocks, pair, notification->file, &file, failure);
-    if (status == SUPPLY_OK) status = supply_resident_file_check_block(file, notification, failure);
+    if (status == SUPPLY_OK) status = supply__resident_file_check_block(file, notification, failure);
     if (status == SUPPLY_OK) *address = file->mapping->address + notification->offset;
     return status;
 }
@@ -241,32 +243,31 @@ static supply_status_t check_views(struct blocks *blocks, const struct pair *pai
         .window_count = column->offsets_bytes / (uint32_t)sizeof(struct window),
         .element_count = block->notification.element_count,
     };
-    supply_status_t status = supply_block_views_check(&block->windows[index], &views, &blocks->foreign_files,
-                                                      supply_mapped_header(&pair->mapped_file), failure);
+    supply_status_t status = supply__block_views_check(&block->windows[index], &views, &blocks->foreign_files,
+                                                       supply__mapped_header(&pair->mapped_file), failure);
     if (status == SUPPLY_ERROR_CONTRACT)
-        supply_fail(failure, status, "column '%s': %s", blocks->schema.entries[index].name, failure->text);
-    if (status == SUPPLY_ERROR_MEMORY) supply_fail(failure, status, "%s: %s", pair->name, failure->text);
+        supply__fail(failure, status, "column '%s': %s", blocks->schema.entries[index].name, failure->text);
+    if (status == SUPPLY_ERROR_MEMORY) supply__fail(failure, status, "%s: %s", pair->name, failure->text);
     return status;
 }
 
 static supply_status_t check_columns(struct blocks *blocks, const struct pair *pair, struct block *block,
                                      uint32_t column_count, struct failure *failure) {
-    supply_status_t status = supply_blocks_learn_schema(blocks, pair, failure);
+    supply_status_t status = supply__blocks_learn_schema(blocks, pair, failure);
     if (status != SUPPLY_OK) return status;
     const struct schema *schema = &blocks->schema;
     if (column_count != schema->count)
-        return supply_fail_by_number(failure, "block_header.column_count", column_count, "that of the schema,",
-                                     schema->count);
+        return supply__fail_by_number(failure, "block_header.column_count", column_count, "that of the schema,",
+                                      schema->count);
     size_t table_bytes = schema->count * sizeof *block->columns;
-    const size_t buffers_offset = supply_block_header_bytes(schema->count);
+    const size_t buffers_offset = supply__block_header_bytes(schema->count);
     if (block->notification.size < buffers_offset)
-        return supply_fail_by_number(failure, "notification.size", block->notification.size,
-                                     "at least, with its columns,", buffers_offset);
+        return supply__fail_by_number(failure, "notification.size", block->notification.size,
+                                      "at least, with its columns,", buffers_offset);
     memcpy(block->columns, block->address + sizeof(struct block_header), table_bytes);
     for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
-        status = supply_block_column_check(block, &block->columns[i], &schema->entries[i], (uint32_t)buffers_offset,
-                                           failure);
-        if (status == SUPPLY_OK && supply_schema_format(&schema->entries[i]).layout == FORMAT_VIEWS)
+        status = block_column_check(block, &block->columns[i], &schema->entries[i], (uint32_t)buffers_offset, failure);
+        if (status == SUPPLY_OK && supply__schema_format(&schema->entries[i]).layout == FORMAT_VIEWS)
             status = check_views(blocks, pair, block, i, failure);
     }
     return status;
@@ -285,36 +286,36 @@ static supply_status_t check(struct blocks *blocks, const struct pair *pair, con
     if (notification->kind == NOTIFICATION_BLOCK)
         return check_columns(blocks, pair, block, header.column_count, failure);
     if (header.column_count != 0)
-        return supply_fail_by_number(failure, "block_header.column_count", header.column_count, "at an end,", 0);
+        return supply__fail_by_number(failure, "block_header.column_count", header.column_count, "at an end,", 0);
     return SUPPLY_OK;
 }
 
-supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
-                                   const struct notification *notification, uint64_t released,
-                                   struct failure *failure) {
+supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pair,
+                                    const struct notification *notification, uint64_t released,
+                                    struct failure *failure) {
     supply_status_t status = check(blocks, pair, notification, released, failure);
-    if (status == SUPPLY_OK) supply_read_ahead(blocks, pair, notification);
+    if (status == SUPPLY_OK) supply__read_ahead(blocks, pair, notification);
     if (status == SUPPLY_ERROR_CONTRACT)
-        supply_fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,
-                    pair->expected, failure->text);
+        supply__fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,
+                     pair->expected, failure->text);
     if (status == SUPPLY_ERROR_SYSTEM) {
-        /* supply_fail() takes it from there. */
+        /* supply__fail() takes it from there. */
         errno = failure->error;
-        supply_fail(failure, status, "%s: %s", pair->name, failure->text);
+        supply__fail(failure, status, "%s: %s", pair->name, failure->text);
     }
     return status;
 }
 
-supply_status_t supply_block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
-                                    uint32_t index, supply_column_t *column, struct failure *failure) {
+supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
+                                     uint32_t index, supply_column_t *column, struct failure *failure) {
     const struct schema_entry *entry = &blocks->schema.entries[index];
     const struct block_column *from = &block->columns[index];
-    struct format format = supply_schema_format(entry);
+    struct format format = supply__schema_format(entry);
     if (format.layout == FORMAT_UNKNOWN)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                           "%s: column '%s' has format '%s', which libsupply %s (contract %s) does not know: a newer "
-                           "one may",
-                           pair->name, entry->name, entry->format, supply_version(), supply_contract_version());
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                            "%s: column '%s' has format '%s', which libsupply %s (contract %s) does not know: a newer "
+                            "one may",
+                            pair->name, entry->name, entry->format, supply_version(), supply_contract_version());
     *column = (supply_column_t){
         .name = entry->name,
         .format = entry->format,

@@ -27,15 +27,15 @@ struct blocks {
     struct resident_file resident_files[FOREIGN_FILES_MAX]; /**< those of foreign_files that are block files */
 };
 
-/** SUPPLY_OK, or _MEMORY. Free *blocks with supply_blocks_free(). */
-supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure);
-void supply_blocks_free(struct blocks *blocks);
+/** SUPPLY_OK, or _MEMORY. Free *blocks with supply__blocks_free(). */
+supply_status_t supply__blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure);
+void supply__blocks_free(struct blocks *blocks);
 
 /** Reads the schema if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY. */
-supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure);
+supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure);
 
-static inline const struct block *supply_blocks_at(const struct blocks *blocks, const struct pair *pair,
-                                                   uint64_t sequence) {
+static inline const struct block *supply__blocks_at(const struct blocks *blocks, const struct pair *pair,
+                                                    uint64_t sequence) {
     return &blocks->slots[sequence % pair->settings.block_count];
 }
 
@@ -45,14 +45,15 @@ static inline const struct block *supply_blocks_at(const struct blocks *blocks, 
  * SUPPLY_OK, or _CONTRACT with the wrong field, _SYSTEM with the foreign file that cannot be read or has changed,
  * _MEMORY. The text names the pair.
  */
-supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
-                                   const struct notification *notification, uint64_t released, struct failure *failure);
+supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pair,
+                                    const struct notification *notification, uint64_t released,
+                                    struct failure *failure);
 
 /** Has the kernel read the next published block of a resident file, unless it follows the received one there. */
-void supply_read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
+void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
 
 /** One column of a checked block. SUPPLY_OK, or _CONTRACT if its format is not known. */
-supply_status_t supply_block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
-                                    uint32_t index, supply_column_t *column, struct failure *failure);
+supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
+                                     uint32_t index, supply_column_t *column, struct failure *failure);
 
 #endif

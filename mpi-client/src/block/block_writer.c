@@ -12,7 +12,7 @@
 #define CAPACITY_MIN ((size_t)4096)
 
 /* Space for `count` more bytes, which count as written. NULL: no memory. */
-static uint8_t *supply_buffer_reserve(struct column_buffer *buffer, size_t count) {
+static uint8_t *buffer_reserve(struct column_buffer *buffer, size_t count) {
     if (count > buffer->capacity - buffer->size || buffer->bytes == NULL) {
         size_t capacity = 2 * buffer->capacity;
         if (capacity < buffer->size + count) capacity = buffer->size + count;
@@ -36,9 +36,9 @@ static uint8_t few_bits(const uint8_t *bits, uint64_t first, unsigned count) {
 }
 
 /* Appends bits `first` to `first + count - 1` of a bitmap, after `size` bits. NULL: ones. False: no memory. */
-static bool supply_buffer_append_bits(struct column_buffer *buffer, uint64_t size, const uint8_t *bits, uint64_t first,
-                                      uint64_t count) {
-    if (supply_buffer_reserve(buffer, supply_bitmap_bytes(size + count) - buffer->size) == NULL) return false;
+static bool buffer_append_bits(struct column_buffer *buffer, uint64_t size, const uint8_t *bits, uint64_t first,
+                               uint64_t count) {
+    if (buffer_reserve(buffer, supply__bitmap_bytes(size + count) - buffer->size) == NULL) return false;
     if (size % 8 == 0 && (bits == NULL || first % 8 == 0)) {
         const size_t whole = (size_t)(count / 8);
         if (bits == NULL)
@@ -61,7 +61,7 @@ static bool supply_buffer_append_bits(struct column_buffer *buffer, uint64_t siz
     return true;
 }
 
-uint64_t supply_bits_count_zeros(const uint8_t *bits, uint64_t first, uint64_t count) {
+uint64_t supply__bits_count_zeros(const uint8_t *bits, uint64_t first, uint64_t count) {
     uint64_t ones = 0, done = 0;
     for (uint64_t word; first % 8 == 0 && count - done >= 64; done += 64) {
         memcpy(&word, &bits[(first + done) / 8], sizeof word);
@@ -73,7 +73,7 @@ uint64_t supply_bits_count_zeros(const uint8_t *bits, uint64_t first, uint64_t c
     return count - ones;
 }
 
-static void supply_buffer_free(struct column_buffer *buffer) {
+static void buffer_free(struct column_buffer *buffer) {
     free(buffer->bytes);
     *buffer = (struct column_buffer){0};
 }
@@ -92,29 +92,29 @@ struct staged_column {
     struct column_buffer data;
 };
 
-supply_status_t supply_block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
-                                         struct failure *failure) {
+supply_status_t supply__block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
+                                          struct failure *failure) {
     *writer = (struct block_writer){.schema = schema, .block_bytes = block_bytes};
-    if (supply_block_header_bytes(schema->count) >= block_bytes)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%u columns need blocks of more than %zu bytes", schema->count,
-                           supply_block_header_bytes(schema->count));
+    if (supply__block_header_bytes(schema->count) >= block_bytes)
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG, "%u columns need blocks of more than %zu bytes",
+                            schema->count, supply__block_header_bytes(schema->count));
     writer->columns = calloc(schema->count, sizeof *writer->columns);
-    writer->header = calloc(1, supply_block_header_bytes(schema->count));
+    writer->header = calloc(1, supply__block_header_bytes(schema->count));
     writer->pieces = calloc(1 + PIECES_OF_COLUMN * (size_t)schema->count, sizeof *writer->pieces);
     if (writer->columns == NULL || writer->header == NULL || writer->pieces == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < schema->count; i++) {
-        writer->columns[i].format = supply_schema_format(&schema->entries[i]);
+        writer->columns[i].format = supply__schema_format(&schema->entries[i]);
         writer->columns[i].is_nullable = (schema->entries[i].flags & COLUMN_NULLABLE) != 0;
     }
     return SUPPLY_OK;
 }
 
-void supply_block_writer_free(struct block_writer *writer) {
+void supply__block_writer_free(struct block_writer *writer) {
     for (uint32_t i = 0; writer->columns != NULL && i < writer->schema->count; i++) {
-        supply_buffer_free(&writer->columns[i].validity);
-        supply_buffer_free(&writer->columns[i].offsets);
-        supply_buffer_free(&writer->columns[i].data);
+        buffer_free(&writer->columns[i].validity);
+        buffer_free(&writer->columns[i].offsets);
+        buffer_free(&writer->columns[i].data);
     }
     free(writer->columns);
     free(writer->header);
@@ -133,22 +133,22 @@ static uint64_t value_bytes(const struct staged_column *column, const struct col
 static uint64_t column_bytes(const struct block_writer *writer, const struct staged_column *column,
                              const struct column_rows *rows, uint64_t from, uint64_t end) {
     const uint64_t count = writer->rows + (end - from);
-    uint64_t bytes = column->is_nullable ? supply_aligned(supply_bitmap_bytes(count)) : 0;
-    if (column->format.layout == FORMAT_BITS) return bytes + supply_aligned(supply_bitmap_bytes(count));
-    if (column->format.layout == FORMAT_VARIABLE) bytes += supply_aligned((count + 1) * sizeof(int32_t));
-    return bytes + supply_aligned(column->data.size + value_bytes(column, rows, from, end));
+    uint64_t bytes = column->is_nullable ? supply__aligned(supply__bitmap_bytes(count)) : 0;
+    if (column->format.layout == FORMAT_BITS) return bytes + supply__aligned(supply__bitmap_bytes(count));
+    if (column->format.layout == FORMAT_VARIABLE) bytes += supply__aligned((count + 1) * sizeof(int32_t));
+    return bytes + supply__aligned(column->data.size + value_bytes(column, rows, from, end));
 }
 
 static bool fits(const struct block_writer *writer, const struct column_rows *rows, uint64_t from, uint64_t end) {
     if (end - from > ROWS_MAX - writer->rows) return false;
-    uint64_t bytes = supply_block_header_bytes(writer->schema->count);
+    uint64_t bytes = supply__block_header_bytes(writer->schema->count);
     for (uint32_t i = 0; i < writer->schema->count && bytes <= writer->block_bytes; i++)
         bytes += column_bytes(writer, &writer->columns[i], &rows[i], from, end);
     return bytes <= writer->block_bytes;
 }
 
-uint64_t supply_block_writer_fit(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
-                                 uint64_t end) {
+uint64_t supply__block_writer_fit(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
+                                  uint64_t end) {
     if (fits(writer, rows, from, end)) return end - from;
     uint64_t fitting = from, too_many = end;
     while (too_many - fitting > 1) {
@@ -161,8 +161,8 @@ uint64_t supply_block_writer_fit(const struct block_writer *writer, const struct
     return fitting - from;
 }
 
-uint64_t supply_block_writer_row_bytes(const struct block_writer *writer, uint32_t column,
-                                       const struct column_rows *rows, uint64_t row) {
+uint64_t supply__block_writer_row_bytes(const struct block_writer *writer, uint32_t column,
+                                        const struct column_rows *rows, uint64_t row) {
     const struct staged_column *staged = &writer->columns[column];
     return staged->format.layout == FORMAT_BITS ? 1 : value_bytes(staged, &rows[column], row, row + 1);
 }
@@ -170,7 +170,7 @@ uint64_t supply_block_writer_row_bytes(const struct block_writer *writer, uint32
 static bool append_offsets(struct staged_column *column, const struct column_rows *rows, uint64_t from, uint64_t end) {
     const bool is_first = column->offsets.size == 0;
     const int32_t *offsets = &rows->offsets[rows->first + from];
-    int32_t *to = (int32_t *)supply_buffer_reserve(&column->offsets, (is_first + (end - from)) * sizeof *to);
+    int32_t *to = (int32_t *)buffer_reserve(&column->offsets, (is_first + (end - from)) * sizeof *to);
     if (to == NULL) return false;
     if (is_first) *to++ = 0;
     const int32_t shift = (int32_t)column->data.size - offsets[0];
@@ -182,23 +182,23 @@ static bool append_values(struct staged_column *column, uint32_t present, const 
                           uint64_t end) {
     const uint64_t first = rows->first + from;
     if (column->format.layout == FORMAT_BITS)
-        return supply_buffer_append_bits(&column->data, present, rows->data, first, end - from);
+        return buffer_append_bits(&column->data, present, rows->data, first, end - from);
     const bool is_variable = column->format.layout == FORMAT_VARIABLE;
     if (is_variable && !append_offsets(column, rows, from, end)) return false;
     const uint64_t at = is_variable ? (uint64_t)rows->offsets[first] : first * column->format.bytes;
     const size_t bytes = (size_t)value_bytes(column, rows, from, end);
-    uint8_t *to = supply_buffer_reserve(&column->data, bytes);
+    uint8_t *to = buffer_reserve(&column->data, bytes);
     if (to == NULL) return false;
     if (bytes > 0) memcpy(to, rows->data + at, bytes);
     return true;
 }
 
-bool supply_block_writer_append(struct block_writer *writer, const struct column_rows *rows, uint64_t from,
-                                uint64_t end) {
+bool supply__block_writer_append(struct block_writer *writer, const struct column_rows *rows, uint64_t from,
+                                 uint64_t end) {
     for (uint32_t i = 0; i < writer->schema->count; i++) {
         struct staged_column *column = &writer->columns[i];
-        if (column->is_nullable && !supply_buffer_append_bits(&column->validity, writer->rows, rows[i].validity,
-                                                              rows[i].first + from, end - from))
+        if (column->is_nullable &&
+            !buffer_append_bits(&column->validity, writer->rows, rows[i].validity, rows[i].first + from, end - from))
             return false;
         if (!append_values(column, writer->rows, &rows[i], from, end)) return false;
     }
@@ -209,7 +209,7 @@ bool supply_block_writer_append(struct block_writer *writer, const struct column
 /* Adds a buffer and what aligns the next one; empties it. Returns its offset in the block. */
 static uint32_t add_piece(struct block_writer *writer, int *count, size_t *end, struct column_buffer *buffer) {
     static const uint8_t padding[BUFFER_ALIGNMENT];
-    const size_t at = *end, bytes = buffer->size, padded = supply_aligned(bytes);
+    const size_t at = *end, bytes = buffer->size, padded = supply__aligned(bytes);
     if (bytes > 0) writer->pieces[(*count)++] = (struct iovec){buffer->bytes, bytes};
     if (padded > bytes) writer->pieces[(*count)++] = (struct iovec){(uint8_t *)padding, padded - bytes};
     *end += padded;
@@ -221,7 +221,7 @@ static void lay_out_column(struct block_writer *writer, struct staged_column *co
                            int *count, size_t *end) {
     *described = (struct block_column){0};
     if (column->is_nullable)
-        described->null_count = (uint32_t)supply_bits_count_zeros(column->validity.bytes, 0, writer->rows);
+        described->null_count = (uint32_t)supply__bits_count_zeros(column->validity.bytes, 0, writer->rows);
     if (described->null_count > 0) {
         described->validity_bytes = (uint32_t)column->validity.size;
         described->validity_offset = add_piece(writer, count, end, &column->validity);
@@ -235,9 +235,9 @@ static void lay_out_column(struct block_writer *writer, struct staged_column *co
     described->data_offset = add_piece(writer, count, end, &column->data);
 }
 
-int supply_block_writer_lay_out(struct block_writer *writer) {
+int supply__block_writer_lay_out(struct block_writer *writer) {
     struct block_column *described = (struct block_column *)(writer->header + 1);
-    size_t end = supply_block_header_bytes(writer->schema->count);
+    size_t end = supply__block_header_bytes(writer->schema->count);
     int count = 0;
     writer->pieces[count++] = (struct iovec){writer->header, end};
     for (uint32_t i = 0; i < writer->schema->count; i++)

@@ -19,10 +19,10 @@ struct column_buffer {
     size_t capacity;
 };
 
-static inline size_t supply_bitmap_bytes(uint64_t bits) { return (size_t)(bits / 8 + (bits % 8 != 0)); }
+static inline size_t supply__bitmap_bytes(uint64_t bits) { return (size_t)(bits / 8 + (bits % 8 != 0)); }
 
 /** How many of the bits `first` to `first + count - 1` are 0. */
-uint64_t supply_bits_count_zeros(const uint8_t *bits, uint64_t first, uint64_t count);
+uint64_t supply__bits_count_zeros(const uint8_t *bits, uint64_t first, uint64_t count);
 
 /** Rows of one column to append: buffers in Arrow's layout, in the program's memory. */
 struct column_rows {
@@ -42,27 +42,27 @@ struct block_writer {
 };
 
 /** SUPPLY_OK, or _CONFIG (the column table does not fit into a block), _MEMORY. Free *writer in any case. */
-supply_status_t supply_block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
-                                         struct failure *failure);
-void supply_block_writer_free(struct block_writer *writer);
+supply_status_t supply__block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
+                                          struct failure *failure);
+void supply__block_writer_free(struct block_writer *writer);
 
 /** How many of the rows `from` to `end - 1` fit into the block under construction. */
-uint64_t supply_block_writer_fit(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
-                                 uint64_t end);
+uint64_t supply__block_writer_fit(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
+                                  uint64_t end);
 
 /** Bytes that one row needs in its buffer of this column. */
-uint64_t supply_block_writer_row_bytes(const struct block_writer *writer, uint32_t column,
-                                       const struct column_rows *rows, uint64_t row);
+uint64_t supply__block_writer_row_bytes(const struct block_writer *writer, uint32_t column,
+                                        const struct column_rows *rows, uint64_t row);
 
 /** Appends rows that fit. False: no memory, and the block is spoiled. */
-bool supply_block_writer_append(struct block_writer *writer, const struct column_rows *rows, uint64_t from,
-                                uint64_t end);
+bool supply__block_writer_append(struct block_writer *writer, const struct column_rows *rows, uint64_t from,
+                                 uint64_t end);
 
 /**
  * Lays out the block and begins the next one: fills in writer->pieces and the columns of writer->header, whose
  * notification is the caller's, except element_count and size. Returns the number of pieces, which stay valid until the
  * next append.
  */
-int supply_block_writer_lay_out(struct block_writer *writer);
+int supply__block_writer_lay_out(struct block_writer *writer);
 
 #endif

@@ -21,7 +21,7 @@
 
 #define CLOSING_PAUSE_SECONDS 0.01
 
-const struct foreign_use supply_foreign_values = {
+const struct foreign_use supply__foreign_values = {
     .field = "window.file",
     .role = "which Spark supplies in place (--in-place),",
     .place = "It must be on this node, and readable for the rank's user",
@@ -31,7 +31,7 @@ const struct foreign_use supply_foreign_values = {
 };
 
 /* A process that the JVM is just starting has copies of its descriptors, for an instant after they were closed. */
-const struct foreign_use supply_foreign_blocks = {
+const struct foreign_use supply__foreign_blocks = {
     .field = "notification.file",
     .role = "a file of Spark's --resident-folder,",
     .place = "The folder must be on this node, and the rank's user must be able to enter it and to read the file",
@@ -42,32 +42,32 @@ const struct foreign_use supply_foreign_blocks = {
 
 static supply_status_t fail_by_errno(struct failure *failure, const struct foreign_file_mapping *file,
                                      const char *what) {
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s, %s cannot be %s by this rank: %m. %s; or %s",
-                       file->entry.path, file->use->role, what, file->use->place, file->use->remedy);
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s, %s cannot be %s by this rank: %m. %s; or %s",
+                        file->entry.path, file->use->role, what, file->use->place, file->use->remedy);
 }
 
 static supply_status_t fail_by_writer(struct failure *failure, const struct foreign_file_mapping *file) {
     errno = EBUSY;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                       "%s, %s is open for writing in another process: values that were read from it may be wrong. "
-                       "Close it there, or %s",
-                       file->entry.path, file->use->role, file->use->remedy);
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM,
+                        "%s, %s is open for writing in another process: values that were read from it may be wrong. "
+                        "Close it there, or %s",
+                        file->entry.path, file->use->role, file->use->remedy);
 }
 
 static supply_status_t fail_by_change(struct failure *failure, const struct foreign_file_mapping *file) {
     errno = ESTALE;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                       "%s, %s has changed since Spark opened it: values that were read from it may be wrong. Nobody "
-                       "may write to it during a run",
-                       file->entry.path, file->use->role);
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM,
+                        "%s, %s has changed since Spark opened it: values that were read from it may be wrong. Nobody "
+                        "may write to it during a run",
+                        file->entry.path, file->use->role);
 }
 
 /* 0, or -1 and errno: EAGAIN: the file stays open for writing. */
 static int lease_after_closing(const struct foreign_file_mapping *file) {
     const struct wait_limit limit = {.seconds = file->use->closing};
-    struct wait wait = supply_wait_begin_slow(limit, CLOSING_PAUSE_SECONDS);
+    struct wait wait = supply__wait_begin_slow(limit, CLOSING_PAUSE_SECONDS);
     while (fcntl(file->fd, F_SETLEASE, F_RDLCK) != 0)
-        if (errno != EAGAIN || supply_wait_more(&wait) != SUPPLY_OK) return -1;
+        if (errno != EAGAIN || supply__wait_more(&wait) != SUPPLY_OK) return -1;
     return 0;
 }
 
@@ -91,7 +91,7 @@ static bool is_same(const struct foreign_file *entry, const struct stat *found) 
 }
 
 /* SUPPLY_OK: nobody has written to the file since then. Else _SYSTEM: ESTALE, EBUSY. */
-static supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure) {
+static supply_status_t foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure) {
     struct stat found;
     if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, file, "examined");
     if (!is_same(&file->entry, &found)) return fail_by_change(failure, file);
@@ -114,14 +114,14 @@ static supply_status_t check_group(const struct foreign_file_mapping *file, gid_
     if (!has_access_list && is_open_to(&found, group)) return SUPPLY_OK;
     errno = EACCES;
     if (has_access_list)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_SYSTEM,
             "%s, %s has an access control list, so its mode does not say whether the pair's group %s may "
             "read it: remove the list (setfacl -b), or %s",
-            file->entry.path, file->use->role, supply_group_text(group, text), file->use->remedy);
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s, %s cannot be read by the pair's group %s: %s, or %s",
-                       file->entry.path, file->use->role, supply_group_text(group, text), file->use->group,
-                       file->use->remedy);
+            file->entry.path, file->use->role, supply__group_text(group, text), file->use->remedy);
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s, %s cannot be read by the pair's group %s: %s, or %s",
+                        file->entry.path, file->use->role, supply__group_text(group, text), file->use->group,
+                        file->use->remedy);
 }
 
 /* Opening a pipe or a device may do something: the task must not be able to make the rank do that. */
@@ -160,7 +160,7 @@ static supply_status_t map(struct foreign_file_mapping *file, struct failure *fa
 /*
  * Closes this process's descriptor. The kernel drops the lease when no process has a copy of it. The mapping stays.
  */
-static void supply_foreign_file_close(struct foreign_file_mapping *file) {
+static void foreign_file_close(struct foreign_file_mapping *file) {
     if (file->fd >= 0) close(file->fd);
     file->fd = -1;
 }
@@ -170,69 +170,69 @@ static void supply_foreign_file_close(struct foreign_file_mapping *file) {
  * entry is wrong), _SYSTEM: the file cannot be read here (errno), or is not the one of the entry (ESTALE), is open for
  * writing (EBUSY), or is none that the group may read (EACCES). On failure nothing is left.
  */
-static supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
-                                                const struct foreign_use *use, gid_t group, struct failure *failure) {
+static supply_status_t foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
+                                         const struct foreign_use *use, gid_t group, struct failure *failure) {
     *file = (struct foreign_file_mapping){.use = use, .entry = *entry, .fd = -1};
     if (memchr(file->entry.path, '\0', sizeof file->entry.path) == NULL || file->entry.path[0] != '/' ||
         file->entry.file_bytes == 0)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
     supply_status_t status = open_regular(file, &file->fd, failure);
     if (status == SUPPLY_OK) status = check_group(file, group, failure);
     if (status == SUPPLY_OK) status = take_lease(file, failure);
-    if (status == SUPPLY_OK) status = supply_foreign_file_check(file, failure);
+    if (status == SUPPLY_OK) status = foreign_file_check(file, failure);
     if (status == SUPPLY_OK) status = map(file, failure);
-    if (status != SUPPLY_OK) supply_foreign_file_close(file);
+    if (status != SUPPLY_OK) foreign_file_close(file);
     return status;
 }
 
 /* Lets writers continue, even if a forked child still has the descriptor. */
-static void supply_foreign_file_drop_lease(struct foreign_file_mapping *file) {
+static void foreign_file_drop_lease(struct foreign_file_mapping *file) {
     if (file->has_lease) fcntl(file->fd, F_SETLEASE, F_UNLCK);
     file->has_lease = false;
 }
 
 static bool is_open(const struct foreign_files *files, uint32_t index) { return files->opened >> index & 1; }
 
-supply_status_t supply_foreign_files_find(struct foreign_files *files, const struct mapped_file_header *header,
-                                          uint32_t number, const struct foreign_use *use,
-                                          const struct foreign_file_mapping **found, struct failure *failure) {
+supply_status_t supply__foreign_files_find(struct foreign_files *files, const struct mapped_file_header *header,
+                                           uint32_t number, const struct foreign_use *use,
+                                           const struct foreign_file_mapping **found, struct failure *failure) {
     /* The task stores the count last, with release: entries below it are whole. */
     const uint32_t count = __atomic_load_n(&header->foreign_count, __ATOMIC_ACQUIRE);
     if (count > FOREIGN_FILES_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "foreign_count is %u, must be at most %d", count,
-                           FOREIGN_FILES_MAX);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "foreign_count is %u, must be at most %d", count,
+                            FOREIGN_FILES_MAX);
     if (number == 0 || number > count)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %u, must be from 1 to foreign_count, %u", use->field,
-                           number, count);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %u, must be from 1 to foreign_count, %u", use->field,
+                            number, count);
     const uint32_t index = number - 1;
     *found = &files->files[index];
     if (is_open(files, index)) return SUPPLY_OK;
     struct foreign_file entry;
     memcpy(&entry, (const uint8_t *)header + FOREIGN_FILES_OFFSET + index * sizeof entry, sizeof entry);
-    supply_status_t status = supply_foreign_file_open(&files->files[index], &entry, use, files->group, failure);
+    supply_status_t status = foreign_file_open(&files->files[index], &entry, use, files->group, failure);
     if (status == SUPPLY_OK) files->opened |= 1u << index;
     return status;
 }
 
-supply_status_t supply_foreign_files_check(const struct foreign_files *files, struct failure *failure) {
+supply_status_t supply__foreign_files_check(const struct foreign_files *files, struct failure *failure) {
     supply_status_t status = SUPPLY_OK;
     for (uint32_t i = 0; i < FOREIGN_FILES_MAX && status == SUPPLY_OK; i++)
-        if (is_open(files, i)) status = supply_foreign_file_check(&files->files[i], failure);
+        if (is_open(files, i)) status = foreign_file_check(&files->files[i], failure);
     return status;
 }
 
-void supply_foreign_files_abandon(struct foreign_files *files) {
+void supply__foreign_files_abandon(struct foreign_files *files) {
     for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++)
-        if (is_open(files, i)) supply_foreign_file_close(&files->files[i]);
+        if (is_open(files, i)) foreign_file_close(&files->files[i]);
     files->opened = 0;
 }
 
-void supply_foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings) {
+void supply__foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings) {
     for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++) {
         if (!is_open(files, i)) continue;
         struct foreign_file_mapping *file = &files->files[i];
-        supply_foreign_file_drop_lease(file);
-        supply_foreign_file_close(file);
+        foreign_file_drop_lease(file);
+        foreign_file_close(file);
         mappings->list[mappings->count].address = (void *)file->address;
         mappings->list[mappings->count++].bytes = file->entry.file_bytes;
     }
@@ -244,7 +244,7 @@ static_assert(sizeof(supply_view_t) == sizeof(struct view), "supply_view_t is th
 static supply_status_t grow(struct block_windows *windows, uint32_t count, struct failure *failure) {
     if (count <= windows->capacity) return SUPPLY_OK;
     supply_window_t *list = realloc(windows->list, count * sizeof *list);
-    if (list == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (list == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     windows->list = list;
     windows->capacity = count;
     return SUPPLY_OK;
@@ -257,23 +257,23 @@ static supply_status_t add_window(struct block_windows *windows, const struct wi
     memcpy(&window, shared, sizeof window);
     const struct foreign_file_mapping *file;
     supply_status_t status =
-        supply_foreign_files_find(files, header, window.file, &supply_foreign_values, &file, failure);
+        supply__foreign_files_find(files, header, window.file, &supply__foreign_values, &file, failure);
     if (status != SUPPLY_OK) return status;
     const uint64_t file_bytes = file->entry.file_bytes;
     if (window.window_bytes > WINDOW_BYTES_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "window.window_bytes is %" PRIu64 ", must be at most %d",
-                           window.window_bytes, WINDOW_BYTES_MAX);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "window.window_bytes is %" PRIu64 ", must be at most %d",
+                            window.window_bytes, WINDOW_BYTES_MAX);
     if (window.offset > file_bytes || window.window_bytes > file_bytes - window.offset)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                           "window.offset is %" PRIu64 ", must be with its %" PRIu64 " bytes within the %" PRIu64
-                           " bytes of %s",
-                           window.offset, window.window_bytes, file_bytes, file->entry.path);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                            "window.offset is %" PRIu64 ", must be with its %" PRIu64 " bytes within the %" PRIu64
+                            " bytes of %s",
+                            window.offset, window.window_bytes, file_bytes, file->entry.path);
     windows->list[windows->count++] =
         (supply_window_t){.address = file->address + window.offset, .bytes = window.window_bytes};
     return SUPPLY_OK;
 }
 
-bool supply_view_find(const supply_view_t *view, const supply_window_t *windows, uint32_t count, const void **data) {
+bool supply__view_find(const supply_view_t *view, const supply_window_t *windows, uint32_t count, const void **data) {
     if (view->bytes < 0 || (uint32_t)view->window >= count || view->offset < 0) return false;
     const supply_window_t *window = &windows[view->window];
     if ((uint64_t)view->offset + (uint64_t)view->bytes > window->bytes) return false;
@@ -281,9 +281,9 @@ bool supply_view_find(const supply_view_t *view, const supply_window_t *windows,
     return true;
 }
 
-supply_status_t supply_block_views_check(struct block_windows *windows, const struct block_views *views,
-                                         struct foreign_files *files, const struct mapped_file_header *header,
-                                         struct failure *failure) {
+supply_status_t supply__block_views_check(struct block_windows *windows, const struct block_views *views,
+                                          struct foreign_files *files, const struct mapped_file_header *header,
+                                          struct failure *failure) {
     windows->count = 0;
     supply_status_t status = grow(windows, views->window_count, failure);
     for (uint32_t i = 0; i < views->window_count && status == SUPPLY_OK; i++)
@@ -292,11 +292,12 @@ supply_status_t supply_block_views_check(struct block_windows *windows, const st
     for (uint32_t i = 0; i < views->element_count && status == SUPPLY_OK; i++) {
         supply_view_t view;
         memcpy(&view, &views->views[i], sizeof view);
-        if (!supply_view_is_inline(&view) && !supply_view_find(&view, windows->list, windows->count, &data))
-            status = supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                                 "the view of element %u has %d bytes at %d of window %d, must be within one of the %u "
-                                 "windows",
-                                 i, view.bytes, view.offset, view.window, windows->count);
+        if (!supply__view_is_inline(&view) && !supply__view_find(&view, windows->list, windows->count, &data))
+            status =
+                supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                             "the view of element %u has %d bytes at %d of window %d, must be within one of the %u "
+                             "windows",
+                             i, view.bytes, view.offset, view.window, windows->count);
     }
     return status;
 }

@@ -22,7 +22,7 @@ struct foreign_use {
 };
 
 /** Values in place, and the blocks of resident files. */
-extern const struct foreign_use supply_foreign_values, supply_foreign_blocks;
+extern const struct foreign_use supply__foreign_values, supply__foreign_blocks;
 
 struct foreign_file_mapping {
     const struct foreign_use *use;
@@ -51,18 +51,18 @@ struct foreign_files {
 
 /** Foreign file `number` of that mapped file, from 1; opened for that use if it is not. SUPPLY_OK, or _CONTRACT,
  * _SYSTEM. */
-supply_status_t supply_foreign_files_find(struct foreign_files *files, const struct mapped_file_header *header,
-                                          uint32_t number, const struct foreign_use *use,
-                                          const struct foreign_file_mapping **found, struct failure *failure);
+supply_status_t supply__foreign_files_find(struct foreign_files *files, const struct mapped_file_header *header,
+                                           uint32_t number, const struct foreign_use *use,
+                                           const struct foreign_file_mapping **found, struct failure *failure);
 
 /** SUPPLY_OK: nobody has written to any of them. Else _SYSTEM. */
-supply_status_t supply_foreign_files_check(const struct foreign_files *files, struct failure *failure);
+supply_status_t supply__foreign_files_check(const struct foreign_files *files, struct failure *failure);
 
 /** In a forked child: closes its descriptors. The mappings stay, and the parent's lease. */
-void supply_foreign_files_abandon(struct foreign_files *files);
+void supply__foreign_files_abandon(struct foreign_files *files);
 
 /** Drops the leases, closes the descriptors, and adds the mappings, which stay. */
-void supply_foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings);
+void supply__foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings);
 
 /* A column of views: its values lie in foreign files, in windows that the block lists. */
 
@@ -85,16 +85,16 @@ struct block_views {
  * The part of R3 for a column of views: each window lies in its file, each view in its window. SUPPLY_OK, or _CONTRACT,
  * _SYSTEM (a foreign file cannot be read), _MEMORY. Free windows->list.
  */
-supply_status_t supply_block_views_check(struct block_windows *windows, const struct block_views *views,
-                                         struct foreign_files *files, const struct mapped_file_header *header,
-                                         struct failure *failure);
+supply_status_t supply__block_views_check(struct block_windows *windows, const struct block_views *views,
+                                          struct foreign_files *files, const struct mapped_file_header *header,
+                                          struct failure *failure);
 
 /** Whether the value stands in its view, and not in a window. */
-static inline bool supply_view_is_inline(const supply_view_t *view) {
+static inline bool supply__view_is_inline(const supply_view_t *view) {
     return view->bytes >= 0 && view->bytes <= VIEW_INLINE_MAX;
 }
 
 /** The bytes of a view, which is a copy. False: it does not lie in its window. */
-bool supply_view_find(const supply_view_t *view, const supply_window_t *windows, uint32_t count, const void **data);
+bool supply__view_find(const supply_view_t *view, const supply_window_t *windows, uint32_t count, const void **data);
 
 #endif

@@ -17,24 +17,24 @@
 
 static supply_status_t fail(const struct foreign_file_mapping *mapping, const char *field, uint64_t is,
                             const char *must, uint64_t be, struct failure *failure) {
-    supply_fail_by_number(failure, field, is, must, be);
-    return supply_fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "%s", mapping->entry.path, failure->text);
+    supply__fail_by_number(failure, field, is, must, be);
+    return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "%s", mapping->entry.path, failure->text);
 }
 
 /* A cleaner leaves a file alone that a reader has locked. */
 static supply_status_t lock(const struct foreign_file_mapping *mapping, struct failure *failure) {
-    if (supply_file_lock(mapping->fd, F_RDLCK, READER_LOCK_BYTE) == 0) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                       IN_FILE "cannot be locked: %m. Its file system must have locks, and no other process may lock "
-                               "the file; or run without --resident-folder",
-                       mapping->entry.path);
+    if (supply__file_lock(mapping->fd, F_RDLCK, READER_LOCK_BYTE) == 0) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM,
+                        IN_FILE "cannot be locked: %m. Its file system must have locks, and no other process may lock "
+                                "the file; or run without --resident-folder",
+                        mapping->entry.path);
 }
 
 static supply_status_t check_kind(const struct foreign_file_mapping *mapping, const struct mapped_file_header *header,
                                   struct failure *failure) {
     if (memcmp(header->magic, BLOCK_FILE_MAGIC, sizeof header->magic) != 0)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "magic is not that of a block file",
-                           mapping->entry.path);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "magic is not that of a block file",
+                            mapping->entry.path);
     if (header->version >> 16 != VERSION_MAJOR)
         return fail(mapping, "its major version", header->version >> 16, "exactly", VERSION_MAJOR, failure);
     if (header->byte_order != BYTE_ORDER_MARK)
@@ -75,30 +75,30 @@ static supply_status_t check_schema(const struct foreign_file_mapping *mapping, 
     for (uint32_t i = 0; i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
         if (memcmp(mapping->address + SCHEMA_OFFSET + i * sizeof *entry, entry, sizeof *entry) != 0)
-            return supply_fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "schema_entry %u is not that of the pair, '%s'",
-                               mapping->entry.path, i, entry->name);
-        if (supply_schema_format(entry).layout == FORMAT_VIEWS)
-            return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                               IN_FILE "column '%s' has format '%s', must not be one of views", mapping->entry.path,
-                               entry->name, entry->format);
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "schema_entry %u is not that of the pair, '%s'",
+                                mapping->entry.path, i, entry->name);
+        if (supply__schema_format(entry).layout == FORMAT_VIEWS)
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                IN_FILE "column '%s' has format '%s', must not be one of views", mapping->entry.path,
+                                entry->name, entry->format);
     }
     return SUPPLY_OK;
 }
 
 static supply_status_t check_pair(const struct foreign_file_mapping *mapping, const struct mapped_file_header *header,
                                   const struct pair *pair, struct failure *failure) {
-    const uint64_t plan = supply_mapped_header(&pair->mapped_file)->plan;
+    const uint64_t plan = supply__mapped_header(&pair->mapped_file)->plan;
     if (header->plan != plan) return fail(mapping, "plan", header->plan, "that of the pair,", plan, failure);
     /* A rank that no launcher started does not know its number. */
     if (header->rank >= 0 && pair->settings.rank >= 0 && header->rank != pair->settings.rank)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "rank is %d, must be that of the pair, %d",
-                           mapping->entry.path, header->rank, pair->settings.rank);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "rank is %d, must be that of the pair, %d",
+                            mapping->entry.path, header->rank, pair->settings.rank);
     return SUPPLY_OK;
 }
 
-supply_status_t supply_resident_file_open(struct resident_file *file, const struct foreign_file_mapping *mapping,
-                                          const struct pair *pair, const struct schema *schema,
-                                          struct failure *failure) {
+supply_status_t supply__resident_file_open(struct resident_file *file, const struct foreign_file_mapping *mapping,
+                                           const struct pair *pair, const struct schema *schema,
+                                           struct failure *failure) {
     if (mapping->entry.file_bytes < RING_OFFSET)
         return fail(mapping, "the size of the file", mapping->entry.file_bytes, "at least", RING_OFFSET, failure);
     struct mapped_file_header header;
@@ -120,8 +120,8 @@ supply_status_t supply_resident_file_open(struct resident_file *file, const stru
     return SUPPLY_OK;
 }
 
-supply_status_t supply_resident_file_check_block(const struct resident_file *file,
-                                                 const struct notification *notification, struct failure *failure) {
+supply_status_t supply__resident_file_check_block(const struct resident_file *file,
+                                                  const struct notification *notification, struct failure *failure) {
     const struct foreign_file_mapping *mapping = file->mapping;
     const uint64_t offset = notification->offset, in_blocks = offset - RING_OFFSET;
     if (offset < RING_OFFSET || in_blocks % file->block_bytes != 0 ||
@@ -139,8 +139,8 @@ supply_status_t supply_resident_file_check_block(const struct resident_file *fil
     expected.sequence = in_blocks / file->block_bytes;
     expected.epoch = 0;
     expected.file = 0;
-    const supply_status_t status = supply_notification_check_copy(&expected, &copy, failure);
-    if (status != SUPPLY_OK) supply_fail(failure, status, IN_FILE "%s", mapping->entry.path, failure->text);
+    const supply_status_t status = supply__notification_check_copy(&expected, &copy, failure);
+    if (status != SUPPLY_OK) supply__fail(failure, status, IN_FILE "%s", mapping->entry.path, failure->text);
     return status;
 }
 
@@ -148,9 +148,9 @@ supply_status_t supply_resident_file_check_block(const struct resident_file *fil
 
 /* The notification of a number that may be published. It is only a hint: the task may change it, R3 checks it later. */
 static bool peek(const struct pair *pair, uint64_t sequence, struct notification *next) {
-    if (__atomic_load_n(&supply_mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE) <= sequence)
+    if (__atomic_load_n(&supply__mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE) <= sequence)
         return false;
-    memcpy(next, pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, sequence), sizeof *next);
+    memcpy(next, pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, sequence), sizeof *next);
     return next->sequence == sequence;
 }
 
@@ -163,7 +163,7 @@ static bool follows(const struct resident_file *file, const struct notification 
     return next->file == received->file && next->offset == received->offset + file->block_bytes;
 }
 
-void supply_read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received) {
+void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received) {
     struct notification next;
     if (blocks->foreign_files.opened == 0) return;
     if (!peek(pair, received->sequence + 1, &next) || next.file == 0 || next.file > FOREIGN_FILES_MAX) return;

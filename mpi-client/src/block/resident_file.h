@@ -18,12 +18,12 @@ struct resident_file {
  * Locks an opened foreign file as a reader, and checks that it is a resident file for that pair and schema. SUPPLY_OK,
  * or _CONTRACT with the wrong field, _SYSTEM: it cannot be locked (errno).
  */
-supply_status_t supply_resident_file_open(struct resident_file *file, const struct foreign_file_mapping *mapping,
-                                          const struct pair *pair, const struct schema *schema,
-                                          struct failure *failure);
+supply_status_t supply__resident_file_open(struct resident_file *file, const struct foreign_file_mapping *mapping,
+                                           const struct pair *pair, const struct schema *schema,
+                                           struct failure *failure);
 
 /** Checks the place of a block in the file, and its copy of the notification. SUPPLY_OK, or _CONTRACT. */
-supply_status_t supply_resident_file_check_block(const struct resident_file *file,
-                                                 const struct notification *notification, struct failure *failure);
+supply_status_t supply__resident_file_check_block(const struct resident_file *file,
+                                                  const struct notification *notification, struct failure *failure);
 
 #endif

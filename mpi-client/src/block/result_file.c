@@ -24,7 +24,7 @@
 static supply_status_t set_paths(struct result_file *result, const struct settings *settings, const char *name,
                                  struct failure *failure) {
     const struct named_path *folder = &settings->results_folder;
-    const char *pair_name = supply_folder_name(&settings->files.mapped_file);
+    const char *pair_name = supply__folder_name(&settings->files.mapped_file);
     result->sealed.origin = strdup(folder->origin);
     result->unsealed.origin = strdup(folder->origin);
     if (asprintf(&result->sealed.path, "%s/%s.%s" RESULT_SUFFIX, folder->path, pair_name, name) < 0)
@@ -34,7 +34,7 @@ static supply_status_t set_paths(struct result_file *result, const struct settin
     if (result->sealed.path != NULL && result->unsealed.path != NULL && result->sealed.origin != NULL &&
         result->unsealed.origin != NULL)
         return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 /*
@@ -44,13 +44,13 @@ static supply_status_t set_paths(struct result_file *result, const struct settin
 static supply_status_t check_not_sealed(const struct result_file *result, bool has_pair, const char *name,
                                         struct failure *failure) {
     struct stat entry;
-    if (fstatat(result->file.folder, supply_folder_name(&result->sealed), &entry, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(result->file.folder, supply__folder_name(&result->sealed), &entry, AT_SYMLINK_NOFOLLOW) != 0)
         return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                       "result %s (%s) is sealed, or was not made by this rank: give each result of a run a name of "
-                       "its own, other than '%s'%s",
-                       result->sealed.path, result->sealed.origin, name,
-                       has_pair ? "" : "; or, if it is of an earlier run, remove it (supply-clean)");
+    return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                        "result %s (%s) is sealed, or was not made by this rank: give each result of a run a name of "
+                        "its own, other than '%s'%s",
+                        result->sealed.path, result->sealed.origin, name,
+                        has_pair ? "" : "; or, if it is of an earlier run, remove it (supply-clean)");
 }
 
 static void fill(struct mapped_file_header *header, const struct settings *settings,
@@ -75,53 +75,53 @@ static void fill(struct mapped_file_header *header, const struct settings *setti
 }
 
 static supply_status_t write_fields(struct result_file *result, struct failure *failure) {
-    return supply_space_write(&result->file, 0, &result->header, FIELDS_BYTES, failure);
+    return supply__space_write(&result->file, 0, &result->header, FIELDS_BYTES, failure);
 }
 
 static supply_status_t write_beginning(struct result_file *result, const struct schema *schema,
                                        struct failure *failure) {
     const struct claimed_file *file = &result->file;
     const uint32_t version = VERSION_MAJOR * 65536 + VERSION_MINOR;
-    supply_status_t status = supply_space_check(file, 0, RING_OFFSET, failure);
+    supply_status_t status = supply__space_check(file, 0, RING_OFFSET, failure);
     /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
     if (status == SUPPLY_OK)
-        status = supply_space_write(file, 0, BLOCK_FILE_MAGIC, sizeof BLOCK_FILE_MAGIC - 1, failure);
-    supply_fail_point("W1");
-    if (status == SUPPLY_OK) status = supply_space_reserve(file, 0, RING_OFFSET, failure);
+        status = supply__space_write(file, 0, BLOCK_FILE_MAGIC, sizeof BLOCK_FILE_MAGIC - 1, failure);
+    supply__fail_point("W1");
+    if (status == SUPPLY_OK) status = supply__space_reserve(file, 0, RING_OFFSET, failure);
     if (status == SUPPLY_OK) status = write_fields(result, failure);
     if (status == SUPPLY_OK)
         status =
-            supply_space_write(file, SCHEMA_OFFSET, schema->entries, schema->count * sizeof *schema->entries, failure);
+            supply__space_write(file, SCHEMA_OFFSET, schema->entries, schema->count * sizeof *schema->entries, failure);
     if (status != SUPPLY_OK) return status;
     result->header.version = version;
-    status = supply_space_write(file, offsetof(struct mapped_file_header, version), &version, sizeof version, failure);
-    supply_fail_point("W2");
+    status = supply__space_write(file, offsetof(struct mapped_file_header, version), &version, sizeof version, failure);
+    supply__fail_point("W2");
     return status;
 }
 
-supply_status_t supply_result_file_create(struct result_file *result, const struct settings *settings,
-                                          const struct mapped_file_header *of_pair, const char *name,
-                                          const struct schema *schema, struct failure *failure) {
+supply_status_t supply__result_file_create(struct result_file *result, const struct settings *settings,
+                                           const struct mapped_file_header *of_pair, const char *name,
+                                           const struct schema *schema, struct failure *failure) {
     *result = RESULT_FILE_NONE;
     fill(&result->header, settings, of_pair, schema);
-    supply_status_t status = supply_generation_make(&result->header.generation, failure);
+    supply_status_t status = supply__generation_make(&result->header.generation, failure);
     if (status == SUPPLY_OK) status = set_paths(result, settings, name, failure);
     if (status == SUPPLY_OK)
-        status = supply_claim(&result->file, FILE_RESULT, &result->unsealed, settings->group, failure);
+        status = supply__claim(&result->file, FILE_RESULT, &result->unsealed, settings->group, failure);
     if (status == SUPPLY_OK) status = check_not_sealed(result, of_pair != NULL, name, failure);
     if (status == SUPPLY_OK) status = write_beginning(result, schema, failure);
     if (status == SUPPLY_OK) return status;
-    supply_claim_remove(&result->file);
-    supply_result_file_close(result);
+    supply__claim_remove(&result->file);
+    supply__result_file_close(result);
     return status;
 }
 
-supply_status_t supply_result_file_write(struct result_file *result, struct notification *notification,
-                                         struct iovec *pieces, int count, struct failure *failure) {
+supply_status_t supply__result_file_write(struct result_file *result, struct notification *notification,
+                                          struct iovec *pieces, int count, struct failure *failure) {
     struct mapped_file_header *header = &result->header;
     if (header->block_count == UINT32_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_NO_SPACE, "result %s (%s) has %u blocks, and cannot have more",
-                           result->unsealed.path, result->unsealed.origin, header->block_count);
+        return supply__fail(failure, SUPPLY_ERROR_NO_SPACE, "result %s (%s) has %u blocks, and cannot have more",
+                            result->unsealed.path, result->unsealed.origin, header->block_count);
     uint64_t at = RING_OFFSET + header->block_count * header->block_bytes;
     notification->generation = header->generation;
     notification->kind = NOTIFICATION_BLOCK;
@@ -129,14 +129,14 @@ supply_status_t supply_result_file_write(struct result_file *result, struct noti
     notification->first_element = header->epoch_elements;
     notification->offset = at;
     const uint64_t end = at + notification->size, rows = notification->element_count;
-    supply_status_t status = supply_space_reserve(&result->file, at, notification->size, failure);
+    supply_status_t status = supply__space_reserve(&result->file, at, notification->size, failure);
     for (int i = 0; i < count && status == SUPPLY_OK; at += pieces[i].iov_len, i++)
-        status = supply_space_write(&result->file, at, pieces[i].iov_base, pieces[i].iov_len, failure);
+        status = supply__space_write(&result->file, at, pieces[i].iov_base, pieces[i].iov_len, failure);
     if (status != SUPPLY_OK) return status;
     header->file_bytes = end;
     header->epoch_elements += rows;
     header->published = ++header->block_count;
-    supply_fail_point("W3");
+    supply__fail_point("W3");
     return SUPPLY_OK;
 }
 
@@ -145,33 +145,33 @@ static bool write_sealed(const struct result_file *result, uint32_t sealed) {
            sizeof sealed;
 }
 
-supply_status_t supply_result_file_seal(struct result_file *result, struct failure *failure) {
+supply_status_t supply__result_file_seal(struct result_file *result, struct failure *failure) {
     supply_status_t status = write_fields(result, failure);
     if (status != SUPPLY_OK) return status;
     if (ftruncate(result->file.fd, (off_t)result->header.file_bytes) != 0 || !write_sealed(result, SEALED_COMPLETE) ||
-        !supply_claim_rename(&result->file, &result->sealed))
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be sealed: %m", result->unsealed.path,
-                           result->unsealed.origin);
-    supply_fail_point("W4");
+        !supply__claim_rename(&result->file, &result->sealed))
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be sealed: %m", result->unsealed.path,
+                            result->unsealed.origin);
+    supply__fail_point("W4");
     return SUPPLY_OK;
 }
 
-bool supply_result_file_abort(struct result_file *result, const char *reason) {
+bool supply__result_file_abort(struct result_file *result, const char *reason) {
     char *text = result->header.rank_failure;
-    supply_copy_line(text, sizeof result->header.rank_failure, reason, sizeof result->header.rank_failure);
+    supply__copy_line(text, sizeof result->header.rank_failure, reason, sizeof result->header.rank_failure);
     const ssize_t bytes = sizeof result->header.rank_failure;
     return pwrite(result->file.fd, text, (size_t)bytes, offsetof(struct mapped_file_header, rank_failure)) == bytes &&
            write_sealed(result, SEALED_ABORTED);
 }
 
-void supply_result_file_close(struct result_file *result) {
+void supply__result_file_close(struct result_file *result) {
     /* Not only by closing: a forked child has a copy of the descriptor. */
-    if (result->file.fd >= 0) supply_file_lock(result->file.fd, F_UNLCK, RANK_LOCK_BYTE);
-    supply_result_file_abandon(result);
+    if (result->file.fd >= 0) supply__file_lock(result->file.fd, F_UNLCK, RANK_LOCK_BYTE);
+    supply__result_file_abandon(result);
 }
 
-void supply_result_file_abandon(struct result_file *result) {
-    supply_claim_close(&result->file);
+void supply__result_file_abandon(struct result_file *result) {
+    supply__claim_close(&result->file);
     free(result->unsealed.path);
     free(result->unsealed.origin);
     free(result->sealed.path);

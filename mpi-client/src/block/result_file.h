@@ -20,30 +20,30 @@ struct result_file {
 
 /**
  * W1 and W2: claims and fills the file of that result. of_pair: the header of the pair's mapped file; NULL: the rank
- * has no pair. The struct must not move afterwards. SUPPLY_OK, or what supply_claim() returns, or _ARGUMENT (a result
+ * has no pair. The struct must not move afterwards. SUPPLY_OK, or what supply__claim() returns, or _ARGUMENT (a result
  * of that name is sealed).
  */
-supply_status_t supply_result_file_create(struct result_file *result, const struct settings *settings,
-                                          const struct mapped_file_header *of_pair, const char *name,
-                                          const struct schema *schema, struct failure *failure);
+supply_status_t supply__result_file_create(struct result_file *result, const struct settings *settings,
+                                           const struct mapped_file_header *of_pair, const char *name,
+                                           const struct schema *schema, struct failure *failure);
 
 /**
  * W3: writes the pieces of a block after the blocks that are there. Fills in the rest of its notification, which the
  * first piece begins with. SUPPLY_OK, or _NO_SPACE, _SYSTEM.
  */
-supply_status_t supply_result_file_write(struct result_file *result, struct notification *notification,
-                                         struct iovec *pieces, int count, struct failure *failure);
+supply_status_t supply__result_file_write(struct result_file *result, struct notification *notification,
+                                          struct iovec *pieces, int count, struct failure *failure);
 
-/** W4. SUPPLY_OK: only supply_result_file_close() may follow. Else _SYSTEM. */
-supply_status_t supply_result_file_seal(struct result_file *result, struct failure *failure);
+/** W4. SUPPLY_OK: only supply__result_file_close() may follow. Else _SYSTEM. */
+supply_status_t supply__result_file_seal(struct result_file *result, struct failure *failure);
 
 /** W5. False and errno: the reason could not be written. */
-bool supply_result_file_abort(struct result_file *result, const char *reason);
+bool supply__result_file_abort(struct result_file *result, const char *reason);
 
 /** Drops the lock, if it is held, and frees everything. The file stays. */
-void supply_result_file_close(struct result_file *result);
+void supply__result_file_close(struct result_file *result);
 
 /** The same in a forked child: the lock stays the parent's. */
-void supply_result_file_abandon(struct result_file *result);
+void supply__result_file_abandon(struct result_file *result);
 
 #endif

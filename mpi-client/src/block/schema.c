@@ -31,7 +31,7 @@ static bool is_datum(const struct schema *schema) {
     return true;
 }
 
-supply_status_t supply_schema_check_texts(const struct schema *schema, struct failure *failure) {
+supply_status_t supply__schema_check_texts(const struct schema *schema, struct failure *failure) {
     for (uint32_t i = 0; i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
         const char *field = NULL;
@@ -42,36 +42,36 @@ supply_status_t supply_schema_check_texts(const struct schema *schema, struct fa
         else if (memchr(entry->child_format, '\0', sizeof entry->child_format) == NULL)
             field = "child_format";
         if (field != NULL)
-            return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                               "schema_entry.%s of column %u has no terminating zero byte", field, i);
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                "schema_entry.%s of column %u has no terminating zero byte", field, i);
     }
     return SUPPLY_OK;
 }
 
-supply_status_t supply_schema_read(struct schema *schema, const struct mapped_file_header *header,
-                                   struct failure *failure) {
+supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file_header *header,
+                                    struct failure *failure) {
     uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
     if (count == 0 || count > SCHEMA_COLUMNS_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "schema_columns is %u, must be 1 to %d", count,
-                           SCHEMA_COLUMNS_MAX);
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_columns is %u, must be 1 to %d", count,
+                            SCHEMA_COLUMNS_MAX);
     struct schema_entry *entries = malloc(count * sizeof *entries);
-    if (entries == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     memcpy(entries, (const uint8_t *)header + SCHEMA_OFFSET, count * sizeof *entries);
     *schema = (struct schema){.entries = entries, .count = count};
-    const supply_status_t status = supply_schema_check_texts(schema, failure);
+    const supply_status_t status = supply__schema_check_texts(schema, failure);
     if (status == SUPPLY_OK)
         schema->is_datum = is_datum(schema);
     else
-        supply_schema_free(schema);
+        supply__schema_free(schema);
     return status;
 }
 
-void supply_schema_free(struct schema *schema) {
+void supply__schema_free(struct schema *schema) {
     free(schema->entries);
     *schema = (struct schema){0};
 }
 
-int supply_schema_index(const struct schema *schema, const char *name) {
+int supply__schema_index(const struct schema *schema, const char *name) {
     for (uint32_t i = 0; i < schema->count; i++)
         if (strcmp(schema->entries[i].name, name) == 0) return (int)i;
     return -1;
@@ -119,7 +119,7 @@ static bool is_decimal(const char *format) {
     return sscanf(format, "d:%*2[0-9],%*2[0-9]%n", &end) == 0 && end > 0 && format[end] == '\0';
 }
 
-struct format supply_schema_format(const struct schema_entry *entry) {
+struct format supply__schema_format(const struct schema_entry *entry) {
     const char *format = entry->format;
     if (strncmp(format, LIST_PREFIX, strlen(LIST_PREFIX)) == 0) return list_format(entry);
     if (strcmp(format, "vz") == 0) return (struct format){FORMAT_VIEWS, 0, 0};
@@ -129,17 +129,17 @@ struct format supply_schema_format(const struct schema_entry *entry) {
     return simple_format(format);
 }
 
-supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {
+supply_status_t supply__schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {
     if (schema->is_datum) return SUPPLY_OK;
     for (uint32_t i = 0; i < DATUM_COLUMNS && i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
         if (!is_datum_column(entry, i))
-            return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                               "%s: column %u is '%s' of format '%s', a Datum's is '%s' of format '%s': use "
-                               "supply_next() and supply_column()",
-                               who, i, entry->name, entry->format, datum_columns[i].name, datum_columns[i].format);
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                "%s: column %u is '%s' of format '%s', a Datum's is '%s' of format '%s': use "
+                                "supply_next() and supply_column()",
+                                who, i, entry->name, entry->format, datum_columns[i].name, datum_columns[i].format);
     }
-    return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                       "%s: there are %u columns, a Datum has %d: use supply_next() and supply_column()", who,
-                       schema->count, DATUM_COLUMNS);
+    return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                        "%s: there are %u columns, a Datum has %d: use supply_next() and supply_column()", who,
+                        schema->count, DATUM_COLUMNS);
 }

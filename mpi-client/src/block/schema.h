@@ -38,29 +38,29 @@ enum datum_column {
 };
 
 /** Copies and checks the schema in the mapped file. SUPPLY_OK, or _CONTRACT, _MEMORY. */
-supply_status_t supply_schema_read(struct schema *schema, const struct mapped_file_header *header,
-                                   struct failure *failure);
+supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file_header *header,
+                                    struct failure *failure);
 /** SUPPLY_OK if all texts of the entries end with a zero byte; else _CONTRACT. */
-supply_status_t supply_schema_check_texts(const struct schema *schema, struct failure *failure);
+supply_status_t supply__schema_check_texts(const struct schema *schema, struct failure *failure);
 
-void supply_schema_free(struct schema *schema);
+void supply__schema_free(struct schema *schema);
 
 /** Index of the column of that name; -1: there is none. */
-int supply_schema_index(const struct schema *schema, const char *name);
+int supply__schema_index(const struct schema *schema, const char *name);
 
-struct format supply_schema_format(const struct schema_entry *entry);
+struct format supply__schema_format(const struct schema_entry *entry);
 
 /** SUPPLY_OK if the columns are those of a Datum; else _CONTRACT with the first that is not. */
-supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure);
+supply_status_t supply__schema_check_datum(const struct schema *schema, const char *who, struct failure *failure);
 
 /** The bytes with what aligns the next buffer. */
-static inline size_t supply_aligned(size_t bytes) {
+static inline size_t supply__aligned(size_t bytes) {
     return (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
 }
 
 /** Bytes in front of the first buffer: the header and the table of that many columns. */
-static inline size_t supply_block_header_bytes(uint32_t columns) {
-    return supply_aligned(sizeof(struct block_header) + columns * sizeof(struct block_column));
+static inline size_t supply__block_header_bytes(uint32_t columns) {
+    return supply__aligned(sizeof(struct block_header) + columns * sizeof(struct block_column));
 }
 
 #endif

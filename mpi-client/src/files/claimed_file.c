@@ -31,7 +31,7 @@
 
 enum outcome { CLAIMED, ABSENT, RETRY, FAILED };
 
-const char *supply_file_kind_name(enum file_kind kind) {
+const char *supply__file_kind_name(enum file_kind kind) {
     static const char *const names[] = {"mapped file", "request pipe", "notification pipe", "result"};
     return names[kind];
 }
@@ -44,7 +44,7 @@ __attribute__((format(printf, 4, 5))) static enum outcome fail(const struct clai
                                                                supply_status_t status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    supply_fail_at(failure, status, supply_file_kind_name(file->kind), file->name, NULL, format, arguments);
+    supply__fail_at(failure, status, supply__file_kind_name(file->kind), file->name, NULL, format, arguments);
     va_end(arguments);
     return FAILED;
 }
@@ -85,7 +85,7 @@ static enum outcome check_ours(const struct claimed_file *file, const struct sta
     if (entry->st_uid != geteuid())
         return fail(file, failure, SUPPLY_ERROR_CONFIG,
                     "belongs to another user, %s: have it removed or choose another path",
-                    supply_user_text(entry->st_uid, owner));
+                    supply__user_text(entry->st_uid, owner));
     return CLAIMED;
 }
 
@@ -102,14 +102,14 @@ static enum outcome check_replaceable(const struct claimed_file *file, struct fa
 
 /* RETRY: another process has it. */
 static enum outcome lock(const struct claimed_file *file, off_t byte, struct failure *failure) {
-    if (supply_file_lock(file->fd, F_WRLCK, byte) == 0) return CLAIMED;
+    if (supply__file_lock(file->fd, F_WRLCK, byte) == 0) return CLAIMED;
     if (errno == EAGAIN || errno == EACCES) return RETRY;
     return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be locked: %m: choose a file system with locks");
 }
 
 /* A shared lock on a regular file only tests whether a rank lives. A shared lock on a pipe belongs to its rank. */
 static bool rank_lives(const struct claimed_file *file) {
-    return supply_file_is_locked(file->fd, is_pipe(file) ? F_WRLCK : F_RDLCK, RANK_LOCK_BYTE);
+    return supply__file_is_locked(file->fd, is_pipe(file) ? F_WRLCK : F_RDLCK, RANK_LOCK_BYTE);
 }
 
 static bool same_file(const struct claimed_file *file, const struct stat *entry) {
@@ -118,7 +118,7 @@ static bool same_file(const struct claimed_file *file, const struct stat *entry)
 
 /* The file of that name; a symbolic link is not followed. */
 static int examine(const struct claimed_file *file, struct stat *entry) {
-    return fstatat(file->folder, supply_folder_name(file->name), entry, AT_SYMLINK_NOFOLLOW);
+    return fstatat(file->folder, supply__folder_name(file->name), entry, AT_SYMLINK_NOFOLLOW);
 }
 
 static bool holds(const struct claimed_file *file) {
@@ -138,7 +138,7 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
     file->inode = entry.st_ino;
     enum outcome outcome = check_ours(file, &entry, failure);
     if (outcome != CLAIMED) return outcome;
-    file->fd = openat(file->folder, supply_folder_name(file->name), OPEN_FLAGS);
+    file->fd = openat(file->folder, supply__folder_name(file->name), OPEN_FLAGS);
     if (file->fd < 0)
         return errno == ENOENT || errno == ELOOP ? RETRY
                                                  : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be opened: %m");
@@ -161,13 +161,13 @@ static enum outcome take_stale(struct claimed_file *file, struct failure *failur
 static enum outcome take_made(struct claimed_file *file, struct failure *failure) {
     enum outcome outcome = take(file, failure);
     if (outcome == CLAIMED) outcome = lock(file, RANK_LOCK_BYTE, failure);
-    if (outcome == CLAIMED) supply_file_lock(file->fd, F_UNLCK, REMOVER_LOCK_BYTE);
+    if (outcome == CLAIMED) supply__file_lock(file->fd, F_UNLCK, REMOVER_LOCK_BYTE);
     return outcome;
 }
 
 /* Creates the file. CLAIMED: it is new; ABSENT: it existed already. */
 static enum outcome make(const struct claimed_file *file, struct failure *failure) {
-    const char *name = supply_folder_name(file->name);
+    const char *name = supply__folder_name(file->name);
     int made;
     if (is_pipe(file)) {
         made = mkfifoat(file->folder, name, OWNER_MODE);
@@ -188,7 +188,7 @@ static enum outcome set_access(const struct claimed_file *file, struct failure *
     if (file->group != NO_GROUP && fchown(file->fd, (uid_t)-1, file->group) != 0)
         return fail(file, failure, errno == EPERM ? SUPPLY_ERROR_CONFIG : SUPPLY_ERROR_SYSTEM,
                     "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
-                    supply_group_text(file->group, group));
+                    supply__group_text(file->group, group));
     if (fchmod(file->fd, file->group != NO_GROUP ? OWNER_MODE | GROUP_MODE(file->kind) : OWNER_MODE) != 0)
         return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be chmodded: %m");
     return CLAIMED;
@@ -201,7 +201,7 @@ static void discard(struct claimed_file *file) {
 
 /* Checks first that the name still leads to this file. */
 static bool unlink_own(const struct claimed_file *file) {
-    return !holds(file) || unlinkat(file->folder, supply_folder_name(file->name), 0) == 0;
+    return !holds(file) || unlinkat(file->folder, supply__folder_name(file->name), 0) == 0;
 }
 
 static enum outcome claim_once(struct claimed_file *file, struct failure *failure) {
@@ -222,40 +222,40 @@ static enum outcome claim_once(struct claimed_file *file, struct failure *failur
 static supply_status_t repeat(enum outcome once(struct claimed_file *, struct failure *), struct claimed_file *file,
                               struct failure *failure) {
     const struct wait_limit limit = {.seconds = RETRY_LIMIT_SECONDS};
-    struct wait wait = supply_wait_begin_slow(limit, RETRY_PAUSE_SECONDS);
+    struct wait wait = supply__wait_begin_slow(limit, RETRY_PAUSE_SECONDS);
     enum outcome outcome;
     while ((outcome = once(file, failure)) == RETRY) {
         discard(file);
-        if (supply_wait_more(&wait) == SUPPLY_OK) continue;
+        if (supply__wait_more(&wait) == SUPPLY_OK) continue;
         outcome = fail_to_retry(file, failure);
         break;
     }
     if (outcome == CLAIMED) return SUPPLY_OK;
     discard(file);
-    supply_claim_close(file);
+    supply__claim_close(file);
     return outcome == ABSENT ? SUPPLY_OK : failure->status;
 }
 
-supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name, gid_t group,
-                             struct failure *failure) {
+supply_status_t supply__claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
+                              gid_t group, struct failure *failure) {
     *file = (struct claimed_file){.kind = kind, .name = name, .group = group, .folder = -1, .fd = -1};
-    supply_status_t status = supply_folder_prepare(&file->folder, supply_file_kind_name(kind), name, group, failure);
+    supply_status_t status = supply__folder_prepare(&file->folder, supply__file_kind_name(kind), name, group, failure);
     if (status == SUPPLY_OK) return repeat(claim_once, file, failure);
-    supply_claim_close(file);
+    supply__claim_close(file);
     return status;
 }
 
-supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
-                                   struct failure *failure) {
+supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
+                                    struct failure *failure) {
     *file = (struct claimed_file){.kind = kind, .name = name, .group = NO_GROUP, .folder = -1, .fd = -1};
-    supply_status_t status = supply_folder_find(&file->folder, supply_file_kind_name(kind), name, failure);
+    supply_status_t status = supply__folder_find(&file->folder, supply__file_kind_name(kind), name, failure);
     if (status == SUPPLY_OK && file->folder >= 0) return repeat(take_stale, file, failure);
-    supply_claim_close(file);
+    supply__claim_close(file);
     return status;
 }
 
-int supply_claim_reopen(const struct claimed_file *file, int flags) {
-    const int fd = openat(file->folder, supply_folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+int supply__claim_reopen(const struct claimed_file *file, int flags) {
+    const int fd = openat(file->folder, supply__folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     struct stat entry;
     if (fd < 0 || (fstat(fd, &entry) == 0 && same_file(file, &entry))) return fd;
     close(fd);
@@ -263,23 +263,23 @@ int supply_claim_reopen(const struct claimed_file *file, int flags) {
     return -1;
 }
 
-bool supply_claim_rename(struct claimed_file *file, const struct named_path *name) {
+bool supply__claim_rename(struct claimed_file *file, const struct named_path *name) {
     if (!holds(file)) {
         errno = ESTALE;
         return false;
     }
-    return renameat(file->folder, supply_folder_name(file->name), file->folder, supply_folder_name(name)) == 0;
+    return renameat(file->folder, supply__folder_name(file->name), file->folder, supply__folder_name(name)) == 0;
 }
 
-bool supply_claim_remove(struct claimed_file *file) {
+bool supply__claim_remove(struct claimed_file *file) {
     const bool gone = file->fd < 0 || unlink_own(file);
     const int error = errno;
-    supply_claim_close(file);
+    supply__claim_close(file);
     errno = error;
     return gone;
 }
 
-void supply_claim_close(struct claimed_file *file) {
+void supply__claim_close(struct claimed_file *file) {
     discard(file);
     if (file->folder >= 0) close(file->folder);
     file->folder = -1;
@@ -292,15 +292,16 @@ static supply_status_t claim_all(const struct config_line *files, struct claimed
     for (int i = 0; i < 3; i++) claimed[i] = CLAIMED_FILE_NONE;
     supply_status_t status = SUPPLY_OK;
     for (int i = 0; i < 3 && status == SUPPLY_OK; i++)
-        status = supply_claim_stale(&claimed[i], (enum file_kind)i, names[i], failure);
+        status = supply__claim_stale(&claimed[i], (enum file_kind)i, names[i], failure);
     return status;
 }
 
 static void close_all(struct claimed_file claimed[3]) {
-    for (int i = 0; i < 3; i++) supply_claim_close(&claimed[i]);
+    for (int i = 0; i < 3; i++) supply__claim_close(&claimed[i]);
 }
 
-supply_status_t supply_stale_find(const struct config_line *files, struct stale_files *stale, struct failure *failure) {
+supply_status_t supply__stale_find(const struct config_line *files, struct stale_files *stale,
+                                   struct failure *failure) {
     struct claimed_file claimed[3];
     supply_status_t status = claim_all(files, claimed, failure);
     for (int i = 0; i < 3; i++) stale->left[i] = status == SUPPLY_OK && claimed[i].fd >= 0;
@@ -308,18 +309,18 @@ supply_status_t supply_stale_find(const struct config_line *files, struct stale_
     return status;
 }
 
-supply_status_t supply_stale_remove(const struct config_line *files, struct stale_files *stale,
-                                    struct failure *failure) {
+supply_status_t supply__stale_remove(const struct config_line *files, struct stale_files *stale,
+                                     struct failure *failure) {
     *stale = (struct stale_files){0};
     struct claimed_file claimed[3];
     supply_status_t status = claim_all(files, claimed, failure);
     for (int i = 0; i < 3 && status == SUPPLY_OK; i++) {
         if (claimed[i].fd < 0) continue;
-        stale->left[i] = supply_claim_remove(&claimed[i]);
+        stale->left[i] = supply__claim_remove(&claimed[i]);
         if (!stale->left[i])
             status =
-                supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s) cannot be removed: %m: remove it by hand",
-                            supply_file_kind_name((enum file_kind)i), claimed[i].name->path, claimed[i].name->origin);
+                supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s) cannot be removed: %m: remove it by hand",
+                             supply__file_kind_name((enum file_kind)i), claimed[i].name->path, claimed[i].name->origin);
     }
     close_all(claimed);
     return status;
@@ -329,9 +330,9 @@ supply_status_t supply_remove_stale(const supply_options_t *options, char *error
     struct settings settings;
     struct stale_files stale;
     struct failure failure = {0};
-    supply_status_t status = supply_settings_files(options, &settings, &failure);
-    if (status == SUPPLY_OK) status = supply_stale_remove(&settings.files, &stale, &failure);
-    supply_settings_free(&settings);
-    if (error != NULL && error_bytes > 0) supply_copy_line(error, error_bytes, failure.text, sizeof failure.text);
+    supply_status_t status = supply__settings_files(options, &settings, &failure);
+    if (status == SUPPLY_OK) status = supply__stale_remove(&settings.files, &stale, &failure);
+    supply__settings_free(&settings);
+    if (error != NULL && error_bytes > 0) supply__copy_line(error, error_bytes, failure.text, sizeof failure.text);
     return status;
 }

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-supply_status_t supply_fail_at(struct failure *failure, supply_status_t status, const char *what,
-                               const struct named_path *file, const char *folder, const char *format,
-                               va_list arguments) {
+supply_status_t supply__fail_at(struct failure *failure, supply_status_t status, const char *what,
+                                const struct named_path *file, const char *folder, const char *format,
+                                va_list arguments) {
     char text[512];
     vsnprintf(text, sizeof text, format, arguments);
-    if (folder == NULL) return supply_fail(failure, status, "%s %s (%s) %s", what, file->path, file->origin, text);
-    return supply_fail(failure, status, "%s %s (%s): its folder %s %s", what, file->path, file->origin, folder, text);
+    if (folder == NULL) return supply__fail(failure, status, "%s %s (%s) %s", what, file->path, file->origin, text);
+    return supply__fail(failure, status, "%s %s (%s): its folder %s %s", what, file->path, file->origin, folder, text);
 }
 
 /* With '\r', so that a file written on Windows means the same. */
@@ -29,7 +29,7 @@ struct reader {
     size_t number;
 };
 
-uint64_t supply_config_size(const char *text) {
+uint64_t supply__config_size(const char *text) {
     if (*text < '0' || *text > '9') return 0;
     char *unit;
     errno = 0;
@@ -55,8 +55,8 @@ static char *next_line(struct reader *reader, supply_status_t *status, struct fa
     while ((length = getline(&reader->text, &reader->capacity, reader->stream)) >= 0) {
         reader->number++;
         if (strlen(reader->text) != (size_t)length) {
-            *status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: holds a zero byte: is this a text file?",
-                                  reader->file, reader->number);
+            *status = supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: holds a zero byte: is this a text file?",
+                                   reader->file, reader->number);
             return NULL;
         }
         reader->text[strcspn(reader->text, "#")] = '\0';
@@ -64,25 +64,25 @@ static char *next_line(struct reader *reader, supply_status_t *status, struct fa
     }
     *status = SUPPLY_OK;
     if (ferror(reader->stream))
-        *status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: cannot be read: %m", reader->file);
+        *status = supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s: cannot be read: %m", reader->file);
     return NULL;
 }
 
 static supply_status_t set_path(struct named_path *named, const char *word, const struct reader *reader,
                                 struct failure *failure) {
     if (word[0] != '/')
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is not an absolute path", reader->file,
-                           reader->number, word);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is not an absolute path", reader->file,
+                            reader->number, word);
     named->path = strdup(word);
     if (asprintf(&named->origin, "%s:%zu", reader->file, reader->number) < 0) named->origin = NULL;
     if (named->path == NULL || named->origin == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", reader->file);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", reader->file);
     return SUPPLY_OK;
 }
 
 static supply_status_t fail_twice(const char *word, const struct reader *reader, struct failure *failure) {
-    return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is the second of its kind", reader->file,
-                       reader->number, word);
+    return supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is the second of its kind", reader->file,
+                        reader->number, word);
 }
 
 /* "group=NAME". The group is looked up when a pair is opened: tools that open none need not know it. */
@@ -91,11 +91,11 @@ static supply_status_t set_group(struct config_line *line, const char *word, con
     const char *name = strchr(word, '=') + 1;
     if (line->group != NULL) return fail_twice(word, reader, failure);
     if (*name == '\0')
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' names no group", reader->file, reader->number,
-                           word);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' names no group", reader->file, reader->number,
+                            word);
     line->group = strdup(name);
     if (line->group == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", reader->file);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", reader->file);
     return SUPPLY_OK;
 }
 
@@ -109,15 +109,15 @@ static supply_status_t set_word(struct config_line *line, const char *word, cons
     else if (strncmp(word, "block=", 6) == 0)
         size = &line->block_bytes;
     else
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE|auto] [block=SIZE] [group=NAME]",
-                           reader->file, reader->number, word);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE|auto] [block=SIZE] [group=NAME]",
+                            reader->file, reader->number, word);
     if (*size != 0) return fail_twice(word, reader, failure);
-    *size = strcmp(word, "ring=auto") == 0 ? RING_AUTO : supply_config_size(strchr(word, '=') + 1);
+    *size = strcmp(word, "ring=auto") == 0 ? RING_AUTO : supply__config_size(strchr(word, '=') + 1);
     if (*size == 0)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s:%zu: '%s' is not a size: write it as 16MiB, 64KiB, 1GiB or in bytes", reader->file,
-                           reader->number, word);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%s:%zu: '%s' is not a size: write it as 16MiB, 64KiB, 1GiB or in bytes", reader->file,
+                            reader->number, word);
     return SUPPLY_OK;
 }
 
@@ -136,9 +136,9 @@ static supply_status_t parse_named_pipes(struct config_line *line, char *text, c
     char *request = strtok_r(text, WHITE_SPACE, &rest);
     char *notification = strtok_r(NULL, WHITE_SPACE, &rest);
     if (notification == NULL || strtok_r(NULL, WHITE_SPACE, &rest) != NULL)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s:%zu: a line is REQUEST_PIPE NOTIFICATION_PIPE: exactly two paths", reader->file,
-                           reader->number);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%s:%zu: a line is REQUEST_PIPE NOTIFICATION_PIPE: exactly two paths", reader->file,
+                            reader->number);
     supply_status_t status = set_path(&line->request_pipe, request, reader, failure);
     if (status == SUPPLY_OK) status = set_path(&line->notification_pipe, notification, reader, failure);
     return status;
@@ -151,14 +151,14 @@ typedef supply_status_t parse_line(struct config_line *line, char *text, const s
 static supply_status_t read_file(const char *file, parse_line *parse, struct config_lines *lines, size_t *count,
                                  struct failure *failure) {
     struct reader reader = {.file = file, .stream = fopen(file, "re")};
-    if (reader.stream == NULL) return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: cannot be opened: %m", file);
+    if (reader.stream == NULL) return supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s: cannot be opened: %m", file);
     supply_status_t status = SUPPLY_OK;
     *count = 0;
     for (char *text; status == SUPPLY_OK && (text = next_line(&reader, &status, failure)) != NULL; ++*count) {
         if (*count == lines->count) {
             struct config_line *grown = reallocarray(lines->lines, lines->count + 1, sizeof *grown);
             if (grown == NULL) {
-                status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", file);
+                status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", file);
                 break;
             }
             lines->lines = grown;
@@ -183,7 +183,7 @@ static int compare_paths(const void *one, const void *other) {
 static supply_status_t check_distinct(const struct config_lines *lines, struct failure *failure) {
     const size_t count = 3 * lines->count;
     const struct named_path **paths = (const struct named_path **)malloc(count * sizeof *paths + 1);
-    if (paths == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (paths == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     for (size_t i = 0; i < lines->count; i++) {
         paths[3 * i] = &lines->lines[i].mapped_file;
         paths[3 * i + 1] = &lines->lines[i].request_pipe;
@@ -193,27 +193,27 @@ static supply_status_t check_distinct(const struct config_lines *lines, struct f
     supply_status_t status = SUPPLY_OK;
     for (size_t i = 1; i < count && status == SUPPLY_OK; i++)
         if (strcmp(paths[i - 1]->path, paths[i]->path) == 0)
-            status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: %s stands at %s, too: every file is its own",
-                                 paths[i]->origin, paths[i]->path, paths[i - 1]->origin);
+            status = supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s: %s stands at %s, too: every file is its own",
+                                  paths[i]->origin, paths[i]->path, paths[i - 1]->origin);
     free((void *)paths);
     return status;
 }
 
-supply_status_t supply_config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
-                                   struct failure *failure) {
+supply_status_t supply__config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
+                                    struct failure *failure) {
     *lines = (struct config_lines){0};
     size_t mapped_count = 0, pipes_count = 0;
     supply_status_t status = read_file(mapped_files, parse_mapped_file, lines, &mapped_count, failure);
     if (status == SUPPLY_OK) status = read_file(named_pipes, parse_named_pipes, lines, &pipes_count, failure);
     if (status != SUPPLY_OK) return status;
     if (mapped_count != pipes_count)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s has %zu lines and %s has %zu: line i of both belongs to local rank i", mapped_files,
-                           mapped_count, named_pipes, pipes_count);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%s has %zu lines and %s has %zu: line i of both belongs to local rank i", mapped_files,
+                            mapped_count, named_pipes, pipes_count);
     return check_distinct(lines, failure);
 }
 
-void supply_config_line_free(struct config_line *line) {
+void supply__config_line_free(struct config_line *line) {
     struct named_path *paths[] = {&line->mapped_file, &line->request_pipe, &line->notification_pipe};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         free(paths[i]->path);
@@ -223,8 +223,8 @@ void supply_config_line_free(struct config_line *line) {
     *line = (struct config_line){0};
 }
 
-void supply_config_free(struct config_lines *lines) {
-    for (size_t i = 0; i < lines->count; i++) supply_config_line_free(&lines->lines[i]);
+void supply__config_free(struct config_lines *lines) {
+    for (size_t i = 0; i < lines->count; i++) supply__config_line_free(&lines->lines[i]);
     free(lines->lines);
     *lines = (struct config_lines){0};
 }

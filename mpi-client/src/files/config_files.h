@@ -21,10 +21,10 @@ struct named_path {
  * "WHAT PATH (ORIGIN) TEXT", or with a folder "WHAT PATH (ORIGIN): its folder FOLDER TEXT". %m is the current errno.
  * Returns status.
  */
-__attribute__((format(printf, 6, 0))) supply_status_t supply_fail_at(struct failure *failure, supply_status_t status,
-                                                                     const char *what, const struct named_path *file,
-                                                                     const char *folder, const char *format,
-                                                                     va_list arguments);
+__attribute__((format(printf, 6, 0))) supply_status_t supply__fail_at(struct failure *failure, supply_status_t status,
+                                                                      const char *what, const struct named_path *file,
+                                                                      const char *folder, const char *format,
+                                                                      va_list arguments);
 
 /* mapped-files.conf and named-pipes.conf: which files belong to which local rank (docs/CONFIG-FILES.md). */
 
@@ -48,16 +48,16 @@ struct config_lines {
 
 /**
  * Reads both files and checks every line, so that all ranks of a node fail alike. SUPPLY_OK, or _CONFIG, _MEMORY. Free
- * *lines with supply_config_free() in any case.
+ * *lines with supply__config_free() in any case.
  */
-supply_status_t supply_config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
-                                   struct failure *failure);
-void supply_config_free(struct config_lines *lines);
+supply_status_t supply__config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
+                                    struct failure *failure);
+void supply__config_free(struct config_lines *lines);
 
 /** Frees the strings of one line. */
-void supply_config_line_free(struct config_line *line);
+void supply__config_line_free(struct config_line *line);
 
 /** A size as "16MiB", "64KiB", "1GiB", or bytes; 0 if the text is no size, or is 0. */
-uint64_t supply_config_size(const char *text);
+uint64_t supply__config_size(const char *text);
 
 #endif

@@ -15,13 +15,13 @@
 /* Of the first attempt to reserve space. */
 #define STEP_BYTES ((uint64_t)64 << 20)
 
-uint64_t supply_space_free(const struct statvfs *space) {
+uint64_t supply__space_free(const struct statvfs *space) {
     return space->f_blocks == 0 ? SPACE_WITHOUT_LIMIT : (uint64_t)space->f_bavail * space->f_frsize;
 }
 
 static uint64_t free_bytes(const struct claimed_file *file) {
     struct statvfs space;
-    return fstatvfs(file->fd, &space) == 0 ? supply_space_free(&space) : 0;
+    return fstatvfs(file->fd, &space) == 0 ? supply__space_free(&space) : 0;
 }
 
 static const char *how_to_need_less(const struct claimed_file *file) {
@@ -33,39 +33,40 @@ static const char *folder_setting(const struct claimed_file *file) {
 }
 
 static supply_status_t fail(const struct claimed_file *file, uint64_t bytes, int error, struct failure *failure) {
-    const char *kind = supply_file_kind_name(file->kind);
+    const char *kind = supply__file_kind_name(file->kind);
     if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
         char available[64] = "the node has no more memory";
         if (free_bytes(file) != SPACE_WITHOUT_LIMIT)
             snprintf(available, sizeof available, "%llu are free", (unsigned long long)free_bytes(file));
-        return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
-                           "%s %s (%s): no space: %llu bytes are needed and %s: %s, or choose a folder on another file "
-                           "system%s",
-                           kind, file->name->path, file->name->origin, (unsigned long long)bytes, available,
-                           how_to_need_less(file), folder_setting(file));
+        return supply__fail(
+            failure, SUPPLY_ERROR_NO_SPACE,
+            "%s %s (%s): no space: %llu bytes are needed and %s: %s, or choose a folder on another file "
+            "system%s",
+            kind, file->name->path, file->name->origin, (unsigned long long)bytes, available, how_to_need_less(file),
+            folder_setting(file));
     }
     errno = error;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s): %llu bytes cannot be reserved or written: %m", kind,
-                       file->name->path, file->name->origin, (unsigned long long)bytes);
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s): %llu bytes cannot be reserved or written: %m", kind,
+                        file->name->path, file->name->origin, (unsigned long long)bytes);
 }
 
-supply_status_t supply_space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                   struct failure *failure) {
+supply_status_t supply__space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                    struct failure *failure) {
     struct rlimit limit;
     const unsigned long long end = offset + bytes;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && end > limit.rlim_cur)
-        return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
-                           "%s %s (%s): %llu bytes are needed and this process may write files of %llu: raise "
-                           "ulimit -f, or %s",
-                           supply_file_kind_name(file->kind), file->name->path, file->name->origin, end,
-                           (unsigned long long)limit.rlim_cur, how_to_need_less(file));
+        return supply__fail(failure, SUPPLY_ERROR_NO_SPACE,
+                            "%s %s (%s): %llu bytes are needed and this process may write files of %llu: raise "
+                            "ulimit -f, or %s",
+                            supply__file_kind_name(file->kind), file->name->path, file->name->origin, end,
+                            (unsigned long long)limit.rlim_cur, how_to_need_less(file));
     return bytes > free_bytes(file) ? fail(file, bytes, ENOSPC, failure) : SUPPLY_OK;
 }
 
-supply_status_t supply_space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                     struct failure *failure) {
+supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                      struct failure *failure) {
     /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
-    const supply_status_t status = supply_space_check(file, offset, bytes, failure);
+    const supply_status_t status = supply__space_check(file, offset, bytes, failure);
     if (status != SUPPLY_OK) return status;
     /* A kernel may undo a whole call when a signal interrupts it: so in steps, smaller ones after each signal. */
     uint64_t step = STEP_BYTES;
@@ -82,8 +83,8 @@ supply_status_t supply_space_reserve(const struct claimed_file *file, uint64_t o
     return SUPPLY_OK;
 }
 
-supply_status_t supply_space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
-                                   struct failure *failure) {
+supply_status_t supply__space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
+                                    struct failure *failure) {
     for (size_t written = 0; written < count;) {
         const ssize_t got =
             pwrite(file->fd, (const uint8_t *)bytes + written, count - written, (off_t)(offset + written));

@@ -11,21 +11,21 @@
 #define SPACE_WITHOUT_LIMIT UINT64_MAX
 
 /** Bytes that this user can still write. A tmpfs without a limit has no blocks, and so no free ones: _WITHOUT_LIMIT. */
-uint64_t supply_space_free(const struct statvfs *space);
+uint64_t supply__space_free(const struct statvfs *space);
 
 /**
  * Checks that the file can get `bytes` more from `offset` on; writes nothing. A file above the limit of the process
  * would end it by SIGXFSZ. SUPPLY_OK, or _NO_SPACE.
  */
-supply_status_t supply_space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                   struct failure *failure);
+supply_status_t supply__space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                    struct failure *failure);
 
 /** Reserves `bytes` from `offset` on, after a check. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
-supply_status_t supply_space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                     struct failure *failure);
+supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                      struct failure *failure);
 
 /** Writes all bytes at `offset`. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
-supply_status_t supply_space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
-                                   struct failure *failure);
+supply_status_t supply__space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
+                                    struct failure *failure);
 
 #endif

@@ -21,7 +21,7 @@
 /* A group lists all its members; this is enough for any. */
 #define GROUP_BYTES_MAX (64u << 20)
 
-const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]) {
+const char *supply__user_text(uid_t user, char text[USER_TEXT_BYTES]) {
     char buffer[ENTRY_BYTES];
     struct passwd entry, *found = NULL;
     if (getpwuid_r(user, &entry, buffer, sizeof buffer, &found) == 0 && found != NULL)
@@ -44,7 +44,7 @@ static int look_up(const char *name, gid_t number, struct group *entry, char **b
     return error;
 }
 
-const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]) {
+const char *supply__group_text(gid_t group, char text[USER_TEXT_BYTES]) {
     const int error = errno;
     struct group entry, *found = NULL;
     char *buffer = NULL;
@@ -57,23 +57,23 @@ const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]) {
     return text;
 }
 
-supply_status_t supply_group_find(const char *name, const char *origin, gid_t *group, struct failure *failure) {
+supply_status_t supply__group_find(const char *name, const char *origin, gid_t *group, struct failure *failure) {
     struct group entry, *found = NULL;
     char *buffer = NULL;
     int error = look_up(name, NO_GROUP, &entry, &buffer, &found);
     if (error == 0 && found != NULL) *group = found->gr_gid;
     free(buffer);
-    if (error == ENOMEM) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (error == ENOMEM) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     if (error == 0 && found != NULL) return SUPPLY_OK;
 
     char *end;
     errno = 0;
     unsigned long number = strtoul(name, &end, 10);
     if (*name < '0' || *name > '9' || *end != '\0' || errno != 0 || number >= NO_GROUP)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s: there is no group '%s' on this node: set group= (--group) to a name or number that "
-                           "'getent group' knows",
-                           origin, name);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%s: there is no group '%s' on this node: set group= (--group) to a name or number that "
+                            "'getent group' knows",
+                            origin, name);
     *group = (gid_t)number;
     return SUPPLY_OK;
 }
@@ -95,24 +95,24 @@ struct place {
 __attribute__((format(printf, 2, 3))) static supply_status_t fail(const struct place *place, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    supply_fail_at(place->failure, SUPPLY_ERROR_CONFIG, place->what, place->file, place->path, format, arguments);
+    supply__fail_at(place->failure, SUPPLY_ERROR_CONFIG, place->what, place->file, place->path, format, arguments);
     va_end(arguments);
     return SUPPLY_ERROR_CONFIG;
 }
 
-const char *supply_folder_name(const struct named_path *file) { return strrchr(file->path, '/') + 1; }
+const char *supply__folder_name(const struct named_path *file) { return strrchr(file->path, '/') + 1; }
 
 /* The path of the file's folder, which the caller frees; NULL and a failure. */
 static char *path_of(const char *what, const struct named_path *file, struct failure *failure) {
-    const char *name = supply_folder_name(file);
+    const char *name = supply__folder_name(file);
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s %s (%s) is the path of a folder: it must name a file", what,
-                    file->path, file->origin);
+        supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s %s (%s) is the path of a folder: it must name a file", what,
+                     file->path, file->origin);
         return NULL;
     }
     size_t length = (size_t)(name - file->path) - 1;
     char *path = strndup(file->path, length > 0 ? length : 1);
-    if (path == NULL) supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (path == NULL) supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return path;
 }
 
@@ -120,7 +120,7 @@ static supply_status_t share(const struct place *place, int folder, gid_t group)
     char name[USER_TEXT_BYTES];
     if (fchownat(folder, "", (uid_t)-1, group, AT_EMPTY_PATH) != 0)
         return fail(place, "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
-                    supply_group_text(group, name));
+                    supply__group_text(group, name));
     if (fchmodat(folder, ".", S_IRWXU | GROUP_MODE, 0) != 0) return fail(place, "cannot be chmodded: %m");
     return SUPPLY_OK;
 }
@@ -154,7 +154,7 @@ static supply_status_t check_ours(const struct place *place, const struct stat *
     char owner[USER_TEXT_BYTES];
     if (entry->st_uid != geteuid())
         return fail(place, "belongs to another user, %s: name a folder of your own",
-                    supply_user_text(entry->st_uid, owner));
+                    supply__user_text(entry->st_uid, owner));
     if ((entry->st_mode & (S_IWGRP | S_IWOTH)) != 0 && (entry->st_mode & S_ISVTX) == 0)
         return fail(place, "can be written by other users (mode %04o): chmod go-w it, or name another one",
                     entry->st_mode & 07777);
@@ -186,8 +186,8 @@ static supply_status_t fail_to_open(const struct place *place) {
     return fail(place, "cannot be opened: %m: choose another folder");
 }
 
-supply_status_t supply_folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,
-                                      struct failure *failure) {
+supply_status_t supply__folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,
+                                       struct failure *failure) {
     *folder = -1;
     char *path = path_of(what, file, failure);
     if (path == NULL) return failure->status;
@@ -199,8 +199,8 @@ supply_status_t supply_folder_prepare(int *folder, const char *what, const struc
     return status;
 }
 
-supply_status_t supply_folder_find(int *folder, const char *what, const struct named_path *file,
-                                   struct failure *failure) {
+supply_status_t supply__folder_find(int *folder, const char *what, const struct named_path *file,
+                                    struct failure *failure) {
     char *path = path_of(what, file, failure);
     *folder = -1;
     if (path == NULL) return failure->status;

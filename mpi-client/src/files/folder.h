@@ -18,13 +18,13 @@
 #define USER_TEXT_BYTES 128
 
 /** "alice (uid 1000)", or "uid 1000" if that user has no name. Returns text. */
-const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]);
+const char *supply__user_text(uid_t user, char text[USER_TEXT_BYTES]);
 
 /** "feeders", or "1000" if that group has no name: as chgrp takes it. Returns text. Keeps errno. */
-const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]);
+const char *supply__group_text(gid_t group, char text[USER_TEXT_BYTES]);
 
 /** The group of that name or number. origin: source of the name, for messages. SUPPLY_OK, or _CONFIG, _MEMORY. */
-supply_status_t supply_group_find(const char *name, const char *origin, gid_t *group, struct failure *failure);
+supply_status_t supply__group_find(const char *name, const char *origin, gid_t *group, struct failure *failure);
 
 /* The folder of a pair's file, opened once: the file is looked up in it, even if its path leads elsewhere later. */
 
@@ -33,14 +33,14 @@ supply_status_t supply_group_find(const char *name, const char *origin, gid_t *g
  * a group, those that are created and the file's own folder become the group's, with mode 0750. The caller
  * closes *folder. what: the file's kind, for messages. SUPPLY_OK, or _CONFIG, _MEMORY.
  */
-supply_status_t supply_folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,
-                                      struct failure *failure);
+supply_status_t supply__folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,
+                                       struct failure *failure);
 
-/** As supply_folder_prepare(), but creates and changes nothing: *folder is -1 if there is none. */
-supply_status_t supply_folder_find(int *folder, const char *what, const struct named_path *file,
-                                   struct failure *failure);
+/** As supply__folder_prepare(), but creates and changes nothing: *folder is -1 if there is none. */
+supply_status_t supply__folder_find(int *folder, const char *what, const struct named_path *file,
+                                    struct failure *failure);
 
 /** The name of the file within its folder. */
-const char *supply_folder_name(const struct named_path *file);
+const char *supply__folder_name(const struct named_path *file);
 
 #endif

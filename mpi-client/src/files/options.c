@@ -38,7 +38,7 @@ int supply_local_rank(void) {
     return number_from_environment(names);
 }
 
-int supply_launcher_rank(void) {
+int supply__launcher_rank(void) {
     static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
     return number_from_environment(names);
 }
@@ -96,7 +96,7 @@ static uint64_t share_of_pair(const struct cache *cache) {
                                                    : cache->bytes / cache->processors * PROCESSORS_OF_PAIR;
 }
 
-uint64_t supply_ring_for_caches(const char *folder) {
+uint64_t supply__ring_for_caches(const char *folder) {
     uint64_t own = 0, share = 0;
     struct cache cache;
     for (int i = 0; i < CACHES_MAX; i++) {
@@ -120,23 +120,23 @@ uint64_t supply_ring_for_caches(const char *folder) {
 
 void supply_options_init_sized(supply_options_t *options, size_t struct_bytes) {
     const supply_options_t not_set = {.struct_bytes = struct_bytes, .local_rank = -1, .rank = -1};
-    supply_copy_sized(options, struct_bytes, &not_set, sizeof not_set);
+    supply__copy_sized(options, struct_bytes, &not_set, sizeof not_set);
 }
 
-supply_status_t supply_options_complete(const supply_options_t *given, supply_options_t *options,
-                                        struct failure *failure) {
+supply_status_t supply__options_complete(const supply_options_t *given, supply_options_t *options,
+                                         struct failure *failure) {
     supply_options_init(options);
     if (given == NULL) return SUPPLY_OK;
     const size_t bytes = given->struct_bytes;
     if (bytes < sizeof bytes || bytes > OPTIONS_BYTES_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "options: struct_bytes is %zu: call supply_options_init() first", bytes);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "options: struct_bytes is %zu: call supply_options_init() first", bytes);
     for (size_t i = sizeof *options; i < bytes; i++)
         if (((const uint8_t *)given)[i] != 0)
-            return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                               "options: the program sets an option that libsupply %s does not know: load a newer "
-                               "libsupply, or do not set it",
-                               supply_version());
+            return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                                "options: the program sets an option that libsupply %s does not know: load a newer "
+                                "libsupply, or do not set it",
+                                supply_version());
     memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
     options->struct_bytes = sizeof *options;
     return SUPPLY_OK;
@@ -144,18 +144,19 @@ supply_status_t supply_options_complete(const supply_options_t *given, supply_op
 
 static supply_status_t copy_path(struct named_path *named, const char *path, struct failure *failure) {
     if (path[0] != '/')
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "'%s' (options) is not an absolute path", path);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG, "'%s' (options) is not an absolute path", path);
     named->path = strdup(path);
     named->origin = strdup("options");
-    if (named->path == NULL || named->origin == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (named->path == NULL || named->origin == NULL)
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
 
 static supply_status_t files_from_paths(const supply_options_t *options, struct settings *settings,
                                         struct failure *failure) {
     if (options->mapped_file == NULL || options->request_pipe == NULL || options->notification_pipe == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "options: mapped_file, request_pipe and notification_pipe go together: set all or none");
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "options: mapped_file, request_pipe and notification_pipe go together: set all or none");
     supply_status_t status = copy_path(&settings->files.mapped_file, options->mapped_file, failure);
     if (status == SUPPLY_OK) status = copy_path(&settings->files.request_pipe, options->request_pipe, failure);
     if (status == SUPPLY_OK)
@@ -168,43 +169,43 @@ static supply_status_t files_from_config(const supply_options_t *options, struct
     const char *mapped_files = options->mapped_files ? options->mapped_files : getenv("SUPPLY_MAPPED_FILES");
     const char *named_pipes = options->named_pipes ? options->named_pipes : getenv("SUPPLY_NAMED_PIPES");
     if (mapped_files == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "no mapped-files.conf is given: set --mapped-files or SUPPLY_MAPPED_FILES");
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "no mapped-files.conf is given: set --mapped-files or SUPPLY_MAPPED_FILES");
     if (named_pipes == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "no named-pipes.conf given: set --named-pipes or SUPPLY_NAMED_PIPES");
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "no named-pipes.conf given: set --named-pipes or SUPPLY_NAMED_PIPES");
     if (settings->local_rank < 0)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "the local rank is not known, so neither is the line of %s: start under an MPI launcher or "
-                           "set --local-rank",
-                           mapped_files);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "the local rank is not known, so neither is the line of %s: start under an MPI launcher or "
+                            "set --local-rank",
+                            mapped_files);
     struct config_lines lines;
-    supply_status_t status = supply_config_read(mapped_files, named_pipes, &lines, failure);
+    supply_status_t status = supply__config_read(mapped_files, named_pipes, &lines, failure);
     if (status == SUPPLY_OK && (size_t)settings->local_rank >= lines.count)
-        status = supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                             "%s and %s have %zu lines, but this is local rank %d: they need a line for every rank of "
-                             "the node",
-                             mapped_files, named_pipes, lines.count, settings->local_rank);
+        status = supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                              "%s and %s have %zu lines, but this is local rank %d: they need a line for every rank of "
+                              "the node",
+                              mapped_files, named_pipes, lines.count, settings->local_rank);
     if (status == SUPPLY_OK) {
         settings->files = lines.lines[settings->local_rank];
         lines.lines[settings->local_rank] = (struct config_line){0};
     }
-    supply_config_free(&lines);
+    supply__config_free(&lines);
     return status;
 }
 
 static supply_status_t set_files(const supply_options_t *options, struct settings *settings, struct failure *failure) {
     if (options->local_rank < -1 || options->rank < -1)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options: rank %d and local_rank %d must not be below -1",
-                           options->rank, options->local_rank);
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "options: rank %d and local_rank %d must not be below -1",
+                            options->rank, options->local_rank);
     settings->local_rank = options->local_rank >= 0 ? options->local_rank : supply_local_rank();
-    settings->rank = options->rank >= 0 ? options->rank : supply_launcher_rank();
+    settings->rank = options->rank >= 0 ? options->rank : supply__launcher_rank();
     if (options->mapped_file != NULL || options->request_pipe != NULL || options->notification_pipe != NULL)
         return files_from_paths(options, settings, failure);
     return files_from_config(options, settings, failure);
 }
 
-supply_status_t supply_options_timeout(const supply_options_t *options, double *timeout, struct failure *failure) {
+supply_status_t supply__options_timeout(const supply_options_t *options, double *timeout, struct failure *failure) {
     *timeout = options->timeout;
     if (options->timeout == 0) {
         *timeout = DEFAULT_TIMEOUT;
@@ -213,12 +214,12 @@ supply_status_t supply_options_timeout(const supply_options_t *options, double *
         char *end;
         *timeout = strtod(text, &end);
         if (end == text || *end != '\0' || !(*timeout > 0))
-            return supply_fail(failure, SUPPLY_ERROR_CONFIG, "SUPPLY_TIMEOUT: '%s' is not a number of seconds above 0",
-                               text);
+            return supply__fail(failure, SUPPLY_ERROR_CONFIG, "SUPPLY_TIMEOUT: '%s' is not a number of seconds above 0",
+                                text);
     }
     if (!(*timeout > 0) || !isfinite(*timeout) || *timeout > TIMEOUT_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "the time limit must be above 0 and at most %.0f s, not %g",
-                           TIMEOUT_MAX, *timeout);
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG, "the time limit must be above 0 and at most %.0f s, not %g",
+                            TIMEOUT_MAX, *timeout);
     return SUPPLY_OK;
 }
 
@@ -227,7 +228,7 @@ static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit -
 /* ring=auto: blocks have their default size, and the caches say how many there are. */
 static void choose_ring(uint64_t *ring, uint64_t *block) {
     if (*block == 0) *block = DEFAULT_BLOCK_BYTES;
-    *ring = supply_ring_for_caches(CACHES_FOLDER);
+    *ring = supply__ring_for_caches(CACHES_FOLDER);
     if (*ring != 0 && *ring / BLOCK_COUNT_MIN < *block) *ring = 0;
 }
 
@@ -237,7 +238,7 @@ static supply_status_t set_sizes(const supply_options_t *options, struct setting
     const char *origin = settings->files.mapped_file.origin;
     if (options->ring_bytes == 0 && ring == RING_AUTO) choose_ring(&ring, &block);
     if (ring > INT64_MAX / 2 || block > BLOCK_BYTES_MAX)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_CONFIG,
             "%s: ring=%llu block=%llu: a block has at most %d bytes and a ring less than 4 EiB: set them "
             "smaller",
@@ -250,7 +251,7 @@ static supply_status_t set_sizes(const supply_options_t *options, struct setting
     block = round_up(block, BLOCK_BYTES_UNIT);
     ring = ring ? round_up(ring, block) : DEFAULT_BLOCK_COUNT * block;
     if (ring / block < BLOCK_COUNT_MIN || ring / block > UINT32_MAX)
-        return supply_fail(
+        return supply__fail(
             failure, SUPPLY_ERROR_CONFIG,
             "%s: a ring of %llu bytes holds %llu blocks of %llu bytes and must hold at least %d (at most "
             "%u): set ring= (--ring) larger or block= (--block) smaller",
@@ -262,8 +263,8 @@ static supply_status_t set_sizes(const supply_options_t *options, struct setting
 }
 
 static supply_status_t set_start(const supply_options_t *options, struct settings *settings, struct failure *failure) {
-    if (options->position == NULL || supply_position_unpack(options->position, &settings->start)) return SUPPLY_OK;
-    return supply_fail(
+    if (options->position == NULL || supply__position_unpack(options->position, &settings->start)) return SUPPLY_OK;
+    return supply__fail(
         failure, SUPPLY_ERROR_ARGUMENT,
         "options: position holds none: fill it with supply_position_save() or supply_position_from_text()");
 }
@@ -272,38 +273,38 @@ static supply_status_t set_group(const supply_options_t *options, struct setting
     const char *name = options->group ? options->group : settings->files.group;
     const char *origin = options->group ? "options" : settings->files.mapped_file.origin;
     settings->group = NO_GROUP;
-    return name ? supply_group_find(name, origin, &settings->group, failure) : SUPPLY_OK;
+    return name ? supply__group_find(name, origin, &settings->group, failure) : SUPPLY_OK;
 }
 
-supply_status_t supply_settings_files(const supply_options_t *given, struct settings *settings,
-                                      struct failure *failure) {
+supply_status_t supply__settings_files(const supply_options_t *given, struct settings *settings,
+                                       struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    supply_status_t status = supply_options_complete(given, &options, failure);
+    supply_status_t status = supply__options_complete(given, &options, failure);
     return status == SUPPLY_OK ? set_files(&options, settings, failure) : status;
 }
 
-supply_status_t supply_settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {
+supply_status_t supply__settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    supply_status_t status = supply_options_complete(given, &options, failure);
+    supply_status_t status = supply__options_complete(given, &options, failure);
     if (status == SUPPLY_OK) status = set_files(&options, settings, failure);
-    if (status == SUPPLY_OK) status = supply_options_timeout(&options, &settings->timeout, failure);
+    if (status == SUPPLY_OK) status = supply__options_timeout(&options, &settings->timeout, failure);
     if (status == SUPPLY_OK) status = set_sizes(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_start(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_group(&options, settings, failure);
     if (status == SUPPLY_OK)
-        status = supply_results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
-                                       failure);
-    if (status == SUPPLY_OK) status = supply_generation_make(&settings->generation, failure);
+        status = supply__results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
+                                        failure);
+    if (status == SUPPLY_OK) status = supply__generation_make(&settings->generation, failure);
     settings->rank_pid = (uint32_t)getpid();
     settings->exchange = options.exchange != 0;
     settings->interruption = (struct interruption){options.interrupted, options.interrupted_context};
     return status;
 }
 
-void supply_settings_free(struct settings *settings) {
-    supply_config_line_free(&settings->files);
+void supply__settings_free(struct settings *settings) {
+    supply__config_line_free(&settings->files);
     free(settings->results_folder.path);
     free(settings->results_folder.origin);
     settings->results_folder = (struct named_path){0};

@@ -19,7 +19,7 @@
 #include "supply.h"
 
 /** Copies a struct of this library to one of the program. Fields that this library does not know become 0. */
-static inline void supply_copy_sized(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
+static inline void supply__copy_sized(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
     /* Nearly every call. The size is then a constant, and the copy a few moves. */
     if (to_bytes == from_bytes) {
         memcpy(to, from, from_bytes);
@@ -32,10 +32,10 @@ static inline void supply_copy_sized(void *to, size_t to_bytes, const void *from
 /* The random number that tells a file from every earlier one of its name. */
 
 /** Makes a new one, not 0. SUPPLY_OK or _SYSTEM. */
-static inline supply_status_t supply_generation_make(uint64_t *generation, struct failure *failure) {
+static inline supply_status_t supply__generation_make(uint64_t *generation, struct failure *failure) {
     do {
         const ssize_t got = getrandom(generation, sizeof *generation, 0);
-        if (got < 0 && errno != EINTR) return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "getrandom failed: %m");
+        if (got < 0 && errno != EINTR) return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "getrandom failed: %m");
         if (got != sizeof *generation) *generation = 0;
     } while (*generation == 0);
     return SUPPLY_OK;
@@ -44,7 +44,7 @@ static inline supply_status_t supply_generation_make(uint64_t *generation, struc
 /* Ranks from the environment that a launcher sets for its processes. */
 
 /** The rank in MPI_COMM_WORLD; -1: no launcher has set it. supply_local_rank() is the same for the local rank. */
-int supply_launcher_rank(void);
+int supply__launcher_rank(void);
 
 /* The caches of a processor, and the ring that suits them (ring=auto). */
 
@@ -56,7 +56,7 @@ int supply_launcher_rank(void);
  * to two processors, the task's and the rank's, but at most all of it: 4 to 16 MiB. 0: that folder describes no such
  * cache.
  */
-uint64_t supply_ring_for_caches(const char *folder);
+uint64_t supply__ring_for_caches(const char *folder);
 
 /* The settings of a pair, from the program's options and the environment. */
 
@@ -79,25 +79,25 @@ struct settings {
 
 /**
  * Fills in files, local_rank and rank. given may be NULL: nothing is set. SUPPLY_OK, or _ARGUMENT, _CONFIG, _MEMORY.
- * Free *settings with supply_settings_free() in any case.
+ * Free *settings with supply__settings_free() in any case.
  */
-supply_status_t supply_settings_files(const supply_options_t *given, struct settings *settings,
-                                      struct failure *failure);
+supply_status_t supply__settings_files(const supply_options_t *given, struct settings *settings,
+                                       struct failure *failure);
 
-/** Fills in everything. Otherwise as supply_settings_files(). */
-supply_status_t supply_settings(const supply_options_t *given, struct settings *settings, struct failure *failure);
+/** Fills in everything. Otherwise as supply__settings_files(). */
+supply_status_t supply__settings(const supply_options_t *given, struct settings *settings, struct failure *failure);
 
-void supply_settings_free(struct settings *settings);
+void supply__settings_free(struct settings *settings);
 
 /**
  * The program's struct as this library's: the program may have been built with an older or newer header. given may be
  * NULL: nothing is set. SUPPLY_OK, or _ARGUMENT. Exported for libsupply_remote.
  */
-SUPPLY_API supply_status_t supply_options_complete(const supply_options_t *given, supply_options_t *options,
-                                                   struct failure *failure);
+SUPPLY_API supply_status_t supply__options_complete(const supply_options_t *given, supply_options_t *options,
+                                                    struct failure *failure);
 
 /** The time limit in seconds, of the options or of the environment. SUPPLY_OK, or _CONFIG. Exported as well. */
-SUPPLY_API supply_status_t supply_options_timeout(const supply_options_t *options, double *timeout,
-                                                  struct failure *failure);
+SUPPLY_API supply_status_t supply__options_timeout(const supply_options_t *options, double *timeout,
+                                                   struct failure *failure);
 
 #endif

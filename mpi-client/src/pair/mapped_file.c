@@ -15,49 +15,49 @@
 #include "files/file_space.h"
 
 static supply_status_t reserve(const struct mapped_file *mapped, struct failure *failure) {
-    supply_status_t status = supply_space_check(&mapped->file, 0, mapped->bytes, failure);
+    supply_status_t status = supply__space_check(&mapped->file, 0, mapped->bytes, failure);
     /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
-    if (status == SUPPLY_OK) status = supply_space_write(&mapped->file, 0, MAGIC, sizeof MAGIC - 1, failure);
-    if (status == SUPPLY_OK) status = supply_space_reserve(&mapped->file, 0, mapped->bytes, failure);
+    if (status == SUPPLY_OK) status = supply__space_write(&mapped->file, 0, MAGIC, sizeof MAGIC - 1, failure);
+    if (status == SUPPLY_OK) status = supply__space_reserve(&mapped->file, 0, mapped->bytes, failure);
     return status;
 }
 
 static supply_status_t map(struct mapped_file *mapped, struct failure *failure) {
     /* By a descriptor of its own: in a forked child the mapping must not keep the lock of the claimed one. */
-    const int fd = supply_claim_reopen(&mapped->file, O_RDWR);
+    const int fd = supply__claim_reopen(&mapped->file, O_RDWR);
     void *address = fd < 0 ? MAP_FAILED : mmap(NULL, mapped->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int error = errno;
     if (fd >= 0) close(fd);
     errno = error;
     if (address == MAP_FAILED)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes cannot be mapped: %m",
-                           mapped->file.name->path, mapped->file.name->origin, mapped->bytes);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes cannot be mapped: %m",
+                            mapped->file.name->path, mapped->file.name->origin, mapped->bytes);
     mapped->address = address;
     /* Only the task writes there. A program that writes is stopped at once, and not by a broken block later. */
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (SCHEMA_OFFSET + page - 1) / page * page;
     if (mapped->bytes > from && mprotect(mapped->address + from, mapped->bytes - from, PROT_READ) != 0)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s) cannot be protected: %m",
-                           mapped->file.name->path, mapped->file.name->origin);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s) cannot be protected: %m",
+                            mapped->file.name->path, mapped->file.name->origin);
     return SUPPLY_OK;
 }
 
-supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
-                                          struct failure *failure) {
+supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
+                                           struct failure *failure) {
     *mapped = MAPPED_FILE_NONE;
     supply_status_t status =
-        supply_claim(&mapped->file, FILE_MAPPED, &settings->files.mapped_file, settings->group, failure);
+        supply__claim(&mapped->file, FILE_MAPPED, &settings->files.mapped_file, settings->group, failure);
     if (status != SUPPLY_OK) return status;
-    supply_fail_point("O1");
+    supply__fail_point("O1");
     mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;
     status = reserve(mapped, failure);
-    supply_fail_point("O2");
+    supply__fail_point("O2");
     if (status == SUPPLY_OK) status = map(mapped, failure);
-    if (status != SUPPLY_OK) supply_mapped_file_remove(mapped);
+    if (status != SUPPLY_OK) supply__mapped_file_remove(mapped);
     return status;
 }
 
-void supply_mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings) {
-    struct mapped_file_header *header = supply_mapped_header(mapped);
+void supply__mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings) {
+    struct mapped_file_header *header = supply__mapped_header(mapped);
     memcpy(header->magic, MAGIC, sizeof header->magic);
     header->byte_order = BYTE_ORDER_MARK;
     header->generation = settings->generation;
@@ -69,25 +69,26 @@ void supply_mapped_file_fill(const struct mapped_file *mapped, const struct sett
     header->rank = settings->rank;
     header->local_rank = settings->local_rank;
     header->accepts = ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | (settings->exchange ? ACCEPTS_EXCHANGE : 0);
-    supply_position_request(&settings->start, header);
+    supply__position_request(&settings->start, header);
 }
 
-supply_status_t supply_mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure) {
+supply_status_t supply__mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure) {
     struct stat now;
     if (fstat(mapped->file.fd, &now) != 0 || (size_t)now.st_size >= mapped->bytes) return SUPPLY_OK;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     if (mmap(mapped->address, RING_OFFSET, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY,
-                           "the mapped file %s was cut while it was in use: out of memory", mapped->file.name->path);
-    return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
-                       "the mapped file %s was cut from %zu to %lld bytes while it was in use: no program may write to "
-                       "it. Start both sides again",
-                       mapped->file.name->path, mapped->bytes, (long long)now.st_size);
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY,
+                            "the mapped file %s was cut while it was in use: out of memory", mapped->file.name->path);
+    return supply__fail(
+        failure, SUPPLY_ERROR_CONTRACT,
+        "the mapped file %s was cut from %zu to %lld bytes while it was in use: no program may write to "
+        "it. Start both sides again",
+        mapped->file.name->path, mapped->bytes, (long long)now.st_size);
 }
 
-bool supply_mapped_file_remove(struct mapped_file *mapped) {
+bool supply__mapped_file_remove(struct mapped_file *mapped) {
     if (mapped->address != NULL) munmap(mapped->address, mapped->bytes);
-    const bool gone = supply_claim_remove(&mapped->file);
+    const bool gone = supply__claim_remove(&mapped->file);
     *mapped = MAPPED_FILE_NONE;
     return gone;
 }

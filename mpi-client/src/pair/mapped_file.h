@@ -14,27 +14,27 @@ struct mapped_file {
 
 #define MAPPED_FILE_NONE ((struct mapped_file){.file = CLAIMED_FILE_NONE})
 
-static inline struct mapped_file_header *supply_mapped_header(const struct mapped_file *mapped) {
+static inline struct mapped_file_header *supply__mapped_header(const struct mapped_file *mapped) {
     return (struct mapped_file_header *)mapped->address;
 }
 
 /**
- * O1 and O2. Every page is reserved, so that touching one cannot fail later. SUPPLY_OK, or what supply_claim() returns.
- * On failure nothing is left.
+ * O1 and O2. Every page is reserved, so that touching one cannot fail later. SUPPLY_OK, or what supply__claim()
+ * returns. On failure nothing is left.
  */
-supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
-                                          struct failure *failure);
+supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
+                                           struct failure *failure);
 
 /** Fills in the header except the version: O4 stores it when the pipes are ready. */
-void supply_mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings);
+void supply__mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings);
 
 /**
  * SUPPLY_OK; SUPPLY_ERROR_CONTRACT: a program has cut the file, and reads of the memory after its end raise SIGBUS. The
  * header is then memory of this process, so that the pair can be closed.
  */
-supply_status_t supply_mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure);
+supply_status_t supply__mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure);
 
 /** Unmaps and removes the file. False and errno: the file is still there. */
-bool supply_mapped_file_remove(struct mapped_file *mapped);
+bool supply__mapped_file_remove(struct mapped_file *mapped);
 
 #endif

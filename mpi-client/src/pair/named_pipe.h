@@ -19,18 +19,18 @@ enum pipe_read {
  * Turns a claimed pipe into a reader. Its only descriptor is then read-only: otherwise the rank itself would be a
  * writer, and never see its task leave. The pipe stays locked. SUPPLY_OK, or _SYSTEM.
  */
-supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct failure *failure);
+supply_status_t supply__pipe_become_reader(struct claimed_file *pipe, struct failure *failure);
 
 /** Whether a reader has something to read. */
-bool supply_pipe_has_data(const struct claimed_file *pipe);
+bool supply__pipe_has_data(const struct claimed_file *pipe);
 
 /** Reads one record from a reader. */
-enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);
+enum pipe_read supply__pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);
 
 /** Writes one record into a claimed pipe. False: the pipe is full. */
-bool supply_pipe_write(const struct claimed_file *pipe, const void *record, size_t bytes);
+bool supply__pipe_write(const struct claimed_file *pipe, const void *record, size_t bytes);
 
-/** As supply_pipe_write(), but if the pipe is full it first removes what the peer has not read. */
-bool supply_pipe_write_over(const struct claimed_file *pipe, const void *record, size_t bytes);
+/** As supply__pipe_write(), but if the pipe is full it first removes what the peer has not read. */
+bool supply__pipe_write_over(const struct claimed_file *pipe, const void *record, size_t bytes);
 
 #endif

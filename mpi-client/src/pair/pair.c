@@ -22,8 +22,8 @@ static bool request(const struct pair *pair, uint32_t kind) {
     /* A filler has no pipe, and needs no request: the library calls it. */
     if (pair->request_pipe.fd < 0) return false;
     struct request record = {.generation = pair->settings.generation, .kind = kind};
-    if (kind == REQUEST_STOP) return supply_pipe_write_over(&pair->request_pipe, &record, sizeof record);
-    return supply_pipe_write(&pair->request_pipe, &record, sizeof record);
+    if (kind == REQUEST_STOP) return supply__pipe_write_over(&pair->request_pipe, &record, sizeof record);
+    return supply__pipe_write(&pair->request_pipe, &record, sizeof record);
 }
 
 static supply_status_t allocate(struct pair *pair, struct failure *failure) {
@@ -34,21 +34,21 @@ static supply_status_t allocate(struct pair *pair, struct failure *failure) {
     pair->held = calloc(pair->settings.block_count, sizeof *pair->held);
     pair->exported = calloc(pair->settings.block_count, sizeof *pair->exported);
     if (pair->name == NULL || pair->held == NULL || pair->exported == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
 
 static supply_status_t publish(struct pair *pair, struct failure *failure) {
-    supply_mapped_file_fill(&pair->mapped_file, &pair->settings);
+    supply__mapped_file_fill(&pair->mapped_file, &pair->settings);
     if (!request(pair, REQUEST_ATTACH))
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s cannot be written: %m",
-                           pair->request_pipe.name->path);
-    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->version, VERSION_MAJOR * 65536 + VERSION_MINOR,
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s cannot be written: %m",
+                            pair->request_pipe.name->path);
+    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->version, VERSION_MAJOR * 65536 + VERSION_MINOR,
                      __ATOMIC_RELEASE);
     return SUPPLY_OK;
 }
 
-supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, struct failure *failure) {
+supply_status_t supply__pair_open(struct pair *pair, struct settings *settings, struct failure *failure) {
     *pair = (struct pair){
         .settings = *settings,
         .mapped_file = MAPPED_FILE_NONE,
@@ -59,18 +59,18 @@ supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, s
     const struct config_line *files = &pair->settings.files;
     const gid_t group = pair->settings.group;
     supply_status_t status = allocate(pair, failure);
-    if (status == SUPPLY_OK) status = supply_mapped_file_create(&pair->mapped_file, &pair->settings, failure);
-    if (status == SUPPLY_OK) status = supply_old_results_remove(&pair->settings, failure);
+    if (status == SUPPLY_OK) status = supply__mapped_file_create(&pair->mapped_file, &pair->settings, failure);
+    if (status == SUPPLY_OK) status = supply__old_results_remove(&pair->settings, failure);
     if (status == SUPPLY_OK)
-        status = supply_claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure);
+        status = supply__claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure);
     if (status == SUPPLY_OK)
         status =
-            supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
-    if (status == SUPPLY_OK) status = supply_pipe_become_reader(&pair->notification_pipe, failure);
-    supply_fail_point("O3");
+            supply__claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
+    if (status == SUPPLY_OK) status = supply__pipe_become_reader(&pair->notification_pipe, failure);
+    supply__fail_point("O3");
     if (status == SUPPLY_OK) status = publish(pair, failure);
-    supply_fail_point("O4");
-    if (status != SUPPLY_OK) supply_pair_close(pair);
+    supply__fail_point("O4");
+    if (status != SUPPLY_OK) supply__pair_close(pair);
     return status;
 }
 
@@ -78,27 +78,27 @@ static void free_memory(struct pair *pair) {
     free(pair->held);
     free(pair->exported);
     free(pair->name);
-    supply_settings_free(&pair->settings);
+    supply__settings_free(&pair->settings);
     pair->held = NULL;
     pair->exported = NULL;
     pair->name = NULL;
 }
 
-bool supply_pair_close(struct pair *pair) {
+bool supply__pair_close(struct pair *pair) {
     int error = 0;
     /* The mapped file first, so that no task attaches to a pair that is closing. */
-    if (!supply_mapped_file_remove(&pair->mapped_file)) error = errno;
-    if (!supply_claim_remove(&pair->notification_pipe)) error = errno;
-    if (!supply_claim_remove(&pair->request_pipe)) error = errno;
+    if (!supply__mapped_file_remove(&pair->mapped_file)) error = errno;
+    if (!supply__claim_remove(&pair->notification_pipe)) error = errno;
+    if (!supply__claim_remove(&pair->request_pipe)) error = errno;
     free_memory(pair);
     errno = error;
     return error == 0;
 }
 
-void supply_pair_abandon(struct pair *pair) {
-    supply_claim_close(&pair->mapped_file.file);
-    supply_claim_close(&pair->notification_pipe);
-    supply_claim_close(&pair->request_pipe);
+void supply__pair_abandon(struct pair *pair) {
+    supply__claim_close(&pair->mapped_file.file);
+    supply__claim_close(&pair->notification_pipe);
+    supply__claim_close(&pair->request_pipe);
     free_memory(pair);
 }
 
@@ -110,42 +110,42 @@ static uint32_t *exported(const struct pair *pair, uint64_t sequence) {
     return &pair->exported[sequence % pair->settings.block_count];
 }
 
-bool supply_pair_holds(const struct pair *pair, uint64_t sequence) {
+bool supply__pair_holds(const struct pair *pair, uint64_t sequence) {
     return sequence >= pair->released && sequence < pair->expected && *held(pair, sequence);
 }
 
-bool supply_pair_is_full(const struct pair *pair) {
+bool supply__pair_is_full(const struct pair *pair) {
     return pair->expected == pair->released + pair->settings.block_count;
 }
 
-void supply_pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
+void supply__pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
 
 static void release_unheld(struct pair *pair) {
     uint64_t before = pair->released;
     while (pair->released < pair->expected && !*held(pair, pair->released) && *exported(pair, pair->released) == 0)
         pair->released++;
     if (pair->released == before) return;
-    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
-    supply_fail_point("C1");
+    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
+    supply__fail_point("C1");
     /* A full pipe is no failure: the credit is in the header, and the task still has wake-ups to read. */
     request(pair, REQUEST_RELEASE);
-    supply_fail_point("C2");
+    supply__fail_point("C2");
 }
 
-void supply_pair_acknowledge(struct pair *pair) {
-    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->acknowledged, pair->expected, __ATOMIC_RELEASE);
+void supply__pair_acknowledge(struct pair *pair) {
+    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->acknowledged, pair->expected, __ATOMIC_RELEASE);
     request(pair, REQUEST_RELEASE);
-    supply_fail_point("C3");
+    supply__fail_point("C3");
 }
 
-void supply_pair_release(struct pair *pair, uint64_t sequence) {
+void supply__pair_release(struct pair *pair, uint64_t sequence) {
     *held(pair, sequence) = false;
     release_unheld(pair);
 }
 
-void supply_pair_begin_export(struct pair *pair, uint64_t sequence) { ++*exported(pair, sequence); }
+void supply__pair_begin_export(struct pair *pair, uint64_t sequence) { ++*exported(pair, sequence); }
 
-void supply_pair_end_export(struct pair *pair, uint64_t sequence) {
+void supply__pair_end_export(struct pair *pair, uint64_t sequence) {
     --*exported(pair, sequence);
     release_unheld(pair);
 }
@@ -153,10 +153,10 @@ void supply_pair_end_export(struct pair *pair, uint64_t sequence) {
 /* Before the end: a program may have cut the file, and what follows writes to the header. */
 static supply_status_t check_whole(const struct pair *pair) {
     struct failure failure;
-    return supply_mapped_file_check_whole(&pair->mapped_file, &failure);
+    return supply__mapped_file_check_whole(&pair->mapped_file, &failure);
 }
 
-void supply_pair_release_all(struct pair *pair) {
+void supply__pair_release_all(struct pair *pair) {
     check_whole(pair);
     for (uint64_t sequence = pair->released; sequence < pair->expected; sequence++) {
         *held(pair, sequence) = false;
@@ -169,7 +169,7 @@ void supply_pair_release_all(struct pair *pair) {
 static supply_status_t read_at_end(struct pair *pair) {
     struct notification notification;
     struct failure failure;
-    switch (supply_pipe_read(&pair->notification_pipe, &notification, sizeof notification, &failure)) {
+    switch (supply__pipe_read(&pair->notification_pipe, &notification, sizeof notification, &failure)) {
         case PIPE_RECORD:
             return notification.generation == pair->settings.generation && notification.kind == NOTIFICATION_FAILURE
                        ? SUPPLY_ERROR_SPARK
@@ -184,48 +184,48 @@ static supply_status_t read_at_end(struct pair *pair) {
     return SUPPLY_AGAIN;
 }
 
-supply_status_t supply_pair_await_end(struct pair *pair, double seconds) {
-    const uint32_t *end_seen = &supply_mapped_header(&pair->mapped_file)->end_seen;
-    struct wait wait = supply_wait_begin_slow((struct wait_limit){pair->settings.timeout, pair->settings.interruption},
-                                              END_PAUSE_SECONDS);
+supply_status_t supply__pair_await_end(struct pair *pair, double seconds) {
+    const uint32_t *end_seen = &supply__mapped_header(&pair->mapped_file)->end_seen;
+    struct wait wait = supply__wait_begin_slow((struct wait_limit){pair->settings.timeout, pair->settings.interruption},
+                                               END_PAUSE_SECONDS);
     wait.fd = pair->notification_pipe.fd;
     if (pair->end_limit == 0) pair->end_limit = wait.end;
     wait.end = pair->end_limit;
-    wait.part_end = supply_clock_after(seconds);
-    supply_pair_release_all(pair);
-    supply_fail_point("E4");
+    wait.part_end = supply__clock_after(seconds);
+    supply__pair_release_all(pair);
+    supply__fail_point("E4");
     supply_status_t status = check_whole(pair);
     while (status == SUPPLY_OK) {
         if (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) != 0) return SUPPLY_OK;
         status = read_at_end(pair);
-        if (status == SUPPLY_AGAIN) status = supply_wait_more(&wait);
+        if (status == SUPPLY_AGAIN) status = supply__wait_more(&wait);
         if (status == SUPPLY_OK) status = check_whole(pair);
     }
     return status;
 }
 
-supply_status_t supply_pair_fail_by_spark(const struct pair *pair, struct failure *failure) {
-    const struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
+supply_status_t supply__pair_fail_by_spark(const struct pair *pair, struct failure *failure) {
+    const struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
     char text[sizeof header->task_failure];
-    supply_copy_line(text, sizeof text, header->task_failure, sizeof text);
+    supply__copy_line(text, sizeof text, header->task_failure, sizeof text);
     if (text[0] == '\0')
-        return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark failed and did not say why: see the Supplier's log",
-                           pair->name);
-    return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
+        return supply__fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark failed and did not say why: see the Supplier's log",
+                            pair->name);
+    return supply__fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
 }
 
-supply_status_t supply_pair_check_running(const struct pair *pair, struct failure *failure) {
-    const supply_status_t status = supply_mapped_file_check_whole(&pair->mapped_file, failure);
+supply_status_t supply__pair_check_running(const struct pair *pair, struct failure *failure) {
+    const supply_status_t status = supply__mapped_file_check_whole(&pair->mapped_file, failure);
     if (status != SUPPLY_OK) return status;
     /* The text is whole when its notification comes (D4). */
-    const char first = SHARED_READ(supply_mapped_header(&pair->mapped_file)->task_failure[0]);
-    return first != '\0' && supply_pipe_has_data(&pair->notification_pipe) ? supply_pair_fail_by_spark(pair, failure)
-                                                                           : SUPPLY_OK;
+    const char first = SHARED_READ(supply__mapped_header(&pair->mapped_file)->task_failure[0]);
+    return first != '\0' && supply__pipe_has_data(&pair->notification_pipe) ? supply__pair_fail_by_spark(pair, failure)
+                                                                            : SUPPLY_OK;
 }
 
-void supply_pair_stop(struct pair *pair, const char *reason) {
+void supply__pair_stop(struct pair *pair, const char *reason) {
     check_whole(pair);
-    struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
-    supply_copy_line(header->rank_failure, sizeof header->rank_failure, reason, sizeof header->rank_failure);
+    struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
+    supply__copy_line(header->rank_failure, sizeof header->rank_failure, reason, sizeof header->rank_failure);
     request(pair, REQUEST_STOP);
 }

@@ -15,59 +15,59 @@ struct pair {
     uint32_t *exported; /**< for each slot: Arrow arrays of its block that are not released */
     uint64_t expected;  /**< sequence number of the next block; all below are received */
     uint64_t released;  /**< all below are released */
-    int64_t end_limit;  /**< until when supply_pair_await_end() waits (supply_clock_now); 0: not called yet */
+    int64_t end_limit;  /**< until when supply__pair_await_end() waits (supply__clock_now); 0: not called yet */
 };
 
 /**
  * Opens a pair and takes over the settings; the caller's are empty afterwards. On failure nothing is left. SUPPLY_OK,
  * or _IN_USE, _CONFIG, _NO_SPACE, _SYSTEM, _MEMORY.
  */
-supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, struct failure *failure);
+supply_status_t supply__pair_open(struct pair *pair, struct settings *settings, struct failure *failure);
 
 /** Removes the files and frees everything, even if the pair was not opened. False and errno: a file is still there. */
-bool supply_pair_close(struct pair *pair);
+bool supply__pair_close(struct pair *pair);
 
 /** Closes the descriptors and frees everything. The files and the mapping stay. */
-void supply_pair_abandon(struct pair *pair);
+void supply__pair_abandon(struct pair *pair);
 
 /** True if that block has been received and is not released. */
-bool supply_pair_holds(const struct pair *pair, uint64_t sequence);
+bool supply__pair_holds(const struct pair *pair, uint64_t sequence);
 
 /** True if the task has no credit: it can publish nothing before a release. */
-bool supply_pair_is_full(const struct pair *pair);
+bool supply__pair_is_full(const struct pair *pair);
 
 /** Notes that the expected block has been received. */
-void supply_pair_receive(struct pair *pair);
+void supply__pair_receive(struct pair *pair);
 
 /** Releases a held block. C1 and C2 for every block that nothing holds, and none before it. */
-void supply_pair_release(struct pair *pair, uint64_t sequence);
+void supply__pair_release(struct pair *pair, uint64_t sequence);
 
 /** Begins and ends that an Arrow array holds the block, too. C1 and C2 as above. */
-void supply_pair_begin_export(struct pair *pair, uint64_t sequence);
-void supply_pair_end_export(struct pair *pair, uint64_t sequence);
+void supply__pair_begin_export(struct pair *pair, uint64_t sequence);
+void supply__pair_end_export(struct pair *pair, uint64_t sequence);
 
 /** Releases every received block, also those that are exported. */
-void supply_pair_release_all(struct pair *pair);
+void supply__pair_release_all(struct pair *pair);
 
 /** C3: the program asks for what follows the END_OF_EPOCH that it has just received. */
-void supply_pair_acknowledge(struct pair *pair);
+void supply__pair_acknowledge(struct pair *pair);
 
 /**
  * E4, after END_OF_DATA: releases everything, and waits until the task has confirmed it. SUPPLY_OK; SUPPLY_AGAIN after
  * `seconds`; SUPPLY_INTERRUPTED; _TIMEOUT; _SPARK (the run failed); _SYSTEM (errno); _CONTRACT.
  */
-supply_status_t supply_pair_await_end(struct pair *pair, double seconds);
+supply_status_t supply__pair_await_end(struct pair *pair, double seconds);
 
 /** SUPPLY_ERROR_SPARK, with the text that Spark has stored. */
-supply_status_t supply_pair_fail_by_spark(const struct pair *pair, struct failure *failure);
+supply_status_t supply__pair_fail_by_spark(const struct pair *pair, struct failure *failure);
 
 /**
  * Whether Spark's run still lives, as far as the pair says it. Reads nothing from the pipe. SUPPLY_OK, or _SPARK, or as
- * supply_mapped_file_check_whole().
+ * supply__mapped_file_check_whole().
  */
-supply_status_t supply_pair_check_running(const struct pair *pair, struct failure *failure);
+supply_status_t supply__pair_check_running(const struct pair *pair, struct failure *failure);
 
 /** Writes why the rank fails, and sends STOP. */
-void supply_pair_stop(struct pair *pair, const char *reason);
+void supply__pair_stop(struct pair *pair, const char *reason);
 
 #endif

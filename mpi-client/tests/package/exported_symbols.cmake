@@ -1,5 +1,5 @@
-# The shared library exports the functions of its headers, and supply-server those for routines. All names of the static
-# library begin with supply_.
+# The shared library exports the functions of its headers, and supply-server those for routines. All other names of the
+# static library begin with supply__, so that a call shows that it is private.
 function(symbols output)
   execute_process(COMMAND "${NM}" --defined-only --extern-only --format=posix ${ARGN}
                   OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
@@ -44,6 +44,7 @@ function(compare program)
 endfunction()
 
 functions(declared SUPPLY_API 15 ${HEADERS})
+set(public ${declared})
 functions(private SUPPLY_API 5 ${PRIVATE_HEADERS})
 # Those of other headers have no version, so that a program stays linked with later libraries.
 list(TRANSFORM private APPEND "@@SUPPLY_PRIVATE_${VERSION}")
@@ -58,7 +59,8 @@ endif()
 symbols(defined "${STATIC}")
 set(foreign ${defined})
 # The sanitizers add names of their own.
-list(FILTER foreign EXCLUDE REGEX "^(supply_|__odr_asan)")
+list(FILTER foreign EXCLUDE REGEX "^(supply__|__odr_asan)")
+list(REMOVE_ITEM foreign ${public})
 if(foreign)
-  message(FATAL_ERROR "${STATIC} defines names that do not begin with supply_: ${foreign}")
+  message(FATAL_ERROR "${STATIC} defines names that no public header declares and that do not begin with supply__: ${foreign}")
 endif()

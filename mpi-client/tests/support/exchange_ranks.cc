@@ -22,7 +22,7 @@ supply_status_t ExchangeRank::open(ThreadNetwork &network, int rank, const suppl
     const transport transport = network.of(rank);
     pair_options.rank = rank;
     EXPECT_EQ(SUPPLY_OK, supply_open(&supply, &pair_options)) << supply_error(supply);
-    status = supply_exchange_over(&supply, &transport, options);
+    status = supply__exchange_over(&supply, &transport, options);
     handle.reset(supply);
     if (status < 0) error = supply_error(supply);
     return status;

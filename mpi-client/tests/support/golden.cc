@@ -84,7 +84,7 @@ void place_foreign_file(const TemporaryFolder &folder, const std::string &name, 
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications) {
     Handle handle(static_cast<supply_t *>(calloc(1, sizeof(struct supply))));
     struct settings settings = golden_settings(files, static_cast<uint32_t>((task_mapped.size() - RING_OFFSET) / 4096));
-    if (supply_open_settings(handle.get(), &settings) != SUPPLY_OK)
+    if (supply__open_settings(handle.get(), &settings) != SUPPLY_OK)
         throw std::runtime_error(supply_error(handle.get()));
     write_as_task(files, task_mapped);
     int fd = open(files.notification_pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);

@@ -28,7 +28,7 @@ supply_status_t fail_by_exception(failure *failure, const char *what, const char
         /* The exception's own __str__ has raised. */
     }
     errno = 0;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed in %s: %s", what, operation, text.c_str());
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed in %s: %s", what, operation, text.c_str());
 }
 
 bool is_true(const nb::object &object) {

@@ -52,7 +52,7 @@ supply_status_t Exchange::open(supply_t **supply, const ExchangeOptions &from) {
     const transport calls = {
         rank_, ranks_, new std::shared_ptr<Exchange>(shared_from_this()), allgather, alltoall, alltoallv, poll, free};
     is_opening_ = true;
-    const supply_status_t status = supply_exchange_over(supply, &calls, &options);
+    const supply_status_t status = supply__exchange_over(supply, &calls, &options);
     is_opening_ = false;
     return status;
 }

@@ -30,7 +30,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   public:
     explicit Exchange(nanobind::object transport);
 
-    /** supply_exchange_over(). Without the interpreter's lock. */
+    /** supply__exchange_over(). Without the interpreter's lock. */
     supply_status_t open(supply_t **supply, const ExchangeOptions &options);
 
     /** Throws what a signal handler has raised while the library called the transport. */

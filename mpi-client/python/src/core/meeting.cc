@@ -64,7 +64,7 @@ supply_status_t Meeting::open(supply_t **supply, const supply_options_t &options
     {
         const Link::Waiting waiting(*link_);
         nb::gil_scoped_release released;
-        status = supply_remote_over(supply, &taken, &processes_, &options);
+        status = supply__remote_over(supply, &taken, &processes_, &options);
     }
     try {
         link_->throw_interruption();
@@ -89,7 +89,7 @@ nb::tuple Meeting::feed(const std::string &mapped_files, const std::string &name
     {
         const Link::Waiting waiting(*link_);
         nb::gil_scoped_release released;
-        status = supply_feed_over(&functions_, &processes_, &options, print, &fed, &failure);
+        status = supply__feed_over(&functions_, &processes_, &options, print, &fed, &failure);
     }
     link_->throw_interruption();
     if (status != SUPPLY_OK) raise(status, failure.text, failure.error);

@@ -22,11 +22,11 @@ class Meeting {
     /** Numbers of the ranks in the communicator. */
     const std::vector<int> &ranks() const { return ranks_; }
 
-    /** supply_remote_over(), once. Throws what a signal handler raises, after it has closed the pairs. */
+    /** supply__remote_over(), once. Throws what a signal handler raises, after it has closed the pairs. */
     supply_status_t open(supply_t **supply, const supply_options_t &options);
 
     /**
-     * supply_feed_over(), once: (elements, bytes, pairs that failed, pairs, the first pair). Prints why pairs failed.
+     * supply__feed_over(), once: (elements, bytes, pairs that failed, pairs, the first pair). Prints why pairs failed.
      * Throws if the call fails, or if a signal handler raises.
      */
     nanobind::tuple feed(const std::string &mapped_files, const std::string &named_pipes, const std::string &group);
