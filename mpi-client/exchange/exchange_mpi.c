@@ -1,6 +1,6 @@
 /**
  * supply_exchange_open(): an exchange over MPI, with a duplicate of the program's communicator. MPI is called only from
- * the thread that uses the handle.
+ * the thread that uses the handle. MPI's errors are returned.
  */
 #include <mpi.h>
 #include <stdlib.h>

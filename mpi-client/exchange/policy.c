@@ -1,6 +1,6 @@
 /**
  * The policies of an exchange: ALL, BALANCE, HASH and RANGE. What each draws follows from the settings, the counts of
- * all ranks and the values alone, so a run can be repeated.
+ * all ranks and the values alone, so a run can be repeated. It keeps nothing that another thread could use.
  */
 #include "policy.h"
 

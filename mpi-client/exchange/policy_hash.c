@@ -1,6 +1,6 @@
 /**
  * The policy HASH: equal keys go to the same rank, on every node and in every run. NaNs are equal, and so are both
- * zeros.
+ * zeros. Lengths are those that the window has measured, because the task may change the values meanwhile.
  */
 #include "policy.h"
 

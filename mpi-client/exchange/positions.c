@@ -1,4 +1,7 @@
-/** A ring of the last windows that gave the program something. Finding a position only reads it. */
+/**
+ * A ring of the last windows that gave the program something. Finding a position only reads it. Only the thread that
+ * uses the handle adds to it.
+ */
 #include "positions.h"
 
 void exchange_resume_state(const struct resume *resume, struct rank_state *state) {

@@ -1,6 +1,7 @@
 /**
  * The numbers of a round (offers, grants, counts), and copies of values, column by column. Offers and grants of other
- * ranks are not trusted: what is to arrive is checked against the slot.
+ * ranks are not trusted: what is to arrive is checked against the slot. It runs in the thread that uses the handle,
+ * without a lock.
  */
 #include "round.h"
 

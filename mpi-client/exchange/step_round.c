@@ -1,4 +1,7 @@
-/** The steps of a round: *offer*, *grant*, *count*, *pack*, *move* and *finish*. */
+/**
+ * The steps of a round: *offer*, *grant*, *count*, *pack*, *move* and *finish*. It runs in the thread that uses the
+ * handle, without a lock. What other ranks say is checked in round.c and transfer.c.
+ */
 #include "exchange_state.h"
 
 static struct cargo cargo_of(struct exchange *exchange) {

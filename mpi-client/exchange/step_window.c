@@ -1,4 +1,7 @@
-/** The steps *gather* and *agree* of an exchange: a window of this rank, and what all ranks make of theirs. */
+/**
+ * The steps *gather* and *agree* of an exchange: a window of this rank, and what all ranks make of theirs. It runs in
+ * the thread that uses the handle, without a lock. What other ranks say is checked in agree.c.
+ */
 #include <string.h>
 
 #include "exchange_state.h"

@@ -1,6 +1,7 @@
 /**
  * Packs the send buffer, moves it by alltoallv, and turns a slot with received values into a block of the contract. The
- * slot is this rank's private memory; lengths from other ranks are checked before they are used.
+ * slot is this rank's private memory; lengths from other ranks are checked before they are used. It runs in the thread
+ * that uses the handle, without a lock.
  */
 #include "transfer.h"
 

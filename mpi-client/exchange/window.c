@@ -1,6 +1,7 @@
 /**
  * Holds blocks of the pair, and keeps lists of rows of them as windows. Lengths are read once, when they are measured;
- * whoever reads a value later checks it against that length, because the task may change the ring.
+ * whoever reads a value later checks it against that length, because the task may change the ring. It runs in the
+ * thread that uses the handle, without a lock.
  */
 #include "window.h"
 

@@ -1,6 +1,6 @@
 /**
  * What libraries over MPI share: duplicates of communicators without a wait that nothing ends, and MPI's errors as
- * texts.
+ * texts. MPI is called from the caller's thread, and there is no lock.
  */
 #include "communicator.h"
 

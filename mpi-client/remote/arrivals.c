@@ -1,6 +1,6 @@
 /**
  * From notices of feeders to blocks in the ring. It runs in the thread that uses the handle. A notice is checked before
- * it is used; memory that a message may still arrive in is never freed.
+ * it is used; memory that a message may still arrive in is never freed. It needs no lock.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/** The loop of a feeder: lets each of its pairs do what it can, and pauses if none can do anything. */
+/**
+ * The loop of a feeder: lets each of its pairs do what it can, and pauses if none can do anything. A feeder has one
+ * thread and no lock; outlet.c checks what ranks send.
+ */
 #include "feeder.h"
 
 #include <stdio.h>

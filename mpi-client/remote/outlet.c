@@ -1,6 +1,7 @@
 /**
  * One pair of a feeder, from the rank's request to open it to its end: receives blocks from Spark by supply.h, sends
- * them as they lie in the mapped file, and releases them when they are sent. Requests of the rank are checked.
+ * them as they lie in the mapped file, and releases them when they are sent. Requests of the rank are checked. It runs
+ * in the feeder's one thread.
  */
 #include "outlet.h"
 

@@ -1,4 +1,7 @@
-/** Which process feeds which rank: every process computes the same pairs from what all have told each other. */
+/**
+ * Which process feeds which rank: every process computes the same pairs from what all have told each other. Their
+ * versions are compared first, and the names of their nodes cut. It runs in the thread that opens.
+ */
 #include "processes.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /**
  * A rank's pairs on feeders, as a filler of a handle: opens them, waits for their blocks, and closes them. All of it
- * runs in the thread that uses the handle.
+ * runs in the thread that uses the handle. It needs no lock; arrivals.c checks what feeders send.
  */
 #include "remote.h"
 

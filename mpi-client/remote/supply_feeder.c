@@ -1,4 +1,7 @@
-/** supply-feeder: sends the blocks of pairs on this node to MPI ranks on other nodes. */
+/**
+ * supply-feeder: sends the blocks of pairs on this node to MPI ranks on other nodes. It has one thread. Its arguments
+ * come from users.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,4 +1,7 @@
-/** supply_remote_open(): a rank's pairs over MPI from feeders, or, if there is none, the pair of this node. */
+/**
+ * supply_remote_open(): a rank's pairs over MPI from feeders, or, if there is none, the pair of this node. Collective.
+ * MPI is called from the thread that opens; the options come from the program, and are checked.
+ */
 #include "supply_remote.h"
 
 #include <stdlib.h>

@@ -150,9 +150,9 @@ TEST_F(ChildTest, AChildLeavesTheResultToItsParent) {
     EXPECT_EQ(0, run_forked([&] {
                   supply_result_t *of_child = nullptr;
                   if (supply_result_write(result, &column, 1) != SUPPLY_ERROR_ARGUMENT) return 1;
-                  return supply_result_open(&of_child, handle.get(), "of_child", &field, 1) == SUPPLY_ERROR_ARGUMENT
-                             ? 0
-                             : 2;
+                  if (supply_result_open(&of_child, handle.get(), "of_child", &field, 1) != SUPPLY_ERROR_ARGUMENT)
+                      return 2;
+                  return supply_result_abort(of_child, nullptr) == SUPPLY_OK ? 0 : 3;
               }));
     EXPECT_EQ(SUPPLY_OK, supply_result_seal(result)) << supply_result_error(result);
     EXPECT_TRUE(std::filesystem::exists(files.mapped_file + ".scores.result"));

@@ -1,4 +1,7 @@
-/** A radix sort: one pass over the entries for each digit of 11 bits in which they differ. */
+/**
+ * A radix sort: one pass over the entries for each digit of 11 bits in which they differ. The entries are the sorter's
+ * own.
+ */
 #include "sort_entries.h"
 
 #include <string.h>

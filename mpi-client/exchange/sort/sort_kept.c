@@ -1,6 +1,6 @@
 /**
  * What a sorter keeps, in memory and in sorted runs; and how runs are merged. Runs lie in one file without a name,
- * which goes with the process.
+ * which goes with the process. All of it is of one sorter, in the thread that uses the handle; its own file is trusted.
  */
 #include <errno.h>
 #include <fcntl.h>

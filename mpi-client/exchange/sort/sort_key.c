@@ -1,6 +1,7 @@
 /**
  * Keys with a prefix of 64 bits, and the order of a window's elements by them: sorted by the prefix, then by the rest.
- * Values are read as exchange_value() reads them: the task may change them at any time.
+ * Values are read as exchange_value() reads them: the task may change them at any time. It runs in the thread of the
+ * sorter.
  */
 #include "sort_key.h"
 

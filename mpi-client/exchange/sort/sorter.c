@@ -1,4 +1,7 @@
-/** A sorter as a filler of a handle, in the thread that uses it; and blocks of sorted elements. */
+/**
+ * A sorter as a filler of a handle, in the thread that uses it; and blocks of sorted elements. Blocks are checked (R3)
+ * before it gets them; it needs no lock.
+ */
 #include "sorter.h"
 
 #include <errno.h>

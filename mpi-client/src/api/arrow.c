@@ -1,6 +1,6 @@
 /**
  * Blocks through the Arrow C Data Interface. Values stay in the ring; offsets and views are copied, because consumers
- * trust them. Any thread may release an array.
+ * trust them. Any thread may release an array. The handle's lock covers what that changes.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /**
  * supply_position_save() and supply_position_after(), and supply_counts(): where a rank is in its data, and what a
- * whole epoch has for it. They read the header that the task writes, each field once.
+ * whole epoch has for it. They read the header that the task writes, each field once. Only the thread that uses the
+ * handle calls these functions.
  */
 #include <inttypes.h>
 

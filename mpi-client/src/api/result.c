@@ -1,6 +1,6 @@
 /**
  * The functions of supply_result.h, except those that write columns (result_columns.c) and Arrow (result_arrow.c). One
- * thread uses a result; it needs no lock of a pair.
+ * thread uses a result; it needs no lock of a pair. Its file (W1 to W5) is written by block/result_file.c.
  */
 #include "api/result.h"
 

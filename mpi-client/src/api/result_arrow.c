@@ -1,6 +1,6 @@
 /**
  * supply_result_open_arrow() and supply_result_write_arrow(). Texts with 64-bit offsets or as views become columns with
- * 32-bit offsets. The program's arrays are checked as its columns are.
+ * 32-bit offsets. The program's arrays are checked as its columns are. They run in the thread that uses the result.
  */
 #include <stdlib.h>
 #include <string.h>

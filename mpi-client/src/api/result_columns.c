@@ -1,6 +1,7 @@
 /**
  * supply_result_open(), supply_result_create() and supply_result_write(): columns by pointer. All that the program
- * gives is checked before a row is appended, so that a block is always valid.
+ * gives is checked before a row is appended, so that a block is always valid. They run in the thread that uses the
+ * result.
  */
 #include <stdlib.h>
 #include <string.h>

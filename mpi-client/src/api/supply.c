@@ -1,6 +1,7 @@
 /**
  * The functions of supply.h, except those of the schema (fields.c), of values and Datums (values.c) and of positions
- * and counts (position.c). They check their arguments, and call what does the work.
+ * and counts (position.c). They check their arguments, and call what does the work. Only the thread that uses the
+ * handle calls them; the lock is taken where Arrow arrays may be released meanwhile.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /**
  * Single values of a held block: supply_value() and supply_gather(), and Datums by index or one after the other.
- * Offsets and views lie in memory that the task may change, so each is read once, checked again, and used.
+ * Offsets and views lie in memory that the task may change, so each is read once, checked again, and used. They need no
+ * lock: a block that is held stays.
  */
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/** Ends or stops this process after a step of the contract, for fault tests. Built only with SUPPLY_FAIL_POINTS. */
+/**
+ * Ends or stops this process after a step of the contract, for fault tests. Built only with SUPPLY_FAIL_POINTS. The
+ * file that it reads is the test's.
+ */
 #include "base/fail_point.h"
 
 #include <limits.h>

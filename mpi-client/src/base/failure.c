@@ -1,4 +1,7 @@
-/** Failures as one line of valid UTF-8, whatever bytes a peer, a file or a user has put into them. */
+/**
+ * Failures as one line of valid UTF-8, whatever bytes a peer, a file or a user has put into them. The struct is the
+ * caller's: no lock.
+ */
 #include "base/failure.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /**
  * A position as opaque bytes, as text, and in the header of the mapped file. Bytes and texts come from users: what is
- * no position is refused.
+ * no position is refused. It changes only what the caller passes: no lock.
  */
 #include "base/position.h"
 

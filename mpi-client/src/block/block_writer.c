@@ -1,6 +1,6 @@
 /**
  * Stages rows of a result in memory that is reused, and lays them out as a block. The rows were checked before
- * (api/result_columns.c).
+ * (api/result_columns.c). It is of one result, in the thread that uses it.
  */
 #include "block/block_writer.h"
 

@@ -1,7 +1,7 @@
 /**
  * R3 for values in place: opens the file that an entry of the header describes, takes a lease on it, and checks each
  * window and view of a column. Entries, windows and views are copied before they are checked; the file itself must not
- * change, which is checked as well.
+ * change, which is checked as well. Files are opened and checked in the thread that receives, without the lock.
  */
 #include "block/foreign_files.h"
 

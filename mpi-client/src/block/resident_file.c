@@ -1,7 +1,7 @@
 /**
  * R3 for resident files: locks the file as a reader, and checks that it is one of that pair and schema. Its header and
  * its notifications are read as if a task could still write them. And has the kernel read ahead in such files, which
- * may be larger than the memory.
+ * may be larger than the memory. It runs in the thread that receives, without the lock.
  */
 #include "block/resident_file.h"
 

@@ -1,6 +1,6 @@
 /**
  * W1 to W5: the block file of a result. Until W4 it has another name and is locked, so that nobody takes it for a whole
- * one.
+ * one. The thread that uses the result writes it; nothing is read back from it.
  */
 #include "block/result_file.h"
 

@@ -1,4 +1,7 @@
-/** Copies the schema out of the mapped file and checks the copy: the task cannot change it afterwards. */
+/**
+ * Copies the schema out of the mapped file and checks the copy: the task cannot change it afterwards. It runs in the
+ * thread that uses the handle, without the lock.
+ */
 #include "block/schema.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /**
  * O1 and W1: claims files. A file is stale if nobody has its lock. Its name is followed in an open folder only, and
- * checked again after the lock is taken, because another rank may claim it at the same moment.
+ * checked again after the lock is taken, because another rank may claim it at the same moment. It runs in the thread
+ * that opens; the locks are those of the files, between processes.
  */
 #include "files/claimed_file.h"
 

@@ -1,6 +1,6 @@
 /**
  * Parses the config files, every line of both, before anything is opened. They come from users: a wrong line fails with
- * its number.
+ * its number. It runs in the thread that opens.
  */
 #include "files/config_files.h"
 

@@ -1,6 +1,6 @@
 /**
  * O2, W2 and W3: checks and reserves space, so that a full file system, or a limit of this process, is an error and not
- * a signal.
+ * a signal. It runs in the thread that opens, or writes a result.
  */
 #include "files/file_space.h"
 

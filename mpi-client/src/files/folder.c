@@ -1,6 +1,6 @@
 /**
  * Creates missing folders, opens the file's own folder without following a link, and checks that only its own user can
- * write to it. Paths and groups come from users.
+ * write to it. Paths and groups come from users. It runs in the thread that opens.
  */
 #include "files/folder.h"
 

@@ -1,6 +1,7 @@
 /**
  * Settings, each from the first source that has it: options, environment, config file, default. Options may come from a
- * program that was built with another version of supply.h.
+ * program that was built with another version of supply.h. It runs in the thread that opens, and reads the environment
+ * there.
  */
 #include "files/options.h"
 

@@ -1,6 +1,6 @@
 /**
  * Names of results, and O1 for those that earlier runs of a pair left: they are found by name in the results folder,
- * and removed unless a living process writes one.
+ * and removed unless a living process writes one. It runs in the thread that opens.
  */
 #include "files/result_names.h"
 

@@ -1,6 +1,7 @@
 /**
  * O1 and O2: the mapped file. Every page is reserved before it is mapped. Only the header is writable for the rank; the
- * ring is the task's. A program may cut the file nevertheless, so its size is checked before it is read.
+ * ring is the task's. A program may cut the file nevertheless, so its size is checked before it is read. It runs in the
+ * thread that uses the handle.
  */
 #include "pair/mapped_file.h"
 

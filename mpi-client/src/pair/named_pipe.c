@@ -1,6 +1,7 @@
 /**
  * Records through the named pipes. Ends are non-blocking: nothing here waits. What a record says is for the caller to
- * check.
+ * check. It runs in the thread that uses the handle; wake-ups (C2) also in one that releases an Arrow array, under the
+ * lock.
  */
 #include "pair/named_pipe.h"
 

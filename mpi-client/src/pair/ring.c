@@ -1,6 +1,6 @@
 /**
  * R3: checks offset, size and copy of a notification against the ring. The task may write to the mapped file meanwhile:
- * each field is read once.
+ * each field is read once. It runs in the thread that receives, without the lock.
  */
 #include "pair/ring.h"
 
