@@ -75,6 +75,7 @@ int main(int argc, char **argv) {
     supply_status_t status = SUPPLY_OK;
     if (!is_absent || options.rank == 0) status = supply_exchange_open(&supply, MPI_COMM_WORLD, &exchange);
     if (is_absent) leave_without_exchange(supply, options.rank, status);
+    if (status == SUPPLY_OK) status = supply_wait_schema(supply);
     if (status != SUPPLY_OK) fail(options.rank, supply);
     read_epochs(supply, options.rank);
     if (supply_close(supply) != SUPPLY_OK) fail(options.rank, NULL);

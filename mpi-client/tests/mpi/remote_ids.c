@@ -1,11 +1,12 @@
 /**
  * Reads Datums that feeders send, and prints what all ranks together have received in each epoch.
  *
- * Usage: remote-ids read|exchange|sorted|child|stop|leave|early|interrupted|forget|gap|twice|position=TEXT. stop: rank
- * 0 aborts its pair after a block. early: it closes it after a block. leave: it exits after a block. interrupted: all
- * waits are interrupted after a block, and rank 0 aborts. forget: nobody closes. gap: a rank polls once, and again
- * after two seconds. sorted: sorts by the label. child: a forked child closes its copy of the handle after a block.
- * twice: the ranks open once more. position: all begin there.
+ * Usage: remote-ids read|schema|exchange|sorted|child|stop|leave|early|interrupted|forget|gap|twice|position=TEXT.
+ * schema: waits for it first, as exchange and sorted do. stop: rank 0 aborts its pair after a block. early: it closes
+ * it after a block. leave: it exits after a block. interrupted: all waits are interrupted after a block, and rank 0
+ * aborts. forget: nobody closes. gap: a rank polls once, and again after two seconds. sorted: sorts by the label.
+ * child: a forked child closes its copy of the handle after a block. twice: the ranks open once more. position: all
+ * begin there.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -124,6 +125,7 @@ int main(int argc, char **argv) {
     exchange.policy = strcmp(mode, "sorted") == 0 ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_ALL;
     if (exchange.policy == SUPPLY_EXCHANGE_RANGE) exchange.column = "label";
     if (status == SUPPLY_OK && options.exchange) status = supply_exchange_open(&supply, ranks, &exchange);
+    if (status == SUPPLY_OK && (options.exchange || strcmp(mode, "schema") == 0)) status = supply_wait_schema(supply);
     if (status != SUPPLY_OK) fail(supply, status);
     if (strcmp(mode, "gap") == 0) poll_with_gap(supply);
     read_all(supply);

@@ -100,14 +100,18 @@ TEST_F(RemoteMpiTest, NoRankAmongTheProcesses) {
     EXPECT_TRUE(says(ended.err, {"supply-feeder: all processes of the communicator are feeders", "mpirun -n 4"}));
 }
 
+TEST_F(RemoteMpiTest, AWaitForTheSchemaReceivesNothing) { expect_all(2, 3, {10, 4, 7}, "schema"); }
+
 TEST_F(RemoteMpiTest, SparkFails) {
-    FedRanks fed(1);
-    Process ranks(command(1, 1, "read"), fed.folder.path(), fed.environment);
-    Task task(fed.files[0]);
-    task.send_failure("the source is gone");
-    const Ended ended = ranks.wait();
-    EXPECT_NE(0, ended.exit_status);
-    EXPECT_TRUE(says(ended.err, {"rank 0: SUPPLY_ERROR_SPARK: node ", "the source is gone"}));
+    for (const char *mode : {"read", "schema"}) {
+        FedRanks fed(1);
+        Process ranks(command(1, 1, mode), fed.folder.path(), fed.environment);
+        Task task(fed.files[0]);
+        task.send_failure("the source is gone");
+        const Ended ended = ranks.wait();
+        EXPECT_NE(0, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, {"rank 0: SUPPLY_ERROR_SPARK: node ", "the source is gone"})) << mode;
+    }
 }
 
 TEST_F(RemoteMpiTest, SparkNeverComes) {
