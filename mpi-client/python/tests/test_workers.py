@@ -279,6 +279,7 @@ def test_a_worker_waits_for_a_free_file(full_server):
     waiting.setblocking(True)
     with Connection(waiting.detach()) as worker:
         worker.send("not a greeting")
+        worker.send_bytes(b"")
         assert worker.poll(30)
 
 

@@ -195,6 +195,7 @@ class Workers:
         self._listener: socket.socket | None = None
         self._connections: set[Connection] = set()
         self._lock = threading.Lock()
+        self._starting = threading.Lock()
         self._newest: tuple[int, int] | None = None
         # The workers of each iteration.
         self._joined: dict[tuple[int, int], set[int]] = {}
@@ -202,8 +203,10 @@ class Workers:
         _all.add(self)
 
     def listen(self) -> None:
-        """Starts the server, if it does not run."""
-        if self._listener is None:
+        """Starts the server, if it does not run. Several threads may fork at the same time."""
+        with self._starting:
+            if self._listener is not None:
+                return
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(self.address)
             self._listener.listen()
@@ -247,6 +250,8 @@ class Workers:
         try:
             batches = self._join(hello)
         except Exception as error:
+            # The worker asks for its first batch before it reads. A closed connection would be its error.
+            connection.recv_bytes()
             connection.send_bytes(packed(error))
             return
         number = hello.worker
