@@ -2,7 +2,7 @@
 
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
 	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-trainers test-python-faults \
-	test-faults test-sanitizers fuzz soak test-python-cluster test-cluster test-mpich built-for-tests test-ranks-side \
+	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-mpich built-for-tests test-ranks-side \
 	test-spark-side
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
@@ -104,6 +104,11 @@ test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks w
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
 	@mkdir -p $(REPORTS)
 	@mpi-client/tests/sanitized --junit $(REPORTS)/sanitized.xml
+
+# With a Python that has the package (make python), PyTorch with CUDA, pytest, and for the rest PySpark, CuPy and JAX.
+test-gpu: GPU_PYTHON ?= python3
+test-gpu: ## what needs a GPU, with the Python of GPU_PYTHON=python3; skipped aloud without one
+	@$(GPU_PYTHON) -m pytest -q -rs -p no:cacheprovider --timeout 300 $(addprefix mpi-client/python/tests/test_device,.py _copies.py _run.py)
 
 # Most inputs go to the C side, which takes a hundred times as many a second.
 fuzz: packages-for-tests build $(JAZZER) ## fuzzes what both sides read, with INPUTS=10000000 inputs

@@ -78,7 +78,7 @@ def measured(size, block):
     """Microseconds of a batch of this size: views, copies, and the memcpy baseline."""
 
     def batches(zero_copy):
-        return Batches(BlockValues(["x"], {}, {}, {}), size, {}, zero_copy, pin=False).of([block] * BLOCKS)
+        return Batches(BlockValues(["x"], {}, {}, {}), size, {}, zero_copy).of([block] * BLOCKS)
 
     baseline = microseconds(lambda: copies(block.torch("x", copy=True), size))
     return microseconds(lambda: batches(True)), microseconds(lambda: batches(False)), baseline

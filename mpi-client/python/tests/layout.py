@@ -33,3 +33,7 @@ def put(memory, structure, at=0, **values):
         stored = value.encode().ljust(size, b"\0") if isinstance(value, str) else value.to_bytes(size, "little")
         assert len(stored) == size, (field, value)
         memory[at + offset : at + offset + size] = stored
+
+
+def offset_of(structure, field):
+    return _FIELDS[structure, field][0]

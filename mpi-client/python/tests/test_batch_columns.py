@@ -269,11 +269,11 @@ def test_sizes_as_text(files):
 def test_a_type_that_changes_within_a_batch():
     """The data of an LMDB may be bytes in one block, and numbers in the next."""
     values = BlockValues(["data"], {}, {}, {})
-    part = _PartialBatch(Batches(values, 4, {}, False, False))
+    part = _PartialBatch(Batches(values, 4, {}, False))
     part.append({"data": torch.tensor([[1], [2]], dtype=torch.uint8)}, 2)
     with pytest.raises(supply.SupplyError, match="column 'data': an element has type torch.float32.*dtypes"):
         part.append({"data": torch.tensor([[0.5]])}, 1)
-    named = _PartialBatch(Batches(values, 4, {"data": torch.float32}, False, False))
+    named = _PartialBatch(Batches(values, 4, {"data": torch.float32}, False))
     named.append({"data": torch.tensor([[1], [2]], dtype=torch.uint8)}, 2)
     named.append({"data": torch.tensor([[0.5]])}, 1)
     data: Any = named.take()["data"]

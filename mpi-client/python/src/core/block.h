@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,8 +14,10 @@
 class Block {
   public:
     Block(std::shared_ptr<Pair> pair, const supply_block_t &block)
-        : pair_(std::move(pair)), block_(block), place_(pair_->references(), {block.sequence, nullptr}) {}
-    ~Block() { pair_->release(block_); }
+        : pair_(std::move(pair)), block_(block) {
+        place_.emplace(pair_->references(), References::Entry{block.sequence, nullptr});
+    }
+    ~Block() { release(); }
     Block(const Block &) = delete;
     Block &operator=(const Block &) = delete;
 
@@ -25,11 +28,17 @@ class Block {
     nanobind::object arrow_schema() const { return pair_->arrow_schema(); }
     std::string position_after(uint32_t elements) const { return pair_->position_after(block_, elements); }
     const supply_block_t &fields() const { return block_; }
+    /** Views keep the slot. After it, only the fields and the position are there. */
+    void release() noexcept {
+        if (!place_) return;
+        place_.reset();
+        pair_->release(block_);
+    }
 
   private:
     const std::shared_ptr<Pair> pair_;
     const supply_block_t block_;
-    const References::Place place_;
+    std::optional<References::Place> place_;
 };
 
 #endif

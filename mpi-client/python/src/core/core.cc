@@ -118,9 +118,8 @@ std::vector<std::pair<uint64_t, nb::object>> references(const Pair &pair) {
 }
 
 /* ("block", the block), ("end of epoch", (epoch, position after it)), ("end of data", None) or ("nothing", None). */
-nb::tuple next(std::shared_ptr<Pair> pair, bool once) {
-    supply_block_t block;
-    switch (pair->next(block, once)) {
+nb::tuple received(std::shared_ptr<Pair> pair, supply_status_t status, const supply_block_t &block) {
+    switch (status) {
         case SUPPLY_AGAIN:
             return nb::make_tuple("nothing", nb::none());
         case SUPPLY_END_OF_DATA:
@@ -130,6 +129,18 @@ nb::tuple next(std::shared_ptr<Pair> pair, bool once) {
         default:
             return nb::make_tuple("block", std::make_shared<Block>(std::move(pair), block));
     }
+}
+
+nb::tuple next(std::shared_ptr<Pair> pair, bool once) {
+    supply_block_t block;
+    const supply_status_t status = pair->next(block, once);
+    return received(std::move(pair), status, block);
+}
+
+nb::tuple next_now(std::shared_ptr<Pair> pair) {
+    supply_block_t block;
+    const supply_status_t status = pair->next_now(block);
+    return received(std::move(pair), status, block);
 }
 
 } // namespace
@@ -171,6 +182,7 @@ NB_MODULE(_core, module) {
             "transport"_a, "policy"_a, "column"_a, "nulls_together"_a, "fraction"_a, "seed"_a, "window_bytes"_a,
             "memory_bytes"_a, "spill_folder"_a)
         .def("next", &next, "once"_a)
+        .def("next_now", &next_now)
         .def("position", &Pair::position)
         .def("close", &Pair::close)
         .def("abort", &Pair::abort, "reason"_a)
@@ -235,6 +247,7 @@ NB_MODULE(_core, module) {
         .def("arrow", &Block::arrow)
         .def("arrow_schema", &Block::arrow_schema)
         .def("position_after", &Block::position_after, "elements"_a)
+        .def("release", &Block::release)
         .def_prop_ro("names", &Block::names)
         .def_prop_ro("sequence", [](const Block &block) { return block.fields().sequence; })
         .def_prop_ro("epoch", [](const Block &block) { return block.fields().epoch; })

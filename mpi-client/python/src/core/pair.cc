@@ -123,11 +123,7 @@ supply_status_t Pair::next(supply_block_t &block, bool once) {
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
     if (once) end = now() + limit + 2 * kPauseMilliseconds / 1e3;
     for (;;) {
-        /* What a signal handler has raised while a call returned something else. */
-        throw_interruption();
-        const supply_status_t status = try_next(block);
-        if (status < 0) throw_interruption();
-        check(status);
+        const supply_status_t status = next_now(block);
         if (status != SUPPLY_AGAIN) return status;
         if (now() >= end) break;
         pause();
@@ -136,6 +132,15 @@ supply_status_t Pair::next(supply_block_t &block, bool once) {
         raise(SUPPLY_ERROR_TIMEOUT, "the other ranks have not received the end of the data within " +
                                         std::to_string(std::lround(limit)) + " s (--timeout / SUPPLY_TIMEOUT)");
     return SUPPLY_AGAIN;
+}
+
+supply_status_t Pair::next_now(supply_block_t &block) {
+    /* What a signal handler has raised while a call returned something else. */
+    throw_interruption();
+    const supply_status_t status = try_next(block);
+    if (status < 0) throw_interruption();
+    check(status);
+    return status;
 }
 
 /** While it lives, other threads find that this one is in supply_try_next(), and leave their releases to it. */

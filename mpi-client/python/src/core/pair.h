@@ -65,6 +65,8 @@ class Pair {
      * timeout starts again when a task leaves; with `once` it does not, and SUPPLY_AGAIN says that it has passed.
      */
     supply_status_t next(supply_block_t &block, bool once);
+    /** As next(), but SUPPLY_AGAIN if there is nothing yet. */
+    supply_status_t next_now(supply_block_t &block);
     supply_t *handle() const; /**< throws if it is closed or belongs to another process */
     void check(int status) const;
     /** The number of columns. Throws before a task has attached. */

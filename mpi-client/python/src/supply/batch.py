@@ -68,6 +68,17 @@ def copied(batch: Batch) -> Batch:
     return Batch((name, copy_of(values)) for name, values in batch.items())
 
 
+def moved(batch: Batch, device: torch.device | str) -> Batch:
+    """The batch with its tensors on the device. What is there already is no copy."""
+    return Batch((name, _moved(values, device)) for name, values in batch.items())
+
+
+def _moved(values: Values, device: torch.device | str) -> Values:
+    if isinstance(values, torch.Tensor):
+        return values.to(device)
+    return values if isinstance(values, list) else Jagged(*(part.to(device) for part in values))
+
+
 def joined(parts: Sequence[Jagged]) -> Jagged:
     """The elements of all parts, which each begin with offset 0."""
     offsets, length = [parts[0].offsets[:1]], 0
@@ -82,7 +93,7 @@ def _taken(values: Values, indices: list[int]) -> Values:
         return values[torch.tensor(indices)]
     if isinstance(values, Jagged):
         elements = _unjagged(values)
-        lengths = torch.tensor([0] + [len(elements[index]) for index in indices])
+        lengths = torch.tensor([0] + [len(elements[index]) for index in indices], device=values.values.device)
         return Jagged(torch.cat([elements[index] for index in indices]), lengths.cumsum(0))
     return [values[index] for index in indices]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Union
 
 import torch
@@ -28,20 +28,28 @@ class Batches:
     """Makes batches as the options of SupplyDataset say."""
 
     def __init__(
-        self, values: BlockValues, batch_size: int, dtypes: Mapping[str, torch.dtype], zero_copy: bool, pin: bool
+        self, values: BlockValues, batch_size: int, dtypes: Mapping[str, torch.dtype], zero_copy: bool
     ) -> None:
         self._values = values
         self._batch_size = batch_size
         self._dtypes = dtypes
         self._zero_copy = zero_copy
-        self._pin = pin
 
     def of(self, blocks: Iterable[Block]) -> Generator[Made, None, None]:
         """Each batch. The last one may be smaller."""
+        return self.of_columns(self._read(blocks))
+
+    def _read(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, Mapping[str, Sliceable]]]:
+        for block in blocks:
+            yield block, self._values.read(block)
+            # Otherwise it would be held during the next wait.
+            del block
+
+    def of_columns(self, blocks: Iterable[tuple[Block, Mapping[str, Any]]]) -> Generator[Made, None, None]:
+        """The same of blocks whose columns are read. A column is Sliceable, or the same on a device."""
         partial = _PartialBatch(self)
         position = ""
-        for block in blocks:
-            columns = self._values.read(block)
+        for block, columns in blocks:
             begin, count = 0, len(block)
             while begin < count:
                 end = min(begin + self._batch_size - partial.filled, count)
@@ -70,34 +78,31 @@ class Batches:
 
     def _view(self, name: str, values: Part) -> Values:
         """The values in place, if they can be a batch so."""
-        if isinstance(values, JaggedSlice) or (isinstance(values, TensorSlice) and self._pin):
+        if isinstance(values, JaggedSlice):
             return self.copy(name, values)
         if isinstance(values, TensorSlice):
             values = values.view()
-        if name in self._dtypes and isinstance(values, torch.Tensor):
-            # Not by to(): it would not pin the copy.
-            return self.copy(name, values) if values.dtype != self._dtypes[name] else values
-        return values
+        return values.to(self._dtypes[name]) if name in self._dtypes and isinstance(values, torch.Tensor) else values
 
     def copy(self, name: str, values: Part) -> Values:
         """A copy that is independent of the block."""
         if isinstance(values, JaggedSlice):
-            return values.copy(self._pin)
+            return values.copy()
         if isinstance(values, TensorSlice):
             tensor = self.empty(name, values, len(values))
             values.copy_to(tensor)
             return tensor
-        if isinstance(values, torch.Tensor) and (name in self._dtypes or self._pin):
+        if isinstance(values, torch.Tensor) and name in self._dtypes:
             return self.empty(name, values, len(values)).copy_(values)
         return copy_of(values)
 
     def empty(self, name: str, like: torch.Tensor | TensorSlice, length: int) -> torch.Tensor:
-        """A tensor for `length` elements of the column, in memory that PyTorch pins if it was asked to."""
+        """A tensor for `length` elements of the column."""
         shape = (length, *like.shape[1:])
-        return torch.empty(shape, dtype=self._dtypes.get(name, like.dtype), pin_memory=self._pin)
+        return torch.empty(shape, dtype=self._dtypes.get(name, like.dtype), device=like.device)
 
 
-def _rows(columns: Mapping[str, Sliceable], begin: int, end: int, count: int) -> Mapping[str, Part]:
+def _rows(columns: Mapping[str, Any], begin: int, end: int, count: int) -> Mapping[str, Part]:
     """Those elements of a block of `count`."""
     if isinstance(columns, Batch) and end - begin == count:
         # It takes less time than slices of tensors.

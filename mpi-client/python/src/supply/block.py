@@ -175,6 +175,10 @@ class Block:
         """
         return known_position(self._place_after(elements))
 
+    def _release(self) -> None:
+        """Only its numbers and positions are left. Views that were taken keep the slot."""
+        self._core.release()
+
     def _place_after(self, elements: int) -> str:
         """position_after(), or "" if the rank reads several pairs."""
         return self._core.position_after(elements)

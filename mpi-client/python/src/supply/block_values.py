@@ -25,6 +25,7 @@ class TensorSlice:
         self._count = count
         self.shape = (count, *values.shape)
         self.dtype = torch.uint8 if values.dtype == numpy.uint8 else torch.float32
+        self.device = torch.device("cpu")
 
     def __len__(self) -> int:
         return self._count
@@ -55,7 +56,7 @@ class JaggedSlice:
         self._first = first
         self._count = count
 
-    def copy(self, pin: bool) -> Jagged:
+    def copy(self, pin: bool = False) -> Jagged:
         """A copy, with `pin` in pinned memory: one tensor cannot hold them in place."""
         offsets = torch.empty(self._count + 1, dtype=torch.int64, pin_memory=pin)
         offsets[0] = 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed
 
-from supply.batch import Batch, copied, repeated, size_of
+from supply.batch import Batch, moved, repeated, size_of
 from supply.batches import Made
 from supply.errors import SupplyError, SupplyTimeoutError
 
@@ -65,6 +65,8 @@ class EqualSteps:
         self.is_waiting = False
         # Whether "drop" refuses a whole epoch without a step. A stream may have one.
         self.needs_a_step = False
+        # Of the batches.
+        self.device = torch.device("cpu")
         self._is_whole = True
         # Whether a rank has no element in any epoch, and so nothing to repeat.
         self._has_empty_rank = False
@@ -172,11 +174,11 @@ class EqualSteps:
 
     def _shared(self, last: Batch | None, giver: int) -> Batch:
         """Of a rank that has nothing to repeat, the giver's batch."""
-        shared: list[Any] = [copied(last) if last is not None and distributed.get_rank() == giver else None]
+        shared: list[Any] = [moved(last, "cpu") if last is not None and distributed.get_rank() == giver else None]
         group = self._group_of_cpu_tensors()
         with self._limited():
             distributed.broadcast_object_list(shared, giver, group)
-        return shared[0] if last is None else last
+        return moved(shared[0], self.device) if last is None else last
 
     def _filled(self, batch: Batch) -> Batch:
         return batch if size_of(batch) == self._batch_size else repeated(batch, self._batch_size)

@@ -38,6 +38,8 @@ class Supply(Closing):
         self._pair = pair
         self._comm = comm
         self._last = ""
+        # What is_ready() has received.
+        self._next: tuple[str, Any] | None = None
         # Whether a call waits for a block. Any thread may ask.
         self.is_waiting = False
         self._ended_epoch = -1
@@ -71,7 +73,7 @@ class Supply(Closing):
             return None
         self.is_waiting = True
         try:
-            self._last, received = self._pair.next(once)
+            (self._last, received), self._next = self._next or self._pair.next(once), None
         except AllHeldError as error:
             error.args = (f"{error}{self._references()}",)
             raise
@@ -82,6 +84,13 @@ class Supply(Closing):
         if self._last != "block":
             return None
         return Block(received)
+
+    def is_ready(self) -> bool:
+        """Whether next_block() returns at once. It raises as next_block() does."""
+        if self._next is None and not self.at_end_of_data:
+            received = self._pair.next_now()
+            self._next = None if received[0] == "nothing" else received
+        return self._next is not None or self.at_end_of_data
 
     @property
     def at_end_of_data(self) -> bool:
@@ -200,11 +209,13 @@ class Supply(Closing):
             if self._last == "end of epoch" and not self.closed:
                 self._receive(once=True)
         finally:
+            self._next = None
             self._pair.close()
 
     def abort(self, reason: str) -> None:
         """Closes the pair without waiting and tells Spark why: its run fails with this text. After the end of the data
         Spark is not notified."""
+        self._next = None
         self._pair.abort(reason)
 
     def _references(self) -> str:

@@ -26,6 +26,9 @@ _KINDS = (
     "of N numbers"
 )
 
+# Devices whose memory numpy can read, in DLPack.
+_CPU, _PINNED = 1, 3
+
 
 @dataclass
 class Column:
@@ -66,6 +69,10 @@ def _is_open_list(column: Column, field: _core.ResultField) -> bool:
 def _converted(values: Any, field: _core.ResultField | None) -> Column:
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu().numpy()
+    elif _is_on_device(values):
+        import torch
+
+        values = torch.from_dlpack(values).cpu().numpy()
     elif type(values).__module__.partition(".")[0] == "pandas":
         return _of_pandas(values, field)
     elif isinstance(values, tuple) and hasattr(values, "offsets"):
@@ -77,6 +84,11 @@ def _converted(values: Any, field: _core.ResultField | None) -> Column:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise TypeError(f"{type(values).__name__} is no array, tensor or list")
     return _of_list(list(values), field)
+
+
+def _is_on_device(values: Any) -> bool:
+    """Whether it is an array of another library on a device, as CuPy's and JAX's."""
+    return hasattr(values, "__dlpack_device__") and values.__dlpack_device__()[0] not in (_CPU, _PINNED)
 
 
 def _of_jagged(values: Any, field: _core.ResultField | None) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from multiprocessing.context import assert_spawning
@@ -15,11 +15,12 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from supply.arguments import check_options, column_names, optional_size, refuse_unknown
-from supply.batch import Batch, Jagged, copied, rows_of
-from supply.batches import Batches
+from supply.batch import Batch, Jagged, copied, moved, rows_of
+from supply.batches import Batches, Made
 from supply.block import Block, known_position
 from supply.block_values import BlockValues
 from supply.closing import Closing
+from supply.device import DeviceCopies, copies_to, cuda_device
 from supply.epoch import DataLoader, Epoch, EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import ConfigError, SupplyError
@@ -27,7 +28,6 @@ from supply.exchange import exchange_of, limit_of, transport_over
 from supply.opening import OPEN_OPTIONS, Config, job_of
 from supply.opening import open as open_supply
 from supply.pair import Supply
-from supply.pinned import PendingCopies, Stream, next_block, pin_batches
 from supply.results import Result
 from supply.worker_side import WorkerSide
 from supply.workers import Workers
@@ -69,10 +69,6 @@ class SupplyDataset(Closing, IterableDataset):
     zero_copy: a batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the
         block's slot while you keep it. A batch over several blocks is a copy, and so is one of values in place
         (Supplier --in-place) that do not lie at equal distances in their file.
-    pin_memory: True: batches are in pinned memory, for copies with non_blocking=True. With zero_copy the ring itself is
-        registered with CUDA, and values in place are copied. A batch then keeps its slot of the ring until the current
-        stream has done everything that you queued before you asked for the next batch. If you copy on another
-        torch.cuda.Stream, pass that stream.
     """
 
     def __init__(
@@ -90,7 +86,6 @@ class SupplyDataset(Closing, IterableDataset):
         uneven: str = "keep",
         process_group: torch.distributed.ProcessGroup | None = None,
         zero_copy: bool = False,
-        pin_memory: bool | Stream = False,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -104,11 +99,6 @@ class SupplyDataset(Closing, IterableDataset):
         refuse_unknown("SupplyDataset", options, OPEN_OPTIONS)
         for size in ("ring", "block"):
             optional_size(size, options.get(size))
-        if not isinstance(pin_memory, bool) and not zero_copy:
-            raise ConfigError(
-                "pin_memory=stream needs zero_copy=True; without it PyTorch itself knows when copies end: set "
-                "pin_memory=True"
-            )
         self._pair = (config, local_rank)
         # Here, so that the program has the communicator of the ranks before the first iteration.
         self.comm: Any = None
@@ -121,18 +111,19 @@ class SupplyDataset(Closing, IterableDataset):
             comm = options.get("comm")
             options["comm"] = transport_over(self.comm if comm is None else comm, options.get("timeout"))
         self._options = options
-        values = BlockValues(names, dtypes or {}, ragged or {}, nulls or {})
-        self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin_memory))
-        self._batches_of_workers = Batches(values, batch_size, dtypes or {}, zero_copy=True, pin=False)
+        self._values = BlockValues(names, dtypes or {}, ragged or {}, nulls or {})
+        self._batches = Batches(self._values, batch_size, dtypes or {}, zero_copy)
+        # Workers copy them, and what is on a device is a copy.
+        self._views = Batches(self._values, batch_size, dtypes or {}, zero_copy=True)
         self.columns = names
         self._is_zero_copy = zero_copy
         self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group, limit_of(options.get("timeout")))
-        self._copies = PendingCopies(None if pin_memory is True else pin_memory) if pin_memory and zero_copy else None
-        self._is_pinned = bool(pin_memory)
+        self._device: torch.device | None = None
         self._supply: Supply | None = None
-        self._unpin: Callable[[], object] | None = None
-        self._has_pinned = False
+        # Of a device, while the pair is open.
+        self._copies: DeviceCopies | None = None
+        self._end_copies: Callable[[], object] | None = None
         self._wanted_epoch: int | None = None
         self._blocks: EpochBlocks | None = None
         self._is_begun_for_length = False
@@ -148,6 +139,24 @@ class SupplyDataset(Closing, IterableDataset):
         self._lock = threading.RLock()
         self._workers = Workers(partial(_claim_for_workers, weakref.ref(self)))
         self._in_worker = WorkerSide(self._workers.address, self._transform)
+
+    def to(self, device: torch.device | str | int) -> SupplyDataset:
+        """Batches arrive on this CUDA device; "cpu": in the host's memory, as without the call. Returns the data set.
+
+        Call it before the first iteration. The ring is registered with CUDA, and blocks are copied to the device on a
+        stream of their own, up to two ahead of the loop. Lists stay lists. A batch belongs to the stream that is
+        current when the loop asks for it: on another stream, call wait_stream() and record_stream() as for any tensor.
+        Batches of one block share memory of the device, so a kept batch keeps its block's. `transform` and
+        `collate_fn` get batches on the device. `zero_copy` has no effect.
+
+        Raises SupplyError without a CUDA device. Workers of a DataLoader are an error: in their place the device copies
+        while the loop computes.
+        """
+        if self._blocks is not None:
+            raise SupplyError("to() is too late: the first iteration has begun")
+        self._device = cuda_device(device)
+        self._steps.device = self._device or torch.device("cpu")
+        return self
 
     def epochs(self) -> Iterator[Epoch]:
         """Each epoch, to the end of the data. After a state was loaded, the first one is the rest of its epoch.
@@ -181,7 +190,7 @@ class SupplyDataset(Closing, IterableDataset):
         position = None if self._position is None else known_position(self._position)
         state: dict[str, Any] = {"version": 1, "position": position}
         if self._last is not None:
-            state["last"] = dict(copied(self._last))
+            state["last"] = dict(copied(moved(self._last, "cpu")))
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -219,9 +228,9 @@ class SupplyDataset(Closing, IterableDataset):
         supply, self._blocks = self._supply, None
         if supply is None:
             return
-        if self._unpin is not None:
-            self._unpin()
-            self._unpin = None
+        if self._end_copies is not None:
+            self._end_copies()
+            self._copies = self._end_copies = None
         try:
             end(supply)
         finally:
@@ -237,20 +246,18 @@ class SupplyDataset(Closing, IterableDataset):
     def _opened(self) -> Supply:
         """The pair. It is opened now, if it is not open."""
         supply = self._open()
-        if self._is_pinned and not self._has_pinned:
+        if self._device is not None and self._copies is None:
             try:
-                self._unpin = pin_batches(supply, self._copies)
+                self._copies, self._end_copies = copies_to(self._device, supply)
             except BaseException:
                 self._supply = None
                 raise
-            self._has_pinned = True
         return supply
 
     def _open(self) -> Supply:
         """As _opened(), but without its memory registered: the program may not have chosen its device yet."""
         if self._supply is None:
             self._supply = open_supply(*self._pair, position=self._position, **self._options)
-            self._has_pinned = False
         return self._supply
 
     def _number(self) -> int | None:
@@ -271,7 +278,9 @@ class SupplyDataset(Closing, IterableDataset):
             if wanted in (None, self._number()):
                 return True
         supply = self._opened()
-        self._blocks = self._blocks or EpochBlocks(supply, partial(next_block, supply, self._copies))
+        self._blocks = self._blocks or EpochBlocks(
+            supply, supply.next_block if self._copies is None else partial(self._copies.next_block, supply)
+        )
         resumes = self._blocks.begun is None and self._position is not None
         if self._blocks.begun is not None:
             # An iteration that was broken off has left it. It would hold its block.
@@ -286,14 +295,10 @@ class SupplyDataset(Closing, IterableDataset):
         return self._batches_in_process(number) if get_worker_info() is None else self._in_worker._batches_of(number)
 
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
-        for step in self._steps_of(self._claim_blocks(number), self._batches):
+        for step in self._steps_of(self._claim_blocks(number), self._made):
             result = step.batch if self._transform is None else self._transform(step.batch)
             self._hand_out(step)
-            try:
-                yield result
-            finally:
-                if self._copies is not None:
-                    self._copies.keep(step.batch)
+            yield result
             del step, result
         self._finish_epoch()
 
@@ -326,10 +331,20 @@ class SupplyDataset(Closing, IterableDataset):
         assert self._blocks is not None
         return self._blocks.rest()
 
-    def _steps_of(self, blocks: Iterator[Block], makes: Batches) -> Iterator[Step]:
+    def _made(self, blocks: Iterator[Block]) -> Generator[Made, None, None]:
+        """The batches of blocks, on the device if there is one."""
+        if self._copies is None:
+            return self._batches.of(blocks)
+        assert self._supply is not None
+        return self._views.of_columns(self._copies.ahead(blocks, self._supply, self._values))
+
+    def _steps_of(
+        self, blocks: Iterator[Block], make: Callable[[Iterator[Block]], Generator[Made, None, None]]
+    ) -> Iterator[Step]:
         """All steps of an epoch. If they are read to the end, the blocks are, too."""
-        batches = makes.of(blocks)
-        steps = self._steps.steps(batches, self._this_epoch, self._last, self._position)
+        batches = make(blocks)
+        last = None if self._last is None else moved(self._last, self._steps.device)
+        steps = self._steps.steps(batches, self._this_epoch, last, self._position)
         yield from islice(steps, self._this_epoch and self._this_epoch - 1)
         # A loop that knows the length asks for no more. So the final batch comes with the end of the epoch.
         final = list(steps)
@@ -345,7 +360,12 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
         """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call _count_batch()."""
-        steps = self._steps_of(self._claim_blocks(number), self._batches_of_workers)
+        if self._device is not None:
+            raise SupplyError(
+                f"to('{self._device}') and workers of a DataLoader: leave num_workers out (transform then runs on the "
+                "device), or leave to() out and copy the loader's batches yourself"
+            )
+        steps = self._steps_of(self._claim_blocks(number), self._views.of)
         self._state_is_known = is_counted
         return steps
 

@@ -71,6 +71,12 @@ class RankData(SupplyDataset):
         for dataset in self._datasets():
             dataset._open()
 
+    def to(self, device: torch.device | str | int) -> RankData:
+        """As SupplyDataset.to(), for the validation data, too."""
+        for dataset in self._datasets():
+            SupplyDataset.to(dataset, device)
+        return self
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Not in a run: Spark supplies this rank already."""
         raise SupplyError(

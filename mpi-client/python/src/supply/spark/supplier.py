@@ -138,7 +138,6 @@ class Supplier:
         ragged: Mapping[str, str] | None = None,
         nulls: Mapping[str, Any] | None = None,
         zero_copy: bool = False,
-        pin_memory: bool = False,
         results: str | StructType | None = None,
         backend: str | None = "auto",
         start_timeout: float = 120,
@@ -151,7 +150,7 @@ class Supplier:
         df: the training data. Nothing is written to disk without resident_folder, and training starts while Spark
             still computes df.
         columns: the columns of df that ranks get; None: all.
-        batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin_memory: as for SupplyDataset.
+        batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
             torch.distributed or with launcher="mpirun" over mpi4py; the rows of `validation` are not exchanged.
@@ -218,7 +217,7 @@ class Supplier:
             "columns": columns, "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
             "uneven": uneven,
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
-            "zero_copy": zero_copy, "pin_memory": pin_memory,
+            "zero_copy": zero_copy,
         }  # fmt: skip
         data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema, exchange_over=over)
         if validation is not None:

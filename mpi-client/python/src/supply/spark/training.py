@@ -48,6 +48,7 @@ def train(data: RankData, training: Training) -> Trained:
     torch.manual_seed(training.seed)
     # The current GPU is the rank's.
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    data.to(device)
     module = (training.model if isinstance(training.model, torch.nn.Module) else training.model()).to(device)
     model = DistributedDataParallel(module)
     optimizer = (training.optimizer or torch.optim.Adam)(module.parameters())
@@ -58,28 +59,27 @@ def train(data: RankData, training: Training) -> Trained:
         module.train()
         losses: Losses = []
         for batch in epoch:
-            features = batch[training.features].to(device)
+            features = batch[training.features]
             output = model(features)
             size, is_scalar = features.shape[1], output[0].numel() == 1
-            loss = _loss(training, output, batch, device)
+            loss = _loss(training, output, batch)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             losses.append((loss.detach(), len(features)))
         means = {"loss": _mean(losses, device)}
         if validation is not None:
-            losses = _evaluate(training, module, next(validation), device)
+            losses = _evaluate(training, module, next(validation))
             means["validation_loss"] = _mean(losses, device)
         history.append(means)
     return Trained(module.cpu(), history, size, is_scalar)
 
 
-def _loss(training: Training, output: torch.Tensor, batch: Any, device: torch.device) -> torch.Tensor:
-    label = batch[training.label].to(device)
-    return loss_of(training.loss, output, label, training.labels, training.label)
+def _loss(training: Training, output: torch.Tensor, batch: Any) -> torch.Tensor:
+    return loss_of(training.loss, output, batch[training.label], training.labels, training.label)
 
 
-def _evaluate(training: Training, module: torch.nn.Module, epoch: Any, device: torch.device) -> Losses:
+def _evaluate(training: Training, module: torch.nn.Module, epoch: Any) -> Losses:
     """The losses of the validation data. Each rank has other batches."""
     import torch
 
@@ -87,8 +87,8 @@ def _evaluate(training: Training, module: torch.nn.Module, epoch: Any, device: t
     losses = []
     with torch.no_grad():
         for batch in epoch:
-            features = batch[training.features].to(device)
-            losses.append((_loss(training, module(features), batch, device), len(features)))
+            features = batch[training.features]
+            losses.append((_loss(training, module(features), batch), len(features)))
     return losses
 
 

@@ -1,0 +1,226 @@
+"""Batches on a real CUDA device: the right bytes, whatever copies late, fills the memory or is killed.
+
+`make test-gpu` runs these tests on a machine with a GPU. Elsewhere they are skipped.
+"""
+
+import contextlib
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy
+import pyarrow
+import pytest
+
+from task import Task, wait_until
+from values import batch
+
+torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+from supply.result_columns import column_of  # noqa: E402
+from supply.torch import SupplyDataset  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+RING, BLOCK, ELEMENTS, WIDTH = 4 << 20, 1 << 20, 60, 4096
+LATE = 20_000_000  # cycles of the device, about 10 ms
+PROGRAM = pathlib.Path(__file__).with_name("device_program.py")
+
+
+def rows_of_block(number):
+    """Every number of the block is its own."""
+    values = numpy.arange(ELEMENTS * WIDTH, dtype=numpy.int32) + number * 7919
+    return batch(x=pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values), WIDTH))
+
+
+def is_block(tensor, number):
+    """Whether the tensor on the device is that of the block. The device compares."""
+    expected = torch.arange(ELEMENTS * WIDTH, dtype=torch.int32, device=tensor.device) + number * 7919
+    return (tensor.flatten() == expected).all()
+
+
+@pytest.fixture
+def fed(files):
+    """A function that feeds `count` blocks from a thread, with a data set on the device: (data, task, thread)."""
+    (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={BLOCK}\n")
+    made = []
+
+    def make(count, **options):
+        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60, **options).to("cuda")
+        data._opened()
+        task = Task(*files.paths)
+
+        def supply_all():
+            # A test may end its data set before.
+            with contextlib.suppress(BrokenPipeError):
+                for number in range(count):
+                    task.supply(rows_of_block(number))
+                task.end_of_epoch()
+
+        thread = threading.Thread(target=supply_all, daemon=True)
+        thread.start()
+        made.append((data, task, thread))
+        return data
+
+    yield make
+    for data, task, thread in made:
+        data.abort("the test has ended")
+        thread.join()
+        task.leave()
+
+
+def torn(data):
+    """The numbers of blocks that have arrived with other bytes. The device begins each copy late."""
+    copies = data._copies
+    begin = copies._begin
+
+    def begin_late(*arguments):
+        with torch.cuda.stream(copies._stream):
+            torch.cuda._sleep(LATE)
+        return begin(*arguments)
+
+    copies._begin = begin_late
+    right = [is_block(each["x"], number) for number, each in enumerate(data)]
+    return [number for number, is_right in enumerate(right) if not bool(is_right)]
+
+
+def test_no_batch_is_torn_if_copies_begin_late(fed):
+    assert torn(fed(40)) == []
+
+
+def test_the_test_above_finds_slots_that_are_returned_before_their_copies(fed):
+    data = fed(40)
+    real = data._copies._begin
+
+    def begin(*arguments):
+        begun = real(*arguments)
+        # As if the order of release were wrong: Spark gets the slot while the copy still waits.
+        data._copies._pending.clear()
+        return begun
+
+    data._copies._begin = begin
+    assert len(torn(data)) > 0
+
+
+def test_batches_are_right_while_the_program_is_slow_and_keeps_some(fed):
+    data = fed(60)
+    kept = []
+    for number, each in enumerate(data):
+        torch.cuda._sleep(LATE // 10)
+        if number % 7 == 0:
+            kept.append((number, each["x"]))
+    assert all(bool(is_block(tensor, number)) for number, tensor in kept) and len(kept) == 9
+
+
+def test_batches_on_another_stream(fed):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        right = [is_block(each["x"], number) for number, each in enumerate(fed(40))]
+    stream.synchronize()
+    assert all(bool(each) for each in right) and len(right) == 40
+
+
+def test_memory_of_device_and_host_is_short(fed):
+    """The device has room for some blocks, so each block's memory is used again at once. The host's pages are fought
+    for by a thread that allocates and pins."""
+    total = torch.cuda.get_device_properties(0).total_memory
+    ends = threading.Event()
+
+    def press():
+        while not ends.is_set():
+            pressed = [torch.ones(32 << 20, dtype=torch.uint8, pin_memory=True) for _ in range(4)]
+            pressed.append(torch.ones(256 << 20, dtype=torch.uint8))
+            del pressed
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + (48 << 20)) / total)
+    try:
+        right = [bool(is_block(each["x"], number)) for number, each in enumerate(fed(300))]
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        ends.set()
+        presser.join()
+    assert all(right) and len(right) == 300
+
+
+def test_a_device_without_memory_is_an_error(fed):
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 1) / total)
+    try:
+        data = fed(8)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            list(data)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_a_batch_outlives_its_pair(files):
+    (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={BLOCK}\n")
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60).to("cuda")
+    data._opened()
+    task = Task(*files.paths)
+    task.supply(rows_of_block(3))
+    kept = next(iter(data))["x"]
+    data.abort("the test has ended")
+    task.leave()
+    del data
+    torch.cuda.synchronize()
+    assert bool(is_block(kept, 3))
+
+
+@pytest.mark.parametrize("side", ["rank", "task"])
+def test_a_killed_side(files, side):
+    """A rank that is killed amid its copies leaves a ring that the next rank can use; a killed task is an error."""
+    (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={BLOCK}\n")
+    command = [sys.executable, str(PROGRAM)]
+    rank = subprocess.Popen(
+        [*command, "rank", str(files.folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_until("the rank", files.is_open)
+    task = subprocess.Popen([*command, "task", *map(str, files.paths)], stderr=subprocess.PIPE, text=True)
+    try:
+        assert rank.stdout is not None and rank.stdout.readline() == "20 batches are right\n"
+        (rank if side == "rank" else task).kill()
+        out, error = rank.communicate(timeout=120)
+        if side == "rank":
+            assert rank.returncode == -signal.SIGKILL
+        else:
+            # Another task may come, so the rank waits for its limit. It has checked all batches that it got.
+            assert rank.returncode == 1 and "SupplyTimeoutError" in error and "wrong" not in out + error
+    finally:
+        rank.kill()
+        task.kill()
+        rank.wait()
+        task.communicate()
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60).to("cuda")
+    data._opened()
+    next_task = Task(*files.paths)
+    next_task.supply(rows_of_block(5))
+    assert bool(is_block(next(iter(data))["x"], 5))
+    data.abort("the test has ended")
+    next_task.leave()
+
+
+def test_tensors_of_the_device_as_results(fed):
+    x = next(iter(fed(1)))["x"].float()
+    column = column_of("x", x, None)
+    assert (column.rows, column.form, column.child_form) == (ELEMENTS, f"+w:{WIDTH}", "f")
+    assert (column.data == x.cpu().numpy()).all()
+
+
+@pytest.mark.parametrize("library", ["cupy", "jax"])
+def test_other_libraries_take_the_same_memory(fed, library):
+    """And their arrays are results."""
+    x = next(iter(fed(1)))["x"]
+    if library == "cupy":
+        array = pytest.importorskip("cupy", reason="no cupy here").from_dlpack(x)
+        assert array.data.ptr == x.data_ptr()
+    else:
+        array = pytest.importorskip("jax", reason="no jax (make test-trainers)").dlpack.from_dlpack(x)
+        assert array.unsafe_buffer_pointer() == x.data_ptr()
+    assert (column_of("x", array + 1, None).data == (x + 1).cpu().numpy()).all()
+    assert torch.from_dlpack(array).data_ptr() == x.data_ptr()
