@@ -13,8 +13,7 @@
 
 class Block {
   public:
-    Block(std::shared_ptr<Pair> pair, const supply_block_t &block)
-        : pair_(std::move(pair)), block_(block) {
+    Block(std::shared_ptr<Pair> pair, const supply_block_t &block) : pair_(std::move(pair)), block_(block) {
         place_.emplace(pair_->references(), References::Entry{block.sequence, nullptr});
     }
     ~Block() { release(); }
