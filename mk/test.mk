@@ -3,7 +3,7 @@
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
 	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-trainers test-python-faults \
 	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-mpich built-for-tests test-ranks-side \
-	test-spark-side
+	test-spark-side test-row
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
 PYTHON_FILES = $(shell git grep -lE '^\#!.*python' -- ':!*.md') $(shell git ls-files '*.py' '*.pyi')
@@ -60,7 +60,18 @@ test: built-for-tests ## tests every part: C, Scala, Python, both languages toge
 		$(IN_BACKGROUND) test-spark-side & spark=$$!; \
 		trap 'kill $$ranks $$package $$spark; tail --lines 20 $(REPORTS)/ranks-side.log $(REPORTS)/package.log; exit 143' TERM; \
 		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
-	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml fuzz.xml model.xml scala pytest.xml package.xml estimators.xml programs.xml faults.xml cluster.xml mpich.xml)
+	@.ci/count-tests $(addprefix $(REPORTS)/,$(foreach row,$(ROWS),$(REPORTS_OF_$(row))))
+
+ROWS := ranks-side package spark-side
+REPORTS_OF_ranks-side := ctest.xml fuzz.xml model.xml mpich.xml faults.xml cluster.xml programs.xml
+REPORTS_OF_package := package.xml
+REPORTS_OF_spark-side := scala pytest.xml estimators.xml
+
+# For machines that share the work.
+test-row: built-for-tests ## one of the rows of `make test`: ROW=ranks-side, package or spark-side
+	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
+	-@$(MAKE) --no-print-directory test-$(ROW)
+	@.ci/count-tests $(addprefix $(REPORTS)/,$(REPORTS_OF_$(ROW)))
 
 test-long: packages-for-slurm built-for-tests ## what `make test` leaves out: long tests, the sanitizers, the whole model, suites with the other Spark, about 40 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
