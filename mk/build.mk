@@ -18,7 +18,7 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
 reference: $(JAR) $(SPARK_READY) $(WHEEL_READY) ## docs/OPTIONS.md and docs/PYTHON-API.md, from the declarations of options and of Python's names
-	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.cli.OptionsReference docs/OPTIONS.md
+	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.tools.OptionsReference docs/OPTIONS.md
 	@$(WHEEL_VENV)/bin/python launch/dev/python_api.py docs/PYTHON-API.md
 
 # With --quiet, MkDocs would not count warnings. The theme would announce its own end (docs/design/packaging.md).

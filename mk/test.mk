@@ -167,7 +167,7 @@ test-scala:
 # Everything is compiled; what meets Spark's and Scala's own classes is run. launch/tests has whole runs.
 test-scala-3.5:
 	@$(MAKE) --no-print-directory SPARK=3.5 test-scala SCALA_REPORTS=$(REPORTS)/scala-3.5 \
-		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.sources'
+		SUITES='-Dsuites=supply.run.SupplyJobSuite,supply.run.ResumeSuite,supply.run.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.lmdb,supply.rows'
 
 test-python:
 	@$(call pytest,$(SPARK_VENV)) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests

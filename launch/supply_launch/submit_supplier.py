@@ -64,7 +64,7 @@ def main(arguments):
     local_files = [f"{option}={path}" for option, path in files.items()]
     # Wrong options are found here, not in a log on the cluster.
     checked = subprocess.run(
-        [*of_jar, "supply.yarn.Submission", options.memory, spark.home, *user_conf, *local_files, *others],
+        [*of_jar, "supply.tools.Submission", options.memory, spark.home, *user_conf, *local_files, *others],
         env=environment,
         stdout=subprocess.PIPE,
         **ties(),
@@ -76,7 +76,7 @@ def main(arguments):
     tag = f"supply-{uuid.uuid4()}"
     conf = [*spark.added_settings, "spark.yarn.maxAppAttempts=1", *checked.stdout.decode().splitlines(), *options.conf]
     conf.append(f"{_TAGS}{','.join([*_tags(options.conf), tag])}")
-    command = [spark.submit, "--class", "supply.cli.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
+    command = [spark.submit, "--class", "supply.api.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
     command += ["--name", "Supplier", "--num-executors", options.executors]
     command += ["--executor-memory", options.memory, "--executor-cores", options.cores]
     if files:
@@ -88,7 +88,7 @@ def main(arguments):
     if sides.wait() == "signal":
         # Until it is killed it could still submit the application.
         sides.end(0)
-        _end_application([*of_jar, "supply.yarn.EndApplication", tag], environment, tag)
+        _end_application([*of_jar, "supply.tools.EndApplication", tag], environment, tag)
         return 128 + sides.signal
     sides.end()
     if submitter.status == 0:

@@ -74,7 +74,7 @@ def _check_spark(contract, options):
     """What the JVM finds, one finding a line: STATUS, CHECK, TEXT and FIX, with tabs between them."""
     unchecked = "the Spark side was not checked"
     try:
-        command, environment = Spark().program("supply.cli.Doctor", options.master, options.conf, [contract])
+        command, environment = Spark().program("supply.tools.Doctor", options.master, options.conf, [contract])
     except Failure as failure:
         return f"skipped\tspark\t{unchecked}\t{failure}\n"
     if not os.environ.get("JAVA_HOME") and not shutil.which("java"):

@@ -31,7 +31,7 @@ def test_with_a_storage_level(both_sides_fail, database):
 def log(supplier):
     """Returns the lines that the Supplier has logged for the user until then."""
     log4j = supplier.session._jvm.org.apache.logging.log4j
-    logger = log4j.LogManager.getLogger("supply.driver.Progress")
+    logger = log4j.LogManager.getLogger("supply.run.Progress")
     text = supplier.session._jvm.java.io.StringWriter()
     appender = log4j.core.appender.WriterAppender.createAppender(None, None, text, "test", False, True)
     appender.start()

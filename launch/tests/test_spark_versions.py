@@ -60,11 +60,11 @@ def test_a_jar_on_a_spark_that_it_is_not_built_for(spark, other):
         classes = f"{JARS[other]}:{HOMES[spark]}/jars/*"
         return subprocess.run([*JAVA, "-cp", classes, program, "1.0"], capture_output=True, text=True)
 
-    done = run("supply.cli.Supplier")
+    done = run("supply.api.Supplier")
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith(f"supplier: error: {mismatch}") and fix in line
-    done = run("supply.cli.Doctor")
+    done = run("supply.tools.Doctor")
     assert (done.returncode, done.stderr) == (0, "")
     status, check, text, advice = done.stdout.rstrip("\n").split("\t")
     assert (status, check) == ("failed", "spark") and text.startswith(mismatch) and fix in advice

@@ -41,7 +41,7 @@ def test_both_sides_in_one_list(make_pairs, tmp_path):
 def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
     jars = pathlib.Path(pyspark.__file__).parent / "jars"
     done = subprocess.run(
-        ["java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", "-cp", f"{JAR}:{jars}/*", "supply.cli.Doctor", "2.0"],
+        ["java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", "-cp", f"{JAR}:{jars}/*", "supply.tools.Doctor", "2.0"],
         capture_output=True,
         text=True,
     )

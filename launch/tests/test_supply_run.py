@@ -147,7 +147,7 @@ def process_of(run, words):
 def test_a_supplier_that_is_killed(supply_run, entries):
     run = supply_run("--lmdb", entries, *ENDLESS, program=(SUPPLY_CAT, "--count"))
     run.wait_until_supplied()
-    os.kill(process_of(run, "supply.cli.Supplier"), signal.SIGKILL)
+    os.kill(process_of(run, "supply.api.Supplier"), signal.SIGKILL)
     assert run.finish() == 137
     assert last_message(run) == "the Supplier was killed (SIGKILL)"
     assert not any("line 1:" in line for line in run.errors)

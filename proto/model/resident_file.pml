@@ -1,4 +1,4 @@
-/* What a resident file adds (PROTOCOL.md, *Resident files*), as in supply.pair.PairResidentFile and ResidentFileWriter. */
+/* What a resident file adds (PROTOCOL.md, *Resident files*), as in supply.block.PairResidentFile and ResidentFileWriter. */
 
 /* Before the first block of an attempt: the file that is there, or a new one (F1). */
 inline choose_file() {

@@ -1,7 +1,7 @@
 /*
  * Results of ranks, checked by spin: a model of its own. Step names (O1, W1, X1, …) are those of ../PROTOCOL.md, "Block files". As in
  * mpi-client/src/{block/result_file,files/result_names,files/claimed_file}.c, mpi-client/tools/supply_clean.c
- * and the Scala packages supply.results and supply.driver. All ranks are of one node.
+ * and the Scala packages supply.results and supply.run. All ranks are of one node.
  */
 
 /* Settings, each -DNAME=NUMBER. */

@@ -1,6 +1,6 @@
 /*
  * Resuming with another number of ranks (PROTOCOL.md, *Positions*): runs stop anywhere, and the plan of the rest gives every element to
- * exactly one rank. As in the Scala package supply.plan (Resume, Rest) and supply.executor.PairSupply. Ranks of a run share nothing, so
+ * exactly one rank. As in the Scala package supply.plan (Resume, Rest) and supply.task.PairSupply. Ranks of a run share nothing, so
  * they take their steps one after the other here.
  */
 

@@ -1,4 +1,4 @@
-/* The task's side of a pair: the Scala packages supply.pair and supply.executor. */
+/* The task's side of a pair: the Scala packages supply.pair, supply.block and supply.task. */
 
 inline fail(why) {
     outcome = why;

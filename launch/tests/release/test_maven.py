@@ -54,8 +54,8 @@ def test_sources_and_documentation(release, version, spark):
         with zipfile.ZipFile(folder / f"{ARTIFACTS[spark]}-{version}{kind}.jar") as jar:
             names[kind] = jar.namelist()
     assert {"META-INF/NOTICE", "META-INF/LICENSE", "META-INF/licenses/EPL-1.0.txt"} <= set(names[""])
-    assert "supply/cli/Supplier.scala" in names["-sources"] and "index.html" in names["-javadoc"]
-    assert any(re.fullmatch(r"supply/datasource/.*\.html", name) for name in names["-javadoc"])
+    assert "supply/api/Supplier.scala" in names["-sources"] and "index.html" in names["-javadoc"]
+    assert any(re.fullmatch(r"supply/api/.*\.html", name) for name in names["-javadoc"])
 
 
 def test_spark_submit_takes_it_from_a_local_repository(release, version, spark, tmp_path):

@@ -228,7 +228,7 @@ def test_spark_knows_how_many_rows_it_has_computed(spark):
     even = spark.range(1000).where("id % 2 = 0").cache()
 
     def expected_rows():
-        return spark._jvm.supply.offload.ExpectedRows.count(even.selectExpr("double(id) as x")._jdf)
+        return spark._jvm.supply.linalg.ExpectedRows.count(even.selectExpr("double(id) as x")._jdf)
 
     assert expected_rows() == 0
     even.count()

@@ -104,7 +104,7 @@ def check_jar(context: Any) -> None:
 
     The JVM of this Python took its jars when it started.
     """
-    if "JavaPackage" in type(context._jvm.supply.python.Nodes).__name__:
+    if "JavaPackage" in type(context._jvm.supply.api.Nodes).__name__:
         raise RunError(
             "this session does not have the Supplier's jar: restart Python, and make its first session with "
             "supply.spark.session(). With spark-submit, give the path of supply.spark.jars() to --jars"

@@ -122,7 +122,7 @@ def text_of(context: Any, error: BaseException) -> str:
     """One line: the rule of the JVM, which also notifies ranks (FailureText)."""
     # If the JVM is gone, there is nothing to ask.
     with contextlib.suppress(Py4JError, OSError, AttributeError):
-        nodes, java = context._jvm.supply.python.Nodes, _java(error)
+        nodes, java = context._jvm.supply.api.Nodes, _java(error)
         if java is not None:
             return str(nodes.failureText(context._jsc.sc(), java))
         if "Traceback (most recent call last)" in str(error):

@@ -141,7 +141,7 @@ def addresses_of_hosts(context: Any, hosts: list[str]) -> dict[str, list[str]]:
 
 
 def _jvm_nodes(context: Any) -> Any:
-    return context._jvm.supply.python.Nodes
+    return context._jvm.supply.api.Nodes
 
 
 def _too_few(master: str, ranks: int, tasks_per_rank: int, starters: int, slots: _Slots) -> str:

@@ -133,7 +133,7 @@ class Ranks:
 
     def _attached(self, ranks: RankFiles, timeout: float, take_over: bool) -> Any:
         """The ranks as the JVM sees them. Waits for them."""
-        offload = self._spark._jvm.supply.python.Offload
+        offload = self._spark._jvm.supply.api.Offload
         end = time.monotonic() + timeout
         while True:
             java = offload.ranks(
@@ -185,7 +185,7 @@ class Ranks:
             raise RunError("features is not set: name the columns of the DataFrame that are the rows of the matrix")
         check_frame(df)
         names = [features] if isinstance(features, str) else list(features)
-        offload = self._spark._jvm.supply.python.Offload
+        offload = self._spark._jvm.supply.api.Offload
         return self._held(self._ask(lambda: offload.matrix(self._ranks, df._jdf, names, key, sparse)))
 
     def call(self, routine: str, *arguments: Any, library: str | None = None, **parameters: Any) -> Any:
@@ -195,7 +195,7 @@ class Ranks:
         """
         values = [_plain(value) for value in arguments]
         named = {name: _plain(value) for name, value in parameters.items()}
-        offload = self._spark._jvm.supply.python.Offload
+        offload = self._spark._jvm.supply.api.Offload
         with RoutineProgress(routine, self._ranks.progress):
             results = self._ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
         held = tuple(self._held(result) for result in results)

@@ -41,7 +41,7 @@ def release(df: DataFrame | DistributedMatrix) -> None:
     context = df.sparkSession.sparkContext if matrix is None else df._java_matrix_wrapper._sc
     check_running(context, "the session of df")
     if matrix is None:
-        run_cancellable(context, lambda: context._jvm.supply.Results.release(df._jdf))
+        run_cancellable(context, lambda: context._jvm.supply.api.Results.release(df._jdf))
     else:
         run_cancellable(context, lambda: context._jvm.supply.linalg.ToMLlib.release(matrix))
 
@@ -53,7 +53,7 @@ _KEYS = ("byte", "short", "integer", "long", "string", "binary", "date", "timest
 def warn_of_join_keys(df: Any, schema: str) -> None:
     """Warns of keys in the results that df may give to other rows when Spark computes it again."""
     context = df.sparkSession.sparkContext
-    dependent = set(context._jvm.supply.python.OrderDependence.columns(df._jdf))
+    dependent = set(context._jvm.supply.api.OrderDependence.columns(df._jdf))
     written = {field[0] for field in fields_of(schema)}
     keys = [
         f"'{field.name}'"

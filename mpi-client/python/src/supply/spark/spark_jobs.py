@@ -92,7 +92,7 @@ class SparkJobs:
         hosts = jvm.java.util.ArrayList()
         for host in specs:
             hosts.add(host)
-        nodes = RDD(jvm.supply.python.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
+        nodes = RDD(jvm.supply.api.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
         start = nodes.barrier().mapPartitionsWithIndex(starter_task(specs))
         with python_of_driver(self._context):
             # Spark makes the task's command, with its Python, here.
@@ -107,9 +107,7 @@ class SparkJobs:
             for name, value in {**data.options, **files}.items():
                 if value is not None:
                     options[name] = _text_of(value)
-            frame = self._context._jvm.supply.python.SuppliedFrame(
-                data.df._jdf, data.name, str(data.repartition), options
-            )
+            frame = self._context._jvm.supply.api.SuppliedFrame(data.df._jdf, data.name, str(data.repartition), options)
             _warn(data, frame.imbalance(), frame.partitions())
             frame.supply()
 
@@ -117,13 +115,13 @@ class SparkJobs:
 
     def end_with_ranks(self) -> None:
         """All ranks have returned: a task ends without a failure when its rank leaves."""
-        self._context._jvm.supply.driver.UnwantedRuns.add(self._tag)
+        self._context._jvm.supply.run.UnwantedRuns.add(self._tag)
 
     def forget(self) -> None:
         """No job is left."""
         # The JVM may be gone.
         with contextlib.suppress(Py4JError, OSError):
-            self._context._jvm.supply.driver.UnwantedRuns.remove(self._tag)
+            self._context._jvm.supply.run.UnwantedRuns.remove(self._tag)
 
     def have_supplied(self) -> bool:
         """Whether the jobs of supply() have ended."""
@@ -143,7 +141,7 @@ class SparkJobs:
                 self._context.addJobTag(self._tag)
                 if name == STARTS_RANKS:
                     # In Spark's UI, and where the tasks that hold cores are named.
-                    self._context.setJobDescription(self._context._jvm.supply.python.Nodes.startersName())
+                    self._context.setJobDescription(self._context._jvm.supply.api.Nodes.startersName())
                 self._context.setLocalProperty("supply.progress.quiet", "true")
                 self._context.setLocalProperty("supply.run", self._tag)
                 action()

@@ -15,7 +15,7 @@ object Bench {
       .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
     val sc = new SparkContext(conf)
     // Benchmarks supply ranks hundreds of times.
-    Configurator.setLevel("supply.driver.Progress", Level.WARN)
+    Configurator.setLevel("supply.run.Progress", Level.WARN)
     try {
       val session = new BenchSession(sc)
       answer(Ready(ProcessHandle.current().pid(), sc.version, System.getProperty("java.vm.version"),

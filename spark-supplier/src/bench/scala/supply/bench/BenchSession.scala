@@ -4,12 +4,11 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
-import supply.data.Source
-import supply.driver.SupplyJob
-import supply.executor.SupplySettings
+import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, LmdbRDD, LmdbSource}
 import supply.plan.Shuffle
-import supply.sources.lmdb.{LmdbRDD, LmdbSource}
-import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource}
+import supply.run.SupplyJob
+import supply.source.Source
+import supply.task.SupplySettings
 
 /** Runs commands on the source that is open. */
 private[bench] final class BenchSession(sc: SparkContext) {

@@ -3,7 +3,7 @@ package supply.bench
 import org.apache.spark.SparkEnv
 import org.apache.spark.storage.RDDBlockId
 
-import supply.sources.{Datum, DatumBatch}
+import supply.lmdb.{Datum, DatumBatch}
 
 /** The elements of a source that Spark has cached in this JVM, by partition. Nothing is copied. */
 private[bench] final class CachedElements(cached: Seq[Array[Any]]) {

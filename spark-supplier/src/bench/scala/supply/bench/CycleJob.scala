@@ -2,10 +2,10 @@ package supply.bench
 
 import org.apache.spark.{SparkContext, TaskContext}
 
-import supply.data.Source
-import supply.executor.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplySettings, TaskCounters, TaskSettings}
 import supply.pair.Pair
 import supply.plan.{Hostfile, Plan, Shuffle}
+import supply.source.Source
+import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplySettings, TaskCounters, TaskSettings}
 
 /** Runs the product's own pinned RDD and supply; measures the baseline before each epoch. */
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {

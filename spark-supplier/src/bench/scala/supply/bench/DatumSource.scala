@@ -6,9 +6,9 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.{Partition, TaskContext}
 
 import supply.core.SourceException
-import supply.data.{ElementWriter, KeepingCursor, Source}
+import supply.lmdb.Datum
 import supply.protocol.Schema
-import supply.sources.Datum
+import supply.source.{ElementWriter, KeepingCursor, Source}
 
 /** Any RDD of Datum tuples, for tests and benchmarks. Nobody may change a tuple's array: it may be written later. */
 final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {

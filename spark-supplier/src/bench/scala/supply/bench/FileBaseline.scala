@@ -5,8 +5,8 @@ import java.nio.channels.FileChannel
 import java.nio.charset.StandardCharsets.{ISO_8859_1, UTF_8}
 import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
+import supply.lmdb.Datum
 import supply.pair.MappedFile
-import supply.sources.Datum
 
 /**
  * Writes a new file into `folder` (in memory) for each partition, as spark-mpi-adapter does, for

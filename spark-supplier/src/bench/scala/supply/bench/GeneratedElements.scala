@@ -5,7 +5,7 @@ import java.util.SplittableRandom
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 
-import supply.sources.Datum
+import supply.lmdb.Datum
 
 /** Elements of pseudo-random bytes, the same in every run. */
 private[bench] object GeneratedElements {

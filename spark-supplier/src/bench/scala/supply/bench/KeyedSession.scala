@@ -6,8 +6,8 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.storage.StorageLevel
 
 import supply.bench.KeyedPairs.Pair
-import supply.driver.SupplyJob
-import supply.executor.SupplySettings
+import supply.run.SupplyJob
+import supply.task.SupplySettings
 
 /** Key-value pairs in Spark's memory: Spark's own shuffles of them, and the same for ranks. */
 private[bench] final class KeyedSession(sc: SparkContext) {

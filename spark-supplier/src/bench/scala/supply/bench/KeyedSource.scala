@@ -4,8 +4,8 @@ import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 
 import supply.bench.KeyedPairs.Pair
-import supply.data.{ElementWriter, KeepingCursor, Source}
 import supply.protocol.{Column, Schema}
+import supply.source.{ElementWriter, KeepingCursor, Source}
 
 /** Pairs that an RDD has cached. Nothing is copied except into the mapped file. */
 private[bench] final class KeyedSource(override val rdd: RDD[Pair]) extends Source {

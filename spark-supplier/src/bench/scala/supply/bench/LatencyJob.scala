@@ -2,11 +2,12 @@ package supply.bench
 
 import org.apache.spark.{SparkContext, TaskContext}
 
-import supply.data.{ElementCursor, ElementWriter}
-import supply.executor.PinnedTask
-import supply.pair.{BlockWriter, ConfigFiles, Pair}
+import supply.block.BlockWriter
+import supply.lmdb.Datum
+import supply.pair.{ConfigFiles, Pair}
 import supply.plan.Hostfile
-import supply.sources.Datum
+import supply.source.{ElementCursor, ElementWriter}
+import supply.task.PinnedTask
 
 /** Measures the round trip of one small block at a time. */
 private[bench] final class LatencyJob(sc: SparkContext, command: Latency) {

@@ -7,8 +7,8 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.RDD
 
-import supply.data.ElementCursor
-import supply.sources.{Datum, DatumWriter}
+import supply.lmdb.{Datum, DatumWriter}
+import supply.source.ElementCursor
 
 /** Counts the content of a source, as a rank counts what it receives. */
 private[bench] object SourceTally {

@@ -3,7 +3,7 @@ package supply.bench
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.ISO_8859_1
 
-import supply.sources.Datum
+import supply.lmdb.Datum
 
 /**
  * Sends the same elements over a loopback socket, in the frames that bench/c/tcp_consumer.c reads:

@@ -9,7 +9,7 @@ import org.apache.spark.SPARK_VERSION
  * program checks this before anything else. Nothing here may differ between Scala versions: no
  * collections, no string interpolation.
  */
-object BuiltFor {
+private[supply] object BuiltFor {
   private val properties = new Properties
   private val stream = getClass.getResourceAsStream("/supply/built-for.properties")
   try properties.load(stream)

@@ -16,7 +16,7 @@ import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardCopyOptio
  * the file, it happens once, although the next attempt passes the same step, and a test sees that
  * it has happened. mpi-client/src/base/fail_point.c is the same for ranks.
  */
-object FailPoint {
+private[supply] object FailPoint {
   private val file: Path =
     Option(System.getenv("SUPPLY_FAIL_POINT")).filter(_.nonEmpty).map(Paths.get(_)).orNull
   private val armed: Boolean = file != null

@@ -7,7 +7,7 @@ package supply.core
  * file), and the innermost one says why. So the line has both. The texts of Spark's scheduler say
  * neither, and a Python function's traceback becomes its exception and the line that raised it.
  */
-object FailureText {
+private[supply] object FailureText {
   private val longest = 400
 
   def of(error: Throwable): String = of(error, _ => None)

@@ -3,7 +3,7 @@ package supply.core
 import scala.util.Try
 
 /** Reads a number of bytes: 64KiB, 16MiB, 1GiB, or bytes. */
-object Size {
+private[supply] object Size {
   private val shifts = Map("" -> 0, "KiB" -> 10, "MiB" -> 20, "GiB" -> 30)
 
   /** `what` is the setting, for the message. */

@@ -7,7 +7,7 @@ import scala.concurrent.ExecutionContext
 import org.slf4j.LoggerFactory
 
 /** Where work runs: daemon threads, which do not keep the JVM alive, and threads that are there. */
-object Threads {
+private[supply] object Threads {
   private val log = LoggerFactory.getLogger(getClass)
 
   /** Continues in the thread that completes a future: for very little work. */

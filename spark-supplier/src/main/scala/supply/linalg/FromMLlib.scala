@@ -7,11 +7,10 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.{Partitioner, SparkException}
 
 import supply.core.{ConfigException, SourceException}
-import supply.driver.PlacedJob
-import supply.offload.{Matrix, MatrixRows, Ranks}
+import supply.run.PlacedJob
 
 /** MLlib's distributed matrices, sent to ranks. */
-object FromMLlib {
+private[supply] object FromMLlib {
   /**
    * Sends a matrix. The rows keep their order: of a RowMatrix, that of its RDD, and they have no
    * keys; of the others, that of their indices, which are the keys. Of an IndexedRowMatrix only the

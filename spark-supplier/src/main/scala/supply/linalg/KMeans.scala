@@ -9,8 +9,6 @@ import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.{IntegerType, StructType}
 
-import supply.offload.{MatrixRows, Ranks}
-
 /**
  * k-means clusters of a column of vectors, by the routine `kmeans`. As
  * org.apache.spark.ml.clustering.KMeans, and the model is MLlib's own, without a summary. The first

@@ -16,8 +16,6 @@ import org.apache.spark.sql.functions.{avg, col, count, lit, stddev_pop}
 import org.apache.spark.sql.types.DoubleType
 import org.apache.spark.storage.StorageLevel
 
-import supply.offload.{MatrixRows, Ranks}
-
 /**
  * Linear least squares, with `regParam` ridge regression, by the routine `ridge`. As
  * org.apache.spark.ml.regression.LinearRegression without standardization, and the model is MLlib's own.

@@ -8,7 +8,6 @@ import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.{DataType, StructType}
 
 import supply.core.ConfigException
-import supply.offload.{Matrix, MatrixRows, Ranks}
 
 /**
  * An estimator that uses ranks: what it sends, and what a routine makes, is freed after the fit. Its params

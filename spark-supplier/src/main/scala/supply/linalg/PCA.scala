@@ -9,8 +9,6 @@ import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.StructType
 
-import supply.offload.{MatrixRows, Ranks}
-
 /**
  * The principal components of a column of vectors, by the routine `pca`. As
  * org.apache.spark.ml.feature.PCA, and the model is MLlib's own; a component's largest value is positive.

@@ -7,15 +7,14 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.types.{ByteType, IntegerType, LongType, ShortType}
 
 import supply.core.ConfigException
-import supply.driver.LoadedResults
-import supply.offload.Matrix
+import supply.results.LoadedResults
 
 /**
  * Matrices of ranks as MLlib's types. Distributed ones read a copy that the ranks write now, as
  * [[Matrix.toDF]]; a small array goes to the driver. Indices are the keys of the rows; of an array, the
  * numbers of its rows. Throws a SupplyException if rows have no keys, or keys that are no integers.
  */
-object ToMLlib {
+private[supply] object ToMLlib {
   /** The rows in the order of the ranks, without their keys. */
   def rowMatrix(matrix: Matrix): RowMatrix = {
     val rows =
@@ -46,7 +45,7 @@ object ToMLlib {
 
   /**
    * Removes the copy that a distributed matrix of this object reads, or one that MLlib has computed
-   * from it: as [[supply.Results.release]]. Throws a ConfigException if it reads none.
+   * from it: as [[supply.api.Results.release]]. Throws a ConfigException if it reads none.
    */
   def release(matrix: DistributedMatrix): Unit = {
     val loaded = matrix match {

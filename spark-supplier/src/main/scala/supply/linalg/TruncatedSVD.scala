@@ -8,8 +8,6 @@ import org.apache.spark.sql.functions.{col, udf}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{DataFrame, Dataset}
 
-import supply.offload.{MatrixRows, Ranks}
-
 /**
  * The largest singular values of a column of vectors, and their right vectors, by the routine
  * `truncated_svd`. As RowMatrix.computeSVD of MLlib, which has no estimator for it.

@@ -3,12 +3,11 @@ package supply
 import org.apache.spark.mllib.linalg.DenseMatrix
 import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix, DistributedMatrix, IndexedRowMatrix, RowMatrix}
 
-import supply.offload.{Matrix, Ranks}
-
 /**
- * For programs that use MLlib: its distributed matrices to ranks and back (`import supply.linalg._`),
- * and estimators that fit on ranks. Imports core, driver and offload. Only this package, and
- * org.apache.spark.ml.supply below it, needs MLlib: the other classes of the jar run without it.
+ * Matrices that ranks hold ([[Ranks]], [[Matrix]]). For programs that use MLlib: its distributed
+ * matrices to ranks and back (`import supply.linalg._`), and estimators that fit on ranks. Only this
+ * package, and org.apache.spark.ml.supply below it, needs MLlib: the other classes of the jar run
+ * without it.
  */
 package object linalg {
   /** Matrices of MLlib to ranks. */

@@ -11,7 +11,7 @@ import supply.core.{ConfigException, ContractException, Deadline, FailPoint, Pai
 import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Schema}
 
 /** Attaches a task to the pair of its rank: A1 to A5 of proto/PROTOCOL.md. */
-private[pair] final class Attachment(
+private[supply] final class Attachment(
     name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long,
     attemptTimeout: Double) {
   import Attachment._
@@ -154,16 +154,16 @@ private object Attachment {
 }
 
 /** Whose task holds a pair: the number of its run, and its process. */
-private[pair] final case class Holder(run: Long, pid: Int)
+private[supply] final case class Holder(run: Long, pid: Int)
 
-private[pair] object Holder {
+private[supply] object Holder {
   def of(file: MappedFile): Holder = Holder(file.run, file.taskPid)
 }
 
 /** What a task checks and tells its rank before the first block: A6 of proto/PROTOCOL.md. */
-private[pair] trait PairTerms {
+private[supply] trait PairTerms {
   def name: String
-  protected def file: MappedFile
+  private[supply] def file: MappedFile
 
   /** Whether no attempt has published anything. */
   def isUntouched: Boolean
@@ -232,7 +232,7 @@ private object PairTerms {
  * The mapped files that this JVM has open, and their pairs. Nothing else here may open them: when
  * any channel of a file is closed, the JVM drops all its locks on the file.
  */
-private[pair] object OpenPairs {
+private[supply] object OpenPairs {
   private val pairs = new ConcurrentHashMap[Path, Option[Pair]]
 
   /**

@@ -14,7 +14,7 @@ import supply.protocol.Layout.Constant
  * The three files of a local rank's pair, with its line of mapped-files.conf, and the group whose
  * members may use them (docs/SECURITY.md).
  */
-final case class PairPaths(
+private[supply] final case class PairPaths(
     mappedFile: String,
     requestPipe: String,
     notificationPipe: String,
@@ -26,7 +26,7 @@ final case class PairPaths(
  * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md).
  * The sizes on it are for the rank; here they only tell the memory that a container needs.
  */
-final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
+private[supply] final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
   /** The pairs of this node, by local rank. Call it where the task runs: nodes may differ. */
   def read(): IndexedSeq[PairPaths] = ConfigFiles.read(this)
 
@@ -67,7 +67,7 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
   }
 }
 
-object ConfigFiles {
+private[supply] object ConfigFiles {
   private final case class Line(place: String, words: IndexedSeq[String])
 
   /** `changed`: unlike the time of modification, no program can set it back. */
@@ -125,7 +125,7 @@ object ConfigFiles {
 }
 
 /** The sizes of ring and block, by the rules of libsupply (mpi-client/src/files/options.c). */
-private[pair] object RingSize {
+private[supply] object RingSize {
   private final val DefaultBlocks = 4
   private final val DefaultBlockBytes = 2L << 20
 

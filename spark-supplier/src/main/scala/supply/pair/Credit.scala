@@ -9,7 +9,7 @@ import supply.protocol.Layout.Constant
  * The blocks that the rank has released, and waits, of `timeout` seconds each, for more. For the
  * pair's thread, which passes the number of published blocks to each call.
  */
-private[pair] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
+private[supply] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
     timeout: Double, published: Long) {
   import Credit._
 

@@ -12,12 +12,12 @@ import scala.util.Using
 import sun.misc.Unsafe
 
 import supply.core.{ContractException, MappingException, PairException, SourceException}
-import supply.data.ForeignFile
-import supply.protocol.Layout.{Constant, ForeignFile => Foreign, MappedFileHeader => At}
 import supply.protocol.{EpochCounts, Exchange, Layout, Position, Schema, Text}
+import supply.protocol.Layout.{Constant, ForeignFile => Foreign, MappedFileHeader => At}
+import supply.source.ForeignFile
 
 /** The mapped file that the rank has made, a header and a ring of slots. For one thread. */
-final class MappedFile private (
+private[supply] final class MappedFile private (
     val path: Path, channel: FileChannel, header: MappedByteBuffer) extends AutoCloseable {
   import MappedFile.{ints, longs}
 
@@ -274,7 +274,7 @@ final class MappedFile private (
   }
 }
 
-object MappedFile {
+private[supply] object MappedFile {
   /** Inode of this process's PID namespace, "pid:[4026531836]", in which its id means something; 0: not known. */
   lazy val pidNamespace: Int =
     try

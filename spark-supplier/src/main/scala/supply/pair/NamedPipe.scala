@@ -15,7 +15,7 @@ import supply.protocol.{Layout, Notification, Request}
  * open. So each pipe is first opened for both directions, which never blocks, and the extra end is
  * closed. From then on the kernel reports it when the rank dies.
  */
-object NamedPipe {
+private[supply] object NamedPipe {
   private def open(path: Path, group: Option[String], end: StandardOpenOption,
       isOfFailure: Boolean = false): FileChannel =
     Using.resource(PairFile.find(path, PairFile.Pipe, group, isOfFailure)) { pipe =>
@@ -30,12 +30,12 @@ object NamedPipe {
       path: Path, group: Option[String], isOfFailure: Boolean = false): NotificationPipe =
     new NotificationPipe(() => open(path, group, WRITE, isOfFailure))
 
-  private[pair] def buffer(bytes: Int): ByteBuffer =
+  private[supply] def buffer(bytes: Int): ByteBuffer =
     ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN)
 }
 
 /** One end of a pipe, whose calls have a deadline. For one thread. */
-private[pair] final class PipeEnd(open: () => FileChannel) extends AutoCloseable {
+private[supply] final class PipeEnd(open: () => FileChannel) extends AutoCloseable {
   import PipeEnd._
 
   private var channel = open()
@@ -67,7 +67,8 @@ private object PipeEnd {
 }
 
 /** rank → task. For one thread. */
-final class RequestPipe private[pair] (open: () => FileChannel) extends AutoCloseable {
+private[supply] final class RequestPipe private[supply] (
+    open: () => FileChannel) extends AutoCloseable {
   import RequestPipe._
 
   private val end = new PipeEnd(open)
@@ -104,7 +105,7 @@ final class RequestPipe private[pair] (open: () => FileChannel) extends AutoClos
   override def close(): Unit = end.close()
 }
 
-object RequestPipe {
+private[supply] object RequestPipe {
   sealed trait Outcome
   final case class Received(request: Request) extends Outcome
 
@@ -114,7 +115,8 @@ object RequestPipe {
 }
 
 /** task → rank. For one thread. */
-final class NotificationPipe private[pair] (open: () => FileChannel) extends AutoCloseable {
+private[supply] final class NotificationPipe private[supply] (
+    open: () => FileChannel) extends AutoCloseable {
   private val end = new PipeEnd(open)
   private val buffer = NamedPipe.buffer(Layout.Notification.SIZE)
 

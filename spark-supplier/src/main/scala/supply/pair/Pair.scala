@@ -9,18 +9,18 @@ import scala.util.Using
 import scala.util.control.ControlThrowable
 
 import supply.core.{Deadline, FailPoint}
-import supply.data.ForeignFile
+import supply.protocol.{Notification, Position}
 import supply.protocol.Layout.{BlockHeader, Constant}
-import supply.protocol.{Notification, Position, Schema}
+import supply.source.ForeignFile
 
 /**
  * Publishes blocks into slots that the rank has released. Steps (A1, P1, …) are those of
  * proto/PROTOCOL.md. For one thread.
  */
-final class Pair private[pair] (
+private[supply] final class Pair private[supply] (
     val name: String,
     val paths: PairPaths,
-    protected val file: MappedFile,
+    private[supply] val file: MappedFile,
     requests: RequestPipe,
     notifications: NotificationPipe,
     timeout: Double)
@@ -32,7 +32,7 @@ final class Pair private[pair] (
   private val credit = new Credit(name, file, requests, timeout, sequence)
   private var lastForeign: ForeignFile = _
   private var lastForeignNumber = 0
-  private var copies = Option.empty[ResidentFileWriter]
+  private var copies = Option.empty[BlockCopies]
   private var closed = false
 
   /** Size of a slot. */
@@ -70,16 +70,8 @@ final class Pair private[pair] (
   /** Bytes of the blocks of these elements, and of the values to which they refer. */
   def publishedBytes: Long = bytesBefore
 
-  /**
-   * What a resident file that begins with the next block says of this pair. `run`: 0 if it outlives
-   * its run.
-   */
-  private[pair] def residentFileHeader(schema: Schema, run: Long): ResidentFileHeader =
-    ResidentFileHeader(file.generation, file.plan, run, file.rank, file.localRank, file.taskPid,
-      blockBytes, schema, sequence)
-
-  /** Up to the next END_OF_EPOCH, writes each block into that file, too. Closes it at the end. */
-  private[pair] def copyTo(writer: ResidentFileWriter): Unit = copies = Some(writer)
+  /** Up to the next END_OF_EPOCH, gives each block to `writer`, too. Closes it at the end. */
+  private[supply] def copyTo(writer: BlockCopies): Unit = copies = Some(writer)
 
   /** The number under which blocks refer to the file. */
   def numberOf(foreign: ForeignFile): Int = {
@@ -144,16 +136,16 @@ final class Pair private[pair] (
     copies = None
   }
 
-  /** P1 to P4 of a block of a resident file: the slot gets only its header. */
-  def publish(resident: ResidentFile, block: Notification, epoch: Int): Unit = {
-    val number = numberOf(resident.foreign)
+  /** P1 to P4 of a block that lies in a resident file: the slot gets only its header. */
+  def publish(resident: ForeignFile, block: Notification, epoch: Int): Unit = {
+    val number = numberOf(resident)
     claimNext().publish(block.copy(generation = file.generation, sequence = sequence, epoch = epoch,
         file = number), columns = 0, referencedBytes = 0)
   }
 
   /** Whether the last published block is one of that file. */
-  def follows(resident: ResidentFile): Boolean =
-    lastPublished.exists(_.file == numberOf(resident.foreign))
+  def follows(resident: ForeignFile): Boolean =
+    lastPublished.exists(_.file == numberOf(resident))
 
   /** P1 to P4 of END_OF_EPOCH. */
   def publishEndOfEpoch(epoch: Int): Unit = publishEnd(Constant.NOTIFICATION_END_OF_EPOCH, epoch)
@@ -222,7 +214,7 @@ final class Pair private[pair] (
   }
 
   /** Restores the totals of earlier attempts, and notifies unreleased blocks again. (A5) */
-  private[pair] def resume(): Unit = {
+  private[supply] def resume(): Unit = {
     lastPublished.foreach { last =>
       val (elements, bytes) = blocks.totalsBefore(last.sequence)
       elementsBefore = elements
@@ -253,7 +245,16 @@ final class Pair private[pair] (
   }
 }
 
-object Pair {
+/** Gets the blocks of an epoch that is published, up to its end. */
+private[supply] trait BlockCopies extends AutoCloseable {
+  /** `slot` has the columns, after the block header. (F2) */
+  def append(block: Notification, columns: Int, slot: ByteBuffer): Unit
+
+  /** The epoch is whole. (F3) */
+  def seal(): Unit
+}
+
+private[supply] object Pair {
   /** The resident epoch has more blocks than the ring has slots for. */
   object NoRoom extends ControlThrowable
 

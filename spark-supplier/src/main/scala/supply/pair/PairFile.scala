@@ -18,7 +18,7 @@ import supply.core.ConfigException
  * replace between them. docs/SECURITY.md says what is refused, and why. `key`: device and inode of
  * the checked file.
  */
-final class PairFile private (
+private[supply] final class PairFile private (
     path: Path, folder: SecureDirectoryStream[Path], val key: AnyRef) extends AutoCloseable {
   def open(end: StandardOpenOption*): FileChannel = {
     val options: Set[OpenOption] = end.toSet[OpenOption] + LinkOption.NOFOLLOW_LINKS
@@ -28,7 +28,7 @@ final class PairFile private (
   override def close(): Unit = folder.close()
 }
 
-object PairFile {
+private[supply] object PairFile {
   sealed abstract class Kind(private[PairFile] val text: String,
       private[PairFile] val is: PosixFileAttributes => Boolean,
       private[PairFile] val usableByGroup: Set[PosixFilePermission])
@@ -83,7 +83,7 @@ object PairFile {
       }
     }
 
-  private[pair] def closedOnError[A](channel: FileChannel)(body: FileChannel => A): A =
+  private[supply] def closedOnError[A](channel: FileChannel)(body: FileChannel => A): A =
     try body(channel)
     catch {
       case e: Throwable =>
@@ -100,7 +100,7 @@ object PairFile {
   }
 
   /** The permissions of a folder of this user. Throws a ConfigException if it is not safe to use. */
-  private[pair] def permissionsOfOwn(path: Path): Set[PosixFilePermission] =
+  private[supply] def permissionsOfOwn(path: Path): Set[PosixFilePermission] =
     Using.resource(openFolder(path.resolve("."), None))(checkOwn(path, _))
 
   private def checkOwn(
@@ -141,7 +141,7 @@ object PairFile {
     "run both as one user, or name a group that both are in (group= in mapped-files.conf, " +
       "docs/SECURITY.md)"
 
-  private[pair] def named(group: String): GroupPrincipal =
+  private[supply] def named(group: String): GroupPrincipal =
     try FileSystems.getDefault.getUserPrincipalLookupService.lookupPrincipalByGroupName(group)
     catch {
       case e: UserPrincipalNotFoundException =>

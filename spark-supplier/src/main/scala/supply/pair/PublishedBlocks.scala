@@ -1,14 +1,14 @@
 package supply.pair
 
 import supply.core.ContractException
-import supply.protocol.Layout.{BlockHeader, Constant}
 import supply.protocol.Notification
+import supply.protocol.Layout.{BlockHeader, Constant}
 
 /**
  * Which number is published in which slot, by the copy of the notification in the block's header,
  * or for a replayed block by its record (proto/PROTOCOL.md, "Resident epochs").
  */
-private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
+private[supply] final class PublishedBlocks(name: String, file: MappedFile) {
   import PublishedBlocks.EndSlots
 
   private val residentMax = file.blockCount - EndSlots
@@ -117,13 +117,13 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   }
 }
 
-private[pair] object PublishedBlocks {
+private[supply] object PublishedBlocks {
   /** Slots for END_OF_EPOCH and END_OF_DATA, in addition to the resident blocks with elements. */
   final val EndSlots = 2
 }
 
 /** The blocks of an epoch, END_OF_EPOCH last, that stay in their slots for later epochs. */
-final class ResidentBlocks(blocks: IndexedSeq[Notification]) {
+private[supply] final class ResidentBlocks(blocks: IndexedSeq[Notification]) {
   private val byPartition =
     blocks.filter(_.kind == Constant.NOTIFICATION_BLOCK).groupBy(_.partition)
 

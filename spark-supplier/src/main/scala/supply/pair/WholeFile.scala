@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 import supply.core.{CutFileException, SourceException}
 
 /** Whether a mapped file is still as long as it is now. */
-private[pair] final class WholeFile(path: Path, channel: FileChannel) {
+private[supply] final class WholeFile(path: Path, channel: FileChannel) {
   private val bytes = currentBytes
 
   /**

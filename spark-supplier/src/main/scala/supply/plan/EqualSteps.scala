@@ -3,7 +3,7 @@ package supply.plan
 import supply.core.{ConfigException, SourceException}
 
 /** What a partition gives in an epoch: `supplied` elements, which repeat if it has fewer. */
-final case class Share(counted: Long, supplied: Long)
+private[supply] final case class Share(counted: Long, supplied: Long)
 
 /**
  * Every rank makes the same number of `steps` in every epoch. A step has `stepElements` elements of
@@ -12,7 +12,7 @@ final case class Share(counted: Long, supplied: Long)
  * each partition has whole steps, and each rank has the steps of the rank with the most. Otherwise
  * elements are left out, and each rank has the steps of the rank with the fewest.
  */
-final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int,
+private[supply] final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int,
     isPadded: Boolean, steps: Long) {
   /** The shares of partitions in an epoch's order; the last give the added or missing steps. */
   def shares(order: IndexedSeq[Int]): IndexedSeq[(Int, Share)] = {
@@ -59,7 +59,7 @@ final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: In
   }
 }
 
-object EqualSteps {
+private[supply] object EqualSteps {
   /** Throws a SourceException if a rank has too few elements for one step. */
   def apply(counted: IndexedSeq[Long], ranks: IndexedSeq[Seq[Int]], stepElements: Int,
       isPadded: Boolean): EqualSteps = {
@@ -103,7 +103,7 @@ object Uneven {
 }
 
 /** Finds ranks that get nothing of a source, or less than half of what another rank gets. */
-object Imbalance {
+private[supply] object Imbalance {
   /**
    * A sentence with the numbers, or None if the ranks' shares are similar.
    *

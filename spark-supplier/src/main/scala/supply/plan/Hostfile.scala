@@ -17,7 +17,7 @@ import supply.core.{ConfigException, Deadline}
  * Where a rank is: its host (None: this node, the only one), and its number there. `names`: others
  * that Spark has for its host.
  */
-final case class RankPlacement(
+private[supply] final case class RankPlacement(
     host: Option[String], localRank: Int, names: Set[String] = Set.empty) {
   /** Whether `name`, a host as Spark knows it, is this place's host. Looks nothing up ([[HostNames]]). */
   def isOn(name: String): Boolean = host.forall { expected =>
@@ -30,7 +30,7 @@ final case class RankPlacement(
 }
 
 /** The places of all ranks. As with mpirun, rank r gets slot r in the order of the host file. */
-final case class Hostfile(places: IndexedSeq[RankPlacement]) {
+private[supply] final case class Hostfile(places: IndexedSeq[RankPlacement]) {
   /** The places of each host, in the order of the host file; empty if there is no host file. */
   @transient lazy val byHost: Seq[(String, Seq[RankPlacement])] = {
     val ofHost = places.groupBy(_.host)
@@ -41,7 +41,7 @@ final case class Hostfile(places: IndexedSeq[RankPlacement]) {
   def ranksOn(host: String): Seq[Int] = places.indices.filter(places(_).isOn(host))
 }
 
-object Hostfile {
+private[supply] object Hostfile {
   private val Slots = "slots=(.*)".r
 
   /** All ranks on this node. */

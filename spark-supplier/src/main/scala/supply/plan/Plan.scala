@@ -12,7 +12,7 @@ import supply.protocol.Layout.Constant.EXCHANGE_FRACTION_UNIT
  * cached of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of
  * many. With `rest`, the first epoch is the rest of one in which an earlier run stopped.
  */
-final case class Plan(
+private[supply] final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
     equalSteps: Option[EqualSteps] = None,
     firstEpoch: Int = 0,
@@ -120,7 +120,7 @@ final case class Plan(
     }
 }
 
-object Plan {
+private[supply] object Plan {
   /** The finalizer of SplitMix64: neighbouring seeds give unrelated sequences. */
   private def mix(value: Long): Long = {
     var z = value + 0x9e3779b97f4a7c15L
@@ -134,7 +134,7 @@ object Plan {
  * What a rank gets of a partition in one epoch: not the first `done` elements, which an earlier run
  * has supplied. A `share` ends it earlier, or repeats elements.
  */
-final case class Part(partition: Int, done: Long = 0, share: Option[Share] = None)
+private[supply] final case class Part(partition: Int, done: Long = 0, share: Option[Share] = None)
 
 /** In which order a rank gets its elements. */
 sealed trait Shuffle extends Product with java.io.Serializable

@@ -4,7 +4,7 @@ import supply.core.ConfigException
 import supply.protocol.{Exchange, Position}
 
 /** Continues a run that stopped, with any number of ranks: a pure function. */
-object Resume {
+private[supply] object Resume {
   /**
    * The plan of what a run has left: the rest of the epoch in which it stopped, then whole epochs
    * with the numbers that they had. `stopped` is the plan of that run, and `positions` what each of
@@ -89,7 +89,7 @@ object Resume {
  * The rest of an epoch in which an earlier run stopped: what is `left` for each rank, in the order
  * in which it gets it. `equalSteps` counts only elements that are left.
  */
-final case class Rest(epoch: Int, left: IndexedSeq[IndexedSeq[Part]],
+private[supply] final case class Rest(epoch: Int, left: IndexedSeq[IndexedSeq[Part]],
     equalSteps: Option[EqualSteps] = None) {
   /** The parts that a rank gets, each with its share. */
   def parts(rank: Int): IndexedSeq[Part] = equalSteps.fold(left(rank)) { steps =>
@@ -110,7 +110,7 @@ final case class Rest(epoch: Int, left: IndexedSeq[IndexedSeq[Part]],
       partitionElements.map(counted => left.flatten.map(Rest.size(_, counted)).sum))
 }
 
-object Rest {
+private[supply] object Rest {
 
   /**
    * Spreads parts over the ranks of a plan as evenly as possible: by their elements if these are

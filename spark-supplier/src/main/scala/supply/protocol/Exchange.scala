@@ -9,7 +9,7 @@ import supply.protocol.Layout.{Constant, MappedFileHeader => At}
  *
  * @param fraction how much of the elements, in EXCHANGE_FRACTION_UNIT
  */
-final case class Exchange(policy: Int, seed: Long, fraction: Int) {
+private[supply] final case class Exchange(policy: Int, seed: Long, fraction: Int) {
   /** Writes it into the header of a mapped file. */
   def write(header: ByteBuffer): Unit = {
     header.putInt(At.exchange, policy)
@@ -19,7 +19,7 @@ final case class Exchange(policy: Int, seed: Long, fraction: Int) {
   }
 }
 
-object Exchange {
+private[supply] object Exchange {
   /** Each rank reads what its task supplies. */
   val Off: Exchange = Exchange(0, 0, 0)
 

@@ -1,7 +1,7 @@
 package supply.protocol
 
 /** Offsets, sizes and constants of proto/PROTOCOL.md. LayoutSuite compares proto/layout.tsv. */
-object Layout {
+private[supply] object Layout {
   object MappedFileHeader {
     final val magic = 0
     final val version = 8

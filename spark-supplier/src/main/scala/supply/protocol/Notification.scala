@@ -5,7 +5,7 @@ import java.nio.ByteBuffer
 import supply.protocol.Layout.{Notification => At}
 
 /** A message to the rank through the notification pipe: which block, where, how big. */
-final case class Notification(
+private[supply] final case class Notification(
     generation: Long,
     kind: Int,
     elementCount: Int,
@@ -33,7 +33,7 @@ final case class Notification(
   }
 }
 
-object Notification {
+private[supply] object Notification {
   def read(from: ByteBuffer, at: Int): Notification = Notification(
     generation = from.getLong(at + At.generation),
     kind = from.getInt(at + At.kind),

@@ -3,9 +3,9 @@ package supply.protocol
 import supply.protocol.Layout.Constant
 
 /** Where a rank's data resumes: at that element of a partition, or at the start of the epoch. */
-final case class Position(epoch: Int, inside: Option[(Int, Long)])
+private[supply] final case class Position(epoch: Int, inside: Option[(Int, Long)])
 
-object Position {
+private[supply] object Position {
   /** Of a rank that brings none. */
   val Start: Position = Position(0, None)
 
@@ -27,9 +27,10 @@ object Position {
  * @param isInExchange whether it is one of exchanged elements, which mean something only together
  *   with those of the other ranks
  */
-final case class SavedPosition(position: Position, plan: Long, isInExchange: Boolean = false)
+private[supply] final case class SavedPosition(position: Position, plan: Long,
+    isInExchange: Boolean = false)
 
-object SavedPosition {
+private[supply] object SavedPosition {
   /** The text of a rank that has saved nothing: its data begins with its first epoch. */
   val NoPosition: String = "no-position"
 
@@ -61,4 +62,4 @@ object SavedPosition {
  *
  * @param steps blocks with elements; 0: not known
  */
-final case class EpochCounts(elements: Long, steps: Long = 0)
+private[supply] final case class EpochCounts(elements: Long, steps: Long = 0)

@@ -5,9 +5,9 @@ import java.nio.ByteBuffer
 import supply.protocol.Layout.{Request => At}
 
 /** A message from the rank through the request pipe. */
-final case class Request(generation: Long, kind: Int)
+private[supply] final case class Request(generation: Long, kind: Int)
 
-object Request {
+private[supply] object Request {
   def read(from: ByteBuffer, at: Int): Request =
     Request(from.getLong(at + At.generation), from.getInt(at + At.kind))
 }

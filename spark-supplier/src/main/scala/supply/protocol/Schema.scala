@@ -7,11 +7,11 @@ import supply.core.{ConfigException, ContractException}
 import supply.protocol.Layout.{Constant, SchemaEntry => At}
 
 /** A column of a block. The formats are those of the Arrow C Data Interface. */
-final case class Column(name: String, format: String, nullable: Boolean = false,
+private[supply] final case class Column(name: String, format: String, nullable: Boolean = false,
     childFormat: String = "")
 
 /** The columns of every block of a pair; empty while they are unknown. */
-final case class Schema(columns: IndexedSeq[Column]) {
+private[supply] final case class Schema(columns: IndexedSeq[Column]) {
   import Schema.NameBytesMax
 
   if (columns.size > Constant.SCHEMA_COLUMNS_MAX)
@@ -46,7 +46,7 @@ final case class Schema(columns: IndexedSeq[Column]) {
   }
 }
 
-object Schema {
+private[supply] object Schema {
   /** In UTF-8, without the zero byte at the end. */
   private val NameBytesMax = At.format - At.name - 1
 
@@ -74,9 +74,9 @@ object Schema {
 }
 
 /** The layout of a column's values in a block, by its format (proto/PROTOCOL.md, "Schema"). */
-sealed trait Format
+private[supply] sealed trait Format
 
-object Format {
+private[supply] object Format {
   /** One bit per element. */
   case object Bits extends Format
 

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
 /** UTF-8 text of at most `bytes` bytes in a shared buffer, with the zero byte at the end. */
-object Text {
+private[supply] object Text {
   /** Cuts longer text between two characters. */
   def write(to: ByteBuffer, at: Int, bytes: Int, text: String): Unit = {
     var encoded = text.replace('\u0000', ' ').getBytes(UTF_8)

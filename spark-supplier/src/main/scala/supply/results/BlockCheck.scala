@@ -3,8 +3,8 @@ package supply.results
 import java.nio.file.Path
 
 import supply.core.ContractException
-import supply.protocol.Layout.{BlockColumn => In, BlockHeader, Constant, Notification => At}
 import supply.protocol.{Column, Format, Layout}
+import supply.protocol.Layout.{BlockColumn => In, BlockHeader, Constant, Notification => At}
 
 /**
  * Checks block `index` of a file as a rank checks a block (R3 of proto/PROTOCOL.md), all but the
@@ -112,7 +112,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
 }
 
 /** A checked block: its elements, and the buffers of each column of the schema. */
-final class Block private[results] (
+private[supply] final class Block private[results] (
     val elements: Int, private[results] val columns: IndexedSeq[ColumnBuffers]) {
   /** A column for Spark. The memory is the file's, so the vector has nothing to close. */
   def vector(column: Int): MappedColumn = MappedColumn(columns(column))

@@ -9,18 +9,19 @@ import java.nio.file.{Files, LinkOption, NoSuchFileException, Path}
 
 import scala.util.{Try, Using}
 
+import supply.block.BlockFileFields
 import supply.core.{ContractException, PairException}
-import supply.pair.{BlockFileFields, MappedFile, PairFile}
-import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.pair.{MappedFile, PairFile}
 import supply.protocol.{Format, Layout, Schema, Text}
-import supply.types.SparkTypes
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.rows.SparkTypes
 
 /**
  * A sealed block file, mapped, with the shared lock of a reader. All calls but [[block]] must come
  * from one thread that nobody interrupts ([[OpenResults]]): an interrupt closes the channel, and
  * with it the lock.
  */
-final class BlockFile private (file: NamedFile, val header: BlockFileHeader)
+private[supply] final class BlockFile private (file: NamedFile, val header: BlockFileHeader)
     extends AutoCloseable {
   private val mapping = new FileMapping(file.path, file.channel, header)
   private val removal = new BlockFileRemoval(file)
@@ -53,7 +54,7 @@ final class BlockFile private (file: NamedFile, val header: BlockFileHeader)
   }
 }
 
-object BlockFile {
+private[supply] object BlockFile {
   /**
    * Opens a sealed file of this user or a member of `group`. Throws a NoSuchFileException, a
    * NotSharedYetException if the group has no access yet, or a PairException if another try may
@@ -129,7 +130,7 @@ object BlockFile {
  * What the header of a sealed block file says, copied once: the file may change later. `run`: that
  * of the rank's pair, or 0.
  */
-final case class BlockFileHeader(
+private[supply] final case class BlockFileHeader(
     generation: Long,
     rank: Int,
     run: Long,
@@ -145,7 +146,7 @@ final case class BlockFileHeader(
   def spaceOf(index: Int): Long = math.min(blockBytes.toLong, fileBytes - blockOffset(index))
 }
 
-object BlockFileHeader {
+private[supply] object BlockFileHeader {
   /** Of a file whose rank has stored `version`; `bytes`: the first RING_OFFSET of the file. */
   private[results] def read(path: Path, bytes: ByteBuffer, fileSize: Long): BlockFileHeader = {
     val fields = BlockFileFields.read(bytes, Constant.FILE_USE_RESULT, refuse(path))

@@ -8,14 +8,14 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
 import supply.core.ContractException
-import supply.types.SparkTypes
+import supply.rows.SparkTypes
 
 /**
  * One column of a block as a vector of Spark, over the mapped memory. Spark asks a vector only for
  * rows of its batch and in the vector's type. Closing it does nothing: the file stays mapped, as
  * Spark may keep strings that point into it ([[OpenResults]]).
  */
-abstract class MappedColumn private[results] (in: ColumnBuffers, dataType: DataType)
+private[supply] abstract class MappedColumn private[results] (in: ColumnBuffers, dataType: DataType)
     extends ColumnVector(dataType) {
   private[results] val memory = in.memory
   private[results] val data = in.data

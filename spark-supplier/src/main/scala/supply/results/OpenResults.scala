@@ -18,7 +18,7 @@ import supply.protocol.Layout.Constant
  * because Spark may keep strings that point into it. It is unmapped when it has been removed and no
  * task uses it. All calls may come from any thread.
  */
-object OpenResults {
+private[supply] object OpenResults {
   private val log = LoggerFactory.getLogger(getClass)
   private val sweepSeconds = 10L
 

@@ -7,7 +7,8 @@ import supply.core.{ConfigException, PairException, PlacementException, RankEnde
 import supply.pair.{Pair, PairFile, PairPaths}
 
 /** The result of one rank, on its node: steps X1 to X3 of proto/PROTOCOL.md. For one thread. */
-final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: String) {
+private[supply] final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath,
+    name: String) {
   private var state = "nothing"
 
   /** One check. None: the rank has not sealed it yet. Throws a SupplyException if it never will. */
@@ -61,7 +62,7 @@ final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: S
  * The names of a rank's result file (proto/PROTOCOL.md, "Block files"), and who may read it.
  * isInOwnFolder: it lies in a results folder, which goes with its last file.
  */
-final case class ResultPath(
+private[supply] final case class ResultPath(
     file: String, group: Option[String], isInOwnFolder: Boolean = false) {
   /** The result, once its rank has sealed it. */
   def whenSealed: Path = Paths.get(file)
@@ -70,7 +71,7 @@ final case class ResultPath(
   def unsealed: Path = Paths.get(file + ".unsealed")
 }
 
-object ResultPath {
+private[supply] object ResultPath {
   private val Names = "[A-Za-z0-9_-]{1,64}"
 
   /** Of the rank with that pair. `folder`: the results folder; None: the mapped file's folder. */

@@ -7,11 +7,11 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.driver.TextsFuzzer
-import supply.offload.AnswerFuzzer
+import supply.lmdb.DatumFuzzer
+import supply.linalg.AnswerFuzzer
 import supply.pair.PairFilesFuzzer
 import supply.results.ResultFileFuzzer
-import supply.sources.lmdb.DatumFuzzer
+import supply.run.TextsFuzzer
 
 /** The fuzzers with inputs from their corpora, each damaged in one place: `make fuzz` has more. */
 class FuzzersSuite extends AnyFunSuite {

@@ -11,8 +11,7 @@ import org.apache.spark.sql.types.{DoubleType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
-import supply.executor.SupplySettings
-import supply.offload.Ranks
+import supply.task.SupplySettings
 import supply.testing.{LocalSpark, TemporaryFolder}
 
 /** Params of the estimators. Their fits are tested with ranks, from PySpark. */

@@ -1,7 +1,7 @@
 package supply.linalg
 
 import org.apache.spark.SparkException
-import org.apache.spark.mllib.linalg.{Matrices, Matrix, SparseVector}
+import org.apache.spark.mllib.linalg.{Matrices, Matrix => LocalMatrix, SparseVector}
 import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix, IndexedRow, MatrixEntry}
 import org.apache.spark.rdd.RDD
 import org.scalacheck.Gen
@@ -17,7 +17,7 @@ class WholeRowsSuite extends AnyFunSuite with LocalSpark with AllCases {
   private def coordinates(rows: Long, columns: Long, entries: MatrixEntry*): CoordinateMatrix =
     new CoordinateMatrix(sc.parallelize(entries, 3), rows, columns)
 
-  private def blocks(rows: Long, columns: Long, blocks: ((Int, Int), Matrix)*): BlockMatrix =
+  private def blocks(rows: Long, columns: Long, blocks: ((Int, Int), LocalMatrix)*): BlockMatrix =
     new BlockMatrix(sc.parallelize(blocks, 2), 2, 3, rows, columns)
 
   private def refused(rows: => RDD[IndexedRow], text: String) = {

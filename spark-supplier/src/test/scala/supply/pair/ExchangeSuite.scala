@@ -3,8 +3,8 @@ package supply.pair
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException}
+import supply.lmdb.Datum
 import supply.protocol.Exchange
-import supply.sources.Datum
 import supply.testing.{TestRank, TestStream}
 
 /** What a task tells its rank to exchange with the other ranks, and which ranks it refuses. */

@@ -6,6 +6,7 @@ import java.nio.file.StandardOpenOption.READ
 
 import scala.util.Using
 
+import supply.block.{ResidentFileBlocks, ResidentFileHeader}
 import supply.protocol.Layout.Constant.NOTIFICATION_BLOCK
 import supply.testing.Fuzzed
 

@@ -4,8 +4,9 @@ import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
 import supply.bench.DatumCursor
+import supply.block.BlockWriter
+import supply.lmdb.Datum
 import supply.protocol.Layout.{MappedFileHeader => At}
-import supply.sources.Datum
 
 /**
  * The golden files (proto/golden/README.md), and pairs over plain files instead of pipes, to give a

@@ -7,9 +7,10 @@ import scala.util.Using
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.block.BlockWriter
 import supply.core.{ConfigException, ContractException, ElementTooLargeException, PairHeldException, RankEndedException, RankException, SupplyException}
-import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.protocol.{Column, EpochCounts, Layout, Position, Schema}
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.testing.{Background, LockingProcess, TestStream}
 
 /** The task's side of a pair against a real rank. */

@@ -3,7 +3,8 @@ package supply.pair
 import java.nio.file.{Files, Paths}
 
 import supply.bench.DatumCursor
-import supply.sources.Datum
+import supply.block.BlockWriter
+import supply.lmdb.Datum
 import supply.testing.{TemporaryFolder, TestRank}
 
 /** A real rank, and the task's side of its pair, for tests that check either step by step. */

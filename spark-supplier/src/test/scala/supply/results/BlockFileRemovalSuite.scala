@@ -8,8 +8,8 @@ import scala.util.Using
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.PairException
-import supply.protocol.Layout.Constant
 import supply.protocol.{Column, Schema}
+import supply.protocol.Layout.Constant
 import supply.testing.{BlockFileBytes, LockingProcess, TemporaryFolder}
 
 /** Spark removes only the file that it has open, and only while nobody else creates or removes it. */

@@ -11,8 +11,8 @@ import scala.util.Using
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException, PairException}
-import supply.protocol.Layout.Constant
 import supply.protocol.{Column, Schema}
+import supply.protocol.Layout.Constant
 import supply.testing.{BlockFileBytes, LockingProcess, TemporaryFolder}
 
 /** What Spark reads from a block file, type by type, and which files it refuses. */

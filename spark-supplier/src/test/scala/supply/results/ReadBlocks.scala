@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.{ArrayType, DataType, Decimal}
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarArray, ColumnarBatch}
 import org.apache.spark.unsafe.types.UTF8String
 
-import supply.types.SparkTypes
+import supply.rows.SparkTypes
 
 /** All values of a block file, as Spark's rows give them, copied into comparable ones. */
 private[results] object ReadBlocks {

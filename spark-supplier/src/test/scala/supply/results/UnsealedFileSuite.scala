@@ -6,8 +6,8 @@ import scala.util.Using
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.protocol.Layout.Constant
 import supply.protocol.{Column, Schema}
+import supply.protocol.Layout.Constant
 import supply.testing.{BlockFileBytes, LockingProcess, TemporaryFolder}
 
 /** What Spark takes from a file that is not sealed yet: step X2 of proto/PROTOCOL.md. */

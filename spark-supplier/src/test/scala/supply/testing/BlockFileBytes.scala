@@ -5,8 +5,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, StandardCopyOption}
 import java.nio.file.attribute.PosixFilePermissions
 
-import supply.protocol.Layout.{BlockColumn, BlockHeader, Constant, MappedFileHeader => At}
 import supply.protocol.{Column, Format, Layout, Notification, Schema, Text}
+import supply.protocol.Layout.{BlockColumn, BlockHeader, Constant, MappedFileHeader => At}
 
 /**
  * The bytes of a block file, as a rank writes them. Each block has the values of each column: null,

@@ -2,7 +2,7 @@ package supply.testing
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-import supply.data.{ElementCursor, ElementWriter, ForeignFile, ForeignValues}
+import supply.source.{ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 
 object Elements {
 

@@ -4,7 +4,6 @@ import org.apache.spark.ml.feature.PCAModel
 import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, IndexedRowMatrix}
 import org.apache.spark.sql.DataFrame
 import supply.linalg._
-import supply.offload.Ranks
 
 object OnRanks {
   def pca(ranks: Ranks, vectors: DataFrame): PCAModel =

@@ -6,8 +6,8 @@ import java.util.concurrent.TimeoutException
 import org.apache.spark.SparkEnv
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.testing.Background.{inBackground, result}
 import supply.testing.LocalSpark
+import supply.testing.Background.{inBackground, result}
 
 class SessionProbeSuite extends AnyFunSuite with LocalSpark {
   private val name = "probed"

@@ -1,0 +1,60 @@
+package supply.api
+
+import picocli.CommandLine.{Command, Mixin, Option => Opt}
+
+import supply.core.{ConfigException, NamedOptions}
+import supply.pair.ConfigFiles
+import supply.results.ResultsSettings
+import supply.run.PairOptions
+
+/** The options of `spark.read.format("supply")`. */
+@Command(name = "results", sortOptions = false)
+private[supply] final class ResultsOptions {
+  @Opt(names = Array("--results"), paramLabel = "NAME",
+    description = Array("Name of the result that the ranks have opened."))
+  var results: String = _
+
+  @Opt(names = Array("--ranks"), paramLabel = "N", defaultValue = "1",
+    description = Array("Number of MPI ranks on all nodes together. Default: ${DEFAULT-VALUE}."))
+  var ranks: Int = _
+
+  @Mixin
+  var pairs: PairOptions = _
+
+  @Opt(
+    names = Array("--results-folder"),
+    paramLabel = "FOLDER",
+    description = Array(
+      "Folder of the results on each node, if the ranks have one (SUPPLY_RESULTS_FOLDER). " +
+        "Default: the folder of the rank's mapped file."))
+  var resultsFolder: String = _
+
+  @Opt(
+    names = Array("--timeout"),
+    paramLabel = "SECONDS",
+    defaultValue = "120",
+    description = Array(
+      "How long load() waits until all ranks have sealed the result. Default: ${DEFAULT-VALUE}."))
+  var timeout: Double = _
+
+  def settings: ResultsSettings = ResultsSettings(
+    name = results,
+    ranks = ranks,
+    configFiles = ConfigFiles(pairs.mappedFiles, pairs.namedPipes),
+    hosts = Option(pairs.hosts),
+    folder = Option(resultsFolder),
+    timeout = timeout)
+}
+
+private[supply] object ResultsOptions {
+  /** The option that tells a read from a write. */
+  final val Name = "results"
+
+  def parse(options: Map[String, String]): ResultsOptions = {
+    if (options.contains("path")) throw new ConfigException(
+      "load() takes no path: the ranks are named by mapped-files and named-pipes")
+    if (!options.contains(Name)) throw new ConfigException(
+      """no result: spark.read.format("supply").option("results", NAME)… reads what ranks have written as NAME""")
+    NamedOptions.parse(new ResultsOptions, options)
+  }
+}

@@ -1,0 +1,203 @@
+package supply.block
+
+import java.nio.ByteBuffer
+
+import supply.protocol.{Column, Format, Layout}
+import supply.protocol.Layout.{BlockColumn => At, View}
+import supply.source.{ForeignFile, ForeignValues}
+
+/**
+ * The values of one column of the block under construction, in Arrow's layout. A caller uses only
+ * the methods that suit the column's format; `newBytes` takes all but bits and 32-bit numbers.
+ */
+private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer) {
+  private val format = Format.of(column)
+  private val bits = if (format == Format.Bits) new StagedBits else null
+  private val ints =
+    if (format == Format.Fixed(Integer.BYTES) && column.childFormat.isEmpty) new StagedInts
+    else null
+  private val bytes = if (bits == null && ints == null) newBytes else null
+  private val values: ColumnBuffer =
+    if (bits != null) bits else if (ints != null) ints else bytes
+
+  /** Where each value ends; null: all have the same width. */
+  private val offsets = if (format == Format.Variable) new StagedInts else null
+  if (offsets != null) offsets.put(0)
+
+  /** Where the values are to which views refer; null: the values are in the block. */
+  private val windows = if (format == Format.Views) new StagedWindows else null
+
+  /** The width of a value in `bytes`; 1 otherwise, because `values` then counts elements. */
+  private val width = format match {
+    case Format.Fixed(width) if bytes != null => width
+    case Format.Views => View.SIZE
+    case _ => 1
+  }
+
+  /** Which elements are not null; null: the column is not nullable. */
+  private val validity = if (column.nullable) new StagedBits else null
+
+  /** Upper bound of the bytes that an element adds to the block beside its reserved bytes. */
+  val elementBytes: Int =
+    (if (bits != null) 1
+     else if (ints != null || offsets != null) Integer.BYTES
+     else if (windows != null) View.SIZE
+     else 0) +
+      (if (validity == null) 0 else 1)
+
+  /** Bytes that aligning the buffers takes at most. */
+  val paddingBytes: Int =
+    Seq(validity, offsets, windows, values).count(_ != null) * Layout.Constant.BUFFER_ALIGNMENT
+
+  /** Bytes of all buffers, alignment included. */
+  def alignedBytes: Int =
+    aligned(validity) + aligned(offsets) + aligned(windows) + aligned(values)
+
+  private def aligned(buffer: ColumnBuffer): Int =
+    if (buffer == null) 0 else Layout.aligned(buffer.size)
+
+  def putInt(value: Int): Unit = {
+    ints.put(value)
+    valid(1)
+  }
+
+  def putInts(more: Array[Int], from: Int, count: Int): Unit = {
+    ints.put(more, from, count, 0)
+    valid(count)
+  }
+
+  def putBoolean(value: Boolean): Unit = {
+    bits.put(value)
+    valid(1)
+  }
+
+  def putBooleans(more: Array[Int], from: Int, count: Int): Unit = {
+    bits.put(more, from, count)
+    valid(count)
+  }
+
+  /** Space for the next value. Throws [[BlockFull]] if there is none. */
+  def reserve(count: Int): ByteBuffer = {
+    if (offsets == null && count != width)
+      throw new IllegalArgumentException(
+        s"column '${column.name}' has values of $width bytes, not $count")
+    val space = bytes.reserve(count)
+    if (offsets != null) offsets.put(bytes.size)
+    valid(1)
+    space
+  }
+
+  /**
+   * Refers to the value at `place`, whose file has that number. Returns how many bytes of windows
+   * this has added.
+   */
+  def refer(number: Int, file: ForeignFile, values: ForeignValues, place: Int): Int = {
+    val before = windows.size
+    val element = bytes.size / View.SIZE
+    val length = values.lengths(place)
+    val view = bytes.reserve(View.SIZE).putInt(length).putInt(values.starts(place))
+    if (length <= Layout.Constant.VIEW_INLINE_MAX) view.putLong(values.rests(place))
+    else {
+      val offset = values.offsets(place)
+      view.putInt(windows.find(number, file, offset, element))
+        .putInt((offset % StagedWindows.Stride).toInt)
+    }
+    valid(1)
+    windows.size - before
+  }
+
+  /** As BatchWriter.reserveValues. */
+  def reserveValues(count: Int): ByteBuffer = {
+    val space = bytes.reserve(count * width)
+    valid(count)
+    space
+  }
+
+  /** As BatchWriter.putBytes. */
+  def putBytes(more: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
+    val length = ends(from + count - 1) - start
+    offsets.put(ends, from, count, bytes.size - start)
+    bytes.reserve(length).put(more, start, length)
+    valid(count)
+  }
+
+  /** As BatchWriter.gatherBytes. */
+  def gatherBytes(
+      more: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
+    var total = 0
+    var i = 0
+    while (i < count) {
+      total += lengths(i)
+      i += 1
+    }
+    val start = bytes.size
+    val space = bytes.reserve(total)
+    var at = space.position()
+    val shift = at - start
+    i = 0
+    while (i < count) {
+      space.put(at, more(i), starts(i), lengths(i))
+      at += lengths(i)
+      offsets.put(at - shift)
+      i += 1
+    }
+    valid(count)
+  }
+
+  /** An element without a value: zeros, or no bytes. Returns the bytes that it has reserved. */
+  def putNull(): Int = {
+    require(validity != null, s"column '${column.name}' is not nullable")
+    var reserved = 0
+    if (bits != null) bits.put(false)
+    else if (ints != null) ints.put(0)
+    else if (offsets != null) offsets.put(bytes.size)
+    else {
+      val space = bytes.reserve(width)
+      while (reserved < width) {
+        space.put(0: Byte)
+        reserved += 1
+      }
+    }
+    validity.put(false)
+    reserved
+  }
+
+  private def valid(count: Int): Unit = if (validity != null) {
+    var i = 0
+    while (i < count) {
+      validity.put(true)
+      i += 1
+    }
+  }
+
+  /** Keeps the first `elements` elements. */
+  def truncate(elements: Int): Unit = {
+    if (validity != null) validity.truncate(elements)
+    if (windows != null) windows.truncate(elements)
+    if (offsets == null) values.truncate(width * elements)
+    else {
+      offsets.truncate(elements + 1)
+      values.truncate(offsets.array(elements))
+    }
+  }
+
+  /** Copies the buffers into the slot from `at` on, and describes them; returns where they end. */
+  def append(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
+    val nulls = if (validity == null) 0 else validity.zeros
+    slot.putInt(describedAt + At.nullCount, nulls)
+    slot.putInt(describedAt + At.reserved, 0)
+    val afterValidity =
+      append(slot, describedAt + At.validityOffset, at, if (nulls == 0) null else validity)
+    val afterOffsets = append(slot, describedAt + At.offsetsOffset, afterValidity,
+      if (windows == null) offsets else windows)
+    append(slot, describedAt + At.dataOffset, afterOffsets, values)
+  }
+
+  /** A buffer's offset is in `offsetField`, and its size in the next field. */
+  private def append(slot: ByteBuffer, offsetField: Int, at: Int, buffer: ColumnBuffer): Int = {
+    val offset = if (buffer == null) 0 else buffer.appendTo(slot, at)
+    slot.putInt(offsetField, offset)
+    slot.putInt(offsetField + Integer.BYTES, if (buffer == null) 0 else buffer.size)
+    if (offset == at) at + aligned(buffer) else at
+  }
+}

@@ -1,0 +1,290 @@
+package supply.block
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import supply.core.{ConfigException, ElementTooLargeException}
+import supply.pair.Pair
+import supply.protocol.{Layout, Schema}
+import supply.protocol.Layout.Constant
+import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, ForeignFile, ForeignValues}
+
+/**
+ * Makes blocks of `blockElements` elements in the slots of a pair, or as many as fit; with
+ * `wholeBlocks`, fewer are an error. The data of the main column is written once, into the mapped
+ * file. The small columns are staged, and appended when the block is closed (proto/PROTOCOL.md,
+ * "Block").
+ */
+private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int],
+    blockElements: Int,
+    wholeBlocks: Boolean = false)
+    extends BatchWriter {
+  import BlockWriter.ReferencedMax
+
+  private val blockBytes = pair.blockBytes
+  private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
+  private val main = new BytesInSlot(headerBytes)
+  private val columns: Array[BlockColumn] = schema.columns.zipWithIndex.map { case (column, i) =>
+    new BlockColumn(column, if (mainColumn.contains(i)) main else new StagedBytes)
+  }.toArray
+  if (headerBytes >= blockBytes)
+    throw new ConfigException(
+      s"${pair.name}: ${schema.columns.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
+
+  /** Bytes of an element besides those that are reserved for it: fixed-width values, offsets. */
+  private val elementBytes = columns.iterator.map(_.elementBytes).sum
+  private val paddingBytes = columns.iterator.map(_.paddingBytes).sum
+
+  private var claim: pair.Claim = _
+
+  /** At least [[usedBytes]], cheaper: the exact sum is needed only near the end of a block. */
+  private var usedAtMost = 0L
+
+  /** Bytes of values in place to which the block refers. */
+  private var referenced = 0L
+
+  /** Whether the element that did not fit would have made them too many. */
+  private var refersToTooMuch = false
+  private var epoch = 0
+  private var partition = 0
+  private var firstElement = 0L
+  private var elements = 0
+
+  if (schema.isKnown) pair.writeOrCheckSchema(schema)
+
+  /** Sets the position of the next elements in the source; the current block must be empty. */
+  def startAt(epoch: Int, partition: Int, element: Long): Unit = {
+    require(elements == 0, "a block holds elements of one partition")
+    this.epoch = epoch
+    this.partition = partition
+    firstElement = element
+  }
+
+  /** Adds the cursor's element and, of a batch, more, at most `limit`; returns their number. */
+  def append(cursor: ElementCursor, limit: Long = Long.MaxValue): Int = {
+    val added = cursor match {
+      case batch: BatchCursor => appendMany(batch, limit)
+      case _ => 0
+    }
+    if (added == 0) appendOne(cursor)
+    if (elements == blockElements) publish()
+    math.max(added, 1)
+  }
+
+  private def appendOne(cursor: ElementCursor): Unit = if (!tryAppend(cursor)) {
+    if (elements > 0) {
+      if (wholeBlocks) refuseFullBlock()
+      publish()
+      if (!tryAppend(cursor)) refuse(cursor)
+    } else refuse(cursor)
+  }
+
+  /** Uses the bound, not the exact size: near the end of a block elements are added one by one. */
+  private def appendMany(batch: BatchCursor, limit: Long): Int = {
+    if (claim == null) open()
+    var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
+    def usedAfter = usedAtMost + batch.bytes(count) + count.toLong * elementBytes
+    // A cursor counts a window for each value, and most values share one.
+    if (count > 0 && usedAfter > blockBytes)
+      usedAtMost = math.min(usedAtMost, usedBytes + paddingBytes)
+    while (count > 0 &&
+      (usedAfter > blockBytes || referenced + batch.referencedBytes(count) > ReferencedMax))
+      count /= 2
+    if (count > 0) {
+      val used = usedAfter
+      elements += count
+      batch.write(this, count)
+      usedAtMost = used
+    }
+    count
+  }
+
+  /** Whether all added elements are published. */
+  def isEmpty: Boolean = elements == 0
+
+  /** Publishes a block that is not empty: at the end of a partition. */
+  def flush(): Unit = if (elements > 0) publish()
+
+  private def tryAppend(cursor: ElementCursor): Boolean = {
+    if (claim == null) open()
+    val referencedBefore = referenced
+    def forgetLast(): Unit = {
+      elements -= 1
+      columns.foreach(_.truncate(elements))
+      refersToTooMuch = referenced > ReferencedMax
+      referenced = referencedBefore
+    }
+    try {
+      cursor.write(this)
+      elements += 1
+      if (fits) true else { forgetLast(); false }
+    } catch {
+      case BlockFull =>
+        elements += 1
+        forgetLast()
+        false
+    }
+  }
+
+  private def open(): Unit = {
+    claim = pair.claim()
+    main.writeInto(claim.slot)
+    columns.foreach(_.truncate(0))
+    referenced = 0
+    usedAtMost = headerBytes.toLong + paddingBytes
+  }
+
+  private def fits: Boolean = {
+    usedAtMost += elementBytes
+    referenced <= ReferencedMax && (usedAtMost <= blockBytes || usedBytes <= blockBytes)
+  }
+
+  private def usedBytes: Long = {
+    var bytes = headerBytes.toLong
+    var i = 0
+    while (i < columns.length) {
+      bytes += columns(i).alignedBytes
+      i += 1
+    }
+    bytes
+  }
+
+  private def publish(): Unit = {
+    claim.slot.clear()
+    var at = main.end
+    var i = 0
+    while (i < columns.length) {
+      val described = Layout.BlockHeader.SIZE + i * Layout.BlockColumn.SIZE
+      at = columns(i).append(claim.slot, described, at)
+      i += 1
+    }
+    claim.commit(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements,
+      columns.length, at, referenced.toInt)
+    firstElement += elements
+    elements = 0
+    claim = null
+  }
+
+  private def largerBlock: String =
+    s"set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})"
+
+  private def refuse(cursor: ElementCursor): Nothing =
+    throw new ElementTooLargeException(
+      s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes: $largerBlock")
+
+  private def refuseFullBlock(): Nothing = {
+    val (why, mend) =
+      if (refersToTooMuch)
+        "refers to less than 2 GiB of values in place (--in-place, inPlace), and has" -> "set fewer"
+      else s"of $blockBytes bytes is full with" -> s"$largerBlock, or fewer elements"
+    throw new ConfigException(
+      s"${pair.name}: a block $why $elements elements, and each must have " +
+        s"$blockElements (--block-elements with --uneven): $mend")
+  }
+
+  override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
+
+  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).putBoolean(value)
+
+  override def putNull(column: Int): Unit = usedAtMost += columns(column).putNull()
+
+  override def reserve(column: Int, bytes: Int): ByteBuffer = {
+    usedAtMost += bytes
+    columns(column).reserve(bytes)
+  }
+
+  override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
+      from: Int, count: Int): Unit = {
+    val number = pair.numberOf(file)
+    var i = from
+    while (i < from + count) {
+      val length = values.lengths(places(i))
+      if (length > StagedWindows.Stride) throw new ElementTooLargeException(
+        s"${pair.name}: an element has $length bytes, and in place (--in-place, inPlace) it may have " +
+          s"${StagedWindows.Stride}: supply it without that option")
+      if (length > Constant.VIEW_INLINE_MAX) referenced += length
+      usedAtMost += columns(column).refer(number, file, values, places(i))
+      i += 1
+    }
+  }
+
+  override def reserveValues(column: Int, count: Int): ByteBuffer =
+    columns(column).reserveValues(count)
+
+  override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
+    columns(column).putInts(values, from, count)
+
+  override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
+    columns(column).putBooleans(values, from, count)
+
+  override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
+      count: Int): Unit = columns(column).putBytes(bytes, start, ends, from, count)
+
+  override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
+      lengths: Array[Int], count: Int): Unit =
+    columns(column).gatherBytes(bytes, starts, lengths, count)
+}
+
+private[block] object BlockWriter {
+  /** Bytes of values in place to which a block refers. The sum is 32 bits. */
+  final val ReferencedMax = Int.MaxValue
+}
+
+/** Counts the blocks that a BlockWriter with the same arguments would make, without a pair. */
+private[supply] final class BlockCount(
+    blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
+  private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
+  private val columns = schema.columns.map(new BlockColumn(_, new CountedBytes))
+  private var referenced = 0L
+  private var elements = 0
+  private var count = 0L
+
+  def blocks: Long = count
+
+  def append(cursor: ElementCursor): Unit = {
+    if (elements == blockElements) close()
+    cursor.write(this)
+    if (elements > 0 && (referenced > BlockWriter.ReferencedMax ||
+        headerBytes + columns.map(_.alignedBytes.toLong).sum > blockBytes)) {
+      close()
+      cursor.write(this)
+    }
+    if (elements == 0) count += 1
+    elements += 1
+  }
+
+  /** Ends the current block: a block holds elements of one partition. */
+  def close(): Unit = {
+    elements = 0
+    referenced = 0
+    columns.foreach(_.truncate(0))
+  }
+
+  override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
+
+  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).putBoolean(value)
+
+  override def putNull(column: Int): Unit = { columns(column).putNull(); () }
+
+  override def reserve(column: Int, bytes: Int): ByteBuffer = columns(column).reserve(bytes)
+
+  override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
+      from: Int, count: Int): Unit = for (i <- from until from + count) {
+    columns(column).refer(1, file, values, places(i))
+    val length = values.lengths(places(i))
+    if (length > Layout.Constant.VIEW_INLINE_MAX) referenced += length
+  }
+}
+
+/** Keeps the number of bytes, and not the bytes. */
+private[block] final class CountedBytes extends BytesBuffer {
+  private var scratch = ByteBuffer.allocate(0)
+
+  override def reserve(n: Int): ByteBuffer = {
+    if (n > scratch.capacity()) scratch = ByteBuffer.allocate(n).order(ByteOrder.LITTLE_ENDIAN)
+    count += n
+    scratch.clear().limit(n)
+  }
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int =
+    throw new UnsupportedOperationException("the bytes are only counted")
+}

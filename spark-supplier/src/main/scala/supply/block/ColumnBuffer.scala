@@ -1,0 +1,228 @@
+package supply.block
+
+import java.nio.{ByteBuffer, ByteOrder}
+import java.util.Arrays
+
+import scala.collection.mutable.ArrayBuffer
+import scala.util.control.ControlThrowable
+
+import supply.protocol.Layout
+import supply.protocol.Layout.{Constant, Window => At}
+import supply.source.ForeignFile
+
+/** One buffer of a column: staged in memory that is reused, or already in the slot. */
+private[block] abstract class ColumnBuffer {
+  /** In bytes. */
+  def size: Int
+
+  /** Keeps the first `count` values. */
+  def truncate(count: Int): Unit
+
+  /** Copies all into the slot, unless they are there. Returns the offset where they are. */
+  def appendTo(slot: ByteBuffer, at: Int): Int
+}
+
+/** int32 values. */
+private[block] final class StagedInts extends ColumnBuffer {
+  private var values = new Array[Int](1024)
+  private var count = 0
+
+  def array: Array[Int] = values
+
+  override def size: Int = Integer.BYTES * count
+
+  def put(value: Int): Unit = {
+    if (count == values.length) values = Arrays.copyOf(values, 2 * count)
+    values(count) = value
+    count += 1
+  }
+
+  /** `n` values from `from` on, each with `shift` added. */
+  def put(more: Array[Int], from: Int, n: Int, shift: Int): Unit = {
+    if (n > values.length - count)
+      values = Arrays.copyOf(values, math.max(2 * values.length, count + n))
+    var i = 0
+    while (i < n) {
+      values(count + i) = more(from + i) + shift
+      i += 1
+    }
+    count += n
+  }
+
+  override def truncate(n: Int): Unit = count = n
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    slot.slice(at, size).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().put(values, 0, count)
+    at
+  }
+}
+
+/** Bits, least significant first. */
+private[block] final class StagedBits extends ColumnBuffer {
+  private var bytes = new Array[Byte](1024)
+  private var count = 0
+
+  override def size: Int = (count + 7) / 8
+
+  def zeros: Int = {
+    var ones = 0
+    var i = 0
+    while (i < size) {
+      ones += Integer.bitCount(bytes(i) & 0xff)
+      i += 1
+    }
+    count - ones
+  }
+
+  def put(value: Boolean): Unit = {
+    val bit = count & 7
+    if (bit == 0) begin(0)
+    if (value) bytes(count >> 3) = (bytes(count >> 3) | 1 << bit).toByte
+    count += 1
+  }
+
+  /** Per-bit writes would dominate, so eight bits are packed at once. */
+  def put(values: Array[Int], from: Int, n: Int): Unit = {
+    var i = from
+    while (i < from + n) {
+      if ((count & 7) == 0 && i + 8 <= from + n) {
+        var byte = 0
+        var bit = 0
+        while (bit < 8) {
+          if (values(i + bit) != 0) byte |= 1 << bit
+          bit += 1
+        }
+        begin(byte)
+        count += 8
+        i += 8
+      } else {
+        put(values(i) != 0)
+        i += 1
+      }
+    }
+  }
+
+  private def begin(byte: Int): Unit = {
+    if (size == bytes.length) bytes = Arrays.copyOf(bytes, 2 * size)
+    bytes(size) = byte.toByte
+  }
+
+  override def truncate(n: Int): Unit = {
+    count = n
+    val rest = n & 7
+    if (rest != 0) bytes(n >> 3) = (bytes(n >> 3) & (1 << rest) - 1).toByte
+  }
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    slot.put(at, bytes, 0, size)
+    at
+  }
+}
+
+/**
+ * The windows of a column of views. Each begins at a multiple of `StagedWindows.Stride` and reaches
+ * beyond the next one, so that each value of that size lies in one.
+ */
+private[block] final class StagedWindows extends ColumnBuffer {
+  import StagedWindows.{Stride, Window}
+
+  private val windows = new ArrayBuffer[Window]
+
+  /** The index of the window in which the value of that element, at `offset`, begins. */
+  def find(number: Int, file: ForeignFile, offset: Long, element: Int): Int = {
+    val start = offset / Stride * Stride
+    // Values mostly follow each other.
+    var i = windows.size - 1
+    while (i >= 0 && !(windows(i).start == start && windows(i).number == number)) i -= 1
+    if (i >= 0) i
+    else {
+      val bytes = math.min(file.bytes - start, Constant.WINDOW_BYTES_MAX.toLong)
+      windows += Window(number, start, bytes, element)
+      windows.size - 1
+    }
+  }
+
+  override def size: Int = At.SIZE * windows.size
+
+  /** Keeps the windows of the first `count` elements. */
+  override def truncate(count: Int): Unit =
+    while (windows.nonEmpty && windows.last.firstElement >= count) windows.remove(windows.size - 1)
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    windows.indices.foreach { i =>
+      val window = at + At.SIZE * i
+      slot.putLong(window + At.file, windows(i).number.toLong) // and the free bytes after it
+      slot.putLong(window + At.offset, windows(i).start)
+      slot.putLong(window + At.windowBytes, windows(i).bytes)
+    }
+    at
+  }
+}
+
+private[block] object StagedWindows {
+  /** A value in place has at most this number of bytes. */
+  final val Stride = 1L << 30
+
+  /** `firstElement` is the first one whose value begins in it. */
+  private final case class Window(number: Int, start: Long, bytes: Long, firstElement: Int)
+}
+
+/** Bytes that the source fills in itself. */
+private[block] abstract class BytesBuffer extends ColumnBuffer {
+  protected var count = 0
+
+  override final def size: Int = count
+
+  override final def truncate(n: Int): Unit = count = n
+
+  /** The next `n` bytes, little-endian, to fill at once. Throws [[BlockFull]] if there is none. */
+  def reserve(n: Int): ByteBuffer
+}
+
+private[block] final class StagedBytes extends BytesBuffer {
+  private var values = new Array[Byte](4096)
+  private var buffer = wrapped
+
+  private def wrapped = ByteBuffer.wrap(values).order(ByteOrder.LITTLE_ENDIAN)
+
+  override def reserve(n: Int): ByteBuffer = {
+    if (n > values.length - count) {
+      values = Arrays.copyOf(values,
+        math.max(2L * values.length, count.toLong + n).min(Int.MaxValue - 8L).toInt)
+      buffer = wrapped
+    }
+    buffer.limit(count + n).position(count)
+    count += n
+    buffer
+  }
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    slot.put(at, values, 0, count)
+    at
+  }
+}
+
+/** The main column's values: in the slot, from `start` on. */
+private[block] final class BytesInSlot(start: Int) extends BytesBuffer {
+  private var slot: ByteBuffer = _
+
+  def writeInto(newSlot: ByteBuffer): Unit = {
+    slot = newSlot
+    truncate(0)
+  }
+
+  override def reserve(n: Int): ByteBuffer = {
+    val at = start + count
+    if (n > slot.capacity() - at) throw BlockFull
+    count += n
+    slot.limit(at + n).position(at)
+  }
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = start
+
+  /** Where the staged buffers of the other columns may begin. */
+  def end: Int = start + Layout.aligned(count)
+}
+
+/** Ends the writing of an element that does not fit. Thrown once per block, without a stack. */
+private[block] object BlockFull extends ControlThrowable

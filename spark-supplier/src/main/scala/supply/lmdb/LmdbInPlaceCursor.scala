@@ -1,0 +1,254 @@
+package supply.lmdb
+
+import java.nio.ByteOrder.LITTLE_ENDIAN
+import java.util.Arrays
+
+import org.fusesource.lmdbjni.DirectBuffer
+
+import supply.core.SourceException
+import supply.protocol.Layout
+import supply.protocol.Layout.Constant.VIEW_INLINE_MAX
+import supply.source.{BatchCursor, BatchWriter, ElementWriter, ForeignFile, ForeignValues, GatheringCursor}
+
+/**
+ * The Datums of one partition, for ranks that read the data in the LMDB itself. It reads some
+ * hundred entries ahead, because writing them column by column takes a third of the time.
+ */
+private[supply] final class LmdbInPlaceCursor(
+    file: ForeignFile, partition: LmdbPartition, window: Long = MappedWindow.bytes)
+    extends BatchCursor with GatheringCursor {
+  private val entries = new PartitionWalk(file.path, partition, window)
+  private val datum = new DatumReader
+
+  /** The entries that were read last, and the number of the newest that was moved to. */
+  private val ahead = new DatumReferences
+  private var aheadCount = 0
+  private var newest = -1
+  private lazy val kept = new DatumReferences
+
+  /** The current element: the newest one, or one that was recalled. */
+  private var current = ahead
+  private var at = 0
+
+  override def next(): Boolean = {
+    newest += 1
+    if (newest >= aheadCount) readAhead()
+    current = ahead
+    at = newest
+    newest < aheadCount
+  }
+
+  private def readAhead(): Unit = {
+    newest = 0
+    aheadCount = 0
+    while (aheadCount < DatumReferences.Places && entries.next()) {
+      read(aheadCount)
+      aheadCount += 1
+    }
+  }
+
+  private def read(place: Int): Unit = {
+    val walk = entries.walk
+    entries.read(datum, walk.key, walk.value, walk.value.capacity())
+    if (datum.dataOffset < 0)
+      throw new SourceException(
+        s"the float_data of key '${entries.printable(walk.key)}' of the LMDB ${file.path} is not packed, and ranks " +
+          "cannot read it in place (--in-place, inPlace): supply it without that option")
+    // A short value stands in its view. An empty one may lie at the end of the mapping.
+    val offset =
+      if (datum.dataBytes > VIEW_INLINE_MAX)
+        walk.offsetOf(walk.value.addressOffset + datum.dataOffset, file)
+      else 0
+    ahead.set(place, walk.key, walk.value, datum, offset)
+  }
+
+  override def write(to: ElementWriter): Unit = current.write(to, file, at)
+
+  override def ready: Int = if (current eq ahead) aheadCount - at else 0
+
+  override def bytes(count: Int): Long = ahead.bytes(LmdbInPlaceCursor.Places, at, count)
+
+  override def referencedBytes(count: Int): Long =
+    ahead.referencedBytes(LmdbInPlaceCursor.Places, at, count)
+
+  override def write(to: BatchWriter, count: Int): Unit = {
+    ahead.write(to, file, LmdbInPlaceCursor.Places, at, count)
+    newest += count - 1
+    at = newest
+  }
+
+  override def keep(place: Int): Unit = kept.copy(place, ahead, newest)
+
+  override def recall(place: Int): Unit = {
+    current = kept
+    at = place
+  }
+
+  override def bytes(places: Array[Int], from: Int, count: Int): Long =
+    kept.bytes(places, from, count)
+
+  override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
+    kept.referencedBytes(places, from, count)
+
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    kept.write(to, file, places, from, count)
+
+  override def describe: String = current.describe(at)
+
+  override def close(): Unit = entries.close()
+}
+
+private object LmdbInPlaceCursor {
+  /** Entries read ahead lie in their order. */
+  private val Places = Array.range(0, DatumReferences.Places)
+}
+
+/** Keys and numbers of Datums, and references to their data, in numbered places. */
+private[lmdb] final class DatumReferences {
+  import DatumReferences.Numbers
+
+  private var keys = Array.fill(DatumReferences.Places)(Array.emptyByteArray)
+  private var keyLengths = new Array[Int](keys.length)
+
+  /** Label, channels, height, width and encoded, by column. */
+  private val numbers = Array.fill(Numbers)(new Array[Int](keys.length))
+  private val data = new ForeignValues(keys.length)
+
+  // Reused by each write.
+  private var values = Array.emptyIntArray
+  private var arrays = Array.empty[Array[Byte]]
+  private var zeros = Array.emptyIntArray
+  private val single = new Array[Int](1)
+
+  /** Takes over what the reader has found in a value. `offset`: of data that is not short. */
+  def set(place: Int, key: DirectBuffer, value: DirectBuffer, datum: DatumReader,
+      offset: Long): Unit = {
+    val length = key.capacity()
+    if (keys(place).length < length) keys(place) = new Array(length)
+    key.getBytes(0, keys(place), 0, length)
+    keyLengths(place) = length
+    setNumbers(place, datum)
+    val bytes = datum.dataBytes
+    if (bytes > VIEW_INLINE_MAX)
+      data.set(place, bytes, offset, value.getInt(datum.dataOffset, LITTLE_ENDIAN), 0)
+    else data.set(place, bytes, 0, short(value, datum, 0, 4).toInt, short(value, datum, 4, 8))
+  }
+
+  private def setNumbers(place: Int, datum: DatumReader): Unit = {
+    numbers(Datum.Label)(place) = datum.label
+    numbers(Datum.Channels)(place) = datum.channels
+    numbers(Datum.Height)(place) = datum.height
+    numbers(Datum.Width)(place) = datum.width
+    numbers(Datum.Encoded)(place) = if (datum.encoded) 1 else 0
+  }
+
+  /** Up to `count` bytes of the data from `from` on, little-endian, followed by zeros. */
+  private def short(value: DirectBuffer, datum: DatumReader, from: Int, count: Int): Long = {
+    var bytes = 0L
+    var i = math.min(datum.dataBytes - from, count) - 1
+    while (i >= 0) {
+      bytes = bytes << 8 | value.getByte(datum.dataOffset + from + i) & 0xff
+      i -= 1
+    }
+    bytes
+  }
+
+  /** Copies one place of other references. */
+  def copy(place: Int, from: DatumReferences, at: Int): Unit = {
+    if (place >= keys.length) grow()
+    val length = from.keyLengths(at)
+    if (keys(place).length < length) keys(place) = new Array(length)
+    System.arraycopy(from.keys(at), 0, keys(place), 0, length)
+    keyLengths(place) = length
+    var i = Datum.Label
+    while (i < Numbers) {
+      numbers(i)(place) = from.numbers(i)(at)
+      i += 1
+    }
+    data.copy(place, from.data, at)
+  }
+
+  private def grow(): Unit = {
+    val size = 2 * keys.length
+    keys = keys ++ Array.fill(keys.length)(Array.emptyByteArray)
+    keyLengths = Arrays.copyOf(keyLengths, size)
+    numbers.indices.foreach(i => numbers(i) = Arrays.copyOf(numbers(i), size))
+  }
+
+  /** Bytes that a block needs besides its fixed columns. Each value may need a window. */
+  def bytes(places: Array[Int], from: Int, count: Int): Long = {
+    var sum = count.toLong * Layout.Window.SIZE
+    var i = from
+    while (i < from + count) {
+      sum += keyLengths(places(i))
+      i += 1
+    }
+    sum
+  }
+
+  /** Bytes of the data. */
+  def referencedBytes(places: Array[Int], from: Int, count: Int): Long = {
+    var sum = 0L
+    var i = from
+    while (i < from + count) {
+      sum += data.lengths(places(i))
+      i += 1
+    }
+    sum
+  }
+
+  def write(to: BatchWriter, file: ForeignFile, places: Array[Int], from: Int, count: Int): Unit = {
+    if (count > values.length) {
+      values = new Array(count)
+      arrays = new Array(count)
+      zeros = new Array(count)
+    }
+    var i = 0
+    while (i < count) {
+      arrays(i) = keys(places(from + i))
+      values(i) = keyLengths(places(from + i))
+      i += 1
+    }
+    to.gatherBytes(Datum.Key, arrays, zeros, values, count)
+    var column = Datum.Label
+    while (column <= Datum.Encoded) {
+      gather(numbers(column), places, from, count)
+      if (column == Datum.Encoded) to.putBooleans(column, values, 0, count)
+      else to.putInts(column, values, 0, count)
+      column += 1
+    }
+    to.refer(Datum.Data, file, data, places, from, count)
+  }
+
+  private def gather(of: Array[Int], places: Array[Int], from: Int, count: Int): Unit = {
+    var i = 0
+    while (i < count) {
+      values(i) = of(places(from + i))
+      i += 1
+    }
+  }
+
+  /** Writes one of them. */
+  def write(to: ElementWriter, file: ForeignFile, place: Int): Unit = {
+    to.reserve(Datum.Key, keyLengths(place)).put(keys(place), 0, keyLengths(place))
+    var column = Datum.Label
+    while (column < Datum.Encoded) {
+      to.putInt(column, numbers(column)(place))
+      column += 1
+    }
+    to.putBoolean(Datum.Encoded, numbers(Datum.Encoded)(place) != 0)
+    single(0) = place
+    to.refer(Datum.Data, file, data, single, 0, 1)
+  }
+
+  def describe(place: Int): String =
+    s"the element '${Datum.printable(keys(place).take(keyLengths(place)))}' (${data.lengths(place)} bytes of data)"
+}
+
+private[lmdb] object DatumReferences {
+  /** Places that there are at first. */
+  final val Places = 256
+
+  /** Columns before the data; that of the key has no numbers. */
+  private final val Numbers = Datum.Data
+}

@@ -1,0 +1,162 @@
+package supply.lmdb
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import scala.reflect.ClassTag
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.{Partition, SparkContext, TaskContext}
+
+import supply.core.SourceException
+import supply.protocol.Schema
+import supply.source.{ForeignFile, KeepingCursor, Source}
+
+/**
+ * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ
+ * by at most one entry; some may be empty. Nobody may write to the file meanwhile.
+ */
+private[supply] final class LmdbRDD private[supply] (
+    sc: SparkContext, location: LmdbLocation,
+    @transient private val plan: IndexedSeq[LmdbPartition])
+    extends RDD[Datum.Tuple](sc, Nil) {
+  override protected def getPartitions: Array[Partition] = plan.toArray[Partition]
+
+  /** Entries of each partition. */
+  def partitionEntries: IndexedSeq[Long] =
+    partitions.toIndexedSeq.map(_.asInstanceOf[LmdbPartition].entries)
+
+  /** Which entries of which version of which file they are. For the driver. */
+  def identity: String =
+    (location.identity +: plan.headOption.toSeq.flatMap(_.skip).map(new String(_, UTF_8)))
+      .mkString("\n")
+
+  /** Size of the file. For the driver. */
+  def bytes: Long = location.bytes
+
+  /** The partition's elements on LMDB's own pages, for this task. The caller closes the cursor. */
+  def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
+    val path = location.local()
+    new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], mappedWindow(path, context))
+  }
+
+  /** The cursor for ranks that read the data in place. */
+  def inPlaceCursor(partition: Partition, context: TaskContext): LmdbInPlaceCursor = {
+    val path = ForeignFile.realPath(location.local())
+    val window = mappedWindow(path, context)
+    new LmdbInPlaceCursor(LmdbEnvironments.foreignFile(path), partition.asInstanceOf[LmdbPartition],
+      window)
+  }
+
+  /** How much of the file the task maps. If it may map all, the file stays mapped until it ends. */
+  private def mappedWindow(path: String, context: TaskContext): Long = {
+    val window = MappedWindow.bytes
+    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
+    window
+  }
+
+  /** Whether [[inPlaceCursor]] can be used, as far as this JVM can tell. */
+  def canBeReadInPlace: Boolean = location.canBeReadInPlace
+
+  /** The same partitions, each as what `read` makes of its cursor, which the task closes. */
+  def mapCursors[A: ClassTag](read: LmdbCursor => Iterator[A]): RDD[A] =
+    new LmdbCursorRDD(this, read)
+
+  /** The same elements, in the same partitions and order, in the form that Spark keeps best. */
+  def batches: RDD[DatumBatch] = mapCursors(DatumBatch.of(_))
+
+  override def compute(partition: Partition, context: TaskContext): Iterator[Datum.Tuple] =
+    read(partition, context)(_.map(_.tuple))
+
+  private[lmdb] def read[A](partition: Partition, context: TaskContext)(
+      read: LmdbCursor => Iterator[A]): Iterator[A] = {
+    val cursor = this.cursor(partition, context)
+    context.addTaskCompletionListener[Unit](_ => cursor.close())
+    read(cursor)
+  }
+}
+
+/** Reads LMDB's pages itself: no tuple is made in between. */
+private final class LmdbCursorRDD[A: ClassTag](
+    lmdb: LmdbRDD, read: LmdbCursor => Iterator[A]) extends RDD[A](lmdb) {
+  override protected def getPartitions: Array[Partition] = lmdb.partitions
+
+  override def compute(partition: Partition, context: TaskContext): Iterator[A] =
+    lmdb.read(partition, context)(read)
+}
+
+private[supply] object LmdbRDD {
+  /**
+   * `path` is a directory with a data.mdb, or a data file, that driver and executors see. `skip`: keys
+   * whose values are no Datums.
+   */
+  def open(sc: SparkContext, path: String, partitions: Int, skip: Seq[String] = Nil): LmdbRDD = {
+    require(partitions >= 1, s"an RDD has at least 1 partition, not $partitions")
+    val file = LmdbFile.open(path)
+    new LmdbRDD(sc, SharedPath(file.path), LmdbPartition.plan(file, partitions, skip))
+  }
+}
+
+/**
+ * An LMDB that is not persisted: read from its own pages, without a tuple in between.
+ *
+ * @param inPlace whether the ranks read the data there, too, instead of copies
+ */
+private[supply] final class LmdbSource(override val rdd: LmdbRDD, inPlace: Boolean) extends Source {
+  override def schema: Schema = if (inPlace) Datum.inPlaceSchema else Datum.schema
+  override def mainColumn: Option[Int] = Some(Datum.Data)
+  override def partitionElements: Option[IndexedSeq[Long]] = Some(rdd.partitionEntries)
+  override def identity: Option[String] = Some(rdd.identity)
+  override def bytes: Option[Long] = Some(rdd.bytes)
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
+    if (inPlace) rdd.inPlaceCursor(partition, context) else rdd.cursor(partition, context)
+}
+
+/** Where the tasks find an LMDB. */
+private[supply] sealed trait LmdbLocation extends Serializable {
+  /** The data file on the node of this JVM. */
+  def local(): String
+
+  /** Which version of which file it is. For the driver. */
+  def identity: String
+
+  /** Size of the data file. For the driver. */
+  def bytes: Long
+
+  /** Whether ranks can read the data file in place, as far as this JVM can tell. */
+  def canBeReadInPlace: Boolean
+}
+
+/** A path that every node sees. */
+private[supply] final case class SharedPath(path: String) extends LmdbLocation {
+  override def local(): String = path
+
+  override def identity: String =
+    s"${file.toRealPath()}\n$bytes\n${Files.getLastModifiedTime(file).to(NANOSECONDS)}"
+
+  override def bytes: Long = Files.size(file)
+
+  private def file = Paths.get(path)
+
+  override def canBeReadInPlace: Boolean =
+    try {
+      ForeignFile.find(path)
+      true
+    } catch { case _: SourceException => false }
+}
+
+/** A file in HDFS, with a copy on each node that reads it. */
+private[supply] final case class Remote(
+    file: RemoteFile, cache: CacheSettings) extends LmdbLocation {
+  override def local(): String = fetch(_ => ())
+
+  override def identity: String = file.describe
+
+  override def bytes: Long = file.length
+
+  /** A cache is on a local disk. */
+  override def canBeReadInPlace: Boolean = true
+
+  def fetch(fetched: Long => Unit): String = NodeCache.get(file, cache, fetched).toString
+}

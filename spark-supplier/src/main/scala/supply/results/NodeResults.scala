@@ -1,0 +1,106 @@
+package supply.results
+
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import org.apache.spark.supply.{SessionProbe, SparkInternals}
+
+import supply.core.{ConfigException, Deadline, PairException, SupplyException}
+import supply.pair.{ConfigFiles, PairPaths}
+import supply.plan.Hostfile
+import supply.protocol.Schema
+import supply.task.PinnedTask
+
+/**
+ * Waits on one node until all its ranks have sealed the result, or one never will: at most `seconds`
+ * from [[find]] on. A time of the driver's clock could not be compared with this node's.
+ */
+private[supply] final class NodeResults(settings: ResultsSettings, hosts: Hostfile, seconds: Double)
+    extends Serializable {
+  /** An error is an answer, and no failure of the task, which Spark would try again. */
+  def find(): Either[SupplyException, Seq[FoundResult]] =
+    try Right(wait(PinnedTask.pairsHere(settings.configFiles, hosts)))
+    catch {
+      case e: SupplyException => Left(e)
+      case NonFatal(e) if !e.isInstanceOf[InterruptedException] =>
+        Left(new PairException(s"cannot look for the result '${settings.name}': $e", e))
+    }
+
+  private def wait(pairs: Seq[(Int, PairPaths)]): Seq[FoundResult] = {
+    var missing = pairs.map { case (rank, pair) =>
+      val path = ResultPath.of(pair, settings.folder, settings.name)
+      rank -> new RankResult(rank, pair, path, settings.name)
+    }
+    val found = Seq.newBuilder[FoundResult]
+    val all = new Deadline(seconds).poll(NodeResults.pollMillis) {
+      missing = missing.filter { case (rank, result) =>
+        val header = result.find()
+        header.foreach { header =>
+          found += FoundResult(rank, PinnedTask.host, result.path, header.generation,
+            header.run, header.blockCount, header.elements, header.fileBytes, header.schema)
+        }
+        header.isEmpty
+      }
+      missing.isEmpty
+    }
+    if (!all) throw missing.head._2.timeout(settings.timeout)
+    found.result()
+  }
+}
+
+private object NodeResults {
+  private val pollMillis = 20L
+}
+
+/** Which result a user wants to read: ResultsOptions says what each option means. */
+private[supply] final case class ResultsSettings(
+    name: String,
+    ranks: Int,
+    configFiles: ConfigFiles,
+    hosts: Option[String],
+    folder: Option[String],
+    timeout: Double) {
+  /** The places of the ranks. Throws a ConfigException if a setting or the host file is wrong. */
+  def readHosts(): Hostfile = {
+    ResultPath.requireName(name)
+    if (ranks < 1) throw new ConfigException(s"ranks is $ranks: it must be at least 1")
+    Deadline.require("timeout", timeout)
+    folder.filterNot(_.startsWith("/")).foreach { relative =>
+      throw new ConfigException(s"results-folder '$relative' is not an absolute path")
+    }
+    if (hosts.isEmpty) configFiles.read(ranks)
+    Hostfile(hosts, ranks)
+  }
+}
+
+/** A rank's sealed result: where it lies, and what its header says. */
+private[supply] final case class FoundResult(rank: Int, host: String, path: ResultPath,
+    generation: Long, run: Long, blocks: Int, elements: Long, bytes: Long, schema: Schema)
+
+/**
+ * In a task that opens results: removes them when the session ends. An executor that goes while the
+ * session lives leaves the files, because another executor of its node reads them.
+ */
+private[supply] object ResultsTask {
+  /** The driver's endpoint. */
+  final val Endpoint = "supply-results"
+
+  /** Asks the driver whether the session ends. */
+  case object IsOver
+
+  private lazy val hook: Unit = {
+    val driver = new SessionProbe(Endpoint)
+    SparkInternals.atShutdown { () =>
+      // If that is not known, another executor of this node may still read them.
+      val isOver = Try(driver.ask[Boolean](IsOver).getOrElse(true)).getOrElse(false)
+      if (isOver) OpenResults.removeAll()
+    }
+    ()
+  }
+
+  /** Runs `body`, which opens results, in a task. */
+  def apply[A](body: => A): A = {
+    if (SessionProbe.isExecutor) hook
+    body
+  }
+}

@@ -1,0 +1,212 @@
+package supply.run
+
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
+import org.slf4j.LoggerFactory
+
+import supply.core.{Deadline, PlacementException}
+import supply.plan.{HostNames, Hostfile}
+
+/** Requires a task slot for each rank on its node: if a task waited for another, all would hang. */
+private[supply] object TaskSlots {
+  private val pollMillis = 100L
+
+  /** Cores that the executors of one host offer, and that its ranks need. */
+  private final case class Offer(host: String, offered: Int, needed: Int, coresPerTask: Int) {
+    def ranks: Int = math.min(offered, needed) / coresPerTask
+    override def toString: String =
+      s"$host offers $offered ${if (offered == 1) "core" else "cores"}, needs $needed"
+  }
+
+  /** Number of task slots of each host. */
+  def ofHosts(sc: SparkContext): Map[String, Int] = sumOnHosts(sc, _.slots)
+
+  /** As ofHosts(), for tasks with the profile of SparkInternals.coresOnly. */
+  def ofHostsForCoresOnly(sc: SparkContext): Map[String, Int] =
+    if (SparkInternals.coresOnly(sc).isEmpty) ofHosts(sc) else sumOnHosts(sc, _.coreSlots)
+
+  /** The GPUs of the application on each host, without hosts that have none. */
+  def gpusOfHosts(sc: SparkContext): Map[String, Seq[String]] =
+    SparkInternals.executorSlots(sc).filter(_.gpus.nonEmpty).sortBy(_.id).groupBy(_.host).map {
+      case (host, executors) => host -> executors.flatMap(_.gpus).distinct
+    }
+
+  private def sumOnHosts(sc: SparkContext, slots: ExecutorSlots => Int): Map[String, Int] =
+    SparkInternals.executorSlots(sc).groupBy(_.host).map { case (host, executors) =>
+      host -> executors.map(slots).sum
+    }
+
+  /**
+   * The stages that have tasks now, for a text; `except`: but not those, nor starters of ranks.
+   * Spark counts tasks late, so if no stage has any, all that are active may have them.
+   */
+  def holders(sc: SparkContext, except: Seq[Int] = Nil): Seq[String] = {
+    val active = for {
+      id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if !except.contains(id)
+      stage <- sc.statusTracker.getStageInfo(id)
+      name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
+      if name != StartersName
+    } yield (stage.numActiveTasks(), s"$name (stage $id, tasks: ${stage.numTasks()})")
+    val counted = active.filter(_._1 > 0)
+    (if (counted.isEmpty) active else counted).map(_._2)
+  }
+
+  /** How supply.spark describes the job that starts ranks. */
+  private[supply] val StartersName = "supply: starting ranks"
+
+  /** Whether all executors that the application asks for have registered; false: not known. */
+  def areComplete(sc: SparkContext): Boolean = {
+    val wanted = if (sc.isLocal) 1 else sc.getConf.getInt("spark.executor.instances", 0)
+    wanted > 0 && SparkInternals.executorSlots(sc).size >= wanted
+  }
+
+  /**
+   * Waits at most `timeout` seconds for executors to register. Returns the places with the names
+   * that the executors have for them.
+   */
+  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Hostfile = {
+    if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
+    else onEachHost(sc, hosts, timeout)
+    Places.known(sc, hosts)
+  }
+
+  private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
+    var slots = SparkInternals.concurrentTasks(sc)
+    new Deadline(timeout).poll(pollMillis) {
+      slots = SparkInternals.concurrentTasks(sc)
+      slots >= ranks || sc.isLocal
+    }
+    if (slots < ranks)
+      throw new PlacementException(
+        s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
+          (if (sc.isLocal) s"use --master local[$ranks]"
+           else "raise --num-executors or --executor-cores, or lower spark.task.cpus"),
+        isTimeout = !sc.isLocal)
+  }
+
+  private def onEachHost(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit = {
+    val placement = new ExecutorPlacement(sc, hosts)
+    placement.request()
+    var executors = Seq.empty[ExecutorSlots]
+    new Deadline(timeout).poll(pollMillis) {
+      executors = SparkInternals.executorSlots(sc)
+      // In local mode there is one executor only, which registers a moment late.
+      val isOver = short(offers(executors, hosts)).isEmpty || (sc.isLocal && executors.nonEmpty)
+      if (!isOver) placement.improve(executors, Nil, complete = false)
+      isOver
+    }
+    val found = offers(executors, hosts)
+    val missing = short(found)
+    placement.improve(executors, Nil, complete = true)
+    if (missing.nonEmpty)
+      throw new PlacementException(
+        s"${found.map(_.ranks).sum} of ${hosts.places.size} ranks have a slot: ${missing.mkString("; ")} " +
+          f"(waited $timeout%.0f s; --timeout). Give each node of --hosts an executor with a core for each of its ranks " +
+          "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun",
+        isTimeout = !sc.isLocal)
+  }
+
+  private def short(offers: Seq[Offer]) = offers.filter(offer => offer.offered < offer.needed)
+
+  private def offers(executors: Seq[ExecutorSlots], hosts: Hostfile): Seq[Offer] = {
+    val coresPerTask = executors.headOption.map(_.coresPerTask).getOrElse(1)
+    HostNames.known(hosts, executors.map(_.host)).byHost.map { case (host, places) =>
+      val here = executors.filter(executor => places.head.isOn(executor.host))
+      Offer(host, here.map(_.coresOfSlots).sum, places.size * coresPerTask, coresPerTask)
+    }
+  }
+}
+
+/** A running task of this run: its executor, and whether it is on its rank's node. */
+private[supply] final case class RunningTask(executor: String, wellPlaced: Boolean)
+
+/**
+ * Gets executors onto the nodes of the ranks. YARN knows which nodes are wanted, but starts a
+ * container wherever there is space. If executors come up elsewhere, this asks for more executors,
+ * at most [[ExecutorPlacement.Rounds]] times in a row, and keeps the misplaced ones meanwhile: YARN
+ * would start the next one in the space that they release. It releases them when every rank has
+ * what it needs, or when no other executor comes.
+ */
+private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile) {
+  private val conf = sc.getConf
+  private val possible =
+    sc.master == "yarn" && hosts.byHost.nonEmpty && !conf.getBoolean(
+      "spark.dynamicAllocation.enabled", defaultValue = false)
+  private val wanted = math.max(conf.getInt("spark.executor.instances", 2), hosts.byHost.size)
+  private val tasksPerExecutor =
+    math.max(1, conf.getInt("spark.executor.cores", 1) / conf.getInt("spark.task.cpus", 1))
+  private var asked = wanted
+  private var askedAt = System.nanoTime()
+  private var rounds = 0
+  private var released = Set.empty[String]
+
+  /** Asks for executors on the nodes of the ranks. */
+  def request(): Unit = if (possible) ask(wanted)
+
+  /** Takes the next step; call it periodically. `complete`: every rank has what it needs. */
+  def improve(registered: Seq[ExecutorSlots], tasks: Seq[RunningTask], complete: Boolean): Unit =
+    if (possible) {
+      val executors = registered.filterNot(executor => released(executor.id))
+      val (surplus, enough) = compare(executors, tasks)
+      if (complete) {
+        rounds = 0
+        if (asked > wanted) release(surplus.take(executors.size - wanted))
+      } else if (!enough && surplus.nonEmpty && executors.size >= asked && executors.size - surplus.size < wanted) {
+        if (rounds < ExecutorPlacement.Rounds) {
+          rounds += 1
+          ExecutorPlacement.log.warn(
+            s"${surplus.size} of ${executors.size} executors came up on nodes that need no more " +
+              s"(${surplus.map(_.host).distinct.mkString(", ")}): asking for others ($rounds of ${ExecutorPlacement.Rounds})")
+          ask(wanted + surplus.size)
+        }
+      } else if (asked > wanted && (System.nanoTime() - askedAt) / 1e9 > ExecutorPlacement.HoldSeconds)
+        release(surplus)
+    }
+
+  /** YARN's client counts tasks: each host gets enough to fill the executors of its ranks. */
+  private def ask(total: Int): Unit = {
+    asked = total
+    askedAt = System.nanoTime()
+    SparkInternals.requestExecutors(sc, total,
+      hosts.byHost.map { case (host, places) =>
+        host -> (places.size + tasksPerExecutor - 1) / tasksPerExecutor * tasksPerExecutor
+      }.toMap)
+  }
+
+  private def release(surplus: Seq[ExecutorSlots]): Unit = {
+    released ++= surplus.map(_.id)
+    if (surplus.nonEmpty) sc.killExecutors(surplus.map(_.id))
+    ask(wanted)
+  }
+
+  /** The idle executors that their node does not need, and whether all ranks have their cores. */
+  private def compare(
+      executors: Seq[ExecutorSlots], tasks: Seq[RunningTask]): (Seq[ExecutorSlots], Boolean) = {
+    val busy = tasks.filter(_.wellPlaced).map(_.executor).toSet
+    def busyElsewhere(executor: ExecutorSlots) =
+      executor.activeTasks > tasks.count(_.executor == executor.id)
+    var missing = hosts.byHost.map { case (host, places) =>
+      host -> (places.size * conf.getInt("spark.task.cpus", 1))
+    }.toMap
+    val known = HostNames.known(hosts, executors.map(_.host)).byHost
+    // Busy ones first: of two on one node the idle one is surplus.
+    val surplus = executors.sortBy(executor => !busy(executor.id)).filter { executor =>
+      known.find(_._2.head.isOn(executor.host)) match {
+        case Some((host, _)) if missing(host) > 0 =>
+          missing += host -> (missing(host) - executor.coresOfSlots)
+          false
+        case _ => !busy(executor.id) && !busyElsewhere(executor)
+      }
+    }
+    (surplus, missing.values.forall(_ <= 0))
+  }
+}
+
+private[supply] object ExecutorPlacement {
+  private val log = LoggerFactory.getLogger(classOf[ExecutorPlacement])
+
+  private final val Rounds = 5
+
+  /** How long YARN may take to start other executors, while this keeps the misplaced ones. */
+  private final val HoldSeconds = 20.0
+}

@@ -1,0 +1,114 @@
+package supply.source
+
+import java.nio.ByteBuffer
+
+/**
+ * Takes an element from a source: exactly one value per column. If the element does not fit into
+ * the block, any call may end it early (see [[ElementCursor.write]]).
+ */
+private[supply] trait ElementWriter {
+  /** For a column of 32-bit values that are not a list; a float as its bits. */
+  def putInt(column: Int, value: Int): Unit
+
+  /** For a column of 64-bit values that are not a list; a double as its bits. */
+  final def putLong(column: Int, value: Long): Unit = {
+    reserve(column, java.lang.Long.BYTES).putLong(value)
+    ()
+  }
+
+  def putBoolean(column: Int, value: Boolean): Unit
+
+  /** For a nullable column. */
+  def putNull(column: Int): Unit
+
+  /**
+   * Space for `bytes` bytes of any other column, little-endian: fill them before any other call.
+   * For the main column this is the mapped file itself.
+   */
+  def reserve(column: Int, bytes: Int): ByteBuffer
+
+  /** For a column of views: `count` values that stay in the file, from `places(from)` on. */
+  def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int], from: Int,
+      count: Int): Unit
+}
+
+/**
+ * Takes the values of many elements, column after column. The elements must fit, and each column
+ * must get as many values.
+ */
+private[supply] trait BatchWriter extends ElementWriter {
+  /** Space for `count` values of a column that `reserve` is for, and whose values have one width. */
+  def reserveValues(column: Int, count: Int): ByteBuffer
+
+  /** `count` values from `values(from)` on. */
+  def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit
+
+  /** As [[putInts]], for booleans: 0 is false, everything else true. */
+  def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
+
+  /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */
+  def putBytes(
+      column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit
+
+  /** `count` values of variable width: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. */
+  def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int],
+      count: Int): Unit
+}
+
+/** The elements of one partition, in order, read in the source's own memory. For one thread. */
+private[supply] trait ElementCursor extends AutoCloseable {
+  /** Moves to the next element; false at the end. */
+  def next(): Boolean
+
+  /** Writes the current element. Called again for the same element if it did not fit. */
+  def write(to: ElementWriter): Unit
+
+  /** Names the current element in a message. */
+  def describe: String
+}
+
+/** A cursor whose source holds many elements in common arrays. */
+private[supply] trait BatchCursor extends ElementCursor {
+  /** The number of elements that can be written at once, the current one included. */
+  def ready: Int
+
+  /** Bytes of the first `count` of them that a writer reserves. */
+  def bytes(count: Int): Long
+
+  /** Bytes of values in foreign files, to which the first `count` of them refer. */
+  def referencedBytes(count: Int): Long = 0
+
+  /** Writes the first `count` of them, and moves to the last one written. */
+  def write(to: BatchWriter, count: Int): Unit
+}
+
+/** A cursor that keeps elements in numbered places, each until another one is kept there. */
+private[supply] trait KeepingCursor extends ElementCursor {
+  /** Keeps the element that `next()` has moved to. */
+  def keep(place: Int): Unit
+
+  /** Moves on by at most `count` elements, and keeps each in the next place. Returns their number. */
+  def keepNext(places: Array[Int], count: Int): Int = {
+    var i = 0
+    while (i < count && next()) {
+      keep(places(i))
+      i += 1
+    }
+    i
+  }
+
+  /** Makes the element kept there the current one. `next()` still continues after the last one. */
+  def recall(place: Int): Unit
+}
+
+/** A cursor that can write elements of many places at once: `count` from `places(from)` on. */
+private[supply] trait GatheringCursor extends KeepingCursor {
+  /** Bytes of these elements that a writer reserves. */
+  def bytes(places: Array[Int], from: Int, count: Int): Long
+
+  /** Bytes of values in foreign files, to which these elements refer. */
+  def referencedBytes(places: Array[Int], from: Int, count: Int): Long = 0
+
+  /** Writes these elements in this order. */
+  def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit
+}

@@ -1,0 +1,146 @@
+package supply.source
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.{Partition, TaskContext}
+
+import supply.protocol.{Column, Format, Schema}
+
+/** Some columns of another source. `taken` has their indexes there, in their new order. */
+private[supply] final class SelectedSource(source: Source, taken: IndexedSeq[Int]) extends Source {
+  override def rdd: RDD[_] = source.rdd
+
+  override def schema: Schema = Schema(taken.map(source.schema.columns))
+
+  override def mainColumn: Option[Int] = source.mainColumn.map(taken.indexOf(_)).filter(_ >= 0)
+
+  override def partitionElements: Option[IndexedSeq[Long]] = source.partitionElements
+
+  override def partitionSizes: Option[PartitionSizes] = source.partitionSizes
+
+  override def isOrdered: Boolean = source.isOrdered
+
+  override def identity: Option[String] = source.identity
+
+  /** Without the main column nearly nothing of that is left. */
+  override def bytes: Option[Long] = source.bytes.filter(_ => mainColumn.isDefined)
+
+  override def open(partition: Partition, context: TaskContext): KeepingCursor = {
+    val columns = source.schema.columns
+    SelectedCursor(source.open(partition, context),
+      new SelectedWriter(columns, columns.indices.map(taken.indexOf(_)).toArray))
+  }
+}
+
+private sealed class SelectedCursor(cursor: KeepingCursor, selected: SelectedWriter)
+    extends KeepingCursor {
+  override def next(): Boolean = cursor.next()
+
+  override def keep(place: Int): Unit = cursor.keep(place)
+
+  override def keepNext(places: Array[Int], count: Int): Int = cursor.keepNext(places, count)
+
+  override def recall(place: Int): Unit = cursor.recall(place)
+
+  override def write(to: ElementWriter): Unit = cursor.write(selected.passOnTo(to): ElementWriter)
+
+  override def describe: String = cursor.describe
+
+  override def close(): Unit = cursor.close()
+}
+
+private object SelectedCursor {
+  def apply(cursor: KeepingCursor, selected: SelectedWriter): SelectedCursor = cursor match {
+    case many: BatchCursor with GatheringCursor => new SelectedBatchCursor(many, selected)
+    case one => new SelectedCursor(one, selected)
+  }
+}
+
+/** Bytes of columns that are not selected count, too: that is a bound. */
+private final class SelectedBatchCursor(
+    cursor: BatchCursor with GatheringCursor, selected: SelectedWriter)
+    extends SelectedCursor(cursor, selected) with BatchCursor with GatheringCursor {
+  override def ready: Int = cursor.ready
+
+  override def bytes(count: Int): Long = cursor.bytes(count)
+
+  override def referencedBytes(count: Int): Long = cursor.referencedBytes(count)
+
+  override def write(to: BatchWriter, count: Int): Unit =
+    cursor.write(selected.passOnTo(to), count)
+
+  override def bytes(places: Array[Int], from: Int, count: Int): Long =
+    cursor.bytes(places, from, count)
+
+  override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
+    cursor.referencedBytes(places, from, count)
+
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    cursor.write(selected.passOnTo(to), places, from, count)
+}
+
+/** Passes on the values of some columns. `places`: where each column goes; -1: nowhere. */
+private[source] final class SelectedWriter(columns: IndexedSeq[Column], places: Array[Int])
+    extends BatchWriter {
+  private var to: ElementWriter = _
+  private var many: BatchWriter = _
+
+  /** Takes the bytes that nobody wants. */
+  private var unwanted = ByteBuffer.allocate(0)
+
+  def passOnTo(writer: ElementWriter): SelectedWriter = {
+    to = writer
+    this
+  }
+
+  def passOnTo(writer: BatchWriter): SelectedWriter = {
+    to = writer
+    many = writer
+    this
+  }
+
+  private def isTaken(column: Int) = places(column) >= 0
+
+  private def discard(bytes: Int): ByteBuffer = {
+    if (bytes > unwanted.capacity())
+      unwanted = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
+    unwanted.clear().limit(bytes)
+  }
+
+  override def putInt(column: Int, value: Int): Unit =
+    if (isTaken(column)) to.putInt(places(column), value)
+
+  override def putBoolean(column: Int, value: Boolean): Unit =
+    if (isTaken(column)) to.putBoolean(places(column), value)
+
+  override def putNull(column: Int): Unit = if (isTaken(column)) to.putNull(places(column))
+
+  override def reserve(column: Int, bytes: Int): ByteBuffer =
+    if (isTaken(column)) to.reserve(places(column), bytes) else discard(bytes)
+
+  override def refer(column: Int, file: ForeignFile, values: ForeignValues, at: Array[Int],
+      from: Int, count: Int): Unit =
+    if (isTaken(column)) to.refer(places(column), file, values, at, from, count)
+
+  override def reserveValues(column: Int, count: Int): ByteBuffer =
+    if (isTaken(column)) many.reserveValues(places(column), count)
+    else Format.of(columns(column)) match {
+      case Format.Fixed(width) => discard(count * width)
+      case _ => discard(0)
+    }
+
+  override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
+    if (isTaken(column)) many.putInts(places(column), values, from, count)
+
+  override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
+    if (isTaken(column)) many.putBooleans(places(column), values, from, count)
+
+  override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
+      count: Int): Unit =
+    if (isTaken(column)) many.putBytes(places(column), bytes, start, ends, from, count)
+
+  override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
+      lengths: Array[Int], count: Int): Unit =
+    if (isTaken(column)) many.gatherBytes(places(column), bytes, starts, lengths, count)
+}

@@ -1,0 +1,161 @@
+package supply.task
+
+import org.apache.spark.{SparkEnv, TaskContext}
+import org.slf4j.LoggerFactory
+
+import supply.core.{Deadline, DriverCalls, MisplacedException, PairException, PairHeldException, PlacementException, RankEndedException, RankException, SourceException}
+import supply.pair.{ConfigFiles, Pair, PairPaths}
+import supply.plan.Hostfile
+
+/** Feeds one rank for a run, or for a batch of a stream. `driver` answers [[TaskMessage]]. */
+private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCounters,
+    driver: DriverCalls)
+    extends Serializable {
+  import settings.{hosts, user}
+
+  def run(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
+    var report = reported(rank)
+    if (report.isEmpty && !isWanted) report = Some(TaskReport.nothing(rank, PinnedTask.host))
+    while (report.isEmpty) {
+      try report = Some(supply(rank, epochs))
+      catch {
+        case e: RankEndedException if user.waitForRank =>
+          PinnedTask.log.warn(
+            f"${e.getMessage}%s - waiting ${user.secondsOfRank}%.0f s for it to come back")
+      }
+    }
+    report.get
+  }
+
+  private def supply(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
+    val attempt = TaskContext.get().attemptNumber()
+    val pair =
+      try attach(rank, attempt)
+      catch {
+        // Another attempt, which Spark took for dead, may have reached the end meanwhile, or all
+        // ranks have returned.
+        case e @ (_: RankException | _: PairHeldException | _: PairException) =>
+          return reported(rank).getOrElse(
+            if (isWanted) throw e else TaskReport.nothing(rank, PinnedTask.host))
+      }
+    try pair.whileWhole(supply(rank, pair, epochs))
+    finally pair.close()
+  }
+
+  private def attach(rank: Int, attempt: Int): Pair = {
+    if (settings.stream.contains(StreamPart.End)) requireRank(rank)
+    // A stopped query has supplied this rank to its end: a new rank comes when the query restarts.
+    var last: Pair = null
+    new Deadline(user.secondsOfRank).find(PinnedTask.pollMillis) {
+      last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.secondsOfRank,
+        settings.run, Some(user.timeout))
+      val isUsable = settings.isEnd || !last.isAtEnd
+      if (!isUsable) last.close()
+      if (isUsable) Some(last) else None
+    }.getOrElse(throw new RankException(
+        s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout or --rank-timeout)",
+        isTimeout = true))
+  }
+
+  /** When a stream ends, a task waits only for a rank that is just coming. */
+  private def requireRank(rank: Int): Unit = {
+    val deadline = new Deadline(math.min(PinnedTask.comingSeconds, user.timeout))
+    val paths = PinnedTask.paths(user.configFiles, hosts, rank)
+    if (!deadline.poll(PinnedTask.pollMillis)(Pair.hasRank(paths)))
+      throw new RankException(
+        s"rank $rank was not there when its stream ended (${paths.mappedFile})")
+  }
+
+  /** The report of another attempt, which supplied all and may not have let the rank go. */
+  private def reported(rank: Int): Option[TaskReport] = {
+    val report = driver.ask[Option[TaskReport]](TaskMessage.ReportOf(rank))
+    if (report.isDefined && settings.isEnd && hosts.places(rank).isOn(PinnedTask.host))
+      Pair.markEndSeen(PinnedTask.paths(user.configFiles, hosts, rank), settings.run)
+    report
+  }
+
+  /**
+   * Fails if no rank gets an element in the first epoch. A rank without any waits a moment for the
+   * others, because it may fail in its own way when it knows. Of a slow source the last one fails.
+   */
+  private def reportFirstEpoch(rank: Int, hasElements: Boolean): Unit =
+    settings.emptyError.foreach { error =>
+      def areAllEmpty = driver.ask[Option[Boolean]](TaskMessage.NoElements(rank))
+      if (hasElements) driver.ask[Unit](TaskMessage.Elements)
+      else {
+        val wait = new Deadline(math.min(PinnedTask.emptySeconds, user.timeout / 2))
+        if (wait.find(PinnedTask.pollMillis)(areAllEmpty).contains(true))
+          throw new SourceException(error)
+      }
+    }
+
+  /** Supplies the rank that is there now, to the end of the run or of the batch. */
+  private def supply(rank: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
+    val start = System.nanoTime()
+    driver.ask[Unit](TaskMessage.Attached(rank))
+    val supply = new PairSupply(rank, pair, settings, counters, reportFirstEpoch(rank, _))
+    def report = TaskReport(
+      rank = rank,
+      host = PinnedTask.host,
+      partitions = supply.partitions,
+      elements = pair.publishedElements,
+      bytes = pair.publishedBytes,
+      nanos = System.nanoTime() - start,
+      waitedForRank = pair.waitedNanos,
+      waitedForSource = supply.waitedForSource)
+    try {
+      epochs.foreach(supply.epoch)
+      if (settings.isEnd) supply.endOfData() else pair.awaitAcknowledged()
+      val all = report
+      driver.ask[Unit](TaskMessage.Ended(all))
+      if (settings.isEnd) pair.markEndSeen()
+      all
+    } catch { case _: RankEndedException if !isWanted => report }
+  }
+
+  /** Whether a rank that has left is a failure. */
+  private def isWanted: Boolean = driver.ask[Boolean](TaskMessage.IsWanted)
+}
+
+private[supply] object PinnedTask {
+  private val log = LoggerFactory.getLogger(classOf[PinnedTask])
+
+  private val pollMillis = 20L
+  private val comingSeconds = 2.0
+  private val emptySeconds = 10.0
+
+  /** This executor's host, as Spark knows it. */
+  def host: String = SparkEnv.get.blockManager.blockManagerId.host
+
+  /** The ranks of this node with the files of their pairs. */
+  def pairsHere(configFiles: ConfigFiles, hosts: Hostfile): Seq[(Int, PairPaths)] = {
+    val ranks = hosts.ranksOn(host)
+    val pairs = configFiles.read(ranks.map(hosts.places(_).localRank + 1).max)
+    ranks.map(rank => rank -> pairs(hosts.places(rank).localRank))
+  }
+
+  /** The files of the pair of a rank, on its own node. */
+  def paths(configFiles: ConfigFiles, hosts: Hostfile, rank: Int): PairPaths = {
+    val localRank = hosts.places(rank).localRank
+    configFiles.read(localRank + 1)(localRank)
+  }
+
+  /** Attaches to a rank's pair if this is the rank's node; parameters as for Pair.attach. */
+  def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
+      run: Long = 0, attemptTimeout: Option[Double] = None): Pair = {
+    val place = hosts.places(rank)
+    if (!place.isOn(host))
+      throw new MisplacedException(
+        s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
+    val pair =
+      Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run,
+        attemptTimeout)
+    if (pair.rank >= 0 && pair.rank != rank) {
+      try throw new PlacementException(
+          s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +
+            s"mpirun's host file must name the same nodes in the same order (this is $host)")
+      finally pair.close()
+    }
+    pair
+  }
+}

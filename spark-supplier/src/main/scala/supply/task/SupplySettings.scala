@@ -1,0 +1,161 @@
+package supply.task
+
+import java.nio.file.Paths
+
+import supply.block.{PairResidentFile, ResidentFileNames, ResidentSpace}
+import supply.core.{ConfigException, Deadline}
+import supply.pair.{ConfigFiles, Pair}
+import supply.plan.{Hostfile, Shuffle, Uneven}
+import supply.protocol.{EpochCounts, Exchange, Schema}
+
+/** What a user asks for: RunOptions says what each option means. */
+final case class SupplySettings(
+    ranks: Int,
+    mappedFiles: String,
+    namedPipes: String,
+    epochs: Int = 1,
+    seed: Long = 0,
+    blockElements: Option[Int] = None,
+    hosts: Option[String] = None,
+    timeout: Double = 120,
+    rankTimeout: Option[Double] = None,
+    waitForRank: Boolean = false,
+    resident: Boolean = false,
+    residentFolder: Option[String] = None,
+    residentQuota: Option[Long] = None,
+    keep: Option[String] = None,
+    shuffle: Shuffle = Shuffle.Partitions,
+    uneven: Uneven = Uneven.Keep,
+    resumePositions: Option[String] = None) {
+  def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes)
+
+  /**
+   * The places of the ranks. Throws a ConfigException if the host file is wrong, or, with all ranks
+   * on this node, the config files are.
+   */
+  def readHosts(): Hostfile = {
+    if (hosts.isEmpty) configFiles.read(ranks)
+    Hostfile(hosts, ranks)
+  }
+
+  /** The limit of a wait for a rank that may live, in seconds. */
+  def secondsOfRank: Double = rankTimeout.getOrElse(timeout)
+
+  private[supply] def check(): Unit = {
+    def atLeastOne(name: String, value: Int): Unit =
+      if (value < 1) throw new ConfigException(s"--$name is $value: it must be at least 1")
+    atLeastOne("ranks", ranks)
+    atLeastOne("epochs", epochs)
+    blockElements.foreach(atLeastOne("block-elements", _))
+    if (resident) checkRepeats("--resident")
+    checkResidentFile()
+    checkExchange()
+    Deadline.require("--timeout", timeout)
+    rankTimeout.foreach(Deadline.require("--rank-timeout", _))
+  }
+
+  /** A new rank cannot join the communicator of the others. */
+  private def checkExchange(): Unit = shuffle match {
+    case Shuffle.All(_) if waitForRank =>
+      throw new ConfigException(
+        "--wait-for-rank is not for --shuffle all: if a rank ends, the ranks that exchange elements with it fail, too; " +
+          "use one of the two")
+    case _ =>
+  }
+
+  private def checkRepeats(option: String): Unit = {
+    if (uneven != Uneven.Keep)
+      throw new ConfigException(
+        s"$option repeats the blocks of the first epoch, and --uneven supplies other elements in each: use one of the two")
+    shuffle match {
+      case Shuffle.Elements(_) =>
+        throw new ConfigException(
+          s"$option repeats the blocks of the first epoch as they are, so --shuffle must be partitions or none")
+      case _ =>
+    }
+  }
+
+  private def checkResidentFile(): Unit = residentFolder match {
+    case None =>
+      Seq("--resident-quota" -> residentQuota, "--keep" -> keep).find(_._2.isDefined).foreach {
+        case (option, _) => throw new ConfigException(
+            s"$option is for the file that --resident-folder names: give both, or neither")
+      }
+    case Some(folder) =>
+      if (resident) throw new ConfigException(
+        "--resident keeps the blocks in the mapped file, and --resident-folder in a file of its own: use one of the two")
+      checkRepeats("--resident-folder")
+      if (!folder.startsWith("/")) throw new ConfigException(
+        s"--resident-folder is '$folder': name an absolute path, which is a folder of each node")
+  }
+}
+
+/**
+ * What all tasks of one pinned job have in common. `run` is a random number, not 0; `plan` is the
+ * plan's fingerprint; `stream`: None for a run, to its end.
+ *
+ * @param steps blocks of each rank in an epoch, if each must have `blockElements` elements
+ * @param rankElements elements of each rank in a whole epoch, if known in advance
+ * @param kept where the resident file has its name from, if it outlives the run: PLAN-SOURCE of
+ *   proto/PROTOCOL.md
+ * @param exchange what the ranks exchange
+ * @param sourceBytes about what all elements take, if known in advance
+ * @param emptyError what is wrong if no rank gets any element; None: nothing is
+ * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
+ */
+private[supply] final case class TaskSettings(
+    user: SupplySettings,
+    hosts: Hostfile,
+    schema: Schema,
+    mainColumn: Option[Int],
+    run: Long = 0,
+    plan: Long = 0,
+    steps: Option[Long] = None,
+    rankElements: Option[IndexedSeq[Long]] = None,
+    beginsWithRest: Boolean = false,
+    exchange: Exchange = Exchange.Off,
+    kept: Option[String] = None,
+    sourceBytes: Option[Long] = None,
+    emptyError: Option[String] = None,
+    stream: Option[StreamPart] = None) {
+  /** Whether END_OF_DATA follows. */
+  def isEnd: Boolean = stream.forall(_.isEnd)
+
+  /** What that rank gets in a whole epoch, if known in advance. */
+  def counts(rank: Int): Option[EpochCounts] =
+    rankElements.map(elements => EpochCounts(elements(rank), steps.getOrElse(0)))
+
+  /** Whether the resident file has a use after that epoch: a later one, or a later run. */
+  private[task] def usesFileAfter(epoch: Int): Boolean =
+    kept.isDefined || hasEpochAfter(epoch)
+
+  private[task] def hasEpochAfter(epoch: Int): Boolean = epoch < user.epochs - 1
+
+  /** The resident file of a rank of this node, if the user wants one. */
+  private[task] def residentFile(rank: Int, pair: Pair): Option[PairResidentFile] =
+    user.residentFolder.map { folder =>
+      val path = Paths.get(folder)
+      val quota = user.residentQuota.map(_ / hosts.ranksOn(PinnedTask.host).size)
+      new PairResidentFile(pair, schema,
+        ResidentFileNames(path, pair.paths, kept.map(name => s"$name.$rank.kept")), run,
+        new ResidentSpace(pair.name, path, quota, bytes(rank)))
+    }
+
+  /** About what the elements of a rank take, by its share of them. */
+  private def bytes(rank: Int): Option[Long] =
+    for (all <- sourceBytes; elements <- rankElements if elements.sum > 0)
+      yield (all * (elements(rank).toDouble / elements.sum)).toLong
+
+  /** Elements after which a block is closed. */
+  def blockElements: Int = user.blockElements.getOrElse(
+    if (schema.hasViews && !user.resident) TaskSettings.InPlace else Int.MaxValue)
+}
+
+private[supply] object TaskSettings {
+  /**
+   * Elements of a block of values in place. It would have room for more, but the rank could not
+   * begin before the task has walked over all of them. A resident block has as many as fit, because
+   * it takes a whole slot of the ring.
+   */
+  private final val InPlace = 4096
+}

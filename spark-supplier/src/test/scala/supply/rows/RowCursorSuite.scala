@@ -1,0 +1,72 @@
+package supply.rows
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{SpecificInternalRow, UnsafeProjection}
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.source.ShuffledCursor
+import supply.testing.Elements
+
+class RowCursorSuite extends AnyFunSuite {
+  private val schema = new StructType()
+    .add("number", IntegerType, nullable = false)
+    .add("long", LongType)
+    .add("flag", BooleanType, nullable = false)
+    .add("text", StringType)
+    .add("money", DecimalType(30, 2), nullable = false)
+    .add("list", ArrayType(FloatType, containsNull = false), nullable = false)
+
+  private val columns = RowColumn.of(schema, _ => 2).toArray
+
+  private def row(i: Int): InternalRow = InternalRow(
+    i,
+    if (i % 3 == 0) null else Long.MaxValue - i,
+    i % 2 == 0,
+    UTF8String.fromString("text" * (i * 37 % 300)),
+    Decimal(BigDecimal(i).setScale(2), 30, 2),
+    new GenericArrayData(Array(i.toFloat, -i.toFloat)))
+
+  private def rows: Iterator[InternalRow] = Iterator.range(0, 200).map(row)
+
+  /** As Spark's operators return them: each row in the memory of the last one. */
+  private def unsafeRows: Iterator[InternalRow] = {
+    val projection = UnsafeProjection.create(schema)
+    rows.map(projection)
+  }
+
+  private def mutableRows: Iterator[InternalRow] = {
+    val values = new SpecificInternalRow(schema)
+    rows.map { row =>
+      schema.fields.indices.foreach(i => values.update(i, row.get(i, schema(i).dataType)))
+      values
+    }
+  }
+
+  private def shuffled(rows: Iterator[InternalRow], buffer: Int): Seq[Seq[Any]] =
+    Elements.all(new ShuffledCursor(new RowCursor(rows, columns), buffer, seed = 1))
+
+  test("bytes are copied once, also beside a text: paths and names are short") {
+    val files = new StructType().add("path", StringType).add("content", BinaryType)
+    assert(new RowSource(null, RowColumn.of(files, _ => 1)).mainColumn.contains(1))
+    assert(new RowSource(null, RowColumn.of(files.add("list", ArrayType(FloatType)), _ => 100))
+        .mainColumn.contains(2))
+  }
+
+  test("shuffled rows keep their values, although Spark reuses the memory of its rows") {
+    val inOrder = Elements.all(new RowCursor(rows, columns))
+    Seq(() => unsafeRows, () => mutableRows).foreach { reused =>
+      assert(Elements.all(new RowCursor(reused(), columns)) == inOrder)
+      val seen = shuffled(reused(), 16)
+      assert(seen != inOrder && seen.sortBy(_.head.asInstanceOf[Int]) == inOrder)
+    }
+  }
+
+  test("a shuffled row is named by its number in the partition") {
+    val cursor = new ShuffledCursor(new RowCursor(unsafeRows, columns), buffer = 4, seed = 42)
+    (0 until 3).foreach(_ => cursor.next())
+    assert(cursor.describe == "row 4 of its partition")
+  }
+}

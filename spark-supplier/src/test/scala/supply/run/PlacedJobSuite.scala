@@ -1,0 +1,94 @@
+package supply.run
+
+import java.util.concurrent.Semaphore
+
+import org.apache.spark.SparkException
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.bench.DatumSource
+import supply.core.{PlacementException, SourceException, SupplierEndedException}
+import supply.plan.{Hostfile, Uneven}
+import supply.task.SupplySettings
+import supply.testing.{Background, LocalSpark}
+
+/** Also if the application's listeners are slow. */
+trait JobsThatFailEarly extends LocalSpark { this: AnyFunSuite =>
+  import Background.{inBackground, result}
+
+  test("a job that fails before Spark has submitted it does not run to its end") {
+    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "failing")
+    val running = inBackground(job.run { _ =>
+      job.fail(new SourceException("in between"))
+      sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
+    })
+    assert(intercept[SourceException](result(running)).getMessage == "in between")
+  }
+}
+
+/** How a job with one task for each place ends if its tasks cannot run. */
+class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
+  import Background.{inBackground, result}
+
+  private def counting(ranks: Int, timeout: Double) = {
+    val settings = SupplySettings(ranks, "", "", timeout = timeout, uneven = Uneven.Drop)
+    RunPlan(sc, new DatumSource(sc.parallelize(0 until 4, 2).map(SupplyJobSuite.tuple)), settings,
+      Hostfile.oneNode(ranks))
+  }
+
+  test("counting fails at the time limit if no executor has a free core for its tasks") {
+    PlacedJobSuite.begun.drainPermits()
+    val blocking = inBackground(PlacedJob.inGroup(sc, "blocking", "occupies all cores") {
+      sc.parallelize(0 until slots, slots).foreach { _ =>
+        PlacedJobSuite.begun.release()
+        Thread.sleep(Long.MaxValue)
+      }
+    })
+    PlacedJobSuite.begun.acquire(slots)
+    try {
+      val counted = inBackground(counting(ranks = 1, timeout = 1))
+      val message = intercept[PlacementException](result(counted)).getMessage
+      assert(message.contains("rank 0 has had no Spark task for 1 s"))
+      assert(message.contains("Other jobs hold cores: occupies all cores (stage "))
+    } finally sc.cancelJobGroup("blocking")
+    assertThrows[Exception](result(blocking))
+    assert(counting(ranks = 1, timeout = 20).equalSteps.get.counted == Seq(2, 2))
+  }
+
+  test("a job that fails before it starts does not run") {
+    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "failing")
+    job.fail(new SourceException("too late"))
+    assert(intercept[SourceException](
+      job.run(_ => sc.parallelize(0 until 4).count())).getMessage == "too late")
+  }
+
+  for ((how, cancel) <- Seq[(String, () => Unit)]("all jobs" -> (() => sc.cancelAllJobs()),
+      "a tag of the thread" -> (() => sc.cancelJobsWithTag("mine"))))
+    test(s"a job that Spark cancels was asked to end: $how") {
+      PlacedJobSuite.begun.drainPermits()
+      val running = inBackground {
+        sc.addJobTag("mine")
+        new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "cancelled").run {
+          _ =>
+            sc.parallelize(0 until 1, 1).foreach { _ =>
+              PlacedJobSuite.begun.release()
+              Thread.sleep(Long.MaxValue)
+            }
+        }
+      }
+      PlacedJobSuite.begun.acquire()
+      cancel()
+      assert(intercept[SupplierEndedException](result(running)).getMessage.contains(
+          "was cancelled"))
+    }
+
+  test("a job that ends with its SparkContext keeps its error") {
+    Seq("Job 0 cancelled because SparkContext was shut down", null).foreach { message =>
+      val error = new SparkException(message)
+      assert(PlacedJob.causeOf(error) eq error)
+    }
+  }
+}
+
+object PlacedJobSuite {
+  private val begun = new Semaphore(0)
+}

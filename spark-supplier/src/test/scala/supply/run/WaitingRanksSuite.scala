@@ -1,0 +1,174 @@
+package supply.run
+
+import java.nio.file.{Files, Path}
+import java.nio.file.attribute.PosixFilePermissions
+import java.util.concurrent.CountDownLatch
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, DataFrameWriter, Row, SparkSession}
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.PairHeldException
+import supply.pair.ConfigFiles
+import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank, TestStream}
+
+/** Ranks that wait while a DataFrame's writer fails: they get its line, whatever fails. */
+class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
+  import Background.{inBackground, result}
+
+  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+
+  private def rows(expressions: String*): DataFrame =
+    spark.range(0, 9, 1, 3).selectExpr(expressions: _*)
+
+  private def writer(files: ConfigFiles, data: DataFrame,
+      options: Map[String, String] = Map.empty) =
+    data.write.format("supply").mode("append").option("mapped-files", files.mappedFiles)
+      .option("named-pipes", files.namedPipes).option("timeout", 60L).options(options)
+
+  private def opened(files: ConfigFiles, number: Int = 0): TestRank = {
+    val rank = new TestRank(files.read()(number))
+    assert(rank.open(timeout = 60) == "OK")
+    rank
+  }
+
+  /** The error of a write for which a rank waits, which the rank gets, too. */
+  private def failure(data: DataFrame = rows("id"), options: Map[String, String] = Map.empty,
+      before: Path => Unit = _ => (), ranks: Int = 1)(
+      change: DataFrameWriter[Row] => DataFrameWriter[Row] = identity): String =
+    TemporaryFolder { folder =>
+      val files = TestRank.configFiles(folder, ranks)
+      val waiting = (0 until ranks).map(opened(files, _))
+      try {
+        before(folder)
+        val error =
+          intercept[Exception](change(writer(files, data, options)).save()).getMessage
+        waiting.foreach(rank => assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK $error"))
+        error
+      } finally waiting.foreach(_.kill())
+    }
+
+  test("an option that cannot be read") {
+    assert(failure(options = Map("epoch" -> "3"))().contains("did you mean --epochs?"))
+    assert(failure(options = Map("epochs" -> "many"))().contains("'many'"))
+    assert(failure(options = Map("timeout" -> "soon"))().contains("'soon'"))
+    // Then nobody knows how many they are, and all are notified.
+    assert(failure(options = Map("ranks" -> "two"), ranks = 2)().contains("'two'"))
+    assert(failure(options = Map("ranks" -> "0"), ranks = 2)().contains("--ranks is 0"))
+  }
+
+  test("options that have no effect, or a wrong value") {
+    assert(failure(options = Map("shuffle" -> "foo"))().startsWith("--shuffle is 'foo'"))
+    assert(failure(options = Map("shuffle-buffer" -> "-5"))().startsWith(
+        "--shuffle-buffer is for --shuffle elements, and --shuffle is 'partitions'"))
+    assert(failure(options = Map("shuffle-buffer" -> "16", "shuffle" -> "all"))().contains(
+        "give both, or neither"))
+    assert(failure(options = Map("shuffle-buffer" -> "-5", "shuffle" -> "elements"))().startsWith(
+        "--shuffle-buffer is -5"))
+  }
+
+  test("what only a writer has") {
+    assert(failure()(_.mode("overwrite")).startsWith("ranks are supplied with mode(\"append\")"))
+    assert(failure()(_.mode("error")).startsWith("ranks are supplied with mode(\"append\")"))
+    assert(failure()(_.option("path", "/tmp/a")).startsWith("save() takes no path"))
+    assert(failure(rows("id", "id % 2 as half"))(_.partitionBy("half")).startsWith(
+        "partitionBy() means nothing"))
+  }
+
+  test("types that are refused, also by Spark itself") {
+    val types = Seq("make_interval(1, 2) i" -> "interval", "interval '3' day i" -> "interval day",
+      "interval '3' year i" -> "interval year", "map(1, id) i" -> "map<int,bigint>") ++
+      // Spark 3.5 has no such type.
+      Seq("parse_json('{}') i" -> "variant").filter(_ => spark.version >= "4")
+    types.foreach { case (column, name) =>
+      assert(failure(rows(column))().startsWith(
+          s"a column cannot be supplied as it is ('i' is $name, use "))
+    }
+  }
+
+  test("files that a task refuses for their mode, or for that of their folder") {
+    def mode(path: Path, text: String): Unit = {
+      Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(text))
+      ()
+    }
+    Seq("pair-0", "pair-0.ntf").foreach { name =>
+      assert(failure(before = { folder =>
+        mode(folder, "rwxr-xr-x")
+        mode(folder.resolve(name), "rw-rw-rw-")
+      })().contains(s"$name can be used by everybody"))
+    }
+    assert(failure(before = mode(_, "rwxrwxrwx"))().contains("can be written by other users"))
+  }
+
+  test("cores that other jobs hold") {
+    val release = new CountDownLatch(1)
+    WaitingRanksSuite.release = release
+    val other = sc.parallelize(0 until 2, 2).foreachAsync(_ => WaitingRanksSuite.release.await())
+    try assert(failure(options = Map("timeout" -> "3"))().contains("Other jobs hold cores"))
+    finally {
+      release.countDown()
+      other.get()
+    }
+  }
+
+  test("a rank that comes after the error has it, too, unless a new run has begun") {
+    TemporaryFolder { folder =>
+      val files = TestRank.configFiles(folder, 1)
+      val error = intercept[Exception](
+        writer(files, rows("id"), Map("shuffle" -> "foo")).save()).getMessage
+      val late = opened(files)
+      try assert(late("next") == s"ERROR SUPPLY_ERROR_SPARK $error")
+      finally late.kill()
+    }
+    TemporaryFolder { folder =>
+      val files = TestRank.configFiles(folder, 1)
+      intercept[Exception](writer(files, rows("id"), Map("shuffle" -> "foo")).save())
+      val run = inBackground(writer(files, rows("id")).save())
+      // A rank that comes before the new run gets the old error.
+      TestStream.await(!Thread.getAllStackTraces.keySet
+          .asScala.exists(_.getName.endsWith(files.mappedFiles)))
+      val rank = opened(files)
+      try assert(rank.drain().last == "END_OF_DATA")
+      finally rank.close()
+      result(run)
+    }
+  }
+
+  test("without the names of their files, nobody can be notified") {
+    val error = intercept[Exception](rows("id").write.format("supply").mode("append").save())
+    assert(error.getMessage.contains("--mapped-files"))
+  }
+
+  test("a second run with the same files fails and names the first, which goes on") {
+    TemporaryFolder { folder =>
+      val files = TestRank.configFiles(folder, 1)
+      val rank = opened(files)
+      try {
+        val options = Map("block-elements" -> "1")
+        val first = inBackground(writer(files, rows("id"), options).save())
+        assert(rank("next").startsWith("OK 0"))
+        val message =
+          intercept[PairHeldException](writer(files, rows("id"), options).save()).getMessage
+        assert(message.matches(
+            s"(?s).*another run \\(number [0-9a-f]{16}, process ${ProcessHandle.current().pid()}\\) supplies its rank.*"))
+        assert(rank("release 0") == "OK")
+        assert(rank.drain().last == "END_OF_DATA")
+        rank.close()
+        result(first)
+      } finally rank.kill()
+    }
+  }
+
+  test("a host file with too few slots") {
+    TemporaryFolder { folder =>
+      val hosts = Files.writeString(folder.resolve("hosts"), "localhost slots=1\n").toString
+      assert(failure(options = Map("hosts" -> hosts, "ranks" -> "2"), ranks = 2)().contains(
+          "has 1 slots for 2 ranks"))
+    }
+  }
+}
+
+object WaitingRanksSuite {
+  @volatile var release: CountDownLatch = _
+}
