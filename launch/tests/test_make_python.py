@@ -15,7 +15,7 @@ from ranks import END_OF_PATIENCE
 
 EXAMPLE = "mpi-client/python/examples/one_call.py"
 END_OF_BUILD = 1200
-OF_ENVIRONMENTS = {"PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX", "MAKEFLAGS", "PYTHONPATH", "SPARK_HOME"}
+OF_ENVIRONMENTS = {"PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX", "MAKEFLAGS", "MAKELEVEL", "PYTHONPATH", "SPARK_HOME"}
 
 
 def make(*arguments, folder=ROOT, timeout=END_OF_PATIENCE, **environment):

@@ -161,6 +161,12 @@ static inline supply_status_t supply_try_next(supply_t *supply, supply_block_t *
 }
 
 /**
+ * The program computes until its next call, so the time until then is no wait: neither for the time limit, nor in the
+ * statistics. Call it after a SUPPLY_AGAIN of supply_try_next(). Without it all time between two SUPPLY_AGAIN counts.
+ */
+SUPPLY_API void supply_pause_wait(supply_t *supply);
+
+/**
  * Releases a block. Blocks may be released in any order. The task gets the slot back when the block and all of its
  * Arrow arrays (supply_arrow.h) are released, and those of every earlier block. SUPPLY_OK, or _ARGUMENT if the block is
  * not held.

@@ -48,6 +48,24 @@ TEST_F(PollTest, IsQuietAfterATaskHasDied) {
     }
 }
 
+TEST_F(PollTest, TimeInWhichTheProgramComputesIsNoWait) {
+    options.timeout = 0.2;
+    Handle handle = open();
+    supply_block_t block;
+    for (int call = 0; call < 3; call++) {
+        ASSERT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+        supply_pause_wait(handle.get());
+        usleep(300000);
+    }
+    supply_statistics_t statistics;
+    supply_get_statistics(handle.get(), &statistics);
+    EXPECT_LT(statistics.seconds_waited, 0.3);
+    ASSERT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+    usleep(300000);
+    EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_try_next(handle.get(), &block), handle);
+    supply_pause_wait(nullptr);
+}
+
 TEST_F(PollTest, APipeThatIsReplacedUnderARunningRankIsNamed) {
     Handle handle = open();
     {

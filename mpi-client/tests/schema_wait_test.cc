@@ -55,6 +55,16 @@ TEST_F(SchemaWaitTest, AFailureOfSparkEndsIt) {
     EXPECT_STREQ("the table is gone", supply_error(handle.get()));
 }
 
+TEST_F(SchemaWaitTest, AFailureThatIsKnownEndsItAtOnce) {
+    options.timeout = 3600;
+    Handle handle = open();
+    Task task(files);
+    task.send_failure("the table is gone");
+    EXPECT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_SPARK, supply_wait_schema(handle.get()), handle);
+    EXPECT_STREQ("the table is gone", supply_error(handle.get()));
+}
+
 TEST_F(SchemaWaitTest, TheProgramInterruptsIt) {
     options.timeout = 3600;
     options.interrupted = [](void *) { return true; };

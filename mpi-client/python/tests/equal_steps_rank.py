@@ -31,4 +31,7 @@ with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeou
         batches.append(batch["x"].tolist())
         if len(batches) == 2 and not resumes:
             torch.save(dataset.state_dict(), state)
+        # A loop may change what it gets. What is repeated is what Spark has sent.
+        batch["x"].zero_()
+        del batch["x"]
     print(len(all_reduces), *batches)

@@ -12,6 +12,7 @@ import pytest
 import supply
 
 from foreign_file import ForeignFile
+from pair_files import PairFiles
 from task import Task
 from values import batch, numbers
 
@@ -44,6 +45,10 @@ class Stream:
     def record_event(self):
         self.events.append(Event())
         return self.events[-1]
+
+    def synchronize(self):
+        for event in self.events:
+            event.synchronize()
 
     def wait_event(self, event):
         self.waits_for.append(event)
@@ -159,6 +164,17 @@ def test_a_failure_of_spark_comes_after_the_blocks_before_it(fed):
         next(batches)
 
 
+def test_an_error_of_a_block_comes_after_the_blocks_before_it(fed):
+    data, task = fed()
+    task.write_schema(pyarrow.schema([pyarrow.field("x", pyarrow.int64())]))
+    supply_blocks(task, 1)
+    task.supply(batch(x=([1, None, 3, 4], "int64")), first_element=4)
+    batches = iter(data)
+    assert next(batches)["x"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(supply.ColumnError, match="1 of 4 elements are null"):
+        next(batches)
+
+
 @WITHOUT_A_DEVICE
 def test_a_full_ring_waits_for_the_oldest_copy(fed, device):
     data, task = fed()
@@ -188,16 +204,23 @@ def test_a_loop_that_is_left_skips_what_was_copied_ahead(fed):
     assert got["x"].tolist() == [100, 101, 102, 103]
 
 
-def test_positions_are_those_of_the_batches_that_were_handed_out(fed):
-    data, task = fed(batch_size=2)
-    supply_blocks(task, 1)
-    task.supply(numbers(4), first_element=4)
-    batches = iter(data)
-    host = []
-    for _ in range(3):
-        next(batches)
-        host.append(data.state_dict()["position"])
-    assert len(set(host)) == 3 and None not in host
+def test_positions_are_those_of_the_batches_that_were_handed_out(fed, tmp_path):
+    def positions(data, task):
+        supply_blocks(task, 1)
+        task.supply(numbers(4), first_element=4)
+        found = []
+        for _ in zip(range(4), data):
+            found.append(data.state_dict()["position"])
+        return found
+
+    on_host = PairFiles(tmp_path)
+    data = SupplyDataset(on_host.folder, 0, columns=["x"], batch_size=2, timeout=30)
+    data._opened()
+    task = Task(*on_host.paths)
+    expected = positions(data, task)
+    data.abort("the test has ended")
+    task.leave()
+    assert positions(*fed(batch_size=2)) == expected and len(set(expected)) == 4
 
 
 def test_types_of_columns(fed, tmp_path):

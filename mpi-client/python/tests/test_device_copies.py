@@ -46,8 +46,8 @@ def fed(files):
     (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={BLOCK}\n")
     made = []
 
-    def make(count, **options):
-        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60, **options).to("cuda")
+    def make(count, batch_size=ELEMENTS):
+        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size, timeout=60).to("cuda")
         data._opened()
         task = Task(*files.paths)
 
@@ -104,12 +104,15 @@ def test_the_test_above_finds_slots_that_are_returned_before_their_copies(fed):
 
 
 def test_batches_are_right_while_the_program_is_slow_and_keeps_some(fed):
+    """What it has not kept is read late, too: its memory must not be used again before."""
     data = fed(60)
-    kept = []
+    kept, right = [], []
     for number, each in enumerate(data):
         torch.cuda._sleep(LATE // 10)
+        right.append(is_block(each["x"], number))
         if number % 7 == 0:
             kept.append((number, each["x"]))
+    assert all(map(bool, right)) and len(right) == 60
     assert all(bool(is_block(tensor, number)) for number, tensor in kept) and len(kept) == 9
 
 
@@ -119,6 +122,30 @@ def test_batches_on_another_stream(fed):
         right = [is_block(each["x"], number) for number, each in enumerate(fed(40))]
     stream.synchronize()
     assert all(bool(each) for each in right) and len(right) == 40
+
+
+def test_streams_that_change_inside_a_block(fed):
+    data = fed(40, batch_size=ELEMENTS // 4)
+    begin = data._copies._begin
+
+    def begin_late(*arguments):
+        with torch.cuda.stream(data._copies._stream):
+            torch.cuda._sleep(LATE)
+        return begin(*arguments)
+
+    data._copies._begin = begin_late
+    streams, batches, right = [torch.cuda.Stream() for _ in range(3)], iter(data), []
+    for number in range(4 * 40):
+        with torch.cuda.stream(streams[number % 3]):
+            quarter = next(batches)["x"].flatten()
+            expected = torch.arange(len(quarter), dtype=torch.int32, device=quarter.device) + quarter_start(number)
+            right.append((quarter == expected).all())
+    torch.cuda.synchronize()
+    assert all(map(bool, right))
+
+
+def quarter_start(number):
+    return number // 4 * 7919 + number % 4 * (ELEMENTS // 4 * WIDTH)
 
 
 def test_memory_of_device_and_host_is_short(fed):
@@ -151,7 +178,7 @@ def test_a_device_without_memory_is_an_error(fed):
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 1) / total)
     try:
-        data = fed(8)
+        data = fed(3)
         with pytest.raises(RuntimeError, match="out of memory"):
             list(data)
     finally:

@@ -33,7 +33,7 @@ static supply_status_t fail_without_schema(supply_t *supply) {
         supply->pair.name, supply->pair.settings.timeout);
 }
 
-/* Without a pair in this process, learning the schema reports it. */
+/* Without a pair in this process, learning the schema reports a failure of Spark. */
 static supply_status_t check_running(supply_t *supply) {
     const struct pair *pair = supply__filler_pair(supply);
     if (pair == NULL) return SUPPLY_OK;
@@ -45,15 +45,21 @@ static supply_status_t check_running(supply_t *supply) {
 supply_status_t supply_wait_schema(supply_t *supply) {
     supply_status_t status = supply__check_mine(supply, "supply_wait_schema");
     if (status != SUPPLY_OK) return status;
+    if (supply->broken.status != SUPPLY_OK) {
+        supply->failure = supply->broken;
+        return supply->broken.status;
+    }
     const struct settings *settings = &supply->pair.settings;
     struct wait wait =
         supply__wait_begin_slow((struct wait_limit){settings->timeout, settings->interruption}, PAUSE_SECONDS);
     while ((status = supply__schema_learn(supply)) == SUPPLY_ERROR_NO_SCHEMA) {
-        status = check_running(supply);
-        if (status == SUPPLY_OK) status = supply__wait_more(&wait);
+        status = supply__wait_more(&wait);
         if (status == SUPPLY_ERROR_TIMEOUT) return fail_without_schema(supply);
-        if (status != SUPPLY_OK) return status;
+        if (status == SUPPLY_OK) status = check_running(supply);
+        if (status != SUPPLY_OK) break;
     }
+    /* Until then there was none. */
+    if (status == SUPPLY_OK || status == SUPPLY_INTERRUPTED) supply->failure.status = SUPPLY_OK;
     return status;
 }
 

@@ -123,7 +123,7 @@ supply_status_t Pair::next(supply_block_t &block, bool once) {
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
     if (once) end = now() + limit + 2 * kPauseMilliseconds / 1e3;
     for (;;) {
-        const supply_status_t status = next_now(block);
+        const supply_status_t status = ask(block);
         if (status != SUPPLY_AGAIN) return status;
         if (now() >= end) break;
         pause();
@@ -135,6 +135,12 @@ supply_status_t Pair::next(supply_block_t &block, bool once) {
 }
 
 supply_status_t Pair::next_now(supply_block_t &block) {
+    const supply_status_t status = ask(block);
+    if (status == SUPPLY_AGAIN) supply_pause_wait(supply_);
+    return status;
+}
+
+supply_status_t Pair::ask(supply_block_t &block) {
     /* What a signal handler has raised while a call returned something else. */
     throw_interruption();
     const supply_status_t status = try_next(block);

@@ -65,7 +65,7 @@ class Pair {
      * timeout starts again when a task leaves; with `once` it does not, and SUPPLY_AGAIN says that it has passed.
      */
     supply_status_t next(supply_block_t &block, bool once);
-    /** As next(), but SUPPLY_AGAIN if there is nothing yet. */
+    /** As next(), but SUPPLY_AGAIN if there is nothing yet. The time until the next call is then no wait. */
     supply_status_t next_now(supply_block_t &block);
     supply_t *handle() const; /**< throws if it is closed or belongs to another process */
     void check(int status) const;
@@ -102,6 +102,7 @@ class Pair {
     /** While another thread is in a call that runs Python code, waits for its end. purpose: for an error's text. */
     void await_receiver(const char *purpose);
     supply_status_t close_within(double seconds);
+    supply_status_t ask(supply_block_t &block);
     supply_status_t try_next(supply_block_t &block);
     void pause();
     /** Throws what a signal handler has raised. */

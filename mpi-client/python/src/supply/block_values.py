@@ -58,10 +58,10 @@ class JaggedSlice:
 
     def copy(self, pin: bool = False) -> Jagged:
         """A copy, with `pin` in pinned memory: one tensor cannot hold them in place."""
-        offsets = torch.empty(self._count + 1, dtype=torch.int64, pin_memory=pin)
+        offsets = torch.empty(self._count + 1, dtype=torch.int64, device="cpu", pin_memory=pin)
         offsets[0] = 0
         offsets[1:] = torch.from_numpy(column_layout.ends(self._column, self._first, self._count))
-        values = torch.empty(int(offsets[-1]), dtype=torch.uint8, pin_memory=pin)
+        values = torch.empty(int(offsets[-1]), dtype=torch.uint8, device="cpu", pin_memory=pin)
         self._column.gather(self._first, self._count, values.numpy())
         return Jagged(values, offsets)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -73,6 +75,9 @@ class DeviceCopies:
         # PyTorch is faster with a number.
         self._index: int = device.index
         self._stream = torch.cuda.Stream(device)
+        # That which was current when the loop got its block.
+        self._loop_stream = torch.cuda.current_stream(self._index)
+        self._process = os.getpid()
         self._ring = range(address + _RING_OFFSET, address + size)
         self._pending: deque[tuple[Any, list[torch.Tensor]]] = deque()
         with torch.cuda.device(device):
@@ -85,13 +90,20 @@ class DeviceCopies:
             )
 
     def end(self) -> None:
-        """Waits for all copies, and ends the registration."""
-        while self._wait_for_oldest():
-            pass
-        torch.cuda.cudart().cudaHostUnregister(self._ring.start)
+        """Waits for all copies, and ends the registration. A forked child has neither."""
+        if os.getpid() != self._process:
+            return
+        try:
+            # After an error of the device there is nothing to wait for. The program has had it.
+            with contextlib.suppress(RuntimeError):
+                self._stream.synchronize()
+        finally:
+            self._pending.clear()
+            with contextlib.suppress(RuntimeError):
+                torch.cuda.cudart().cudaHostUnregister(self._ring.start)
 
     def next_block(self, supply: Supply) -> Block | None:
-        """Supply.next_block(). Before it waits for Spark, it returns the slots of copies that still run."""
+        """Supply.next_block(). Before it waits for Spark, it waits for copies, so that Spark gets their slots."""
         while self._pending and not _is_ready(supply):
             self._wait_for_oldest()
         while True:
@@ -106,31 +118,44 @@ class DeviceCopies:
     ) -> Iterator[tuple[Block, Mapping[str, Any]]]:
         """Each block with its columns on the device. While the loop has one, the next are copied if they are there.
 
-        The stream that is current when a block is handed out waits for its copy.
+        The stream that is current when a block is handed out waits for its copy. An error of a block comes after those
+        before it.
         """
         begun: deque[_Begun] = deque()
-        is_more = True
+        is_more, error = True, None
         while True:
             stream = torch.cuda.current_stream(self._index)
             while is_more and len(begun) <= _AHEAD and (not begun or _is_ready(supply)):
-                block = next(blocks, None)
-                if block is None:
-                    is_more = False
-                else:
-                    begun.append(self._begin(block, values.read(block), stream))
-                # Otherwise it would be held during the next wait.
-                del block
+                try:
+                    block = next(blocks, None)
+                    if block is not None:
+                        begun.append(self._begin(block, values.read(block), stream))
+                    is_more = block is not None
+                    # Otherwise it would be held during the next wait.
+                    del block
+                except Exception as raised:
+                    is_more, error = False, raised
             if not begun:
+                if error is not None:
+                    raise error
                 return
             self._drop_copied()
             block, columns, tensors, copied = begun.popleft()
             stream.wait_event(copied)
-            for tensor in tensors:
-                # Its memory is of another stream, which would reuse it at once.
-                tensor.record_stream(stream)
+            self._loop_stream = stream
+            # Their memory is of another stream, which would reuse it at once.
+            _record(tensors, stream)
             del tensors
             yield block, columns
             del block, columns
+
+    def hand_over(self, batch: Batch) -> None:
+        """Orders the current stream after the batch, if the loop has changed its stream inside a block."""
+        stream = torch.cuda.current_stream(self._index)
+        if stream != self._loop_stream:
+            stream.wait_stream(self._loop_stream)
+            for values in batch.values():
+                _record(values if isinstance(values, Jagged) else [values], stream)
 
     def _begin(self, block: Block, columns: Mapping[str, Sliceable], stream: torch.cuda.Stream) -> _Begun:
         """stream: is current afterwards, as it was before."""
@@ -150,12 +175,13 @@ class DeviceCopies:
         torch.cuda.set_stream(self._stream)
         try:
             moved = {name: self._on_device(values, len(block), copy) for name, values in columns.items()}
-            copied = self._stream.record_event()
         finally:
+            # After an error, too: what is queued already is waited for.
+            copied = self._stream.record_event()
+            self._pending.append((copied, sources))
             torch.cuda.set_stream(stream)
             if device != self._index:
                 torch.cuda.set_device(device)
-        self._pending.append((copied, sources))
         block._release()
         return _Begun(block, Batch(moved) if isinstance(columns, Batch) else moved, tensors, copied)
 
@@ -164,14 +190,14 @@ class DeviceCopies:
             return copy(values)
         whole: Any = values[0:count]
         if isinstance(whole, TensorSlice):
-            pinned = torch.empty(whole.shape, dtype=whole.dtype, pin_memory=True)
+            pinned = torch.empty(whole.shape, dtype=whole.dtype, device="cpu", pin_memory=True)
             whole.copy_to(pinned)
             return copy(pinned)
         if isinstance(whole, JaggedSlice):
             whole = whole.copy(pin=True)
         if isinstance(whole, Jagged):
             return _JaggedOnDevice(Jagged(*map(copy, whole)), whole.offsets.tolist())
-        return values
+        return whole
 
     def _drop_copied(self) -> None:
         """Returns the slots of blocks that are copied."""
@@ -185,6 +211,12 @@ class DeviceCopies:
         self._pending[0][0].synchronize()
         self._pending.popleft()
         return True
+
+
+def _record(tensors: Iterable[Any], stream: torch.cuda.Stream) -> None:
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor):
+            tensor.record_stream(stream)
 
 
 def _is_ready(supply: Supply) -> bool:

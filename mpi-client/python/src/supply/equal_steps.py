@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed
 
-from supply.batch import Batch, moved, repeated, size_of
+from supply.batch import Batch, copied, moved, repeated, size_of
 from supply.batches import Made
 from supply.errors import SupplyError, SupplyTimeoutError
 
@@ -151,7 +151,8 @@ class EqualSteps:
         while done != count:
             made = next(batches, None)
             if made is not None:
-                last, position = made.batch, made.position
+                # The program may change what it gets. Only the last batch of a block can be the one to repeat.
+                last, position = made.batch if made.left else copied(made.batch), made.position
             # What this rank has is sure to come. So it waits for the others' answers only when it has taken that. It
             # waits for the first ones at once: a rank that has nothing to repeat then needs this one.
             while done == sure:
@@ -168,7 +169,7 @@ class EqualSteps:
                     if not ahead.all_repeat:
                         last = self._shared(last, ahead.giver)
             assert last is not None
-            yield Step(self._filled(last), position, last)
+            yield Step(self._filled(copied(last) if made is None else made.batch), position, last)
             done += 1
             del made
 

@@ -86,7 +86,10 @@ class Supply(Closing):
         return Block(received)
 
     def is_ready(self) -> bool:
-        """Whether next_block() returns at once. It raises as next_block() does."""
+        """Whether next_block() returns at once. It raises as next_block() does, except that no timeout passes.
+
+        It receives what is there: the block has its slot, and counts in the statistics.
+        """
         if self._next is None and not self.at_end_of_data:
             received = self._pair.next_now()
             self._next = None if received[0] == "nothing" else received

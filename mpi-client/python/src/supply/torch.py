@@ -146,14 +146,15 @@ class SupplyDataset(Closing, IterableDataset):
         Call it before the first iteration. The ring is registered with CUDA, and blocks are copied to the device on a
         stream of their own, up to two ahead of the loop. Lists stay lists. A batch belongs to the stream that is
         current when the loop asks for it: on another stream, call wait_stream() and record_stream() as for any tensor.
-        Batches of one block share memory of the device, so a kept batch keeps its block's. `transform` and
+        Batches of one block share memory of the device, so a kept batch keeps its block's, and changing one in place
+        counts as a change of the others for autograd. `transform` and
         `collate_fn` get batches on the device. `zero_copy` has no effect.
 
         Raises SupplyError without a CUDA device. Workers of a DataLoader are an error: in their place the device copies
         while the loop computes.
         """
-        if self._blocks is not None:
-            raise SupplyError("to() is too late: the first iteration has begun")
+        if self._blocks is not None or self._copies is not None:
+            raise SupplyError("to() is too late: the first iteration has begun, or results have")
         self._device = cuda_device(device)
         self._steps.device = self._device or torch.device("cpu")
         return self
@@ -228,16 +229,18 @@ class SupplyDataset(Closing, IterableDataset):
         supply, self._blocks = self._supply, None
         if supply is None:
             return
-        if self._end_copies is not None:
-            self._end_copies()
-            self._copies = self._end_copies = None
+        end_copies, self._copies, self._end_copies = self._end_copies, None, None
         try:
-            end(supply)
+            if end_copies is not None:
+                end_copies()
         finally:
-            # An interrupted close() leaves it open.
-            if supply.closed:
-                self._supply = None
-                self._workers.close()
+            try:
+                end(supply)
+            finally:
+                # An interrupted close() leaves it open.
+                if supply.closed:
+                    self._supply = None
+                    self._workers.close()
 
     def results(self, name: str = "results", schema: Any = None) -> Result:
         """Begins this rank's part of a result, which Spark reads as a DataFrame: Supply.results()."""
@@ -296,6 +299,8 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
         for step in self._steps_of(self._claim_blocks(number), self._made):
+            if self._copies is not None:
+                self._copies.hand_over(step.batch)
             result = step.batch if self._transform is None else self._transform(step.batch)
             self._hand_out(step)
             yield result
