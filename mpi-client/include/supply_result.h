@@ -55,9 +55,10 @@ static inline supply_status_t supply_result_open(supply_result_t **result, suppl
  * As supply_result_open(), for a program that only writes: no pair is opened. options: as for supply_open(), where the
  * config files, or the paths, say in which folder and under which name Spark looks for this rank's part.
  *
- * Unlike supply_open(), the call removes no result of an earlier run: a sealed one of that name is _ARGUMENT. Spark
- * removes the results that it has read, and supply-clean those that nobody needs. If no Spark task runs on this node
- * for the rank, as here, supply-clean may also remove this one before Spark reads it.
+ * Unlike supply_open(), the call removes no result of an earlier run: a sealed one of that name is _ARGUMENT. So let
+ * every rank begin before one seals (a barrier): otherwise parts of two runs may be taken for one result. Spark removes
+ * the results that it has read. Such a result names no Spark process, so supply-clean removes it unless Spark reads it
+ * at that moment: run supply-clean before, or with --keep-results.
  */
 SUPPLY_API supply_status_t supply_result_create_sized(supply_result_t **result, const supply_options_t *options,
                                                       const char *name, const supply_field_t *fields, int count,
