@@ -163,8 +163,8 @@ def create_results(
     name, schema: of Supply.results(). The other options: of open(). The config says in which folder and under which
     name Spark looks for this rank's part.
 
-    Results of earlier runs stay: a sealed one of that name is a SupplyError. So let every rank begin before one seals (a
-    barrier): otherwise parts of two runs may be taken for one result. Spark removes results that it has read. Such a
+    Results of earlier runs stay: a sealed one of that name is a SupplyError. So let every rank begin before one seals
+    (a barrier): otherwise parts of two runs may be taken for one result. Spark removes results that it has read. Such a
     result names no Spark process, so supply-clean removes it unless Spark reads it at that moment.
     """
     for option, number in (("local_rank", local_rank), ("rank", rank)):
