@@ -44,11 +44,8 @@ static supply_status_t check_running(supply_t *supply) {
 
 supply_status_t supply_wait_schema(supply_t *supply) {
     supply_status_t status = supply__check_mine(supply, "supply_wait_schema");
+    if (status == SUPPLY_OK) status = supply__check_unbroken(supply);
     if (status != SUPPLY_OK) return status;
-    if (supply->broken.status != SUPPLY_OK) {
-        supply->failure = supply->broken;
-        return supply->broken.status;
-    }
     const struct settings *settings = &supply->pair.settings;
     struct wait wait =
         supply__wait_begin_slow((struct wait_limit){settings->timeout, settings->interruption}, PAUSE_SECONDS);

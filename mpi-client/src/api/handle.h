@@ -123,6 +123,9 @@ const struct pair *supply__filler_pair(const supply_t *supply);
 /** supply__receive() of a handle with a filler. */
 supply_status_t supply__filler_receive(supply_t *supply, supply_block_t *block, bool wait);
 
+/** After an error that lasts, each call returns it. */
+supply_status_t supply__check_unbroken(supply_t *supply);
+
 /** R1 to R4: the next block. Returns as supply_next(); without `wait` as supply_try_next(). */
 supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wait);
 

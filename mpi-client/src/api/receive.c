@@ -255,9 +255,14 @@ static int64_t count_wait(supply_t *supply, int64_t since) {
     return waited;
 }
 
-static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) {
+void supply_pause_wait(supply_t *supply) {
+    if (supply == NULL) return;
     if (supply->quiet_since != 0) count_wait(supply, supply->quiet_since);
     supply->quiet_since = 0;
+}
+
+static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) {
+    supply_pause_wait(supply);
     supply_status_t status = drain(supply, block);
     if (status != SUPPLY_AGAIN) return status;
     const struct settings *settings = &supply->pair.settings;
@@ -283,11 +288,13 @@ static supply_status_t receive_trying(supply_t *supply, supply_block_t *block) {
     return status;
 }
 
+supply_status_t supply__check_unbroken(supply_t *supply) {
+    if (supply->broken.status != SUPPLY_OK) supply->failure = supply->broken;
+    return supply->broken.status;
+}
+
 supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wait) {
-    if (supply->broken.status != SUPPLY_OK) {
-        supply->failure = supply->broken;
-        return supply->broken.status;
-    }
+    if (supply__check_unbroken(supply) != SUPPLY_OK) return supply->broken.status;
     supply->failure.status = SUPPLY_OK;
     if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
     supply_status_t status = supply->is_filled ? SUPPLY_OK : check_whole(supply);

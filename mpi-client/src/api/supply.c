@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "api/handle.h"
-#include "base/clock.h"
 #include "base/wait.h"
 #include "supply.h"
 
@@ -278,13 +277,6 @@ supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *bloc
 
 int supply_fd(const supply_t *supply) {
     return supply != NULL && supply->is_open ? supply->pair.notification_pipe.fd : -1;
-}
-
-void supply_pause_wait(supply_t *supply) {
-    if (supply == NULL) return;
-    if (supply->quiet_since != 0)
-        supply->statistics.seconds_waited += (double)(supply__clock_now() - supply->quiet_since) / NANOSECONDS;
-    supply->quiet_since = 0;
 }
 
 double supply_timeout(const supply_t *supply) {

@@ -166,7 +166,8 @@ class DeviceCopies:
             if tensor.data_ptr() in self._ring:
                 sources.append(tensor)
             else:
-                tensor = tensor if tensor.is_pinned() else tensor.pin_memory()
+                # What is pinned already is no copy.
+                tensor = tensor.pin_memory()
             tensors.append(tensor.to(self._device, non_blocking=True, copy=True))
             return tensors[-1]
 
