@@ -1,0 +1,55 @@
+package supply.api
+
+import java.net.InetAddress
+import java.util.UUID
+
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.DriverEndpoint
+
+import supply.run.Hub
+
+/** The hub of this JVM, for the Python package: docs/design/hub.md. */
+private[supply] object Hubs {
+  private var current = Option.empty[(SparkContext, Hub)]
+
+  /**
+   * Opens a run; again, if it is open with that key. Returns, with spaces between them, the host and
+   * the port for the run's processes, and the host for a client on this machine.
+   */
+  def open(sc: SparkContext, run: String, key: Array[Byte]): String = synchronized {
+    current.filter(_._1 ne sc).foreach(_._2.close())
+    val hub = current.map(_._2).filter(_.open(run, key).isDefined).getOrElse {
+      val started = start(sc)
+      current = Some(sc -> started)
+      started.open(run, key)
+      started
+    }
+    s"${hostOf(sc, hub)} ${hub.port} ${clientHost(hub)}"
+  }
+
+  /** Ends all connections of that run, if it is open. */
+  def close(run: String): Unit = synchronized(current).foreach(_._2.close(run))
+
+  /** It ends with Spark. */
+  private def start(sc: SparkContext): Hub = {
+    var endpoint = Option.empty[DriverEndpoint]
+    val hub = new Hub(bindAddress(sc), ended = () => endpoint.foreach(_.close()))
+    endpoint = Some(new DriverEndpoint(sc, s"supply-hub-${UUID.randomUUID()}", () => hub.close())(
+        PartialFunction.empty))
+    hub
+  }
+
+  private def bindAddress(sc: SparkContext): InetAddress =
+    if (sc.isLocal) InetAddress.getLoopbackAddress
+    else InetAddress.getByName(sc.getConf.get("spark.driver.bindAddress", driverHost(sc)))
+
+  private def driverHost(sc: SparkContext) = sc.getConf.get("spark.driver.host")
+
+  /** Spark has an IPv6 address in brackets. */
+  private def hostOf(sc: SparkContext, hub: Hub): String =
+    if (sc.isLocal) clientHost(hub) else driverHost(sc).stripPrefix("[").stripSuffix("]")
+
+  private def clientHost(hub: Hub): String =
+    (if (hub.address.isAnyLocalAddress) InetAddress.getLoopbackAddress
+     else hub.address).getHostAddress
+}

@@ -1,0 +1,269 @@
+package supply.run
+
+import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, IOException}
+import java.net.{InetAddress, ServerSocket, Socket}
+import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
+import java.security.{MessageDigest, SecureRandom}
+import java.util.concurrent.{RejectedExecutionException, Semaphore, SynchronousQueue, ThreadPoolExecutor, TimeUnit}
+import javax.crypto.Mac
+import javax.crypto.spec.SecretKeySpec
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import jdk.net.ExtendedSocketOptions.{TCP_KEEPCOUNT, TCP_KEEPIDLE, TCP_KEEPINTERVAL}
+import org.slf4j.LoggerFactory
+
+import supply.core.{ConfigException, Threads}
+
+/**
+ * The server in which the processes of all runs of this JVM meet: docs/design/hub.md says how. It
+ * ends with its last run, and calls `ended`.
+ */
+private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limits(),
+    ended: () => Unit = () => ()) extends AutoCloseable {
+  private val server = new ServerSocket(0, Hub.Waiting, bind)
+  private val threads = Hub.threads()
+  private val timer = Threads.scheduler("supply-hub-timer")
+  private val strangers = new Semaphore(Hub.MostStrangers)
+  private val runs = mutable.Map.empty[String, HubRun]
+  private var isClosed = false
+  threads.execute(() => accept())
+  timer.scheduleWithFixedDelay(() => closeAlone(), 1, 1, TimeUnit.SECONDS)
+  Hub.log.info(s"a hub for the processes of runs is at $address:$port")
+
+  def port: Int = server.getLocalPort
+
+  def address: InetAddress = server.getInetAddress
+
+  /** Opens a run; again, if it is open with that key. None: the hub has ended. */
+  def open(name: String, key: Array[Byte]): Option[HubRun] = {
+    if (key.length != Hub.KeyBytes) throw new ConfigException(
+      s"the key of a run has ${Hub.KeyBytes} bytes, and not ${key.length}")
+    synchronized {
+      if (isClosed) None
+      else Some(run(name).map(proven(_, key)).getOrElse {
+        val run = new HubRun(name, key.clone(), limits.waitingBytes, threads,
+          close => { closeLater(Hub.LingerSeconds)(close()); () })
+        runs(name) = run
+        run
+      })
+    }
+  }
+
+  /** An open run. */
+  def run(name: String): Option[HubRun] = synchronized(runs.get(name))
+
+  private def proven(run: HubRun, key: Array[Byte]): HubRun =
+    if (MessageDigest.isEqual(run.key, key)) run
+    else throw new ConfigException(s"the run ${run.name} has another key")
+
+  /** Ends all connections of that run, if it is open, and the hub with its last run. */
+  def close(name: String): Unit = run(name).foreach(close)
+
+  private def close(run: HubRun): Unit = {
+    run.close()
+    val isLast = synchronized {
+      // Another one may have the name by now.
+      if (runs.get(run.name).contains(run)) runs -= run.name
+      val isLast = runs.isEmpty && !isClosed
+      isClosed |= isLast
+      isLast
+    }
+    if (isLast) end()
+  }
+
+  /** Ends all runs. */
+  override def close(): Unit = {
+    val (isFirst, open) = synchronized {
+      val isFirst = !isClosed
+      isClosed = true
+      (isFirst, runs.values.toSeq)
+    }
+    open.foreach(close)
+    if (isFirst) end()
+  }
+
+  private def end(): Unit = {
+    server.close()
+    timer.shutdown() // What waits for its time is still done.
+    threads.shutdown() // Those that work end with their connections.
+    ended()
+  }
+
+  private def closeLater(seconds: Double)(close: => Unit) =
+    timer.schedule((() => close): Runnable, (seconds * 1000).toLong, TimeUnit.MILLISECONDS)
+
+  /** Runs without a client: it has died, or cannot reach the driver. */
+  private def closeAlone(): Unit =
+    synchronized(runs.values.toSeq).filter(_.secondsAlone > limits.secondsAlone).foreach { run =>
+      Hub.log.warn(
+        f"the run ${run.name} has had no client for ${limits.secondsAlone}%.0f s: it is closed")
+      close(run)
+    }
+
+  private def accept(): Unit = while (!server.isClosed) {
+    strangers.acquire()
+    try {
+      val socket = server.accept()
+      try threads.execute(() => serve(new HubConnection(socket)))
+      catch { case e: Throwable => socket.close(); throw e }
+    } catch {
+      case _: RejectedExecutionException => () // The hub has just been closed.
+      case e: Throwable =>
+        strangers.release()
+        if (!server.isClosed) {
+          Hub.log.warn("the hub cannot take a connection, and tries again", e)
+          Thread.sleep(Hub.RetryMillis)
+        }
+    }
+  }
+
+  private def serve(connection: HubConnection): Unit =
+    try pass(connection)
+    finally connection.close()
+
+  private def pass(connection: HubConnection): Unit = {
+    val late = closeLater(limits.secondsOfStrangers)(connection.close())
+    val met =
+      try {
+        connection.configure()
+        meet(connection)
+      } finally {
+        late.cancel(false)
+        strangers.release()
+      }
+    met match {
+      case Some((Hub.Peer, run)) => run.servePeer(connection)
+      case Some((_, run)) if run.enter(connection) =>
+        try run.serveClient(connection)
+        finally close(run)
+      case _ => ()
+    }
+  }
+
+  /** Returns the role and the run of a connection that has proved the run's key. */
+  private def meet(connection: HubConnection): Option[(Int, HubRun)] = {
+    import connection.{in, out, readBytes}
+    val isOurs = readBytes(Hub.Magic.length).sameElements(Hub.Magic)
+    val role = if (isOurs) in.readUnsignedByte() else -1
+    if (role != Hub.Peer && role != Hub.Client) None
+    else {
+      val found = run(new String(readBytes(in.readUnsignedShort()), UTF_8))
+      val theirs = readBytes(Hub.RandomBytes)
+      val own = Hub.random()
+      out.writeByte(if (found.isDefined) 0 else Hub.NoSuchRun)
+      out.write(own)
+      out.flush()
+      found.filter { run =>
+        val isProven = MessageDigest.isEqual(readBytes(Hub.KeyBytes),
+          Hub.proof(run.key, "peer", own, theirs))
+        if (isProven) {
+          out.write(Hub.proof(run.key, "hub", theirs, own))
+          out.flush()
+        } else Hub.log.warn(s"$connection does not know the key of the run ${run.name}")
+        isProven
+      }.map(role -> _)
+    }
+  }
+}
+
+private[supply] object Hub {
+  private val log = LoggerFactory.getLogger("supply.run.Hub")
+
+  /**
+   * @param waitingBytes what may wait for a client, and for all peers of a run
+   * @param secondsOfStrangers until a connection must have proved its key
+   * @param secondsAlone how long a run stays open without a client
+   */
+  final case class Limits(waitingBytes: Long = 64L << 20, secondsOfStrangers: Double = 30,
+      secondsAlone: Double = 300)
+
+  private[run] final val Peer = 0
+  private[run] final val Client = 1
+  private final val NoSuchRun = 1
+
+  private[run] val Magic: Array[Byte] = "SUPPLYH1".getBytes(US_ASCII)
+  private[run] final val KeyBytes = 32
+  private[run] final val RandomBytes = 32
+
+  /** Connections that the kernel accepts for us. */
+  private final val Waiting = 4096
+
+  /** Connections that have not proved a key. More must wait. */
+  private final val MostStrangers = 4096
+
+  /** How long a peer may take what was sent to it before it is ended. */
+  private final val LingerSeconds = 5.0
+
+  private final val RetryMillis = 100L
+  private final val StackBytes = 256L << 10
+  private final val IdleSeconds = 10L
+
+  private val secure = new SecureRandom
+
+  private def random(): Array[Byte] = {
+    val bytes = new Array[Byte](RandomBytes)
+    secure.nextBytes(bytes)
+    bytes
+  }
+
+  /** HMAC-SHA256: Java's, so that it is there in FIPS mode, too. */
+  private[run] def proof(key: Array[Byte], who: String, first: Array[Byte],
+      second: Array[Byte]): Array[Byte] = {
+    val mac = Mac.getInstance("HmacSHA256")
+    mac.init(new SecretKeySpec(key, "HmacSHA256"))
+    mac.update(who.getBytes(US_ASCII))
+    mac.update(first)
+    mac.doFinal(second)
+  }
+
+  /** Daemon threads, as many as there is work; an error of work is logged. */
+  private def threads(): ThreadPoolExecutor =
+    new ThreadPoolExecutor(0, Int.MaxValue, IdleSeconds, TimeUnit.SECONDS,
+      new SynchronousQueue[Runnable],
+      { (worker: Runnable) =>
+        val thread = new Thread(null, worker, "supply-hub", StackBytes)
+        thread.setDaemon(true)
+        thread
+      }) {
+      override def execute(work: Runnable): Unit = super.execute(() =>
+        try work.run()
+        catch {
+          case e: IOException => log.debug("a connection of the hub has ended", e)
+          case e: InterruptedException => log.debug("a thread of the hub has ended", e)
+          case e: Throwable => log.warn("a connection of the hub has failed", e)
+        })
+    }
+}
+
+/** A socket at the hub. */
+private[run] final class HubConnection(socket: Socket) extends AutoCloseable {
+  lazy val in = new DataInputStream(new BufferedInputStream(socket.getInputStream))
+  lazy val out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream))
+
+  /** Lets the kernel find out within a minute that the other node is gone. */
+  def configure(): Unit = {
+    socket.setTcpNoDelay(true)
+    socket.setKeepAlive(true)
+    Seq(TCP_KEEPIDLE -> 30, TCP_KEEPINTERVAL -> 10, TCP_KEEPCOUNT -> 3).foreach {
+      case (option, value) => if (socket.supportedOptions.contains(option))
+          socket.setOption(option, Int.box(value))
+    }
+  }
+
+  def readBytes(count: Int): Array[Byte] = {
+    val bytes = new Array[Byte](count)
+    in.readFully(bytes)
+    bytes
+  }
+
+  /** The other side reads an end; it may still send. */
+  def endOutput(): Unit = socket.shutdownOutput()
+
+  override def close(): Unit =
+    try socket.close()
+    catch { case NonFatal(_) => () }
+
+  override def toString: String = s"a connection from ${socket.getInetAddress.getHostAddress}"
+}

@@ -1,0 +1,135 @@
+package supply.run
+
+import java.io.IOException
+import java.util.concurrent.Executor
+
+import scala.collection.mutable
+
+/**
+ * A run at the hub: its peers, and the client that they speak to. What one side does not take fills
+ * at most `limit` bytes, about; then nothing more is read from the other side. `later`: does
+ * something when a peer has had time to take what was sent to it.
+ */
+private[supply] final class HubRun(val name: String, val key: Array[Byte], limit: Long,
+    threads: Executor, later: (() => Unit) => Unit) {
+  private val spaceToClient = new Space(limit)
+  private val spaceToPeers = new Space(limit)
+  private val toClient = new ClientQueue(spaceToClient)
+  private val peers = mutable.Map.empty[Int, Peer]
+  private var lastPeer = 0
+  private var client = Option.empty[HubConnection]
+  private val openedAt = System.nanoTime()
+  @volatile private var isClosed = false
+
+  /** For how long it has had no client, in seconds. */
+  def secondsAlone: Double = synchronized {
+    if (client.isDefined) 0 else (System.nanoTime() - openedAt) / 1e9
+  }
+
+  /** Bytes that wait for the client, and for peers, about. */
+  def waitingBytes: (Long, Long) = (spaceToClient.used, spaceToPeers.used)
+
+  /** Passes on what a peer sends, until its connection ends. */
+  def servePeer(connection: HubConnection): Unit =
+    join(connection).foreach { peer =>
+      toClient.put(Piece(peer.number, Piece.Come, Piece.Empty))
+      // After the end of the run this reads on: else the peer would lose what was sent to it last.
+      try while (true) Piece.read(connection.in, peer.number, Piece.More)(toClient.put)
+      finally {
+        synchronized(peers -= peer.number)
+        toClient.put(Piece(peer.number, Piece.Gone, Piece.Empty))
+      }
+    }
+
+  private def join(connection: HubConnection): Option[Peer] = synchronized {
+    if (isClosed) None
+    else {
+      lastPeer += 1
+      val peer = new Peer(lastPeer, connection)
+      peers(lastPeer) = peer
+      Some(peer)
+    }
+  }
+
+  /** Makes that connection the client's; false: the run has one, or has ended. */
+  def enter(connection: HubConnection): Boolean = synchronized {
+    val isFirst = client.isEmpty && !isClosed
+    if (isFirst) client = Some(connection)
+    isFirst
+  }
+
+  /** Passes on what the client sends, and what is for it, until its connection ends. */
+  def serveClient(connection: HubConnection): Unit = {
+    threads.execute { () =>
+      try writeToClient(connection)
+      finally connection.close()
+    }
+    while (true) Piece.read(connection.in, connection.in.readInt(), Piece.Gone)(send(_))
+  }
+
+  private def writeToClient(connection: HubConnection): Unit = {
+    var after = 0L
+    while (!isClosed) {
+      val (first, pieces) = toClient.take(after, HubRun.WaitMillis)
+      pieces.foreach(_.write(connection.out))
+      connection.out.flush()
+      after = first + pieces.size - 1
+    }
+  }
+
+  private def send(piece: Piece, waits: Boolean = true): Unit =
+    if (spaceToPeers.take(piece.cost, waits)) synchronized(peers.get(piece.peer)) match {
+      case Some(peer) => peer.send(piece)
+      case None => spaceToPeers.release(piece.cost)
+    }
+
+  /** Ends all connections, those of the peers after what was sent to them. */
+  def close(): Unit = {
+    val (ended, open) = synchronized {
+      isClosed = true
+      (client, peers.values.toSeq)
+    }
+    toClient.close()
+    open.foreach(_.send(Piece(0, Piece.Gone, Piece.Empty)))
+    spaceToPeers.close()
+    ended.foreach(_.close())
+  }
+
+  private final class Peer(val number: Int, connection: HubConnection) {
+    private val unsent = mutable.Queue.empty[Piece]
+    private var isWriting = false
+
+    /** Never waits: a thread writes what has come, and ends. */
+    def send(piece: Piece): Unit = {
+      synchronized {
+        unsent += piece
+        if (!isWriting) {
+          isWriting = true
+          threads.execute(() => while (writeNext()) ())
+        }
+      }
+      if (piece.flag == Piece.Gone) later(() => connection.close())
+    }
+
+    private def writeNext(): Boolean = next() match {
+      case None => false
+      case Some(piece) =>
+        try {
+          if (piece.flag != Piece.Gone) piece.writeToPeer(connection.out)
+          if (synchronized(unsent.isEmpty) || piece.flag == Piece.Gone) connection.out.flush()
+          if (piece.flag == Piece.Gone) connection.endOutput()
+        } catch { case _: IOException => connection.close() }
+        finally spaceToPeers.release(piece.cost)
+        true
+    }
+
+    private def next(): Option[Piece] = synchronized {
+      isWriting = unsent.nonEmpty
+      if (isWriting) Some(unsent.dequeue()) else None
+    }
+  }
+}
+
+private[run] object HubRun {
+  private final val WaitMillis = 60000L
+}

@@ -1,0 +1,315 @@
+package supply.run
+
+import java.net.{InetAddress, Socket, SocketException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.CRC32
+
+import scala.collection.mutable
+import scala.util.{Random, Using}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.{ConfigException, Deadline}
+import supply.testing.Background.{inBackground, result}
+import supply.testing.HubSocket
+
+class HubSuite extends AnyFunSuite {
+  private val loopback = InetAddress.getByName("127.0.0.1")
+  private val key = Array.tabulate[Byte](32)(_.toByte)
+  private val otherKey = Array.fill[Byte](32)(7)
+
+  private def withHub(limits: Hub.Limits = Hub.Limits(), bind: InetAddress = loopback)(
+      test: Hub => Unit): Unit = Using.resource(new Hub(bind, limits))(test)
+
+  private def join(hub: Hub, role: Int, run: String = "run", key: Array[Byte] = key) =
+    HubSocket.of(hub.address, hub.port, role, run, key)
+
+  private def soon(what: => Boolean): Unit = assert(new Deadline(60).poll(20)(what))
+
+  test("peers and a client send each other messages, and the client sees peers come and go") {
+    withHub() { hub =>
+      hub.open("run", key)
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        val one = join(hub, HubSocket.Peer)
+        assert(client.heard() == ((1, 3, "")))
+        val two = join(hub, HubSocket.Peer)
+        assert(client.heard() == ((2, 3, "")))
+        one.say("I am one")
+        assert(client.heard() == ((1, 0, "I am one")))
+        client.sayTo(2, "hello two")
+        client.sayTo(99, "nobody")
+        client.sayTo(1, "hello ", flag = 1)
+        client.sayTo(1, "one")
+        assert(two.piece()._2.map(_.toChar).mkString == "hello two")
+        val pieces = Seq(one.piece(), one.piece())
+        assert(pieces.map(_._1) == Seq(1, 0))
+        assert(pieces.map(_._2.map(_.toChar).mkString).mkString == "hello one")
+        two.send(1, "an unfinished".getBytes(UTF_8))
+        two.out.flush()
+        two.kill()
+        // What a killed process has sent may be lost.
+        assert(Seq((2, 1, "an unfinished"), (2, 2, "")).contains(client.heard()))
+        one.close()
+        soon(client.heard() == ((1, 2, "")))
+      }
+    }
+  }
+
+  test("a run has one client, and a peer may come first") {
+    withHub() { hub =>
+      hub.open("run", key)
+      Using.resource(join(hub, HubSocket.Peer).say("early")) { peer =>
+        Using.resource(join(hub, HubSocket.Client)) { client =>
+          assert(client.heard() == ((1, 3, "")))
+          assert(client.heard() == ((1, 0, "early")))
+          Using.resource(join(hub, HubSocket.Client))(second => assert(second.isEnded))
+          client.sayTo(1, "bye")
+          client.sayTo(1, "", flag = 2)
+          assert(peer.piece()._2.map(_.toChar).mkString == "bye")
+          assert(peer.isEnded)
+          assert(client.heard() == ((1, 2, "")))
+        }
+      }
+    }
+  }
+
+  test("a wrong key is refused, and a run that is not there") {
+    withHub() { hub =>
+      hub.open("run", key)
+      Using.resource(new HubSocket(loopback, hub.port)) { peer =>
+        val (status, random) = peer.greet(HubSocket.Peer, "run", new Array[Byte](32))
+        assert(status == 0)
+        peer.out.write(HubSocket.hmac(otherKey, "peer".getBytes(UTF_8), random,
+            new Array[Byte](32)))
+        peer.out.flush()
+        assert(peer.isEnded)
+      }
+      Using.resource(new HubSocket(loopback, hub.port)) { peer =>
+        assert(peer.greet(HubSocket.Peer, "walk", new Array[Byte](32))._1 == 1)
+        assert(peer.isEnded)
+      }
+      assert(intercept[ConfigException](hub.open("run", otherKey)).getMessage.contains("run"))
+      assert(hub.open("run", key).isDefined)
+    }
+  }
+
+  test("strangers that say nothing, too little or something else are closed") {
+    withHub(Hub.Limits(secondsOfStrangers = 0.5)) { hub =>
+      hub.open("run", key)
+      Seq("", "SUPPLYH1", "SUPPLYH1\u0000", "GET / HTTP/1.1\r\n\r\n", "SUPPLYH1\u0002").foreach {
+        said =>
+          Using.resource(new HubSocket(loopback, hub.port)) { stranger =>
+            stranger.out.write(said.getBytes(UTF_8))
+            stranger.out.flush()
+            assert(stranger.isEnded)
+          }
+      }
+      // A byte now and then is no greeting either.
+      Using.resource(new Socket(loopback, hub.port)) { slow =>
+        soon {
+          try { slow.getOutputStream.write('S'); false }
+          catch { case _: SocketException => true }
+        }
+      }
+      Using.resource(join(hub, HubSocket.Peer)) { peer =>
+        // Whoever has proved the key may be silent for longer.
+        Thread.sleep(1000)
+        peer.say("I am here")
+        Using.resource(join(hub, HubSocket.Client)) { client =>
+          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "I am here")))
+        }
+      }
+    }
+  }
+
+  test("if the client takes nothing, peers wait; then all arrives") {
+    val bytes = 32 << 20
+    val peers = 3
+    withHub(Hub.Limits(waitingBytes = 1 << 20)) { hub =>
+      val run = hub.open("run", key).get
+      val senders = (0 until peers).map { i =>
+        val peer = join(hub, HubSocket.Peer)
+        peer -> inBackground(sendMessage(peer, bytes, seed = i))
+      }
+      soon(run.waitingBytes._1 >= (1 << 20))
+      Thread.sleep(500)
+      // Each may have read another 64 KiB.
+      assert(run.waitingBytes._1 < (1 << 20) + peers * (65 << 10))
+      assert(senders.forall(!_._2.isDone))
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        val sums = mutable.Map.empty[Int, (CRC32, Long)]
+        var ended = 0
+        while (ended < peers) {
+          val peer = client.in.readInt()
+          val (flag, part) = client.piece()
+          val (crc, length) = sums.getOrElseUpdate(peer, (new CRC32, 0L))
+          crc.update(part)
+          sums(peer) = (crc, length + part.length)
+          if (flag == 0) ended += 1
+        }
+        assert(sums.values.forall(_._2 == bytes))
+        assert(sums.values.map(_._1.getValue).toSet ==
+          senders.map(sender => result(sender._2)).toSet)
+        soon(run.waitingBytes._1 == 0)
+      }
+      senders.foreach(_._1.close())
+    }
+  }
+
+  test(
+    "a message of 100 MiB arrives at a peer, in pieces, and one that reads nothing holds little") {
+    val bytes = 100 << 20
+    withHub(Hub.Limits(waitingBytes = 1 << 20)) { hub =>
+      val run = hub.open("run", key).get
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        Using.resource(join(hub, HubSocket.Peer)) { peer =>
+          assert(client.heard() == ((1, 3, "")))
+          val sent = inBackground(sendMessage(client, bytes, seed = 1, to = Some(1)))
+          soon(run.waitingBytes._2 >= (1 << 20))
+          Thread.sleep(200)
+          assert(run.waitingBytes._2 < (1 << 20) + (65 << 10))
+          assert(!sent.isDone)
+          val crc = new CRC32
+          var length = 0L
+          var flag = 1
+          while (flag == 1) {
+            val (next, part) = peer.piece()
+            flag = next
+            length += part.length
+            crc.update(part)
+          }
+          assert(length == bytes && crc.getValue == result(sent))
+          soon(run.waitingBytes._2 == 0)
+        }
+      }
+    }
+  }
+
+  /** Sends random bytes; returns their checksum. */
+  private def sendMessage(from: HubSocket, bytes: Int, seed: Int, to: Option[Int] = None): Long = {
+    val random = new Random(seed)
+    val crc = new CRC32
+    var left = bytes
+    while (left > 0) {
+      val part = new Array[Byte](math.min(left, 1 << 20))
+      random.nextBytes(part)
+      crc.update(part)
+      left -= part.length
+      to.foreach(from.out.writeInt)
+      from.send(if (left == 0) 0 else 1, part)
+    }
+    from.out.flush()
+    crc.getValue
+  }
+
+  test("a piece that is too long, or none, ends its connection only") {
+    withHub() { hub =>
+      hub.open("run", key)
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        Seq((0, (1 << 20) + 1), (0, -1), (2, 0), (9, 0)).zipWithIndex.foreach {
+          case ((flag, length), i) =>
+            Using.resource(join(hub, HubSocket.Peer)) { peer =>
+              peer.out.writeByte(flag)
+              peer.out.writeInt(length)
+              peer.out.flush()
+              assert(client.heard() == ((i + 1, 3, "")))
+              assert(client.heard() == ((i + 1, 2, "")))
+              assert(peer.isEnded)
+            }
+        }
+      }
+    }
+  }
+
+  test("if the client dies, its peers get what it has sent, and then the end; the hub ends, too") {
+    withHub() { hub =>
+      hub.open("run", key)
+      val client = join(hub, HubSocket.Client)
+      Using.resource(join(hub, HubSocket.Peer)) { one =>
+        Using.resource(join(hub, HubSocket.Peer)) { two =>
+          soon(client.heard()._1 == 2)
+          client.sayTo(1, "last words")
+          client.close()
+          assert(one.piece()._2.map(_.toChar).mkString == "last words")
+          assert(one.isEnded && two.isEnded)
+          assert(hub.run("run").isEmpty && hub.open("run", key).isEmpty)
+          soon {
+            try { new HubSocket(loopback, hub.port).close(); false }
+            catch { case _: SocketException => true }
+          }
+        }
+      }
+    }
+  }
+
+  test("closing a run ends its connections, and not those of another; closing again does nothing") {
+    withHub() { hub =>
+      hub.open("a", key)
+      hub.open("b", otherKey)
+      val (clientA, peerA) = (join(hub, HubSocket.Client, "a"), join(hub, HubSocket.Peer, "a"))
+      val clientB = join(hub, HubSocket.Client, "b", otherKey)
+      val peerB = join(hub, HubSocket.Peer, "b", otherKey).say("b")
+      hub.close("a")
+      hub.close("a")
+      hub.close("c")
+      assert(clientA.heard()._2 == 3 || clientA.isEnded)
+      assert(peerA.isEnded)
+      assert(Seq(clientB.heard(), clientB.heard()).last == ((1, 0, "b")))
+      Using.resource(new HubSocket(loopback, hub.port))(late =>
+        assert(late.greet(HubSocket.Peer, "a", new Array[Byte](32))._1 == 1))
+      hub.close("b")
+      assert(peerB.isEnded)
+      Seq(clientA, clientB, peerA, peerB).foreach(_.close())
+    }
+  }
+
+  test("peers that never read do not outlive their run for long") {
+    withHub() { hub =>
+      hub.open("run", key)
+      val client = join(hub, HubSocket.Client)
+      Using.resource(join(hub, HubSocket.Peer)) { _ =>
+        client.heard()
+        sendMessage(client, 30 << 20, 1, Some(1))
+        client.close()
+        soon(hub.run("run").isEmpty)
+        soon(!threadNames.exists(_ == "supply-hub"))
+      }
+    }
+  }
+
+  test("a run that never has a client is closed after a time") {
+    withHub(Hub.Limits(secondsAlone = 0.5)) { hub =>
+      hub.open("run", key)
+      soon(hub.run("run").isEmpty)
+    }
+  }
+
+  test("many peers at once") {
+    withHub() { hub =>
+      hub.open("run", key)
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        val peers = (1 to 300).map(i => inBackground(join(hub, HubSocket.Peer).say(s"peer $i")))
+        val said = Iterator.continually(client.heard()).filter(_._2 == 0).take(300).toSeq
+        assert(said.map(_._3).toSet == (1 to 300).map(i => s"peer $i").toSet)
+        peers.foreach(result(_).close())
+      }
+    }
+  }
+
+  test("the hub has an address of IPv6") {
+    val address = InetAddress.getByName("::1")
+    withHub(bind = address) { hub =>
+      hub.open("run", key)
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        Using.resource(join(hub, HubSocket.Peer).say("by IPv6")) { _ =>
+          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "by IPv6")))
+        }
+      }
+    }
+  }
+
+  private def threadNames: Set[String] = {
+    val threads = new Array[Thread](Thread.activeCount() * 2)
+    threads.take(Thread.enumerate(threads)).map(_.getName).toSet
+  }
+}
