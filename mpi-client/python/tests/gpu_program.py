@@ -1,4 +1,4 @@
-"""Runs of applications whose executors have GPUs, or come with tasks only: `gpu_program.py FOLDER DISCOVERY`.
+"""Runs of an application whose executors have GPUs: `gpu_program.py FOLDER DISCOVERY`.
 
 For test_gpus. There need not be a GPU: Spark believes the script DISCOVERY, which names two.
 """
@@ -63,11 +63,6 @@ def main():
         "given": run(2, environment={"CUDA_VISIBLE_DEVICES": "7", "OMP_NUM_THREADS": "4"}),
         "three": run(3),
     }
-    spark.stop()
-    for setting in ("enabled", "shuffleTracking.enabled"):
-        builder = builder.config(f"spark.dynamicAllocation.{setting}", "true")
-    spark = builder.getOrCreate()
-    found["dynamic"] = run(1)
     print(json.dumps(found))
     spark.stop()
 

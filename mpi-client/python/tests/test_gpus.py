@@ -38,8 +38,3 @@ def test_ranks_have_the_gpus_of_the_executors(found):
     assert found["two"] == [["3,5", cores, resource.RLIM_INFINITY]] * 2
     assert found["given"] == [["7", "4", resource.RLIM_INFINITY]] * 2
     assert "3 ranks need 3 task slots" in found["three"] and "spark.task.resource.gpu.amount" in found["three"]
-
-
-def test_dynamic_allocation_is_refused_at_once(found):
-    says = "spark.dynamicAllocation.enabled is true, and ranks need a fixed number of executors: set it to false"
-    assert found["dynamic"].startswith(says)

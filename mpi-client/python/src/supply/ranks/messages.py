@@ -12,6 +12,8 @@ from supply.ranks.exceptions import PickledException
 class NodeStarted:
     """From a node process: its checks have passed, and its ranks are starting."""
 
+    host: str
+
 
 @dataclass
 class NodeFailed:

@@ -46,7 +46,7 @@ class Node:
             spec.versions.check(spec.host)
             lift_memory_limit(spec.host)
             spec.files.require_space(len(spec.ranks), spec.host)
-            self._driver.send(NodeStarted())
+            self._driver.send(NodeStarted(spec.host))
             watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
             threading.Thread(target=self._stop_when_asked, daemon=True).start()
             for watcher in watchers:

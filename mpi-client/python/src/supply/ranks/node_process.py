@@ -14,7 +14,7 @@ from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, python_path
 
 
 def starter_task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
-    """The function of the barrier job. specs: a pickled NodeSpec for each host.
+    """The function of the job that starts ranks. specs: a pickled NodeSpec for each host.
 
     It is nested so that it travels by value: an executor without this package can then say so. It needs nothing of
     supply.spark, whose modules take long to import.

@@ -38,8 +38,13 @@ class TorchLauncher:
         self._ranks = ranks
         self._hosts: dict[str, list[int]] = {}
         self._gpus: dict[str, str] = {}
+        # Of each node process that runs, its host.
+        self._nodes: dict[Peer, str] = {}
+        # Ranks that have ended by themselves.
+        self._ended: set[int] = set()
+        self._is_stopping = False
         self._started = 0
-        self._nodes: list[Peer] = []
+        self.lost_host: str | None = None
         self._outputs: list[Peer] = []
         self._connected: dict[Peer, int] = {}
         # Ranks that have exited with status 0, while the driver may still be reading their results.
@@ -68,13 +73,15 @@ class TorchLauncher:
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, NodeStarted) and peer is not None:
             self._started += 1
-            self._nodes.append(peer)
+            self._nodes[peer] = message.host
         elif isinstance(message, OutputStarted) and peer is not None:
             self._outputs.append(peer)
         elif message is None and peer in self._outputs:
             self._outputs.remove(peer)
         elif message is None and peer in self._nodes:
-            self._nodes.remove(peer)
+            host = self._nodes.pop(peer)
+            if not (self._is_stopping or self._ended.issuperset(self._hosts[host])):
+                self.lost_host = host
         elif isinstance(message, RankStarted) and peer is not None:
             self._connected[peer] = message.rank
         elif message is None and peer in self._connected:
@@ -83,6 +90,8 @@ class TorchLauncher:
         elif isinstance(message, NodeFailed):
             return Cause(Priority.PROCESS, RunError(message.text))
         elif isinstance(message, RankEnded):
+            if not message.stopped:
+                self._ended.add(message.rank)
             if message.status == 0 and message.rank in self._connected.values():
                 self._exited[message.rank] = message
                 return None
@@ -98,6 +107,7 @@ class TorchLauncher:
         return not self._nodes and not self._outputs
 
     def stop(self, stop: Stop) -> None:
+        self._is_stopping = True
         for node in self._nodes:
             node.send(stop)
 
@@ -130,6 +140,10 @@ class Launcher(Protocol):
     @property
     def is_explaining(self) -> bool:
         """Whether a rank has ended, and the reason is still to come."""
+
+    @property
+    def lost_host(self) -> str | None:
+        """A host whose ranks have ended with the task that keeps them, unasked. Spark says why."""
 
     @property
     def has_ended(self) -> bool:

@@ -226,6 +226,10 @@ class MpirunLauncher:
         return bool(self._ended) and self._ended[0] not in self._raised and self._mpirun_end is None
 
     @property
+    def lost_host(self) -> str | None:
+        return None
+
+    @property
     def process(self) -> int | None:
         """mpirun's process id, if it has started."""
         return None if self._mpirun is None else self._mpirun.process

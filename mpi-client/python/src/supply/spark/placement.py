@@ -62,10 +62,11 @@ def wait_for_placement(
     """
     return _wait_until_enough(
         context,
+        (tasks_per_rank + 1) * ranks,
         timeout,
         option,
         lambda slots: place(slots, dict(_jvm_nodes(context).starterSlots(context._jsc.sc())), ranks, tasks_per_rank),
-        partial(_too_few, context.master, ranks, tasks_per_rank, 1),
+        partial(_too_few, context, ranks, tasks_per_rank, 1),
     )
 
 
@@ -76,40 +77,41 @@ def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float
         return sorted(slots) if sum(slots.values()) >= ranks * tasks_per_rank else []
 
     return _wait_until_enough(
-        context, timeout, option, hosts, partial(_too_few, context.master, ranks, tasks_per_rank, 0)
+        context, tasks_per_rank * ranks, timeout, option, hosts, partial(_too_few, context, ranks, tasks_per_rank, 0)
     )
 
 
 def _wait_until_enough(
-    context: Any, timeout: float, option: str, find: Callable[[_Slots], _Found], too_few: Callable[[_Slots], str]
+    context: Any,
+    tasks: int,
+    timeout: float,
+    option: str,
+    find: Callable[[_Slots], _Found],
+    too_few: Callable[[_Slots], str],
 ) -> _Found:
-    """find: returns an empty value if the slots do not suffice. too_few: returns the text of the error."""
-    _refuse_dynamic_allocation(context)
+    """tasks: for as many, Spark gets executors. find: returns an empty value if the slots do not suffice.
+
+    too_few: returns the text of the error.
+    """
     end = time.monotonic() + timeout
-    while True:
-        nodes = _jvm_nodes(context)
-        # Before the slots: an executor may register in between.
-        is_complete, is_late = nodes.isComplete(context._jsc.sc()), time.monotonic() > end
-        slots = dict(nodes.slots(context._jsc.sc()))
-        found = find(slots)
-        if found:
-            return found
-        if is_complete:
-            raise RunError(too_few(slots))
-        if is_late:
-            raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
-        time.sleep(_POLL_SECONDS)
-
-
-def _refuse_dynamic_allocation(context: Any) -> None:
-    """Executors would come with tasks only, and the tasks of a run start when all its executors are there."""
-    enabled = context.getConf().get("spark.dynamicAllocation.enabled", "false")
-    if enabled == "true" and not context._jsc.sc().isLocal():
-        raise RunError(
-            "spark.dynamicAllocation.enabled is true, and ranks need a fixed number of executors: set it to false, and "
-            "spark.executor.instances and spark.executor.cores to the executors that this program needs, when the "
-            "session is made"
-        )
+    with contextlib.ExitStack() as waiting:
+        while True:
+            nodes = _jvm_nodes(context)
+            # Before the slots: an executor may register in between.
+            is_complete, is_late = nodes.isComplete(context._jsc.sc()), time.monotonic() > end
+            slots = dict(nodes.slots(context._jsc.sc()))
+            found = find(slots)
+            if found:
+                return found
+            if is_complete:
+                raise RunError(too_few(slots))
+            if is_late:
+                raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
+            if tasks and nodes.areDynamic(context._jsc.sc()):
+                # Spark starts executors for tasks that wait.
+                waiting.callback(nodes.keepSlots(context._jsc.sc(), tasks, []).close)
+                tasks = 0
+            time.sleep(_POLL_SECONDS)
 
 
 def task_slots(context: Any) -> dict[str, int]:
@@ -144,14 +146,17 @@ def _jvm_nodes(context: Any) -> Any:
     return context._jvm.supply.api.Nodes
 
 
-def _too_few(master: str, ranks: int, tasks_per_rank: int, starters: int, slots: _Slots) -> str:
+def _too_few(context: Any, ranks: int, tasks_per_rank: int, starters: int, slots: _Slots) -> str:
     """starters: one on each node, or 0."""
+    master = context.master
+    is_dynamic = _jvm_nodes(context).areDynamic(context._jsc.sc())
+    executors = "spark.dynamicAllocation.maxExecutors" if is_dynamic else "spark.executor.instances"
     needed = ranks * tasks_per_rank
     what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"
     have = ", ".join(f"{host} has {count}" for host, count in sorted(slots.items())) or "there is no executor"
     fix = (
         f"use master local[{needed + starters}]" if master.startswith("local") and "cluster" not in master
-        else "raise spark.executor.instances or spark.executor.cores, or lower spark.task.cpus (with GPUs, raise "
+        else f"raise {executors} or spark.executor.cores, or lower spark.task.cpus (with GPUs, raise "
         "spark.executor.resource.gpu.amount, or lower spark.task.resource.gpu.amount)"
     )  # fmt: skip
     start = ", and one on each node to start its ranks" if starters else ""

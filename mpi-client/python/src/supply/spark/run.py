@@ -34,6 +34,8 @@ _OWN_END_SECONDS = 5
 # A wait for longer would delay Ctrl-C.
 _TICK_SECONDS = 0.2
 
+_ENDED_WITH_TASK = "the ranks have ended with Spark's task that keeps them"
+
 _log = logging.getLogger("supply.spark")
 
 
@@ -81,6 +83,8 @@ class Run:
         self._watch = RankWatch(ranks, int(options["epochs"]), options["shuffle"] == "all")
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
+        self._lost_at: float | None = None
+        self._is_loss_known = False
         self._is_local = context._jsc.sc().isLocal()
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
@@ -215,6 +219,19 @@ class Run:
         """Handles the next event, if one comes soon."""
         with contextlib.suppress(queue.Empty):
             self._handle(*self._events.get(timeout=_TICK_SECONDS))
+        if self._launcher.lost_host is not None and not self._is_loss_known:
+            self._explain_loss(self._launcher.lost_host)
+
+    def _explain_loss(self, host: str) -> None:
+        """Spark retries the task that kept the ranks of that host, so its job has not ended. It soon knows why."""
+        now = time.monotonic()
+        self._lost_at = self._lost_at or now
+        if any(cause.priority == Priority.SPARK for cause in self._causes):
+            self._is_loss_known = True
+        elif (why := self._jobs.starters_failure()) or now - self._lost_at > _EXPLAIN_SECONDS:
+            self._is_loss_known = True
+            text = f"{_ENDED_WITH_TASK}: {why or f'the process that keeps the ranks of {host} has ended'}"
+            self._causes.append(Cause(Priority.SPARK, RunError(text)))
 
     def _receive(self, peer: Peer, message: Any) -> None:
         """On a thread of the peer. If the terminal is paused, printing waits, then the peer, and at last the rank."""
@@ -243,9 +260,13 @@ class Run:
         elif isinstance(message, Failure):
             self._causes.append(failures.of_rank(message))
         elif isinstance(message, JobEnded) and message.error is not None:
-            lost = message.name == STARTS_RANKS and self._started
-            what = "the ranks have ended with Spark's task that keeps them" if lost else message.name
-            self._causes.append(failures.of_job(self._context, what, message.error))
+            is_starter = message.name == STARTS_RANKS
+            what = _ENDED_WITH_TASK if is_starter and self._started else message.name
+            of_job = failures.of_job(self._context, what, message.error)
+            # A retry fails, too, but not with the reason.
+            if is_starter and (why := self._jobs.starters_failure()):
+                of_job.error.args = (f"{what}: {why}",)
+            self._causes.append(of_job)
         cause = self._launcher.handle(peer, message)
         if cause is not None and cause.rank not in self._results:
             self._causes.append(cause)

@@ -93,11 +93,16 @@ class SparkJobs:
         for host in specs:
             hosts.add(host)
         nodes = RDD(jvm.supply.api.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
-        start = nodes.barrier().mapPartitionsWithIndex(starter_task(specs))
+        start = nodes.mapPartitionsWithIndex(starter_task(specs))
         with python_of_driver(self._context):
             # Spark makes the task's command, with its Python, here.
             _ = start._jrdd
         self._start(STARTS_RANKS, start.collect)
+
+    def starters_failure(self) -> str | None:
+        """Why a starter has failed. None: none has, or Spark does not know it yet."""
+        text: str | None = self._context._jvm.supply.api.Nodes.startersFailure(self._context._jsc.sc(), self._tag)
+        return text
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""

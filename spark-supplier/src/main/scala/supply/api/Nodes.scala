@@ -4,13 +4,14 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.api.java.JavaRDD
 import org.apache.spark.supply.SparkInternals
 
-import supply.core.FailureText
+import supply.core.{FailureText, PlacementException}
 import supply.plan.HostNames
-import supply.run.TaskSlots
+import supply.run.{SlotKeeper, TaskSlots}
+import supply.task.PinnedTask
 
 /** The nodes that have executors. Hosts are named as Spark names them. */
 private[supply] object Nodes {
@@ -51,10 +52,31 @@ private[supply] object Nodes {
    * after a line's end OMP_NUM_THREADS of the executor: PySpark overrides it in Python's workers.
    */
   def starters(sc: SparkContext, hosts: java.util.List[String]): JavaRDD[Array[Byte]] = {
-    val nodes = sc.makeRDD(hosts.asScala.toSeq.map(host => host -> Seq(host)))
-      .map(host => s"$host\n${sys.env.getOrElse("OMP_NUM_THREADS", "")}".getBytes(UTF_8))
+    val nodes = sc.makeRDD(hosts.asScala.toSeq.map(host => host -> Seq(host))).map(starter)
     SparkInternals.coresOnly(sc).fold(nodes)(nodes.withResources).toJavaRDD()
   }
+
+  /** The state of ranks is gone with their starter, so no retry can replace it. */
+  private def starter(host: String): Array[Byte] = {
+    if (TaskContext.get().attemptNumber() > 0) throw new PlacementException(
+      s"the task that starts the ranks of $host has failed, and cannot be retried")
+    if (PinnedTask.host != host) throw new PlacementException(
+      s"the task that starts the ranks of $host landed on ${PinnedTask.host}: leave a task slot of $host free, or set " +
+        "spark.locality.wait larger")
+    s"$host\n${sys.env.getOrElse("OMP_NUM_THREADS", "")}".getBytes(UTF_8)
+  }
+
+  /** Why the starters of this run have failed; null: none has, or Spark does not know it yet. */
+  def startersFailure(sc: SparkContext, run: String): String =
+    SparkInternals.firstFailure(sc, run, TaskSlots.StartersName)
+      .map(FailureText.ofTask(_, SparkInternals.hostOf(sc, _))).orNull
+
+  /** Whether Spark starts executors for waiting tasks only. */
+  def areDynamic(sc: SparkContext): Boolean = TaskSlots.areDynamic(sc)
+
+  /** Holds task slots until its close(), by tasks on these hosts, or anywhere. */
+  def keepSlots(sc: SparkContext, tasks: Int, hosts: java.util.List[String]): SlotKeeper =
+    new SlotKeeper(sc, tasks, hosts.asScala.toSeq)
 
   /** The text of a failure of Spark, also if Spark has stopped. */
   def failureText(sc: SparkContext, error: Throwable): String =

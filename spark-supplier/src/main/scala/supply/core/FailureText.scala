@@ -25,6 +25,10 @@ private[supply] object FailureText {
   /** Of an exception that PySpark knows as text only. */
   def ofPython(message: String): String = line(List(Link("PythonException", message)))
 
+  /** Of a task, as Spark keeps it. */
+  def ofTask(reason: String, hostOf: String => Option[String]): String =
+    withHost(line(ofReason(reason)), hostOf)
+
   /** The exception and its causes. It may be its own cause. */
   private[supply] def causes(error: Throwable): List[Throwable] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(50).toList
@@ -59,10 +63,13 @@ private[supply] object FailureText {
   /** If Spark's scheduler has the cause as text only, that text is a stack trace. */
   private def ofScheduler(message: String): List[Link] = {
     val reason = message match {
-      case BarrierTask(rest) => rest
       case LostTask(rest) if !rest.startsWith("ExecutorLostFailure") => rest
       case other => other
     }
+    ofReason(reason)
+  }
+
+  private def ofReason(reason: String): List[Link] =
     reason.split("\nCaused by: ").toList.map { part =>
       part match {
         // Without a message the second group is null.
@@ -70,9 +77,7 @@ private[supply] object FailureText {
         case other => Link("", other)
       }
     }
-  }
 
-  private val BarrierTask = """(?s).*barrier task .* finished unsuccessfully\.\n(.*)""".r
   private val LostTask = """(?s).*most recent failure: Lost task [^:]*? executor [^ )]+\): (.*)""".r
   private val Thrown = """(?s)((?:\w+\.)+[\w$]+)(?:: (.*)|\s.*)""".r
 

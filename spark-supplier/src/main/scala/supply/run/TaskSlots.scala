@@ -45,7 +45,7 @@ private[supply] object TaskSlots {
       id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if !except.contains(id)
       stage <- sc.statusTracker.getStageInfo(id)
       name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
-      if name != StartersName
+      if name != StartersName && name != SlotKeeper.Name
     } yield (stage.numActiveTasks(), s"$name (stage $id, tasks: ${stage.numTasks()})")
     val counted = active.filter(_._1 > 0)
     (if (counted.isEmpty) active else counted).map(_._2)
@@ -54,9 +54,16 @@ private[supply] object TaskSlots {
   /** How supply.spark describes the job that starts ranks. */
   private[supply] val StartersName = "supply: starting ranks"
 
-  /** Whether all executors that the application asks for have registered; false: not known. */
+  /** Whether Spark starts executors for waiting tasks, and ends them when they have none. */
+  def areDynamic(sc: SparkContext): Boolean = !sc.isLocal && SparkInternals.isDynamic(sc)
+
+  /** Whether no other executor will register; false: not known. */
   def areComplete(sc: SparkContext): Boolean = {
-    val wanted = if (sc.isLocal) 1 else sc.getConf.getInt("spark.executor.instances", 0)
+    val wanted =
+      if (sc.isLocal) 1
+      else if (areDynamic(sc))
+        sc.getConf.getInt("spark.dynamicAllocation.maxExecutors", Int.MaxValue)
+      else sc.getConf.getInt("spark.executor.instances", 0)
     wanted > 0 && SparkInternals.executorSlots(sc).size >= wanted
   }
 
@@ -64,11 +71,12 @@ private[supply] object TaskSlots {
    * Waits at most `timeout` seconds for executors to register. Returns the places with the names
    * that the executors have for them.
    */
-  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Hostfile = {
-    if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
-    else onEachHost(sc, hosts, timeout)
-    Places.known(sc, hosts)
-  }
+  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Hostfile =
+    SlotKeeper.during(sc, hosts.places.size, hosts.places.flatMap(_.host)) {
+      if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
+      else onEachHost(sc, hosts, timeout)
+      Places.known(sc, hosts)
+    }
 
   private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
     var slots = SparkInternals.concurrentTasks(sc)

@@ -34,11 +34,9 @@ class FailureTextSuite extends AnyFunSuite {
 
   test("a cause without a text that is known as text only") {
     val text =
-      "Job aborted due to stage failure: Could not recover from a failed barrier ResultStage. Most recent " +
-        "failure reason: Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully.\n" +
-        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n\tat a.B.c(B.scala:1)\n" +
+      "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n\tat a.B.c(B.scala:1)\n" +
         "Caused by: java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:1)"
-    assert(FailureText.of(new SparkException(text)) ==
+    assert(FailureText.ofTask(text, _ => None) ==
       "Python worker exited unexpectedly (crashed): java.io.EOFException")
   }
 
@@ -72,18 +70,15 @@ class FailureTextSuite extends AnyFunSuite {
   }
 
   test("what Spark's scheduler has as text only") {
-    val barrier =
-      "Job aborted due to stage failure: Could not recover from a failed barrier ResultStage. " +
-        "Most recent failure reason: Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully.\n"
     val lost =
       "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: " +
         "Command exited with code 137"
-    assert(FailureText.of(new SparkException(barrier + lost), Map("3" -> "node-1").get(_)) ==
+    assert(FailureText.ofTask(lost, Map("3" -> "node-1").get(_)) ==
       s"$lost (on node-1)")
     val idle =
       "org.apache.spark.api.python.PythonWorkerException: Python worker process terminated due to idle timeout\n" +
         "\tat org.apache.spark.api.python.X.read(X.scala:886)\n"
-    assert(FailureText.of(new SparkException(barrier + idle)) ==
+    assert(FailureText.ofTask(idle, _ => None) ==
       "Python worker process terminated due to idle timeout " +
       "(spark.python.worker.idleTimeoutSeconds, spark.python.worker.killOnIdleTimeout)")
     val task =
@@ -95,7 +90,7 @@ class FailureTextSuite extends AnyFunSuite {
       "a.b.Odd: outer: java.io.IOException: inner")
     val python =
       s"org.apache.spark.api.python.PythonException: ${worker}RuntimeError: no package\n\n\tat x.y\n"
-    assert(FailureText.of(new SparkException(barrier + python)) ==
+    assert(FailureText.ofTask(python, _ => None) ==
       "Spark's Python worker raised RuntimeError: no package")
   }
 

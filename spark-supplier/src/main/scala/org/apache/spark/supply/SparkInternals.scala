@@ -75,7 +75,7 @@ object SparkInternals {
   def coresOnly(sc: SparkContext): Option[ResourceProfile] = {
     val others = resourcesOfTask(sc).nonEmpty ||
       sc.getConf.contains("spark.executor.pyspark.memory")
-    val isFixed = !sc.isLocal && !Utils.isDynamicAllocationEnabled(sc.getConf)
+    val isFixed = !sc.isLocal && !isDynamic(sc)
     if (!others || !isFixed) None
     else {
       val manager = sc.resourceProfileManager
@@ -85,6 +85,28 @@ object SparkInternals {
         manager.getEquivalentProfile(profile).orElse(Some(profile))
       else None
     }
+  }
+
+  /** Public API: the settings, of which several decide it. */
+  def isDynamic(sc: SparkContext): Boolean = Utils.isDynamicAllocationEnabled(sc.getConf)
+
+  /**
+   * What Spark says of the first task that failed in a job with that tag and description.
+   *
+   * Public API: a SparkListener, which gets the events of all jobs, and only those that come later.
+   */
+  def firstFailure(sc: SparkContext, tag: String, description: String): Option[String] = {
+    val stages = for {
+      job <- sc.statusTracker.getJobIdsForTag(tag).toSeq
+      info <- Try(sc.statusStore.job(job)).toOption.toSeq if info.description.contains(description)
+      stage <- info.stageIds
+    } yield stage
+    val failed = for {
+      stage <- stages
+      task <- Try(sc.statusStore.taskList(stage, 0, Int.MaxValue)).getOrElse(Nil)
+      text <- task.errorMessage
+    } yield (task.attempt, task.launchTime.getTime, text)
+    failed.sortBy { case (attempt, launched, _) => (attempt, launched) }.headOption.map(_._3)
   }
 
   /**

@@ -1,0 +1,65 @@
+"""Runs of an application whose executors come with tasks, and go without: `dynamic_program.py FOLDER`.
+
+For test_dynamic_allocation.
+"""
+
+import json
+import os
+import sys
+import time
+
+from supplier_session import prepare_environment
+
+prepare_environment()
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+import supply.spark  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+LIMIT_SECONDS = 60
+SETTINGS = {
+    "spark.ui.enabled": "false", "spark.log.level": "OFF",
+    "spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "0", "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
+}  # fmt: skip
+
+
+def count(data):
+    import torch
+    from torch import distributed
+
+    rows = torch.tensor(sum(len(batch["key"]) for batch in data))
+    distributed.all_reduce(rows)
+    return rows.item()
+
+
+def main():
+    builder = SparkSession.builder.master("local-cluster[2,3,1024]")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = supply.spark.session(builder)
+    nodes, context = spark.sparkContext._jvm.supply.api.Nodes, spark.sparkContext._jsc.sc()
+    # After a shuffle, whose files are on the executors.
+    df = spark.range(0, 1000, 1, 3).selectExpr("id % 100 AS key").groupBy("key").count()
+
+    def run(ranks, **options):
+        try:
+            return supply.spark.Supplier(ranks, folder=sys.argv[1]).run(count, df, uneven="keep", **options)
+        except supply.spark.RunError as error:
+            return str(error)
+
+    def await_no_executor():
+        end = time.monotonic() + LIMIT_SECONDS
+        while nodes.slots(context) and time.monotonic() < end:
+            time.sleep(0.1)
+        return len(nodes.slots(context))
+
+    found = {"first": run(4), "left": await_no_executor(), "second": run(4), "many": run(9, start_timeout=20)}
+    print(json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Runs whose executors Spark starts for them, and ends after them."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from supplier_session import prepare_environment, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+# Executors come and go three times.
+pytestmark = pytest.mark.long
+
+PROGRAM = pathlib.Path(__file__).with_name("dynamic_program.py")
+LIMIT_SECONDS = 280
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What the runs of the program return, or say."""
+    with shared_memory() as folder:
+        done = subprocess.run([sys.executable, PROGRAM, folder], capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_spark_starts_executors_for_a_run(found):
+    assert found["first"] == 100
+
+
+def test_executors_that_went_after_a_run_come_again(found):
+    assert (found["left"], found["second"]) == (0, 100)
+
+
+def test_too_few_executors_are_named_with_the_setting(found):
+    assert "9 ranks need 9 task slots" in found["many"] and "spark.dynamicAllocation.maxExecutors" in found["many"]

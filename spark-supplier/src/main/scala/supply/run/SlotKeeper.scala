@@ -1,0 +1,45 @@
+package supply.run
+
+import org.apache.spark.{SparkContext, TaskContext}
+
+/**
+ * Holds task slots by tasks that only wait, `tasks` in all, if possible on `hosts`. With dynamic
+ * allocation, Spark asks for executors while tasks wait for slots, and keeps those that have tasks.
+ */
+private[supply] final class SlotKeeper(sc: SparkContext, tasks: Int, hosts: Seq[String])
+    extends AutoCloseable {
+  private val description = sc.getLocalProperty(SlotKeeper.Description)
+  sc.setLocalProperty(SlotKeeper.Description, SlotKeeper.Name)
+  private val job =
+    try
+      sc.submitJob(
+        sc.makeRDD(
+          Seq.tabulate(tasks)(task => task -> hosts.drop(task % math.max(1, hosts.size)).take(1))),
+        SlotKeeper.waitForEnd(_: Iterator[Int]),
+        0 until tasks,
+        (_: Int, _: Unit) => (), ())
+    finally sc.setLocalProperty(SlotKeeper.Description, description)
+
+  /** Gives the slots back. */
+  override def close(): Unit = job.cancel()
+}
+
+private[supply] object SlotKeeper {
+  /** In Spark's UI. */
+  final val Name = "supply: waiting for executors"
+
+  private val Description = "spark.job.description"
+  private val PollMillis = 50L
+
+  /** Runs `body` while `tasks` slots are asked for, if Spark starts executors only for tasks. */
+  def during[A](sc: SparkContext, tasks: Int, hosts: Seq[String] = Nil)(body: => A): A =
+    if (!TaskSlots.areDynamic(sc)) body
+    else {
+      val keeper = new SlotKeeper(sc, tasks, hosts)
+      try body
+      finally keeper.close()
+    }
+
+  private def waitForEnd(tasks: Iterator[Int]): Unit =
+    tasks.foreach(_ => while (!TaskContext.get().isInterrupted()) Thread.sleep(PollMillis))
+}
