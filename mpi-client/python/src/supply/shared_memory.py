@@ -1,8 +1,9 @@
-"""The shared memory of a node: how large it is, and what to do when it is full."""
+"""The shared memory of a node: how large it is, whose limits it counts against, and what to do when it is full."""
 
 from __future__ import annotations
 
 import os
+import pathlib
 
 # PyTorch's workers use it, and the runs' rings unless Supplier(folder=...) names another folder.
 FOLDER = "/dev/shm"
@@ -26,3 +27,32 @@ def fix(host: str, folder: str = FOLDER) -> str:
         "Kubernetes), or let less lie there: the rings of ranks (Supplier(ring=...)), and the batches of DataLoader "
         "workers (num_workers, prefetch_factor, batch_size)"
     )
+
+
+# Of a container, as it sees its own control group: limit, usage, and in memory.stat files with and without shared memory.
+_OF_VERSIONS = (
+    ("", "memory.max", "memory.current", "file", "shmem"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem"),
+)
+# Version 1 says "no limit" by a number that no machine reaches.
+_NO_LIMIT = 1 << 60
+
+
+def container_memory(groups: str = "/sys/fs/cgroup") -> tuple[int, int] | None:
+    """The memory limit of this container, and what of it is left, in bytes. None: there is no limit.
+
+    The pages of shared memory count against it. Files that the kernel can drop do not.
+    """
+    for controller, limit_file, used_file, cached, shared in _OF_VERSIONS:
+        folder = pathlib.Path(groups, controller)
+        try:
+            limit = int((folder / limit_file).read_text(encoding="utf-8"))
+            used = int((folder / used_file).read_text(encoding="utf-8"))
+            words = (line.split() for line in (folder / "memory.stat").read_text(encoding="utf-8").splitlines())
+            statistics = {name: int(number) for name, number in words}
+        except (OSError, ValueError):
+            continue
+        if limit < _NO_LIMIT:
+            droppable = statistics.get(cached, 0) - statistics.get(shared, 0)
+            return limit, max(0, limit - used + max(0, droppable))
+    return None

@@ -19,7 +19,8 @@ from supply.ranks.run_files import RunFiles
 
 OMP_NUM_THREADS = "OMP_NUM_THREADS"
 
-_QUOTA = pathlib.Path("/sys/fs/cgroup/cpu.max")
+# Of a container, by control groups of version 2 and 1.
+_QUOTAS = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 
 
 def cores_of_rank(ranks: int, node: int = 0) -> int:
@@ -31,13 +32,17 @@ def cores_of_rank(ranks: int, node: int = 0) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), of_node // ranks))
 
 
-def _cores_of_container() -> int:
-    try:
-        quota, period = map(float, _QUOTA.read_text(encoding="utf-8").split())
-    except (OSError, ValueError):
-        # There is no limit ("max"), or no cgroup2.
-        return os.cpu_count() or 1
-    return max(1, math.floor(quota / period))
+def _cores_of_container(groups: str = "/sys/fs/cgroup") -> int:
+    for files in _QUOTAS:
+        try:
+            words = [word for file in files for word in pathlib.Path(groups, file).read_text(encoding="utf-8").split()]
+            quota, period = map(float, words)
+        except (OSError, ValueError):
+            # There is no limit ("max"), or no such control group.
+            continue
+        if quota > 0:
+            return max(1, math.floor(quota / period))
+    return os.cpu_count() or 1
 
 
 PYTHON_PATH = "PYTHONPATH"

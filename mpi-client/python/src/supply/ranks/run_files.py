@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from supply.errors import RunError, RunTimeoutError
-from supply.shared_memory import fix, space
+from supply.shared_memory import container_memory, fix, space
 from supply_launch import config_files, host_file
 from supply_launch.command import Failure, TimeLimit
 
@@ -118,11 +118,18 @@ class RunFiles:
         return False
 
     def require_space(self, ranks: int, host: str) -> None:
-        """Raises RunError if the rings of this node do not fit into the folder."""
+        """Raises RunError if the rings of this node do not fit into the folder, or into the container's memory."""
         needed = ranks * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
         free = space(self.folder)[1]
         if free is not None and free < needed:
             raise RunError(f"the rings of the ranks need {needed >> 20} MiB: {fix(host, self.folder)}")
+        limit = container_memory()
+        if limit is not None and limit[1] < needed:
+            raise RunError(
+                f"the rings of the ranks need {needed >> 20} MiB, but of the memory limit of their container on {host}, "
+                f"{limit[0] >> 20} MiB, {limit[1] >> 20} MiB are left: raise spark.executor.memoryOverhead, which holds "
+                "ranks and rings, or set the rings smaller (Supplier(ring=...))"
+            )
 
     @property
     def _driver_mark(self) -> pathlib.Path:

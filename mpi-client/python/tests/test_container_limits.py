@@ -1,0 +1,67 @@
+"""The limits of a container, as its control groups of both versions say them."""
+
+import pytest
+from supply.errors import RunError
+from supply.ranks import run_files
+from supply.ranks.environment import _cores_of_container
+from supply.ranks.run_files import RunFiles
+from supply.shared_memory import container_memory
+
+MIB = 1 << 20
+VERSION_2 = {
+    "memory.max": f"{512 * MIB}",
+    "memory.current": f"{412 * MIB}",
+    "memory.stat": f"file {60 * MIB}\nshmem {20 * MIB}\n",
+}
+VERSION_1 = {
+    "memory/memory.limit_in_bytes": f"{512 * MIB}",
+    "memory/memory.usage_in_bytes": f"{412 * MIB}",
+    "memory/memory.stat": f"cache 1\ntotal_cache {60 * MIB}\ntotal_shmem {20 * MIB}\n",
+}
+
+
+def groups(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+@pytest.mark.parametrize("files", [VERSION_2, VERSION_1], ids=["2", "1"])
+def test_shared_memory_counts_and_droppable_files_do_not(tmp_path, files):
+    assert container_memory(groups(tmp_path, files)) == (512 * MIB, 140 * MIB)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{}, {**VERSION_2, "memory.max": "max\n"}, {**VERSION_1, "memory/memory.limit_in_bytes": f"{(1 << 63) - 4096}"}],
+    ids=["none", "2", "1"],
+)
+def test_no_memory_limit(tmp_path, files):
+    assert container_memory(groups(tmp_path, files)) is None
+
+
+@pytest.mark.parametrize(
+    "files, cores",
+    [
+        ({"cpu.max": "250000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+    ],
+)
+def test_the_quota_of_cores(tmp_path, files, cores):
+    assert _cores_of_container(groups(tmp_path, files)) == cores
+
+
+def test_no_quota_of_cores(tmp_path):
+    without = {"cpu.max": "max 100000\n", "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}
+    assert _cores_of_container(groups(tmp_path, without)) == _cores_of_container(str(tmp_path / "nothing"))
+
+
+def test_rings_that_do_not_fit_into_the_container(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_files, "container_memory", lambda: (512 * MIB, 140 * MIB))
+    files = RunFiles(str(tmp_path), "run", ("train",), 2, ring=75 * MIB)
+    files.require_space(1, "host")
+    expected = "need 150 MiB, but of the memory limit .* on host, 512 MiB, 140 MiB are left: raise .*memoryOverhead"
+    with pytest.raises(RunError, match=expected):
+        files.require_space(2, "host")
