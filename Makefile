@@ -5,6 +5,8 @@ JOBS ?= $(shell nproc)
 # In front of the others: a variable that has a value keeps it.
 run-cluster: RANKS ?= 4
 run-cluster: EPOCHS ?= 3
+run-kubernetes: RANKS ?= 4
+run-kubernetes: EPOCHS ?= 3
 RANKS ?= 2
 EPOCHS ?= 10
 MINUTES ?= 30
@@ -74,7 +76,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu run run-offload run-exchange clean distclean stopped-clusters run-cluster
+.PHONY: menu run run-offload run-exchange clean distclean stopped-clusters run-cluster run-kubernetes
 
 menu:
 	@echo 'Targets:'
@@ -93,14 +95,18 @@ run-exchange: build $(WHEEL_READY) bench-programs ## pairs grouped and sorted: S
 run-cluster: packages-for-cluster build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-cluster
 
-clean: stopped-clusters ## removes what was built, except build/venv and the Sparks; stops a mini-cluster
-	rm -rf spark-supplier/target $(filter-out $(VENV) $(wildcard build/spark-[0-9]*),$(wildcard build/*)) $(wildcard build/spark-[0-9]*/target)
+run-kubernetes: packages-for-cluster build $(WHEEL_READY) ## Supplier.run on a real Kubernetes, with two nodes of this machine; its daemons are built once, in 10 minutes
+	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-kubernetes
+
+clean: stopped-clusters ## removes what was built, except build/venv, the Sparks and Kubernetes; stops a mini-cluster
+	rm -rf spark-supplier/target $(filter-out $(VENV) build/kubernetes $(wildcard build/spark-[0-9]*),$(wildcard build/*)) $(wildcard build/spark-[0-9]*/target)
 
 distclean: stopped-clusters ## removes everything that was made; stops a mini-cluster
 	rm -rf spark-supplier/target build
 
 # Without its state file, the cluster's processes, mounts and bridge could not be found any more.
 stopped-clusters:
-	@for state in $(wildcard build/*/cluster); do launch/dev/mini-cluster stop --folder "$$(dirname $$state)" || exit; done
+	@for state in $(filter-out build/kubernetes/cluster,$(wildcard build/*/cluster)); do launch/dev/mini-cluster stop --folder "$$(dirname $$state)" || exit; done
+	@[ ! -e build/kubernetes/cluster ] || launch/dev/mini-kubernetes stop
 
 include $(addprefix $(dir $(lastword $(MAKEFILE_LIST)))mk/,build.mk test.mk bench.mk release.mk)

@@ -2,7 +2,7 @@
 
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
 	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-trainers test-python-faults \
-	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-mpich built-for-tests test-ranks-side \
+	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-mpich built-for-tests test-ranks-side \
 	test-spark-side test-row
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
@@ -108,6 +108,10 @@ test-faults: library-with-tests build library-with-fail-points $(DATUM) ## every
 test-cluster: packages-for-tests library-with-tests build build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
 	@$(call pytest,$(SPARK_VENV)) -rs launch/tests/cluster
 
+# The conftest of launch/tests is for another Python.
+test-kubernetes: packages-for-cluster build $(WHEEL_READY) ## Supplier.run on a real Kubernetes with two nodes, and its failures; skipped aloud where it cannot start
+	@$(call pytest,$(WHEEL_VENV)) -rs --confcutdir launch/tests/kubernetes launch/tests/kubernetes
+
 test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed
 	@mkdir -p $(REPORTS)
 	@$(call pytest,$(SPARK_VENV)) -rs --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
@@ -141,7 +145,7 @@ audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases 
 	@$(DOCS_VENV)/bin/python launch/dev/audit $(ADVISORIES)
 
 # In a test Spark lives for seconds: its second compiler would take longer than it gives back.
-test-python test-wheel test-package test-estimators test-programs test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+test-python test-wheel test-package test-estimators test-programs test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster test-kubernetes: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
 
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
@@ -170,7 +174,7 @@ test-scala-3.5:
 		SUITES='-Dsuites=supply.run.SupplyJobSuite,supply.run.ResumeSuite,supply.run.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.lmdb,supply.rows'
 
 test-python:
-	@$(call pytest,$(SPARK_VENV)) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
+	@$(call pytest,$(SPARK_VENV)) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/kubernetes --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
 
 # The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.

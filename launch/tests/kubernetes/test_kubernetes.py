@@ -1,0 +1,109 @@
+"""Supplier.run with executors as pods on two nodes, and ranks in their containers."""
+
+import json
+import pathlib
+import threading
+import time
+
+import pytest
+from supply.errors import RankError, RunError
+from supply.spark import Supplier
+
+from rank_functions import gather, take_memory, take_one_and_wait
+
+pytestmark = pytest.mark.long
+
+ROWS, RANKS = 1000, 4
+# In seconds. None of them measures: they end what hangs.
+START, PATIENCE = 240, 120
+
+
+def frame(spark):
+    return spark.range(0, ROWS, 1, 4 * RANKS)
+
+
+def run(spark, function, **options):
+    return Supplier(RANKS, **options).run(function, frame(spark), uneven="keep", start_timeout=START)
+
+
+def executors(cluster):
+    pods = json.loads(cluster.kubectl("get", "pods", "--selector=spark-role=executor", "--output=json"))["items"]
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods if pod["status"]["phase"] == "Running"}
+
+
+def left_behind(cluster):
+    """Files and processes of runs, here and in the executors' pods."""
+    files = [str(path) for path in pathlib.Path("/dev/shm").glob("supply-spark-*")]
+    for pod in executors(cluster):
+        script = "ls -d /dev/shm/supply-*; grep -las [s]upply.ranks /proc/[0-9]*/cmdline; true"
+        files += cluster.kubectl("exec", pod, "--", "sh", "-c", f"{{ {script}; }} 2>/dev/null").split()
+    return files
+
+
+def assert_nothing_left(cluster):
+    end = time.monotonic() + 10
+    while (left := left_behind(cluster)) and time.monotonic() < end:
+        time.sleep(0.5)
+    assert left == []
+
+
+def assert_all_rows(gathered):
+    assert sorted(number for _, ids in gathered for number in ids) == list(range(ROWS))
+    assert sorted(len([host for host, _ in gathered if host == each]) for each in {host for host, _ in gathered}) == [
+        2,
+        2,
+    ]
+
+
+def fails_while(spark, disturb, capfd, **options):
+    """Begins a run, disturbs it when all ranks have a batch, and returns what it raises."""
+    raised = []
+
+    def begin():
+        try:
+            run(spark, take_one_and_wait, **options)
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=begin, daemon=True)
+    thread.start()
+    seen, end = "", time.monotonic() + START
+    while seen.count("has a batch") < RANKS and thread.is_alive() and time.monotonic() < end:
+        seen += capfd.readouterr().out
+        time.sleep(0.2)
+    assert seen.count("has a batch") == RANKS, (seen, raised)
+    disturb()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    return raised[0]
+
+
+def test_ranks_on_both_nodes_get_each_row_once(cluster, driver):
+    spark = driver.session()
+    assert_all_rows(run(spark, gather))
+    assert sorted(executors(cluster).values()) == ["node-1", "node-2"]
+    assert_nothing_left(cluster)
+
+
+def test_an_executors_pod_is_deleted(cluster, driver, capfd):
+    """The run fails with one message, and the next one has a new pod."""
+    spark = driver.session()
+    run(spark, gather)
+    pod = sorted(executors(cluster))[0]
+
+    def delete():
+        cluster.kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+
+    error = fails_while(spark, delete, capfd)
+    assert isinstance(error, RunError) and "\n" not in str(error), error
+    assert_nothing_left(cluster)
+    assert_all_rows(run(spark, gather))
+    assert pod not in executors(cluster)
+
+
+def test_a_rank_meets_the_memory_limit(cluster, driver):
+    spark = driver.session()
+    with pytest.raises(RankError, match="rank 1 on .* was killed by SIGKILL .*ran out of memory") as raised:
+        run(spark, take_memory)
+    assert raised.value.rank == 1
+    assert_nothing_left(cluster)

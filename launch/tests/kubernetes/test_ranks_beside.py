@@ -1,0 +1,72 @@
+"""Ranks in containers of their own: another user, another PID namespace, the pairs by a group."""
+
+import json
+import re
+import subprocess
+import time
+
+import pytest
+
+from conftest import EXECUTORS, ROOT
+
+pytestmark = pytest.mark.long
+
+RANK = """
+import os, supply
+from supply.torch import SupplyDataset
+with SupplyDataset(columns=["id"], batch_size=16) as data:
+    ids = [number for epoch in data.epochs() for batch in epoch for number in batch["id"].tolist()]
+print(f"user {os.getuid()} got {ids}", flush=True)
+"""
+ROWS, PATIENCE = 1000, 120
+
+
+@pytest.fixture
+def config(cluster, tmp_path):
+    """A ConfigMap with config files and the ranks' program. The files' folder here."""
+    folder = tmp_path / "config"
+    command = [ROOT / "launch" / "make-configs", "--group", "3000", "2", "/dev/shm/run", folder]
+    subprocess.run(command, check=True, capture_output=True)
+    (folder / "rank.py").write_text(RANK, encoding="utf-8")
+    cluster.kubectl("create", "configmap", "supply-run", f"--from-file={folder}")
+    yield folder
+    cluster.kubectl("delete", "configmap", "supply-run")
+
+
+def pods(cluster):
+    """The executors' pods by address."""
+    found = json.loads(cluster.kubectl("get", "pods", "--selector=spark-role=executor", "--output=json"))["items"]
+    return {pod["status"].get("podIP"): pod["metadata"]["name"] for pod in found}
+
+
+def wait_for_executors(spark):
+    end = time.monotonic() + PATIENCE
+    while len(hosts := dict(spark._jvm.supply.api.Nodes.slots(spark._jsc.sc()))) < EXECUTORS:
+        assert time.monotonic() < end, hosts
+        time.sleep(0.5)
+    return sorted(hosts)
+
+
+def test_ranks_in_a_container_beside_the_executor(cluster, driver, config, tmp_path):
+    text = (ROOT / "configs" / "kubernetes" / "executor-and-ranks.yaml").read_text(encoding="utf-8")
+    template = tmp_path / "template.yaml"
+    template.write_text(text.replace("IMAGE", "localhost/supply-executor:dev"), encoding="utf-8")
+    spark = driver.session(
+        **{"spark.kubernetes.executor.podTemplateFile": str(template), "spark.locality.wait": "120s"}
+    )
+    executors = wait_for_executors(spark.sparkContext)
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"{host} slots=2\n" for host in executors), encoding="utf-8")
+    options = {"ranks": 2 * len(executors), "hosts": hosts, "timeout": 120}
+    files = {name: f"/etc/supply/{name}.conf" for name in ("mapped-files", "named-pipes")}
+    frame = spark.range(0, ROWS, 1, 16)
+    frame.write.format("supply").mode("append").options(**options, **files).save()
+    got = []
+    for pod in (pods(cluster)[host] for host in executors):
+        end = time.monotonic() + PATIENCE
+        while len(found := re.findall(r"user 1000 got \[(.*)\]", cluster.kubectl("logs", pod, "-c", "ranks"))) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.5)
+        got += [int(number) for ids in found for number in ids.split(",")]
+    assert sorted(got) == list(range(ROWS))
+    driver.stop()
