@@ -1,8 +1,9 @@
 """Runs of an application whose executors have GPUs: `gpu_program.py FOLDER DISCOVERY`.
 
-For test_gpus. There need not be a GPU: Spark believes the script DISCOVERY, which names two.
+For test_gpus. There need not be a GPU: Spark believes the script DISCOVERY, which names one for each worker.
 """
 
+import concurrent.futures
 import json
 import os
 import sys
@@ -17,14 +18,14 @@ os.environ["OMP_NUM_THREADS"] = "9"
 import supply.spark  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-SETTINGS = {
-    "spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF",
-    "spark.worker.resource.gpu.amount": "2", "spark.executor.resource.gpu.amount": "2",
+SETTINGS = {"spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
+ON_CLUSTER = {
+    "spark.worker.resource.gpu.amount": "1", "spark.executor.resource.gpu.amount": "1",
     "spark.task.resource.gpu.amount": "1",
     "spark.executor.pyspark.memory": "2g",
-    # All that can come: an error for want of slots comes at once.
-    "spark.executor.instances": "1",
 }  # fmt: skip
+OF_DRIVER = {"spark.driver.resource.gpu.amount": "1"}
+OF_TASKS = {"spark.executor.resource.gpu.amount": "1", "spark.task.resource.gpu.amount": "1"}
 
 
 def describe(data):
@@ -35,36 +36,66 @@ def describe(data):
 
     for _ in data:
         pass
-    names = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+    names = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "LOCAL_RANK")
     mine = [*map(os.environ.get, names), resource.getrlimit(resource.RLIMIT_AS)[0]]
     gathered = [None] * distributed.get_world_size()
     distributed.all_gather_object(gathered, mine)
     return gathered
 
 
+def meet(data, folder, number):
+    """Returns when both runs are here."""
+    import os
+    import pathlib
+    import time
+
+    pathlib.Path(folder, str(number)).touch()
+    end = time.monotonic() + 60
+    while not pathlib.Path(folder, str(1 - number)).exists():
+        assert time.monotonic() < end, "the other run has not begun"
+        time.sleep(0.05)
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
 def main():
     folder, discovery = sys.argv[1:]
-    builder = SparkSession.builder.master("local-cluster[1,3,1024]")
-    for side in ("worker", "executor"):
-        builder = builder.config(f"spark.{side}.resource.gpu.discoveryScript", discovery)
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    scratch = os.path.dirname(discovery)
 
-    def run(ranks, **options):
+    ON_CLUSTER["spark.worker.resource.gpu.discoveryScript"] = discovery
+    OF_DRIVER["spark.driver.resource.gpu.discoveryScript"] = discovery
+
+    def session(master, *settings):
+        builder = SparkSession.builder.master(master)
+        for name, value in {name: value for some in (SETTINGS, *settings) for name, value in some.items()}.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+
+    def run(spark, ranks, function=describe, args=(), **options):
         supplier = supply.spark.Supplier(ranks, folder=folder, **options)
         try:
-            return supplier.run(describe, spark.range(0, 20, 1, 2), uneven="keep")
+            return supplier.run(function, spark.range(0, 20, 1, 2), args=args, uneven="keep")
         except supply.spark.RunError as error:
             return str(error)
 
+    spark = session("local-cluster[2,2,1024]", ON_CLUSTER)
     found = {
-        "two": run(2),
-        "given": run(2, environment={"CUDA_VISIBLE_DEVICES": "7", "OMP_NUM_THREADS": "4"}),
-        "three": run(3),
+        "two": run(spark, 2),
+        "given": run(spark, 2, environment={"CUDA_VISIBLE_DEVICES": "7", "OMP_NUM_THREADS": "4"}),
+        "three": run(spark, 3),
     }
-    print(json.dumps(found))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found["at once"] = list(pool.map(lambda number: run(spark, 1, meet, (scratch, number)), (0, 1)))
     spark.stop()
+    for name in ON_CLUSTER:
+        # The JVM keeps the settings of its first session for all of them.
+        spark._jvm.System.clearProperty(name)
+    spark = session("local[3]", OF_DRIVER)
+    found["driver"] = run(spark, 2)
+    spark.stop()
+    spark = session("local[3]", OF_TASKS)
+    found["local tasks"] = run(spark, 2)
+    spark.stop()
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

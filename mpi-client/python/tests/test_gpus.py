@@ -22,7 +22,10 @@ LIMIT_SECONDS = 280
 def found(tmp_path_factory):
     """What the runs of the program return, or say."""
     discovery = tmp_path_factory.mktemp("gpus") / "discover"
-    discovery.write_text("""#!/bin/sh\necho '{"name": "gpu", "addresses": ["3", "5"]}'\n""")
+    # The first worker has another one than the second.
+    discovery.write_text(
+        """#!/bin/sh\nmkdir "$0.first" && gpu=3 || gpu=5\necho '{"name": "gpu", "addresses": ["'$gpu'"]}'\n"""
+    )
     discovery.chmod(0o755)
     with shared_memory() as folder:
         done = subprocess.run(
@@ -35,6 +38,23 @@ def found(tmp_path_factory):
 def test_ranks_have_the_gpus_of_the_executors(found):
     cores = str(max(1, len(os.sched_getaffinity(0)) // 2))
     # Both tasks of ranks have a GPU, so the task that starts the ranks has none.
-    assert found["two"] == [["3,5", cores, resource.RLIM_INFINITY]] * 2
-    assert found["given"] == [["7", "4", resource.RLIM_INFINITY]] * 2
+    gpus = found["two"][0][0]
+    assert sorted(gpus.split(",")) == ["3", "5"]
+    assert found["two"] == [[gpus, cores, rank, resource.RLIM_INFINITY] for rank in ("0", "1")]
+    assert found["given"] == [["7", "4", rank, resource.RLIM_INFINITY] for rank in ("0", "1")]
+    # All workers of a local cluster are there, so no other executor will come.
     assert "3 ranks need 3 task slots" in found["three"] and "spark.task.resource.gpu.amount" in found["three"]
+    assert "waited" not in found["three"]
+
+
+def test_runs_at_once_have_different_gpus(found):
+    assert sorted(found["at once"]) == ["3", "5"]
+
+
+def test_a_local_master_has_the_gpus_of_the_driver(found):
+    assert [rank[0] for rank in found["driver"]] == ["5", "5"]
+
+
+def test_tasks_with_gpus_are_refused_by_a_local_master(found):
+    says = "spark.task.resource.gpu.amount is set, and Spark starts no such task with a local master (local[3])"
+    assert found["local tasks"].startswith(says)

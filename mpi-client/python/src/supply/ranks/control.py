@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 
 from supply.errors import RunError
+from supply.ranks.environment import plain_host
 from supply.ranks.messages import Message
 
 _ADDRESS, KEY = "SUPPLY_CONTROL_ADDRESS", "SUPPLY_CONTROL_KEY"
@@ -89,7 +90,7 @@ class Control:
         self._stranger_seconds = stranger_seconds
         self._key = secrets.token_bytes(32)
         # All ranks connect at the same time.
-        self._listener = socket.create_server((host, 0), backlog=1024)
+        self._listener = socket.create_server((plain_host(host), 0), family=_family(host), backlog=1024)
         self._receive = receive
         self._connections: set[Connection] = set()
         self._lock = threading.Lock()
@@ -151,6 +152,12 @@ class Control:
             peer.close()
 
 
+def _family(host: str) -> socket.AddressFamily:
+    """IPv4 if the host has such an address."""
+    families = [found[0] for found in socket.getaddrinfo(plain_host(host), 0, type=socket.SOCK_STREAM)]
+    return socket.AF_INET if socket.AF_INET in families else families[0]
+
+
 def require_files(connections: int) -> None:
     """Raises RunError if the driver may not open as many files more."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -188,6 +195,9 @@ def connect(environment: Mapping[str, str] = os.environ) -> Peer:
     """Connects to the driver that made this environment. Exits if that is gone."""
     host, port = environment[_ADDRESS].rsplit(":", 1)
     try:
-        return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[KEY])))
+        connection = Connection(socket.create_connection((plain_host(host), int(port))).detach())
+        answer_challenge(connection, bytes.fromhex(environment[KEY]))
+        deliver_challenge(connection, bytes.fromhex(environment[KEY]))
+        return Peer(connection)
     except (AuthenticationError, EOFError, OSError) as error:
         sys.exit(f"supply: cannot reach the driver at {environment[_ADDRESS]} ({error!r})")

@@ -45,6 +45,11 @@ def _cores_of_container(groups: str = "/sys/fs/cgroup") -> int:
     return os.cpu_count() or 1
 
 
+def plain_host(host: str) -> str:
+    """A host of Spark's, as sockets take it: Spark writes an address of IPv6 in brackets."""
+    return host.removeprefix("[").removesuffix("]")
+
+
 PYTHON_PATH = "PYTHONPATH"
 
 

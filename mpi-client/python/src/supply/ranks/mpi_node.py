@@ -117,14 +117,15 @@ def _host_of(spark_hosts: dict[str, list[str]]) -> str:
     own = (
         host
         for host, addresses in spark_hosts.items()
-        if host == name or _is_short_form(host, name) or any(map(_is_own, addresses))
+        if _is_same(host.lower(), name.lower()) or any(map(_is_own, addresses))
     )
     return next(own, name)
 
 
-def _is_short_form(one: str, other: str) -> bool:
+def _is_same(one: str, other: str) -> bool:
     """Two names with domains are two hosts if they differ."""
-    return ("." not in one) != ("." not in other) and one.partition(".")[0] == other.partition(".")[0]
+    is_short_form = ("." not in one) != ("." not in other) and one.partition(".")[0] == other.partition(".")[0]
+    return one == other or is_short_form
 
 
 def _is_own(address: str) -> bool:

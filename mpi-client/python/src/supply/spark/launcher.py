@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from supply.errors import RunError
@@ -15,7 +16,7 @@ from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.mpirun_launcher import MpirunLauncher
-from supply.spark.placement import gpus_of_hosts, wait_for_placement
+from supply.spark.placement import gpus_for_ranks, wait_for_placement, with_devices
 from supply.spark.spark_jobs import SparkJobs
 
 
@@ -52,14 +53,22 @@ class TorchLauncher:
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
         self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout, option)
-        self._gpus = gpus_of_hosts(context)
         return max(map(len, self._hosts.values()))
 
+    @contextlib.contextmanager
+    def devices(self, context: Any) -> Iterator[None]:
+        with gpus_for_ranks(context, {host: len(ranks) for host, ranks in self._hosts.items()}) as self._gpus:
+            yield
+
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
-        return {host: len(ranks) * tasks_per_rank + 1 for host, ranks in self._hosts.items()}
+        fed = {host: len(ranks) * tasks_per_rank for host, ranks in self._hosts.items()}
+        return {
+            **{host: count + 1 for host, count in fed.items()},
+            **{with_devices(host): count for host, count in fed.items()},
+        }
 
     def slots(self, tasks_per_rank: int) -> int:
-        return sum(self.slots_of_hosts(tasks_per_rank).values())
+        return self._ranks * tasks_per_rank + len(self._hosts)
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         require_files(self._ranks + 2 * len(self._hosts))
@@ -126,6 +135,9 @@ class Launcher(Protocol):
 
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
         """The slots of each host that the run holds, after reserve()."""
+
+    def devices(self, context: Any) -> contextlib.AbstractContextManager[None]:
+        """Within it, which is within the run's turn, the ranks have the GPUs that Spark gives this run."""
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""

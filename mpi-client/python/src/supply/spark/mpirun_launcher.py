@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import platform
 import re
@@ -22,7 +23,7 @@ from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded,
 from supply.ranks.run_files import RunFiles, launch_errors
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
-from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots
+from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots, with_devices
 from supply.spark.spark_jobs import SparkJobs
 from supply_launch import mpi, signals
 
@@ -142,9 +143,13 @@ class MpirunLauncher:
             self._spark_hosts.setdefault(platform.node(), [])
         return self._ranks
 
+    def devices(self, context: Any) -> contextlib.AbstractContextManager[None]:
+        # mpirun places the ranks: those of a host see all that Spark has there.
+        return contextlib.nullcontext()
+
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
         # mpirun places the ranks, and any host may get them all.
-        return dict.fromkeys(self._slot_hosts, self.slots(tasks_per_rank))
+        return dict.fromkeys(map(with_devices, self._slot_hosts), self.slots(tasks_per_rank))
 
     def slots(self, tasks_per_rank: int) -> int:
         return self._ranks * tasks_per_rank

@@ -94,6 +94,8 @@ def _wait_until_enough(
     too_few: returns the text of the error.
     """
     end = time.monotonic() + timeout
+    if text := _jvm_nodes(context).impossible(context._jsc.sc()):
+        raise RunError(text)
     with contextlib.ExitStack() as waiting:
         while True:
             nodes = _jvm_nodes(context)
@@ -115,8 +117,15 @@ def _wait_until_enough(
 
 
 def task_slots(context: Any) -> dict[str, int]:
-    """The task slots of each host, busy or free."""
-    return dict(_jvm_nodes(context).slots(context._jsc.sc()))
+    """The task slots of each host, busy or free, and those for tasks with_devices()."""
+    nodes, spark = _jvm_nodes(context), context._jsc.sc()
+    of_devices = {with_devices(host): count for host, count in dict(nodes.slots(spark)).items()}
+    return {**dict(nodes.starterSlots(spark)), **of_devices}
+
+
+def with_devices(host: str) -> str:
+    """Names the slots of a host for tasks that get GPUs: a starter may take one without."""
+    return f"{host} (tasks with devices)"
 
 
 def what_holds_slots(context: Any, needed: int) -> str:
@@ -135,6 +144,33 @@ def warn_of_busy_slots(context: Any, needed: int) -> None:
 def gpus_of_hosts(context: Any) -> dict[str, str]:
     """CUDA_VISIBLE_DEVICES of each host whose executors have got GPUs from Spark (spark.executor.resource.gpu.*)."""
     return dict(_jvm_nodes(context).gpus(context._jsc.sc()))
+
+
+@contextlib.contextmanager
+def gpus_for_ranks(context: Any, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
+    """CUDA_VISIBLE_DEVICES for this number of ranks of each host, while the block runs, within a turn().
+
+    Runs at the same time get other GPUs, unless tasks share them.
+    """
+    amount = float(context.getConf().get("spark.task.resource.gpu.amount", "0"))
+    with _lock:
+        turns = _of_contexts.setdefault(context, _Turns())
+    of_hosts = gpus_of_hosts(context)
+    with turns.changed:
+        held = collections.Counter(gpu for gpus in turns.gpus for gpu in gpus)
+        own = {}
+        for host, addresses in of_hosts.items():
+            found = [(host, address) for address in addresses.split(",")]
+            needed = ranks.get(host, 0) * max(1, int(amount)) if amount > 0 else len(found)
+            # In Spark's order, which every rank of the host sees.
+            own[host] = sorted(sorted(found, key=held.__getitem__)[:needed], key=found.index)
+        taken = [gpu for gpus in own.values() for gpu in gpus]
+        turns.gpus.append(taken)
+    try:
+        yield {host: ",".join(address for _, address in gpus) for host, gpus in own.items()}
+    finally:
+        with turns.changed:
+            turns.gpus.remove(taken)
 
 
 def addresses_of_hosts(context: Any, hosts: list[str]) -> dict[str, list[str]]:
@@ -171,6 +207,8 @@ class _Turns:
         self.waiting: collections.deque[object] = collections.deque()
         # The slots that each run holds, by host.
         self.held: list[Mapping[str, int]] = []
+        # The GPUs of each run: host and address.
+        self.gpus: list[list[tuple[str, str]]] = []
         # How often the jobs of the session were cancelled.
         self.cancelled = 0
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.control import Control, Peer
+from supply.ranks.environment import plain_host
 from supply.ranks.messages import Failure, Output, Progress, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
@@ -158,7 +159,7 @@ class Run:
                 )
         first = self._started[0][1]
         # The machine may have lost the address by which Spark knows it.
-        address = "127.0.0.1" if self._is_local else first.host
+        address = "127.0.0.1" if self._is_local else plain_host(first.host)
         for peer, _ in self._started.values():
             peer.send(Work(self._payload, (address, first.port), self._backend))
         while len(self._ready) < self._ranks:

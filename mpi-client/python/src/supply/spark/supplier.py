@@ -248,7 +248,7 @@ class Supplier:
             # Executors may have come and gone meanwhile.
             files = replace(files, pairs=launcher.reserve(context, len(kinds), start_timeout))
             warn_of_busy_slots(context, launcher.slots(len(kinds)))
-            return Run(
+            run = Run(
                 context,
                 launcher,
                 self._ranks,
@@ -259,4 +259,6 @@ class Supplier:
                 limits,
                 environment,
                 schema is not None,
-            ).result()
+            )
+            with launcher.devices(context):
+                return run.result()

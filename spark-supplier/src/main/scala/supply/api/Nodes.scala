@@ -44,6 +44,9 @@ private[supply] object Nodes {
   /** The stages that have tasks now, for a text. */
   def holders(sc: SparkContext): String = TaskSlots.holders(sc).mkString(", ")
 
+  /** Why no task can ever run; null: nothing is known. */
+  def impossible(sc: SparkContext): String = TaskSlots.impossible(sc).orNull
+
   /** Whether all executors that the application asks for have registered; false: not known. */
   def isComplete(sc: SparkContext): Boolean = TaskSlots.areComplete(sc)
 

@@ -4,6 +4,7 @@ import java.io.IOException
 import java.net.{InetAddress, UnknownHostException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
+import java.util.Locale
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, LinkedBlockingQueue, ThreadPoolExecutor, TimeUnit, TimeoutException}
 
 import scala.jdk.CollectionConverters._
@@ -20,13 +21,19 @@ import supply.core.{ConfigException, Deadline}
 private[supply] final case class RankPlacement(
     host: Option[String], localRank: Int, names: Set[String] = Set.empty) {
   /** Whether `name`, a host as Spark knows it, is this place's host. Looks nothing up ([[HostNames]]). */
-  def isOn(name: String): Boolean = host.forall { expected =>
+  def isOn(name: String): Boolean =
+    names(name) || host.forall(given => isSame(plain(given), plain(name)))
+
+  private def isSame(expected: String, name: String) = {
     // Two names with domains are two hosts if they differ. An address has no short name.
     def isShort(s: String) = !s.exists(c => c == '.' || c == ':')
     def short(s: String) = if (s.matches("[0-9.]+|.*:.*")) s else s.takeWhile(_ != '.')
     def sameShort = (isShort(expected) || isShort(name)) && short(expected) == short(name)
-    expected == name || names(name) || sameShort
+    expected == name || sameShort
   }
+
+  /** Names know no case, and Spark writes an address of IPv6 in brackets. */
+  private def plain(name: String) = name.toLowerCase(Locale.ROOT).stripPrefix("[").stripSuffix("]")
 }
 
 /** The places of all ranks. As with mpirun, rank r gets slot r in the order of the host file. */
@@ -194,8 +201,9 @@ private[supply] object HostNames {
    */
   def addresses(names: Seq[String]): Map[String, Set[String]] =
     ofThisJvm.addressesOf(names).map { case (name, found) =>
-      val everywhere = found.filterNot(address =>
-        address.isLoopbackAddress && name != "localhost" && name != address.getHostAddress)
+      val isMeant = name.equalsIgnoreCase("localhost") || name.contains(':')
+      val everywhere = found.filter(address =>
+        !address.isLoopbackAddress || isMeant || name == address.getHostAddress)
       name -> everywhere.map(_.getHostAddress)
     }
 }

@@ -1,6 +1,6 @@
 package supply.run
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
 import org.slf4j.LoggerFactory
 
@@ -63,20 +63,45 @@ private[supply] object TaskSlots {
       if (sc.isLocal) 1
       else if (areDynamic(sc))
         sc.getConf.getInt("spark.dynamicAllocation.maxExecutors", Int.MaxValue)
-      else sc.getConf.getInt("spark.executor.instances", 0)
+      else executorsOf(sc.master, sc.getConf)
     wanted > 0 && SparkInternals.executorSlots(sc).size >= wanted
   }
+
+  /** How many the application asks for; 0: not known. */
+  private[run] def executorsOf(master: String, conf: SparkConf): Int = {
+    def number(setting: String) = conf.getInt(setting, 0)
+    (number("spark.executor.instances"), master) match {
+      case (instances, _) if instances > 0 => instances
+      // Each worker gives the application one executor with all of its cores.
+      case (_, LocalCluster(workers))
+          if number("spark.executor.cores") == 0 && number("spark.cores.max") == 0 => workers.toInt
+      case (_, Standalone()) if number("spark.executor.cores") > 0 =>
+        number("spark.cores.max") / number("spark.executor.cores")
+      case _ => 0
+    }
+  }
+
+  private val LocalCluster = "local-cluster\\[ *([0-9]+) *,.*".r
+  private val Standalone = "spark://.*".r
+
+  /** Why no task of the application can ever run; None: nothing is known. */
+  def impossible(sc: SparkContext): Option[String] =
+    SparkInternals.resourcesOfTask(sc).keys.headOption.filter(_ => sc.isLocal).map(name =>
+      s"spark.task.resource.$name.amount is set, and Spark starts no such task with a local master (${sc.master}): leave " +
+        "this setting out, or use a cluster")
 
   /**
    * Waits at most `timeout` seconds for executors to register. Returns the places with the names
    * that the executors have for them.
    */
-  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Hostfile =
+  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Hostfile = {
+    impossible(sc).foreach(text => throw new PlacementException(text, isTimeout = false))
     SlotKeeper.during(sc, hosts.places.size, hosts.places.flatMap(_.host)) {
       if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
       else onEachHost(sc, hosts, timeout)
       Places.known(sc, hosts)
     }
+  }
 
   private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
     var slots = SparkInternals.concurrentTasks(sc)

@@ -58,5 +58,9 @@ class HostfileSuite extends AnyFunSuite {
     assert(!RankPlacement(Some("10.0.0.1"), 0).isOn("10.0.0.2"))
     assert(!RankPlacement(Some("::ffff:10.0.0.1"), 0).isOn("::ffff:10.0.0.2"))
     assert(RankPlacement(None, 0).isOn("anything"))
+    assert(RankPlacement(Some("Node-A.Cluster"), 0).isOn("node-a.cluster"))
+    assert(RankPlacement(Some("node_a"), 0).isOn("NODE_A.cluster.example"))
+    assert(RankPlacement(Some("fd00::2"), 0).isOn("[fd00::2]"))
+    assert(!RankPlacement(Some("fd00::2"), 0).isOn("[fd00::3]"))
   }
 }

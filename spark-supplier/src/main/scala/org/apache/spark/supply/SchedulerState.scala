@@ -118,7 +118,8 @@ object SchedulerState {
       case _ if sc.isStopped => Nil
       case local: LocalSchedulerBackend =>
         val driver = sc.env.blockManager.blockManagerId
-        Seq(Executor(driver.executorId, driver.host, local.totalCores, Map.empty, 0))
+        // spark.driver.resource.*, which no task has.
+        Seq(Executor(driver.executorId, driver.host, local.totalCores, sc.resources.toMap, 0))
       case cluster: CoarseGrainedSchedulerBackend => cluster.synchronized {
           cluster.asInstanceOf[Executors]
             .org$apache$spark$scheduler$cluster$CoarseGrainedSchedulerBackend$$executorDataMap

@@ -46,18 +46,20 @@ object SparkInternals {
    */
   def executorSlots(sc: SparkContext): Seq[ExecutorSlots] = {
     val coresPerTask = sc.getConf.getInt("spark.task.cpus", 1)
-    // In local mode Spark ignores them.
-    val requests = if (sc.isLocal) Map.empty[String, Double] else resourcesOfTask(sc)
+    val requests = resourcesOfTask(sc)
     SchedulerState.executors(sc).map { executor =>
       val addresses = (name: String) => executor.resources.get(name).toSeq.flatMap(_.addresses)
-      val devices = requests.map { case (name, amount) => tasksOn(addresses(name).size, amount) }
+      val devices = requests.map { case (name, amount) =>
+        // In local mode Spark never starts a task that asks for them.
+        if (sc.isLocal) 0 else tasksOn(addresses(name).size, amount)
+      }
       ExecutorSlots(executor.id, executor.host, executor.cores, coresPerTask,
         executor.activeTasks, (devices ++ Seq(Int.MaxValue)).min, addresses("gpu"))
     }
   }
 
   /** spark.task.resource.*: the amount of each resource. */
-  private def resourcesOfTask(sc: SparkContext): Map[String, Double] =
+  def resourcesOfTask(sc: SparkContext): Map[String, Double] =
     (sc.resourceProfileManager.defaultResourceProfile.taskResources - ResourceProfile.CPUS)
       .map { case (name, request) => name -> request.amount }
 
@@ -130,10 +132,12 @@ object SparkInternals {
   /**
    * A preferred location, for a task that must run on that executor.
    *
-   * Public API: preferred locations are texts, but only hosts are documented.
+   * Public API: preferred locations are texts, but only hosts are documented. Spark takes the
+   * executor's id to begin at the first underscore, so a host with one is named alone.
    */
   def location(executor: ExecutorSlots): String =
-    ExecutorCacheTaskLocation(executor.host, executor.id).toString
+    if (executor.host.contains('_')) executor.host
+    else ExecutorCacheTaskLocation(executor.host, executor.id).toString
 
   /**
    * What Spark has stored of each partition of a persisted RDD; None: not of all.

@@ -1,0 +1,51 @@
+"""Runs on executors whose host has a name or an address of another form: `hosts_program.py FOLDER`.
+
+For test_supplier_hosts, which sets SPARK_LOCAL_IP or SPARK_LOCAL_HOSTNAME.
+"""
+
+import json
+import os
+import sys
+
+from supplier_session import prepare_environment
+
+prepare_environment()
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+import supply.spark  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+ROWS = 100
+
+
+def predict(data):
+    import os
+
+    from torch import distributed
+
+    with data.results() as out:
+        for batch in data:
+            out.write(batch)
+    gathered = [None] * distributed.get_world_size()
+    distributed.all_gather_object(gathered, [os.environ["SUPPLY_HOST"], os.environ["MASTER_ADDR"]])
+    return gathered
+
+
+def main():
+    settings = {"spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
+    builder = SparkSession.builder.master("local-cluster[1,3,1024]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    found = []
+    for launcher in ("torch", "mpirun"):
+        supplier = supply.spark.Supplier(2, launcher=launcher, folder=sys.argv[1])
+        run = supplier.run(predict, spark.range(0, ROWS, 1, 4), uneven="keep", results="id")
+        found.append([run.value, run.results.count()])
+        supply.spark.release(run.results)
+    print(json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Executors whose host has a name with capitals, or an address of IPv6 alone."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from supplier_session import prepare_environment, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+PROGRAM = pathlib.Path(__file__).with_name("hosts_program.py")
+ROWS, LIMIT_SECONDS = 100, 280
+
+
+def runs(environment):
+    """What the runs of the program return: with each launcher, host and MASTER_ADDR of the ranks, and rows."""
+    with shared_memory() as folder:
+        done = subprocess.run(
+            [sys.executable, PROGRAM, folder],
+            env={**os.environ, **environment}, capture_output=True, text=True, timeout=LIMIT_SECONDS,
+        )  # fmt: skip
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_ipv6_alone():
+    with socket.socket(socket.AF_INET6) as own:
+        try:
+            own.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+    options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.net.preferIPv6Addresses=true"
+    found = runs({"SPARK_LOCAL_IP": "::1", "SPARK_SUBMIT_OPTS": options})
+    assert found == [[[["[::1]", "::1"]] * 2, ROWS]] * 2
+
+
+@pytest.mark.long
+def test_a_host_name_with_capitals():
+    assert runs({"SPARK_LOCAL_HOSTNAME": "LocalHost"}) == [[[["LocalHost", "LocalHost"]] * 2, ROWS]] * 2
