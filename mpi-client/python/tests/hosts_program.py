@@ -1,6 +1,7 @@
-"""Runs on executors whose host has a name or an address of another form: `hosts_program.py FOLDER`.
+"""Runs on executors with settings of the environment: `hosts_program.py FOLDER START_TIMEOUT`.
 
-For test_supplier_hosts, which sets SPARK_LOCAL_IP or SPARK_LOCAL_HOSTNAME.
+For test_supplier_hosts, which sets SPARK_LOCAL_IP, SPARK_LOCAL_HOSTNAME or PYSPARK_SUBMIT_ARGS. An error
+is printed as a text.
 """
 
 import json
@@ -16,6 +17,7 @@ import supply.spark  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
 ROWS = 100
+LIMIT = float(sys.argv[2])
 
 
 def predict(data):
@@ -33,14 +35,18 @@ def predict(data):
 
 def main():
     settings = {"spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
-    builder = SparkSession.builder.master("local-cluster[1,3,1024]")
+    builder = SparkSession.builder.master("local-cluster[1,6,1024]")
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    found = []
+    found: list[object] = []
     for launcher in ("torch", "mpirun"):
         supplier = supply.spark.Supplier(2, launcher=launcher, folder=sys.argv[1])
-        run = supplier.run(predict, spark.range(0, ROWS, 1, 4), uneven="keep", results="id")
+        try:
+            run = supplier.run(predict, spark.range(0, ROWS, 1, 4), uneven="keep", results="id", start_timeout=LIMIT)
+        except supply.spark.RunError as error:
+            found.append(str(error))
+            continue
         found.append([run.value, run.results.count()])
         supply.spark.release(run.results)
     print(json.dumps(found))

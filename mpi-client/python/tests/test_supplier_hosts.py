@@ -1,4 +1,4 @@
-"""Executors whose host has a name with capitals, or an address of IPv6 alone."""
+"""Executors whose host has a name with capitals, or an address of IPv6 alone; their settings; and none at all."""
 
 import json
 import os
@@ -18,11 +18,11 @@ PROGRAM = pathlib.Path(__file__).with_name("hosts_program.py")
 ROWS, LIMIT_SECONDS = 100, 280
 
 
-def runs(environment):
+def runs(environment, start_timeout=120):
     """What the runs of the program return: with each launcher, host and MASTER_ADDR of the ranks, and rows."""
     with shared_memory() as folder:
         done = subprocess.run(
-            [sys.executable, PROGRAM, folder],
+            [sys.executable, PROGRAM, folder, str(start_timeout)],
             env={**os.environ, **environment}, capture_output=True, text=True, timeout=LIMIT_SECONDS,
         )  # fmt: skip
     assert done.stdout, done.stderr
@@ -43,3 +43,27 @@ def test_ipv6_alone():
 @pytest.mark.long
 def test_a_host_name_with_capitals():
     assert runs({"SPARK_LOCAL_HOSTNAME": "LocalHost"}) == [[[["LocalHost", "LocalHost"]] * 2, ROWS]] * 2
+
+
+def conf(*settings):
+    return {"PYSPARK_SUBMIT_ARGS": " ".join([*(f"--conf spark.{setting}" for setting in settings), "pyspark-shell"])}
+
+
+@pytest.mark.long
+def test_settings_of_tasks_and_workers():
+    found = runs(
+        conf(
+            "task.cpus=2", "executor.pyspark.memory=1g", "python.worker.idleTimeoutSeconds=1",
+            "speculation=true", "speculation.interval=10ms", "speculation.multiplier=1.01", "speculation.quantile=0.1",
+            "speculation.minTaskRuntime=0ms", "speculation.task.duration.threshold=1s",
+        )
+    )  # fmt: skip
+    assert [[len(hosts), rows] for hosts, rows in found] == [[2, ROWS]] * 2
+
+
+def test_no_executors_at_all():
+    # No worker has that number of cores.
+    torch, mpirun = runs(conf("executor.cores=99"), start_timeout=3)
+    says = "but Spark (local-cluster[1,6,1024]) has too few: there is no executor: raise spark.executor.instances or"
+    assert says in torch and says in mpirun
+    assert torch.endswith("(waited 3 s for more executors; start_timeout)")
