@@ -30,6 +30,10 @@ private[supply] object Hubs {
   /** Ends all connections of that run, if it is open. */
   def close(run: String): Unit = synchronized(current).foreach(_._2.close(run))
 
+  /** Tells the client of that run something, if it is open. */
+  def tell(run: String, message: Array[Byte]): Unit =
+    synchronized(current).flatMap(_._2.run(run)).foreach(_.tell(message))
+
   /** It ends with Spark. */
   private def start(sc: SparkContext): Hub = {
     var endpoint = Option.empty[DriverEndpoint]

@@ -5,7 +5,7 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 import supply.core.{ConfigException, NamedOptions}
 import supply.pair.ConfigFiles
 import supply.results.ResultsSettings
-import supply.run.PairOptions
+import supply.run.{GivenTexts, PairOptions}
 
 /** The options of `spark.read.format("supply")`. */
 @Command(name = "results", sortOptions = false)
@@ -37,10 +37,12 @@ private[supply] final class ResultsOptions {
       "How long load() waits until all ranks have sealed the result. Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
+  private var texts = Map.empty[String, String]
+
   def settings: ResultsSettings = ResultsSettings(
     name = results,
     ranks = ranks,
-    configFiles = ConfigFiles(pairs.mappedFiles, pairs.namedPipes),
+    configFiles = ConfigFiles(pairs.mappedFiles, pairs.namedPipes, texts),
     hosts = Option(pairs.hosts),
     folder = Option(resultsFolder),
     timeout = timeout)
@@ -55,6 +57,10 @@ private[supply] object ResultsOptions {
       "load() takes no path: the ranks are named by mapped-files and named-pipes")
     if (!options.contains(Name)) throw new ConfigException(
       """no result: spark.read.format("supply").option("results", NAME)… reads what ranks have written as NAME""")
-    NamedOptions.parse(new ResultsOptions, options)
+    val files = GivenTexts.of(options)
+    files.twice.foreach(throw _)
+    val read = NamedOptions.parse(new ResultsOptions, files.options)
+    read.texts = files.texts
+    read
   }
 }

@@ -31,27 +31,34 @@ import supply.task.SupplySettings
  */
 final class SupplyDataSource extends TableProvider with CreatableRelationProvider
     with StreamSinkProvider with DataSourceRegister {
-  private var results = Option.empty[ResultsTable]
+  private var read = Option.empty[Table]
 
   override def shortName(): String = "supply"
 
   /** Spark then asks for a table for a write without calling [[inferSchema]]. */
   override def supportsExternalMetadata(): Boolean = true
 
-  /** Waits until all ranks have sealed the result. */
+  /** Of a result, waits until all ranks have sealed it. */
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
     requireBuiltForThisSpark()
-    val settings = ResultsOptions.parse(options.asScala.toMap).settings
-    val table = new ResultsTable(LoadResults(SparkSession.active.sparkContext, settings))
-    results = Some(table)
-    table.schema
+    val named = options.asScala.toMap
+    if (named.contains(StartersOptions.Name))
+      reading(new StartersTable(StartersOptions.parse(named)))(_.schema)
+    else
+      reading(new ResultsTable(LoadResults(SparkSession.active.sparkContext,
+            ResultsOptions.parse(named).settings)))(_.schema)
+  }
+
+  private def reading[T <: Table](table: T)(schema: T => StructType): StructType = {
+    read = Some(table)
+    schema(table)
   }
 
   override def getTable(schema: StructType, partitioning: Array[Transform],
       options: JavaMap[String, String]): Table =
-    if (new CaseInsensitiveStringMap(options).containsKey(ResultsOptions.Name))
-      results.getOrElse(throw new ConfigException(
-          "a result has the columns that its ranks have written: read it without schema()"))
+    if (SupplyDataSource.Reads.exists(new CaseInsensitiveStringMap(options).containsKey))
+      read.getOrElse(throw new ConfigException(
+          "the columns are those that the ranks have written: read them without schema()"))
     else {
       requireSupplied(schema, options.asScala.toMap)
       new RanksTable(schema)
@@ -67,8 +74,11 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   override def createRelation(context: SQLContext, mode: SaveMode, options: Map[String, String],
       data: DataFrame): BaseRelation = {
     requireBuiltForThisSpark()
-    SupplyJob.run(context.sparkContext, RunOptions.parse(options),
-      check = () => checkWrite(mode, options))(_ => FrameSource.of(data, new ListLengths))
+    val (sc, frame) = context.sparkContext -> FrameOptions.parse(options)
+    frame.within(sc) {
+      SupplyJob.run(sc, frame.run, frame.emptyError, check = () => checkWrite(mode, options))(
+        frame.source(sc, data, _))
+    }
     new SuppliedRelation(context, data.schema)
   }
 
@@ -107,6 +117,11 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
 
 private final class SuppliedRelation(override val sqlContext: SQLContext,
     override val schema: StructType) extends BaseRelation
+
+private object SupplyDataSource {
+  /** The options of which each names what is read. */
+  private val Reads = Seq(ResultsOptions.Name, StartersOptions.Name)
+}
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */
 private final class StreamSink(context: SQLContext, settings: SupplySettings) extends Sink {

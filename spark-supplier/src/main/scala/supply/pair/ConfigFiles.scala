@@ -1,13 +1,10 @@
 package supply.pair
 
 import java.io.IOException
-import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.attribute.FileTime
-import java.nio.file.{Files, Path, Paths}
+import java.nio.file.{Files, Paths}
 
-import scala.jdk.CollectionConverters._
-
-import supply.core.{ConfigException, Size}
+import supply.core.{ConfigException, ConfigText, Size}
 import supply.protocol.Layout.Constant
 
 /**
@@ -25,14 +22,16 @@ private[supply] final case class PairPaths(
 /**
  * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md).
  * The sizes on it are for the rank; here they only tell the memory that a container needs.
+ * `texts`: see [[ConfigText]].
  */
-private[supply] final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
+private[supply] final case class ConfigFiles(mappedFiles: String, namedPipes: String,
+    texts: Map[String, String] = Map.empty) {
   /** The pairs of this node, by local rank. Call it where the task runs: nodes may differ. */
-  def read(): IndexedSeq[PairPaths] = ConfigFiles.read(this)
+  def read(): IndexedSeq[PairPaths] = if (texts.isEmpty) ConfigFiles.read(this) else parse()
 
   private def parse(): IndexedSeq[PairPaths] = {
-    val mapped = ConfigFiles.lines(mappedFiles)
-    val pipes = ConfigFiles.lines(namedPipes)
+    val mapped = ConfigFiles.lines(mappedFiles, texts)
+    val pipes = ConfigFiles.lines(namedPipes, texts)
     if (mapped.size != pipes.size)
       throw new ConfigException(
         s"$mappedFiles has ${mapped.size} lines and $namedPipes has ${pipes.size}: " +
@@ -106,21 +105,20 @@ private[supply] object ConfigFiles {
     groups.headOption
   }
 
-  private def lines(file: String): IndexedSeq[Line] = {
-    val path: Path = Paths.get(file)
+  private def lines(file: String, texts: Map[String, String]): IndexedSeq[Line] = {
     val text =
-      try Files.readAllLines(path, UTF_8).asScala
+      try ConfigText.lines(file, texts)
       catch {
         case e: IOException =>
           throw new ConfigException(
-            s"cannot read ${path.toAbsolutePath} (${e.getClass.getSimpleName}): " +
+            s"cannot read ${Paths.get(file).toAbsolutePath} (${e.getClass.getSimpleName}): " +
               "write the two config files with launch/make-configs, and give paths that every node has",
             e)
       }
     text.zipWithIndex.flatMap { case (line, i) =>
       val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
       if (words.isEmpty) None else Some(Line(s"$file:${i + 1}", words.toIndexedSeq))
-    }.toIndexedSeq
+    }
   }
 }
 

@@ -2,17 +2,14 @@ package supply.plan
 
 import java.io.IOException
 import java.net.{InetAddress, UnknownHostException}
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Paths}
 import java.util.Locale
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, LinkedBlockingQueue, ThreadPoolExecutor, TimeUnit, TimeoutException}
 
-import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.slf4j.LoggerFactory
 
-import supply.core.{ConfigException, Deadline}
+import supply.core.{ConfigException, ConfigText, Deadline}
 
 /**
  * Where a rank is: its host (None: this node, the only one), and its number there. `names`: others
@@ -54,16 +51,17 @@ private[supply] object Hostfile {
   /** All ranks on this node. */
   def oneNode(ranks: Int): Hostfile = Hostfile((0 until ranks).map(RankPlacement(None, _)))
 
-  /** Reads a host file; without one, all ranks are on this node. */
-  def apply(file: Option[String], ranks: Int): Hostfile =
-    file.map(read(_, ranks)).getOrElse(oneNode(ranks))
+  /** Reads a host file; without one, all ranks are on this node. `texts`: see [[ConfigText]]. */
+  def apply(file: Option[String], ranks: Int, texts: Map[String, String] = Map.empty): Hostfile =
+    file.map(read(_, ranks, texts)).getOrElse(oneNode(ranks))
 
   /** A rank on each slot of a host file. */
-  def all(file: String): Hostfile = Hostfile(places(hosts(file)).toIndexedSeq)
+  def all(file: String, texts: Map[String, String]): Hostfile =
+    Hostfile(places(hosts(file, texts)).toIndexedSeq)
 
   /** Reads a host file in Open MPI's format: `host [slots=n]`; the default is one slot. */
-  def read(file: String, ranks: Int): Hostfile = {
-    val found = hosts(file)
+  def read(file: String, ranks: Int, texts: Map[String, String] = Map.empty): Hostfile = {
+    val found = hosts(file, texts)
     val available = found.map(_._2.toLong).sum
     if (available < ranks)
       throw new ConfigException(
@@ -77,9 +75,9 @@ private[supply] object Hostfile {
       Iterator.range(0, slots).map(RankPlacement(Some(host), _))
     }
 
-  private def hosts(file: String): Seq[(String, Int)] = {
+  private def hosts(file: String, texts: Map[String, String]): Seq[(String, Int)] = {
     val lines =
-      try Files.readAllLines(Paths.get(file), UTF_8).asScala
+      try ConfigText.lines(file, texts)
       catch {
         case e: IOException => throw new ConfigException(
             s"cannot read the host file $file (${e.getClass.getSimpleName})", e)

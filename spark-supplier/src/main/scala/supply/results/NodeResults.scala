@@ -69,7 +69,7 @@ private[supply] final case class ResultsSettings(
       throw new ConfigException(s"results-folder '$relative' is not an absolute path")
     }
     if (hosts.isEmpty) configFiles.read(ranks)
-    Hostfile(hosts, ranks)
+    Hostfile(hosts, ranks, configFiles.texts)
   }
 }
 

@@ -103,10 +103,11 @@ private[run] final class ClientQueue(space: Space) {
   private var isClosed = false
 
   /** Waits for space. If the queue is closed, the piece is dropped. */
-  def put(piece: Piece): Unit = if (space.take(piece.cost)) synchronized {
-    pieces += piece
-    notifyAll()
-  }
+  def put(piece: Piece, waits: Boolean = true): Unit = if (space.take(piece.cost, waits))
+    synchronized {
+      pieces += piece
+      notifyAll()
+    }
 
   /**
    * Drops the pieces up to number `after`, and waits at most `millis` for later ones. Returns the

@@ -34,7 +34,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
     join(connection).foreach { peer =>
       toClient.put(Piece(peer.number, Piece.Come, Piece.Empty))
       // After the end of the run this reads on: else the peer would lose what was sent to it last.
-      try while (true) Piece.read(connection.in, peer.number, Piece.More)(toClient.put)
+      try while (true) Piece.read(connection.in, peer.number, Piece.More)(toClient.put(_))
       finally {
         synchronized(peers -= peer.number)
         toClient.put(Piece(peer.number, Piece.Gone, Piece.Empty))
@@ -76,6 +76,10 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
       after = first + pieces.size - 1
     }
   }
+
+  /** Tells the client something itself. Never waits. */
+  def tell(message: Array[Byte]): Unit =
+    toClient.put(Piece(HubRun.Itself, Piece.Last, message), waits = false)
 
   private def send(piece: Piece, waits: Boolean = true): Unit =
     if (spaceToPeers.take(piece.cost, waits)) synchronized(peers.get(piece.peer)) match {
@@ -132,4 +136,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
 
 private[run] object HubRun {
   private final val WaitMillis = 60000L
+
+  /** The hub's own number among the peers'. */
+  private final val Itself = 0
 }

@@ -92,6 +92,10 @@ private[supply] object UnwantedRuns {
 
   private val names = ConcurrentHashMap.newKeySet[String]()
 
+  /** Jobs of `body` belong to that run. */
+  def within[A](sc: SparkContext, run: String)(body: => A): A =
+    LocalProperty(sc, Property, run)(body)
+
   def nameOf(sc: SparkContext): Option[String] = Option(sc.getLocalProperty(Property))
 
   def contains(name: String): Boolean = names.contains(name)
@@ -99,4 +103,14 @@ private[supply] object UnwantedRuns {
   def add(name: String): Unit = { names.add(name); () }
 
   def remove(name: String): Unit = { names.remove(name); () }
+}
+
+private[run] object LocalProperty {
+  /** Runs `body` with that property of Spark. */
+  def apply[A](sc: SparkContext, name: String, value: String)(body: => A): A = {
+    val before = sc.getLocalProperty(name)
+    sc.setLocalProperty(name, value)
+    try body
+    finally sc.setLocalProperty(name, before)
+  }
 }

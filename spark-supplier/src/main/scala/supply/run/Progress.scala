@@ -80,7 +80,7 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
   }
 }
 
-private[run] object Progress {
+private[supply] object Progress {
   private val log = LoggerFactory.getLogger(classOf[Progress])
 
   /** A line in the log, as those of the progress. */
@@ -93,6 +93,9 @@ private[run] object Progress {
 
   /** Whether to draw a bar. The launchers set SUPPLY_TERMINAL if stderr ends at a terminal. */
   private def onTerminal(sc: SparkContext): Boolean = !isQuiet(sc) && isTerminal(sc)
+
+  /** The caller of `body` shows what it wants to show. */
+  def quietly[A](sc: SparkContext)(body: => A): A = LocalProperty(sc, Quiet, "true")(body)
 
   /** Whether the caller shows what it wants to show. */
   def isQuiet(sc: SparkContext): Boolean = sc.getLocalProperty(Quiet) != null

@@ -156,6 +156,8 @@ private[supply] final class RunOptions {
         "If that run resumed an earlier one itself, give its LIST, a slash, and the new one. The ranks bring no positions."))
   var resumePositions: String = _
 
+  private var files = GivenTexts(Map.empty, Map.empty, None)
+
   private var misread = Seq.empty[(ParameterException, ConfigException)]
 
   /** Notes options that could not be read, each with the error for the user. The others hold. */
@@ -186,11 +188,12 @@ private[supply] final class RunOptions {
     timeout = timeout,
     rankTimeout = Option(rankTimeout).map(_.toDouble),
     waitForRank = waitForRank,
-    residentFolder = Option(residentFolder))
+    residentFolder = Option(residentFolder),
+    texts = files.texts)
 
   /** Throws a ConfigException if an option could not be read, or a value is wrong. */
   def settings: SupplySettings = {
-    misread.headOption.foreach(first => throw first._2)
+    misread.headOption.map(_._2).orElse(files.twice).foreach(throw _)
     all
   }
 
@@ -214,8 +217,41 @@ private[supply] object RunOptions {
    */
   def parse(options: Map[String, String]): RunOptions = {
     val run = new RunOptions
-    run.noteMisread(NamedOptions.read(run, options).map(e => e -> NamedOptions.wrong(e)))
+    read(run, options)(run)
     run
+  }
+
+  /** Reads them into `declared`, which has them, and perhaps others, in `run`. */
+  def read(declared: AnyRef, options: Map[String, String])(run: => RunOptions): Unit = {
+    val files = GivenTexts.of(options)
+    val misread = NamedOptions.read(declared, files.options)
+    run.files = files
+    run.noteMisread(misread.map(e => e -> NamedOptions.wrong(e)))
+  }
+}
+
+/**
+ * Files that are given as texts, so that no node needs them: by the options hosts-text,
+ * mapped-files-text and named-pipes-text, of a DataFrame's writer and of a read of results.
+ *
+ * @param texts by the options' names
+ * @param options the others, and those that name the files: they name the texts
+ * @param twice what is wrong if an option is there in both forms
+ */
+private[supply] final case class GivenTexts(texts: Map[String, String],
+    options: Map[String, String], twice: Option[ConfigException])
+
+private[supply] object GivenTexts {
+  private val Names = Seq("hosts", "mapped-files", "named-pipes").map(name =>
+    s"$name-text" -> name).toMap
+
+  def of(options: Map[String, String]): GivenTexts = {
+    val (texts, others) = options.partition { case (name, _) => Names.contains(name) }
+    val twice = texts.keys.toSeq.sorted.find(name => others.contains(Names(name)))
+    GivenTexts(texts.toMap, others ++ texts.keys.map(name => Names(name) -> name),
+      twice.map(name =>
+        new ConfigException(
+          s"both ${Names(name)} and $name are given: give the path of a file, or its text")))
   }
 }
 

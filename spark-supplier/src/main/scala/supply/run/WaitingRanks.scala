@@ -111,8 +111,9 @@ private[supply] object WaitingRanks {
     def lines = Try(settings.configFiles.read().size).getOrElse(1)
     def here(ranks: Int) = Hostfile.oneNode(math.max(1, ranks))
     if (settings.ranks > 0)
-      Try(Hostfile(settings.hosts, settings.ranks)).getOrElse(here(settings.ranks))
-    else settings.hosts.flatMap(file => Try(Hostfile.all(file)).toOption).getOrElse(here(lines))
+      Try(Hostfile(settings.hosts, settings.ranks, settings.texts)).getOrElse(here(settings.ranks))
+    else settings.hosts.flatMap(file => Try(Hostfile.all(file, settings.texts)).toOption).getOrElse(
+      here(lines))
   }
 
   /** Looks for the ranks of a failed run until `send` has reached them. */

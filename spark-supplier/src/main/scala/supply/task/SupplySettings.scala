@@ -8,7 +8,10 @@ import supply.pair.{ConfigFiles, Pair}
 import supply.plan.{Hostfile, Shuffle, Uneven}
 import supply.protocol.{EpochCounts, Exchange, Schema}
 
-/** What a user asks for: RunOptions says what each option means. */
+/**
+ * What a user asks for: RunOptions says what each option means. `texts`: of files that are given by
+ * options themselves, by the names that the settings have for them.
+ */
 final case class SupplySettings(
     ranks: Int,
     mappedFiles: String,
@@ -26,8 +29,9 @@ final case class SupplySettings(
     keep: Option[String] = None,
     shuffle: Shuffle = Shuffle.Partitions,
     uneven: Uneven = Uneven.Keep,
-    resumePositions: Option[String] = None) {
-  def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes)
+    resumePositions: Option[String] = None,
+    texts: Map[String, String] = Map.empty) {
+  def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes, texts)
 
   /**
    * The places of the ranks. Throws a ConfigException if the host file is wrong, or, with all ranks
@@ -35,7 +39,7 @@ final case class SupplySettings(
    */
   def readHosts(): Hostfile = {
     if (hosts.isEmpty) configFiles.read(ranks)
-    Hostfile(hosts, ranks)
+    Hostfile(hosts, ranks, texts)
   }
 
   /** The limit of a wait for a rank that may live, in seconds. */

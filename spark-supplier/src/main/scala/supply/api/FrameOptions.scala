@@ -1,0 +1,102 @@
+package supply.api
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.DataFrame
+import org.slf4j.LoggerFactory
+import picocli.CommandLine.{Command, Mixin, Option => Opt}
+
+import supply.core.ConfigException
+import supply.rows.{EvenRows, ListLengths}
+import supply.run.{Progress, RunOptions, RunPlan, UnwantedRuns}
+import supply.source.Source
+import supply.task.SupplySettings
+
+/** The options of a DataFrame's writer: those of a run, and these. */
+@Command(name = "supply", sortOptions = false)
+private[supply] final class FrameOptions {
+  @Mixin
+  var run: RunOptions = _
+
+  @Opt(names = Array("--frame-name"), paramLabel = "NAME",
+    description = Array(
+      "What messages call the data. With a name, data without rows is an error. Default: the data."))
+  var frameName: String = _
+
+  @Opt(
+    names = Array("--repartition"),
+    paramLabel = "HOW",
+    defaultValue = "false",
+    description = Array(
+      "auto: if the partitions would give ranks very different numbers of rows, or there are fewer of them than ranks, Spark deals " +
+        "the rows again, in a shuffle. false: it does not. A number: it always does, over so many partitions. Default: ${DEFAULT-VALUE}."))
+  var repartition: String = _
+
+  @Opt(
+    names = Array("--hub-run"),
+    paramLabel = "NAME",
+    description = Array(
+      "The run at the hub to which this write belongs. Its client gets the warnings, and the write shows no progress."))
+  var hubRun: String = _
+
+  /** What is wrong if no rank gets any row; None: nothing is. */
+  def emptyError: Option[String] = Option(frameName).map(name =>
+    s"$name has no rows: is a filter too strict, or a join empty?")
+
+  /** Supplies within the run at the hub, if there is one. */
+  def within[A](sc: SparkContext)(body: => A): A = Option(hubRun) match {
+    case None => body
+    case Some(name) => UnwantedRuns.within(sc, name)(Progress.quietly(sc)(body))
+  }
+
+  /** The rows of `data`, dealt again if that is wanted. */
+  def source(sc: SparkContext, data: DataFrame, settings: SupplySettings): Source = {
+    val own = FrameSource.of(data, new ListLengths)
+    if (repartition == "false" && frameName == null && hubRun == null) own
+    else {
+      val name = Option(frameName).getOrElse("the data")
+      val unequal = RunPlan.imbalance(name, own, settings)
+      val partitions = partitionsFor(own, unequal.isDefined, settings)
+      unequal.filter(_ => repartition == "auto" || repartition == "false").foreach(
+        warn(sc, name, _, partitions))
+      if (partitions == 0) own
+      else EvenRows.of(data, own, partitions).getOrElse(throw new ConfigException(
+          s"repartition=$partitions: $name is read in place (inPlace), so its rows stay where they are: set the reader's option partitions"))
+    }
+  }
+
+  /** 0: they stay as they are. */
+  private def partitionsFor(own: Source, areUnequal: Boolean, settings: SupplySettings): Int =
+    repartition match {
+      case "false" => 0
+      case "auto" => if (areUnequal && EvenRows.canBeOf(own)) RunPlan.partitionsFor(settings) else 0
+      case number => Try(number.toInt).toOption.filter(_ > 0).getOrElse(throw new ConfigException(
+            s"repartition is '$number': it must be auto, false or a number of partitions"))
+    }
+
+  /** Without it, the plan of the run warns. */
+  private def warn(sc: SparkContext, name: String, unequal: String, partitions: Int): Unit = {
+    if (partitions > 0 || Progress.isQuiet(sc)) FrameOptions.log.warn(
+      if (partitions > 0) s"$unequal: Spark deals its rows again, over $partitions partitions"
+      else unequal)
+    val warning = FrameOptions.json.createObjectNode().put("warning", unequal)
+      .put("partitions", partitions).put("name", name)
+    Option(hubRun).foreach(Hubs.tell(_, warning.toString.getBytes(UTF_8)))
+  }
+}
+
+private[supply] object FrameOptions {
+  private val log = LoggerFactory.getLogger("supply.api.FrameOptions")
+  private val json = new ObjectMapper
+
+  /** As [[RunOptions.parse]]. */
+  def parse(options: Map[String, String]): FrameOptions = {
+    val frame = new FrameOptions
+    RunOptions.read(frame, options)(frame.run)
+    frame
+  }
+}

@@ -1,0 +1,50 @@
+package supply.api
+
+import org.apache.spark.sql.SparkSession
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.ConfigException
+import supply.testing.{LocalCluster, LocalSpark}
+
+class StartersSuite extends AnyFunSuite with LocalSpark {
+  private def starters(spark: SparkSession, number: Any) =
+    spark.read.format("supply").option("starters", number.toString).load()
+
+  private def rows(spark: SparkSession, number: Int) =
+    starters(spark, number).collect().map(row => row.toSeq.map(_.toString)).toSeq
+
+  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+
+  test("each starter says where it runs") {
+    val read = starters(spark, 3)
+    assert(read.columns.toSeq == Seq("host", "executor", "threads", "gpus"))
+    assert(read.rdd.getNumPartitions == 3)
+    val here = Seq(sc.getConf.get("spark.driver.host"), "driver",
+      sys.env.getOrElse("OMP_NUM_THREADS", ""), "")
+    assert(rows(spark, 3) == Seq.fill(3)(here))
+  }
+
+  test("a number of starters that makes no sense, other options and a schema are refused") {
+    Seq("0", "-1", "many", "").foreach(number =>
+      assert(intercept[ConfigException](starters(spark, number)).getMessage.contains("starters"),
+        number))
+    assert(intercept[ConfigException](spark.read.format("supply").option("starters", "1")
+          .option("ranks", "1").load()).getMessage.contains("--ranks"))
+    assert(intercept[ConfigException](spark.read.format("supply").option("starters", "1")
+          .schema("host string").load()).getMessage.contains("without schema()"))
+  }
+}
+
+/** Starters in executors that are processes. */
+class StartersClusterSuite extends AnyFunSuite {
+  test("starters are computed in the executors' processes, with their environment and GPUs") {
+    LocalCluster(2, "spark.executorEnv.OMP_NUM_THREADS" -> "3") { spark =>
+      LocalCluster.executors(spark, 2)
+      val rows = spark.read.format("supply").option("starters", "8").load().collect()
+      assert(rows.map(_.getString(1)).toSet.subsetOf(Set("0", "1")) && rows.length == 8)
+      val hosts = spark.sparkContext.statusTracker.getExecutorInfos.map(_.host()).toSet
+      assert(rows.map(_.getString(0)).toSet.subsetOf(hosts))
+      assert(rows.forall(row => row.getString(2) == "3" && row.getString(3).isEmpty))
+    }
+  }
+}
