@@ -54,6 +54,9 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   /** An open run. */
   def run(name: String): Option[HubRun] = synchronized(runs.get(name))
 
+  /** An open run, which must have that key. */
+  def run(name: String, key: Array[Byte]): Option[HubRun] = run(name).map(proven(_, key))
+
   private def proven(run: HubRun, key: Array[Byte]): HubRun =
     if (MessageDigest.isEqual(run.key, key)) run
     else throw new ConfigException(s"the run ${run.name} has another key")

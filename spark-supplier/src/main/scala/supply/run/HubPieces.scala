@@ -1,6 +1,6 @@
 package supply.run
 
-import java.io.{DataInputStream, DataOutputStream, IOException}
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream, IOException}
 
 import scala.collection.mutable
 
@@ -58,6 +58,30 @@ private[supply] object Piece {
       left -= MaxPassed
     }
     pass(Piece(peer, flag, bytes(in, left)))
+  }
+
+  /** Reads what a client sends to a peer. */
+  private[run] def readFromClient(in: DataInputStream)(pass: Piece => Unit): Unit =
+    read(in, in.readInt(), Gone)(pass)
+
+  /** All that a client sends. Throws an IOException if they are no whole pieces. */
+  private[run] def allFromClient(bytes: Array[Byte]): Seq[Piece] = {
+    val all = new ByteArrayInputStream(bytes)
+    val in = new DataInputStream(all)
+    val pieces = Seq.newBuilder[Piece]
+    while (all.available > 0) readFromClient(in)(pieces += _)
+    pieces.result()
+  }
+
+  /** The bytes of pieces, each with its number in front; `first`: that of the first one. */
+  private[run] def numbered(first: Long, pieces: Seq[Piece]): Array[Byte] = {
+    val all = new ByteArrayOutputStream
+    val out = new DataOutputStream(all)
+    pieces.zipWithIndex.foreach { case (piece, i) =>
+      out.writeLong(first + i)
+      piece.write(out)
+    }
+    all.toByteArray
   }
 
   private def bytes(in: DataInputStream, length: Int): Array[Byte] = {

@@ -5,6 +5,8 @@ import java.util.concurrent.Executor
 
 import scala.collection.mutable
 
+import supply.core.ConfigException
+
 /**
  * A run at the hub: its peers, and the client that they speak to. What one side does not take fills
  * at most `limit` bytes, about; then nothing more is read from the other side. `later`: does
@@ -17,13 +19,15 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
   private val toClient = new ClientQueue(spaceToClient)
   private val peers = mutable.Map.empty[Int, Peer]
   private var lastPeer = 0
+  private val sending = new Object
   private var client = Option.empty[HubConnection]
-  private val openedAt = System.nanoTime()
+  private var lastSend = 0L
+  @volatile private var heardAt = System.nanoTime()
   @volatile private var isClosed = false
 
   /** For how long it has had no client, in seconds. */
   def secondsAlone: Double = synchronized {
-    if (client.isDefined) 0 else (System.nanoTime() - openedAt) / 1e9
+    if (client.isDefined) 0 else (System.nanoTime() - heardAt) / 1e9
   }
 
   /** Bytes that wait for the client, and for peers, about. */
@@ -64,7 +68,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
       try writeToClient(connection)
       finally connection.close()
     }
-    while (true) Piece.read(connection.in, connection.in.readInt(), Piece.Gone)(send(_))
+    while (true) Piece.readFromClient(connection.in)(send(_))
   }
 
   private def writeToClient(connection: HubConnection): Unit = {
@@ -75,6 +79,37 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
       connection.out.flush()
       after = first + pieces.size - 1
     }
+  }
+
+  /** Pieces for a client without a connection, with their numbers: see [[ClientQueue.take]]. */
+  def poll(after: Long, millis: Long): Array[Byte] = heard {
+    val (first, pieces) = toClient.take(after, math.min(millis, HubRun.WaitMillis))
+    Piece.numbered(first, pieces)
+  }
+
+  /**
+   * Sends pieces of a client without a connection, when there is space: all of them, or none.
+   * `number`: 1, 2 and so on; one that was there before does nothing.
+   */
+  def send(number: Long, bytes: Array[Byte]): Unit = heard(sending.synchronized {
+    if (number > lastSend + 1 || number < 1) throw new ConfigException(
+      s"send number $number of the run $name comes after $lastSend")
+    if (number > lastSend) {
+      val pieces =
+        try Piece.allFromClient(bytes)
+        catch {
+          case e: IOException => throw new ConfigException(s"bytes has no whole pieces: $e", e)
+        }
+      spaceToPeers.take(0)
+      pieces.foreach(send(_, waits = false))
+      lastSend = number
+    }
+  })
+
+  private def heard[A](call: => A): A = {
+    heardAt = System.nanoTime()
+    try call
+    finally heardAt = System.nanoTime()
   }
 
   /** Tells the client something itself. Never waits. */
