@@ -22,9 +22,12 @@ LIMIT = float(sys.argv[2])
 
 def predict(data):
     import os
+    import time
 
     from torch import distributed
 
+    # Longer than an idle worker may live.
+    time.sleep(float(os.environ.get("SLEEP_SECONDS", "0")))
     with data.results() as out:
         for batch in data:
             out.write(batch)

@@ -98,16 +98,6 @@ def test_a_killed_executor(start):
 
 
 @pytest.mark.long
-def test_a_worker_that_spark_ends_because_it_is_idle(start, monkeypatch):
-    """It keeps the ranks, and Spark gets nothing from it meanwhile."""
-    idle = "--conf spark.python.worker.idleTimeoutSeconds=45 --conf spark.python.worker.killOnIdleTimeout=true"
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{idle} pyspark-shell")
-    said = start(LOCAL).end()
-    assert said.startswith("failed: RunError: the ranks have ended with Spark's task that keeps them: Python worker")
-    assert "idle timeout (timeout: 45 seconds) (spark.python.worker.idleTimeoutSeconds" in said
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("launcher", ["torch", "mpirun"])
 def test_a_killed_driver(start, launcher):
     program = start(CLUSTER, launcher)

@@ -51,13 +51,13 @@ def conf(*settings):
 
 @pytest.mark.long
 def test_settings_of_tasks_and_workers():
-    found = runs(
-        conf(
-            "task.cpus=2", "executor.pyspark.memory=1g", "python.worker.idleTimeoutSeconds=1",
-            "speculation=true", "speculation.interval=10ms", "speculation.multiplier=1.01", "speculation.quantile=0.1",
-            "speculation.minTaskRuntime=0ms", "speculation.task.duration.threshold=1s",
-        )
+    settings = conf(
+        "task.cpus=2", "executor.pyspark.memory=1g",
+        "python.worker.idleTimeoutSeconds=15", "python.worker.killOnIdleTimeout=true",
+        "speculation=true", "speculation.interval=10ms", "speculation.multiplier=1.01", "speculation.quantile=0.1",
+        "speculation.minTaskRuntime=0ms", "speculation.task.duration.threshold=1s",
     )  # fmt: skip
+    found = runs({**settings, "SLEEP_SECONDS": "20"})
     assert [[len(hosts), rows] for hosts, rows in found] == [[2, ROWS]] * 2
 
 

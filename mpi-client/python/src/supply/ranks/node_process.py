@@ -13,8 +13,8 @@ from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, python_path
 
 
-def starter_task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
-    """The function of the job that starts ranks. specs: a pickled NodeSpec for each host.
+def starter_task(specs: dict[str, bytes], beat: float | None) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
+    """The function of the job that starts ranks. specs: a pickled NodeSpec for each host. beat: as of run_node().
 
     It is nested so that it travels by value: an executor without this package can then say so. It needs nothing of
     supply.spark, whose modules take long to import.
@@ -31,8 +31,7 @@ def starter_task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], It
                 f"executor on {host}: {sys.executable} cannot import supply ({error}): install the package "
                 "supply there, or set PYSPARK_PYTHON to a Python that has it"
             ) from None
-        node_process.run_node(host, threads, specs[host])
-        return iter(())
+        yield from node_process.run_node(host, threads, specs[host], beat)
 
     return start
 
@@ -41,10 +40,15 @@ def starter_task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], It
 _STOP_SECONDS = 20
 
 
-def run_node(host: str, threads: str, spec: bytes) -> None:
+# A batch of its own for PySpark, and more than it buffers.
+_BEAT = bytes(1 << 17)
+
+
+def run_node(host: str, threads: str, spec: bytes, beat: float | None) -> Iterator[bytes]:
     """Runs the node process until its ranks have ended. Its stdin ends with this process, whatever kills it.
 
-    threads: OMP_NUM_THREADS of the executor, or "". That of this process is PySpark's.
+    threads: OMP_NUM_THREADS of the executor, or "". That of this process is PySpark's. beat: seconds from one element
+    to the next: Spark may end a worker from which nothing comes.
     """
     # The files of addPyFile are in this path only.
     environment = {**os.environ, OMP_NUM_THREADS: threads, PYTHON_PATH: python_path()}
@@ -56,7 +60,12 @@ def run_node(host: str, threads: str, spec: bytes) -> None:
     try:
         node.stdin.write(len(spec).to_bytes(8, "big") + spec)
         node.stdin.flush()
-        status = node.wait()
+        while True:
+            try:
+                status = node.wait(beat)
+                break
+            except subprocess.TimeoutExpired:
+                yield _BEAT
     finally:
         try:
             node.stdin.close()

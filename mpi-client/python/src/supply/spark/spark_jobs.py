@@ -93,11 +93,19 @@ class SparkJobs:
         for host in specs:
             hosts.add(host)
         nodes = RDD(jvm.supply.api.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
-        start = nodes.mapPartitionsWithIndex(starter_task(specs))
+        start = nodes.mapPartitionsWithIndex(starter_task(specs, self._beat()))
         with python_of_driver(self._context):
             # Spark makes the task's command, with its Python, here.
             _ = start._jrdd
-        self._start(STARTS_RANKS, start.collect)
+        # In the JVM, which drops the beats.
+        self._start(STARTS_RANKS, start._jrdd.count)
+
+    def _beat(self) -> float | None:
+        """How often a starter must say something, if Spark ends workers that say nothing."""
+        conf = self._context._jsc.sc().conf()
+        idle = float(conf.getTimeAsSeconds("spark.python.worker.idleTimeoutSeconds", "0"))
+        ends = idle > 0 and conf.getBoolean("spark.python.worker.killOnIdleTimeout", False)
+        return idle / 4 if ends else None
 
     def starters_failure(self) -> str | None:
         """Why a starter has failed. None: none has, or Spark does not know it yet."""
