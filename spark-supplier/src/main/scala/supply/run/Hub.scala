@@ -233,8 +233,8 @@ private[supply] object Hub {
       override def execute(work: Runnable): Unit = super.execute(() =>
         try work.run()
         catch {
-          case e: IOException => log.debug("a connection of the hub has ended", e)
-          case e: InterruptedException => log.debug("a thread of the hub has ended", e)
+          case e @ (_: IOException | _: InterruptedException | _: RejectedExecutionException) =>
+            log.debug("a connection of the hub has ended", e)
           case e: Throwable => log.warn("a connection of the hub has failed", e)
         })
     }

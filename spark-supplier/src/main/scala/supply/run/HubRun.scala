@@ -19,7 +19,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
   private val toClient = new ClientQueue(spaceToClient)
   private val peers = mutable.Map.empty[Int, Peer]
   private var lastPeer = 0
-  private val sending = new Object
+  private val sending, closing = new Object
   private var client = Option.empty[HubConnection]
   private var lastSend = 0L
   @volatile private var heardAt = System.nanoTime()
@@ -122,11 +122,15 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
       case None => spaceToPeers.release(piece.cost)
     }
 
-  /** Ends all connections, those of the peers after what was sent to them. */
-  def close(): Unit = {
+  /**
+   * Ends all connections, those of the peers after what was sent to them. A second call returns when
+   * the first has.
+   */
+  def close(): Unit = closing.synchronized {
     val (ended, open) = synchronized {
+      val isFirst = !isClosed
       isClosed = true
-      (client, peers.values.toSeq)
+      if (isFirst) (client, peers.values.toSeq) else (None, Nil)
     }
     toClient.close()
     open.foreach(_.send(Piece(0, Piece.Gone, Piece.Empty)))

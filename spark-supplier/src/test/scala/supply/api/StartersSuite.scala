@@ -1,10 +1,12 @@
 package supply.api
 
+import java.nio.file.Files
+
 import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
-import supply.testing.{LocalCluster, LocalSpark}
+import supply.testing.{LocalCluster, LocalSpark, TemporaryFolder}
 
 class StartersSuite extends AnyFunSuite with LocalSpark {
   private def starters(spark: SparkSession, number: Any) =
@@ -37,14 +39,27 @@ class StartersSuite extends AnyFunSuite with LocalSpark {
 
 /** Starters in executors that are processes. */
 class StartersClusterSuite extends AnyFunSuite {
+  private def starters(spark: SparkSession) = {
+    LocalCluster.executors(spark, 1)
+    spark.read.format("supply").option("starters", "3").load().collect().map(
+      _.toSeq.map(_.toString))
+  }
+
   test("starters are computed in the executors' processes, with their environment and GPUs") {
-    LocalCluster(2, "spark.executorEnv.OMP_NUM_THREADS" -> "3") { spark =>
-      LocalCluster.executors(spark, 2)
-      val rows = spark.read.format("supply").option("starters", "8").load().collect()
-      assert(rows.map(_.getString(1)).toSet.subsetOf(Set("0", "1")) && rows.length == 8)
-      val hosts = spark.sparkContext.statusTracker.getExecutorInfos.map(_.host()).toSet
-      assert(rows.map(_.getString(0)).toSet.subsetOf(hosts))
-      assert(rows.forall(row => row.getString(2) == "3" && row.getString(3).isEmpty))
+    TemporaryFolder { folder =>
+      val script = Files.writeString(folder.resolve("gpus"),
+        "#!/bin/sh\necho '{\"name\": \"gpu\", \"addresses\": [\"3\", \"5\"]}'\n")
+      script.toFile.setExecutable(true)
+      LocalCluster(1, "spark.executorEnv.OMP_NUM_THREADS" -> "3",
+        "spark.worker.resource.gpu.amount" -> "2",
+        "spark.worker.resource.gpu.discoveryScript" -> script.toString,
+        "spark.executor.resource.gpu.amount" -> "2", "spark.task.resource.gpu.amount" -> "2") {
+        spark =>
+          val hosts = spark.sparkContext.statusTracker.getExecutorInfos.map(_.host()).toSeq
+          val rows = starters(spark)
+          assert(hosts.contains(rows.head.head))
+          assert(rows.toSeq == Seq.fill(3)(Seq(rows.head.head, "0", "3", "3,5")))
+      }
     }
   }
 }
