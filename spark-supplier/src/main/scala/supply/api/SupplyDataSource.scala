@@ -60,7 +60,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       options: JavaMap[String, String]): Table =
     if (SupplyDataSource.Reads.exists(new CaseInsensitiveStringMap(options).containsKey))
       read.getOrElse(throw new ConfigException(
-          "the columns are those that the ranks have written: read them without schema()"))
+          "the columns are known, those of a result from its ranks: read it without schema()"))
     else {
       requireSupplied(schema, options.asScala.toMap)
       new RanksTable(schema)
