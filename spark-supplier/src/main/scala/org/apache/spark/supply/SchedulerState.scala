@@ -105,7 +105,10 @@ object SchedulerState {
     shuffles.result()
   }
 
-  /** A registered executor; in local mode the driver is one. */
+  /**
+   * A registered executor; in local mode the driver is one. A lost one stays registered until Spark
+   * knows the reason, on Kubernetes for half a minute, but gets no task: it is none of these.
+   */
   private[supply] final case class Executor(id: String, host: String, cores: Int,
       resources: Map[String, ResourceInformation], activeTasks: Int)
 
@@ -123,6 +126,7 @@ object SchedulerState {
       case cluster: CoarseGrainedSchedulerBackend => cluster.synchronized {
           cluster.asInstanceOf[Executors]
             .org$apache$spark$scheduler$cluster$CoarseGrainedSchedulerBackend$$executorDataMap
+            .filter { case (id, _) => cluster.isExecutorActive(id) }
             .map { case (id, known) =>
               Executor(id, known.executorHost, known.totalCores, known.resourcesInfo, 0)
             }.toSeq
