@@ -26,7 +26,7 @@
 
 static const char more_space[] =
     "set ring= or block= smaller in mapped-files.conf, remove stale pairs (supply-clean), or enlarge the file system: "
-    "mount -o remount,size=SIZE, in a container --shm-size=SIZE";
+    "mount -o remount,size=SIZE, in a container --shm-size=SIZE, on Kubernetes an emptyDir of medium Memory";
 
 static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
 

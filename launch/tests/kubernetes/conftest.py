@@ -46,8 +46,8 @@ class Driver:
 
         if self._settings != others:
             self.stop()
-            builder = SparkSession.builder.config(map={**settings(EXECUTORS, RANKS // EXECUTORS + 1), **others})
-            self._spark, self._settings = supply.spark.session(builder), others
+            wanted = {**settings(EXECUTORS, RANKS // EXECUTORS + 1), **others}
+            self._spark, self._settings = supply.spark.session(SparkSession.builder.config(map=wanted)), others
             self._spark.sparkContext.addPyFile(str(pathlib.Path(__file__).with_name("rank_functions.py")))
         return self._spark
 

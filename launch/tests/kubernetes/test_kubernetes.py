@@ -1,4 +1,4 @@
-"""Supplier.run with executors as pods on two nodes, and ranks in their containers."""
+"""Supplier.run with executors as pods on two nodes, and ranks in their containers, whose root is read-only."""
 
 import json
 import pathlib
@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from mini_kubernetes.errors import ClusterError
 from supply.errors import RankError, RunError
 from supply.spark import Supplier
 
@@ -40,9 +41,14 @@ def left_behind(cluster):
     return files
 
 
-def assert_nothing_left(cluster):
-    end = time.monotonic() + 10
-    while (left := left_behind(cluster)) and time.monotonic() < end:
+def assert_nothing_left(cluster, seconds=10):
+    end = time.monotonic() + seconds
+    left = ["not asked"]
+    while left and time.monotonic() < end:
+        try:
+            left = left_behind(cluster)
+        except ClusterError as error:
+            left = [str(error)]
         time.sleep(0.5)
     assert left == []
 
@@ -107,3 +113,20 @@ def test_a_rank_meets_the_memory_limit(cluster, driver):
         run(spark, take_memory)
     assert raised.value.rank == 1
     assert_nothing_left(cluster)
+
+
+def test_a_pod_without_a_volume_for_shared_memory(driver, tmp_path):
+    """Rings of the usual size fit."""
+    template = tmp_path / "template.yaml"
+    template.write_text("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: executor}]}\n", encoding="utf-8")
+    spark = driver.session(**{"spark.kubernetes.executor.podTemplateFile": str(template)})
+    with pytest.raises(RunError, match=r"the rings of the ranks need 80 MiB: /dev/shm on .* has 64 MiB.* emptyDir"):
+        run(spark, gather, ring="40MiB")
+    assert_all_rows(run(spark, gather))
+
+
+def test_rings_that_do_not_fit_into_the_containers_memory(driver):
+    spark = driver.session(**{"spark.executor.memoryOverhead": "128m"})
+    expected = r"need 500 MiB, but of the memory limit of their container on .*, 640 MiB, \d+ MiB are left: raise"
+    with pytest.raises(RunError, match=expected):
+        run(spark, gather, ring="250MiB")

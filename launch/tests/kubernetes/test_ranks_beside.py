@@ -1,4 +1,4 @@
-"""Ranks in containers of their own: another user, another PID namespace, the pairs by a group."""
+"""Ranks in containers and pods of their own: another user, another PID namespace, the pairs by a group."""
 
 import json
 import re
@@ -47,26 +47,63 @@ def wait_for_executors(spark):
     return sorted(hosts)
 
 
-def test_ranks_in_a_container_beside_the_executor(cluster, driver, config, tmp_path):
-    text = (ROOT / "configs" / "kubernetes" / "executor-and-ranks.yaml").read_text(encoding="utf-8")
-    template = tmp_path / "template.yaml"
-    template.write_text(text.replace("IMAGE", "localhost/supply-executor:dev"), encoding="utf-8")
-    spark = driver.session(
-        **{"spark.kubernetes.executor.podTemplateFile": str(template), "spark.locality.wait": "120s"}
-    )
-    executors = wait_for_executors(spark.sparkContext)
-    hosts = tmp_path / "hosts"
+@pytest.fixture
+def prepare(tmp_path):
+    """A function that returns a template of configs/kubernetes with the image of this cluster."""
+
+    def prepare(name):
+        text = (ROOT / "configs" / "kubernetes" / name).read_text(encoding="utf-8")
+        path = tmp_path / name
+        path.write_text(text.replace("IMAGE", "localhost/supply-executor:dev"), encoding="utf-8")
+        return str(path)
+
+    return prepare
+
+
+def supply(spark, executors, folder):
+    hosts = folder / "hosts"
     hosts.write_text("".join(f"{host} slots=2\n" for host in executors), encoding="utf-8")
     options = {"ranks": 2 * len(executors), "hosts": hosts, "timeout": 120}
     files = {name: f"/etc/supply/{name}.conf" for name in ("mapped-files", "named-pipes")}
     frame = spark.range(0, ROWS, 1, 16)
     frame.write.format("supply").mode("append").options(**options, **files).save()
+
+
+def assert_all_rows(cluster, pods):
     got = []
-    for pod in (pods(cluster)[host] for host in executors):
+    for pod in pods:
         end = time.monotonic() + PATIENCE
         while len(found := re.findall(r"user 1000 got \[(.*)\]", cluster.kubectl("logs", pod, "-c", "ranks"))) < 2:
             assert time.monotonic() < end
             time.sleep(0.5)
         got += [int(number) for ids in found for number in ids.split(",")]
     assert sorted(got) == list(range(ROWS))
+
+
+def session(driver, template):
+    return driver.session(**{"spark.kubernetes.executor.podTemplateFile": template, "spark.locality.wait": "120s"})
+
+
+def test_ranks_in_a_container_beside_the_executor(cluster, driver, config, prepare, tmp_path):
+    spark = session(driver, prepare("executor-and-ranks.yaml"))
+    executors = wait_for_executors(spark.sparkContext)
+    supply(spark, executors, tmp_path)
+    found = pods(cluster)
+    assert_all_rows(cluster, [found[host] for host in executors])
     driver.stop()
+
+
+def test_ranks_in_pods_of_their_own(cluster, driver, config, prepare, tmp_path):
+    spark = session(driver, prepare("executor-on-node-memory.yaml"))
+    executors = wait_for_executors(spark.sparkContext)
+    cluster.kubectl("apply", f"--filename={prepare('ranks.yaml')}")
+    try:
+        supply(spark, executors, tmp_path)
+        cluster.kubectl("wait", "--for=condition=complete", "job/ranks", f"--timeout={PATIENCE}s", seconds=2 * PATIENCE)
+        found = cluster.kubectl("get", "pods", "--selector=job=ranks", "--output=name").split()
+        assert_all_rows(cluster, found)
+        for pod in pods(cluster).values():
+            assert cluster.kubectl("exec", pod, "--", "ls", "/dev/shm/run") == ""
+    finally:
+        cluster.kubectl("delete", "job", "ranks")
+        driver.stop()

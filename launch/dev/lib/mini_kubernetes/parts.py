@@ -1,5 +1,6 @@
 """What a node is made of: packages of Debian, unpacked and not installed, and the daemons, built from Go modules."""
 
+import hashlib
 import os
 import pathlib
 import shutil
@@ -32,10 +33,12 @@ def make(say):
     if not SYSTEM.exists():
         say(f"fetching Debian's packages {', '.join(PACKAGES)}")
         _unpack_packages()
-    newest = max(file.stat().st_mtime for file in _SOURCES.iterdir())
-    if not DAEMONS.exists() or DAEMONS.stat().st_mtime < newest:
+    sources = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(_SOURCES.iterdir()))).hexdigest()
+    built = DAEMONS.with_suffix(".sources")
+    if not DAEMONS.exists() or not built.exists() or built.read_text(encoding="utf-8") != sources:
         say("building the daemons of Kubernetes from Go modules (once: 10 minutes and 2 GB of memory)")
         _build_daemons()
+        built.write_text(sources, encoding="utf-8")
 
 
 def _unpack_packages():

@@ -86,7 +86,10 @@ def of_process(ended: RankEnded) -> Cause:
         if ended.status == -signal.SIGKILL:
             how += " (perhaps because the node or its container ran out of memory)"
         if ended.status == -signal.SIGBUS:
-            how += f" (perhaps because {FOLDER} is full: make it larger, as docker run --shm-size=... does)"
+            how += (
+                f" (perhaps because {FOLDER} is full: make it larger, by docker run --shm-size=..., or on Kubernetes "
+                "by an emptyDir of medium Memory)"
+            )
     else:
         how = f"exited with status {ended.status} before it returned a result"
     priority = Priority.CONSEQUENCE if ended.stopped else Priority.PROCESS
