@@ -1,13 +1,11 @@
 """The order in which reports of a rank and of its node arrive is not fixed: a large result arrives last."""
 
-import multiprocessing
-
 import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.ranks.control import Peer  # noqa: E402
 from supply.ranks.messages import RankEnded, RankStarted, Result  # noqa: E402
+from supply.spark.hub import Peer  # noqa: E402
 from supply.spark.launcher import TorchLauncher  # noqa: E402
 from supply.spark.mpirun_launcher import MpirunEnded, MpirunLauncher  # noqa: E402
 
@@ -17,11 +15,7 @@ NO_RESULT = "rank 0 on host exited with status 0 before it returned a result"
 @pytest.fixture
 def rank():
     """A rank's connection."""
-    connection, other = multiprocessing.Pipe()
-    with other:
-        peer = Peer(connection)
-        yield peer
-        peer.close()
+    return Peer(None, 1)
 
 
 @pytest.fixture(params=["torch", "mpirun"])

@@ -75,7 +75,7 @@ def test_the_key_and_the_files_of_a_run(spark, tmp_path, launcher):
             ranks = {int(note.read_text()) for note in tmp_path.glob("*.pid")}
             # What a process was started with stays there, also when it has removed the key from its environment.
             environment = pathlib.Path(f"/proc/{min(ranks)}/environ").read_bytes()
-            [key] = re.findall(rb"SUPPLY_CONTROL_KEY=([0-9a-f]{64})", environment)
+            [key] = re.findall(rb"SUPPLY_HUB_KEY=([0-9a-f]{64})", environment)
             assert processes_with(key, "cmdline") == set()
             assert processes_with(key, "environ") >= ranks
             made = [pathlib.Path(folder, name) for name in os.listdir(folder)]

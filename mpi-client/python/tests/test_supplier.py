@@ -62,7 +62,7 @@ def test_rank_0_returns_what_all_ranks_have_had(run, spark, capfd):
         import torch
         from torch import distributed
 
-        assert "SUPPLY_CONTROL_KEY" not in os.environ
+        assert "SUPPLY_HUB_KEY" not in os.environ
         epochs = [[i for batch in epoch for i in batch["id"].tolist()] for epoch in data.epochs()]
         print(greeting, distributed.get_rank(), os.environ["LOCAL_RANK"], torch.__name__)
         gathered = [None] * distributed.get_world_size()

@@ -104,7 +104,7 @@ class Versions:
 
 @dataclass
 class NodeSpec:
-    """ranks: the numbers of this node's ranks. environment: for them, with that of control.connect().
+    """ranks: the numbers of this node's ranks. environment: for them, with that of hub.connect().
 
     python_path: of the driver. gpus: CUDA_VISIBLE_DEVICES for the ranks; None: as in the executor.
     """

@@ -1,4 +1,4 @@
-"""What driver, node processes and ranks send each other over a control connection."""
+"""What driver, node processes and ranks send each other through the hub."""
 
 from __future__ import annotations
 

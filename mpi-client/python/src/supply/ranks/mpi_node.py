@@ -16,9 +16,9 @@ import sys
 from typing import BinaryIO
 
 from supply.errors import RunError
-from supply.ranks.control import connect
 from supply.ranks.environment import OMP_NUM_THREADS, SPEC_VARIABLE, MpiSpec, cores_of_rank
-from supply.ranks.messages import KeeperStarted, NodeFailed, Stop
+from supply.ranks.hub import connect
+from supply.ranks.messages import KeeperStarted, NodeFailed, OutputStarted, Stop
 from supply.ranks.output import Forwarder
 from supply.ranks.run_files import RunFiles
 from supply_launch.signals import end_with_parent
@@ -64,7 +64,9 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
     try:
         driver = connect()
         driver.send(KeeperStarted())
-        forwarder = Forwarder(driver, rank, streams)
+        output = connect(for_output=True)
+        output.send(OutputStarted())
+        forwarder = Forwarder(output, rank, streams)
         # It exits if the rank has ended already. The rank's output must still be sent.
         with contextlib.suppress(SystemExit):
             end_with_parent(rank_process, signal.SIGTERM)

@@ -7,7 +7,7 @@ import signal
 import sys
 
 from supply.ranks import rank
-from supply.ranks.control import KEY, connect
+from supply.ranks.hub import KEY, connect
 from supply.ranks.messages import RankStarted
 from supply.ranks.mpi_node import prepare_rank
 from supply_launch.signals import end_with_parent

@@ -15,8 +15,8 @@ import threading
 import time
 
 from supply.errors import RunError
-from supply.ranks.control import Peer, connect
 from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, NodeSpec, cores_of_rank, python_path
+from supply.ranks.hub import Driver, connect
 from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, Stop
 from supply.ranks.output import Forwarder
 
@@ -30,7 +30,7 @@ _GRACE_SECONDS = 5
 class Node:
     """The ranks of this node. output: a second connection to the driver."""
 
-    def __init__(self, spec: NodeSpec, driver: Peer, output: Peer) -> None:
+    def __init__(self, spec: NodeSpec, driver: Driver, output: Driver) -> None:
         self._spec = spec
         self._driver = driver
         self._output = output
@@ -129,7 +129,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     size = int.from_bytes(sys.stdin.buffer.read(8), "big")
     spec: NodeSpec = pickle.loads(sys.stdin.buffer.read(size))
-    output = connect(spec.environment)
+    output = connect(spec.environment, for_output=True)
     output.send(OutputStarted())
     driver = connect(spec.environment)
     node = Node(spec, driver, output)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import IO
 
-from supply.ranks.control import Peer
+from supply.ranks.hub import Driver
 from supply.ranks.messages import Output
 
 # How long children of an ended rank, which may hold its streams, may still print.
@@ -28,7 +28,7 @@ class Forwarder:
     print() waits in the rank.
     """
 
-    def __init__(self, driver: Peer, rank: int, streams: Mapping[str, IO[bytes]]) -> None:
+    def __init__(self, driver: Driver, rank: int, streams: Mapping[str, IO[bytes]]) -> None:
         self._readers = [_Reader(driver, rank, name, stream) for name, stream in streams.items()]
         for reader in self._readers:
             reader.start()
@@ -42,7 +42,7 @@ class Forwarder:
 
 
 class _Reader(threading.Thread):
-    def __init__(self, driver: Peer, rank: int, name: str, stream: IO[bytes]) -> None:
+    def __init__(self, driver: Driver, rank: int, name: str, stream: IO[bytes]) -> None:
         super().__init__(name=f"supply: {name} of rank {rank}", daemon=True)
         self._driver = driver
         self._rank = rank

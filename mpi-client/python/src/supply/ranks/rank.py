@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import exceptions
-from supply.ranks.control import KEY, Peer, connect
 from supply.ranks.exceptions import in_words_of_run
+from supply.ranks.hub import KEY, Driver, connect
 from supply.ranks.job import Job, set_current_data
 from supply.ranks.messages import Failure, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
@@ -100,7 +100,7 @@ def _import_pytorch() -> None:
         import supply.ranks.rank_data  # noqa: F401
 
 
-def _run(driver: Peer, rank: int, host: str, work: Work) -> int:
+def _run(driver: Driver, rank: int, host: str, work: Work) -> int:
     data: RankData | None = None
     try:
         from pyspark import cloudpickle
@@ -144,7 +144,7 @@ def _run(driver: Peer, rank: int, host: str, work: Work) -> int:
     return 0
 
 
-def _send_progress(driver: Peer, rank: int, data: RankData | None) -> None:
+def _send_progress(driver: Driver, rank: int, data: RankData | None) -> None:
     """The last progress. The bar of a run shorter than the pauses of _report would stay at its beginning."""
     with contextlib.suppress(SupplyError):
         if data is not None and (progress := data._progress(rank)) is not None:
@@ -187,7 +187,7 @@ def _of_caller(frames: TracebackType | None) -> TracebackType | None:
     return frames
 
 
-def _follow(driver: Peer) -> None:
+def _follow(driver: Driver) -> None:
     """Ends the main thread's work when the driver says so, or is gone."""
     message = driver.receive()
     if isinstance(message, Stop) and message.dump:
@@ -214,7 +214,7 @@ def _is_called_back(frame: FrameType | None) -> bool:
     return False
 
 
-def _report(driver: Peer, rank: int, data: RankData) -> None:
+def _report(driver: Driver, rank: int, data: RankData) -> None:
     reported = None
     # The pair may be closed meanwhile.
     with contextlib.suppress(SupplyError):

@@ -9,24 +9,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from supply.errors import RunError
-from supply.ranks.control import Peer, require_files
 from supply.ranks.environment import NodeSpec, path_entries
 from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, RankStarted, Stop
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
+from supply.spark.hub import Peer
 from supply.spark.mpirun_launcher import MpirunLauncher
 from supply.spark.placement import gpus_for_ranks, wait_for_placement, with_devices
 from supply.spark.spark_jobs import SparkJobs
-
-
-def driver_addresses(context: Any) -> tuple[str, str]:
-    """Of a SparkContext: the address to listen on, and the driver's name on the nodes."""
-    if context._jsc.sc().isLocal():
-        return "127.0.0.1", "127.0.0.1"
-    conf = context.getConf()
-    host = conf.get("spark.driver.host")
-    return conf.get("spark.driver.bindAddress", host), host
 
 
 class TorchLauncher:
@@ -71,7 +62,6 @@ class TorchLauncher:
         return self._ranks * tasks_per_rank + len(self._hosts)
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
-        require_files(self._ranks + 2 * len(self._hosts))
         path = path_entries()
         specs = {
             host: NodeSpec(host, ranks, self._ranks, index, files, environment, path, self._gpus.get(host))

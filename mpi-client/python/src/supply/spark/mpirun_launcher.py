@@ -17,12 +17,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.errors import RunError
-from supply.ranks.control import Peer, require_files
 from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, MpiSpec, python_path
-from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded, RankStarted, Result, Stop
+from supply.ranks.messages import (
+    Failure,
+    KeeperStarted,
+    NodeFailed,
+    OutputStarted,
+    RankEnded,
+    RankStarted,
+    Result,
+    Stop,
+)
 from supply.ranks.run_files import RunFiles, launch_errors
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
+from supply.spark.hub import Peer
 from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots, with_devices
 from supply.spark.spark_jobs import SparkJobs
 from supply_launch import mpi, signals
@@ -126,6 +135,7 @@ class MpirunLauncher:
         self._gpus: dict[str, str] = {}
         self._mpirun: Mpirun | None = None
         self._keepers: list[Peer] = []
+        self._outputs: list[Peer] = []
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
         self._returned: set[int] = set()
         self._raised: set[int] = set()
@@ -157,8 +167,6 @@ class MpirunLauncher:
     def start(
         self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs | None, post: Callable[[Any], None]
     ) -> None:
-        # Those of the ranks and of their keepers.
-        require_files(2 * self._ranks)
         of_python = {PYTHON_PATH: python_path()}
         gpus = {} if "CUDA_VISIBLE_DEVICES" in environment else self._gpus
         of_run = MpiSpec(files, self._spark_hosts, gpus).environment()
@@ -171,6 +179,10 @@ class MpirunLauncher:
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, KeeperStarted) and peer is not None:
             self._keepers.append(peer)
+        elif isinstance(message, OutputStarted) and peer is not None:
+            self._outputs.append(peer)
+        elif message is None and peer in self._outputs:
+            self._outputs.remove(peer)
         elif isinstance(message, RankStarted) and peer is not None:
             self._started[message.rank] = peer, message
         elif isinstance(message, Result):
@@ -241,7 +253,7 @@ class MpirunLauncher:
 
     @property
     def has_ended(self) -> bool:
-        return (self._mpirun is None or self._mpirun_end is not None) and not self._keepers
+        return (self._mpirun is None or self._mpirun_end is not None) and not self._keepers and not self._outputs
 
     def stop(self, stop: Stop) -> None:
         self._stopping = True

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.errors import RunError, RunTimeoutError
-from supply.ranks.control import Control, Peer
 from supply.ranks.environment import plain_host
 from supply.ranks.messages import Failure, Output, Progress, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
 from supply.spark.failures import Cause, Priority
-from supply.spark.launcher import Launcher, driver_addresses
+from supply.spark.hub import Hub, Peer
+from supply.spark.launcher import Launcher
 from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
 from supply.spark.rank_watch import RankWatch, explain_uneven, named
@@ -99,9 +99,8 @@ class Run:
             ends.callback(self._jobs.forget)
             ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
             self._files.write_config(of_driver=True)
-            address, host = driver_addresses(self._context)
-            control = ends.enter_context(contextlib.closing(Control(address, self._receive)))
-            environment = {**self._environment, **control.environment(host)}
+            self._hub = ends.enter_context(contextlib.closing(Hub(self._context, self._files.name, self._receive)))
+            environment = {**self._environment, **self._hub.environment()}
             try:
                 self._launcher.start(
                     self._files, environment, self._jobs, lambda message: self._events.put((None, message))
@@ -152,10 +151,9 @@ class Run:
                         f"{missing}: tasks of other jobs hold Spark's slots: {jobs}. Wait for their end, or give Spark "
                         "more cores"
                     )
-                driver = driver_addresses(self._context)[1]
                 raise RunTimeoutError(
                     f"{missing}: if nodes are slow, set start_timeout larger. If they cannot connect to the driver at "
-                    f"{driver}, which the executors' logs say, set spark.driver.host"
+                    f"{self._hub.host}, which the executors' logs say, set spark.driver.host"
                 )
         first = self._started[0][1]
         # The machine may have lost the address by which Spark knows it.

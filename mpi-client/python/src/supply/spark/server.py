@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.errors import RankError, RunError, RunTimeoutError
-from supply.ranks.control import Control, Peer
 from supply.ranks.messages import Output, Stop
 from supply.ranks.run_files import RunFiles, launch_errors
 from supply.spark.failures import Cause
-from supply.spark.launcher import driver_addresses
+from supply.spark.hub import Hub, Peer
 from supply.spark.mpirun_launcher import MpirunEnded, MpirunLauncher
 from supply_launch import host_file as host_files
 
@@ -101,12 +100,11 @@ class Server:
         self._causes: list[Cause] = []
         self._lines: collections.deque[str] = collections.deque(maxlen=_LINES)
         self._changed = threading.Condition()
-        address, host = driver_addresses(context)
-        self._control = Control(address, self._handle)
+        self._hub = Hub(context, files.name, self._handle)
         try:
             files.write_config()
             with self._changed:
-                self._launcher.start(files, {**environment, **self._control.environment(host)}, None, self._post)
+                self._launcher.start(files, {**environment, **self._hub.environment()}, None, self._post)
             self._place(context, ranks, timeout)
         except BaseException:
             self.stop()
@@ -137,7 +135,7 @@ class Server:
         with self._changed:
             self._launcher.stop(Stop(keep_results=True))
             ended = self._changed.wait_for(lambda: self._launcher.has_ended, _END_SECONDS)
-        self._control.close()
+        self._hub.close()
         self._files.remove(keep_results=True)
         if not ended:
             # An error would hide the one for which the ranks are ended.
@@ -151,7 +149,7 @@ class Server:
         if hosts is None:
             raise RunTimeoutError(
                 f"not all of the {ranks} ranks have started within {timeout:g} s: if their nodes cannot connect to the "
-                f"driver at {driver_addresses(context)[1]}, set spark.driver.host"
+                f"driver at {self._hub.host}, set spark.driver.host"
             )
         if not context._jsc.sc().isLocal():
             self._files.write_hosts(hosts)

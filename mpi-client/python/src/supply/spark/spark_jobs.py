@@ -109,8 +109,11 @@ class SparkJobs:
 
     def starters_failure(self) -> str | None:
         """Why a starter has failed. None: none has, or Spark does not know it yet."""
-        text: str | None = self._context._jvm.supply.api.Nodes.startersFailure(self._context._jsc.sc(), self._tag)
-        return text
+        # The JVM may be gone.
+        with contextlib.suppress(Py4JError, OSError, AttributeError):
+            text: str | None = self._context._jvm.supply.api.Nodes.startersFailure(self._context._jsc.sc(), self._tag)
+            return text
+        return None
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""

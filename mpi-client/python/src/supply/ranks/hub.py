@@ -1,0 +1,159 @@
+"""Connections to the hub, in which the processes of a run meet: docs/design/hub.md has their bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import pickle
+import secrets
+import select
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Mapping
+
+from supply.ranks.messages import Message
+
+ADDRESS, RUN, KEY = "SUPPLY_HUB_ADDRESS", "SUPPLY_HUB_RUN", "SUPPLY_HUB_KEY"
+
+PEER, CLIENT = 0, 1
+# A piece: the last one of a message; one that others follow; the peer is gone; it has come.
+LAST, MORE, GONE, COME = range(4)
+
+_PIECE_BYTES = 1 << 20
+_PIECE = struct.Struct("!BI")
+_RANDOM_BYTES = 32
+_MEET_SECONDS = 60
+
+
+class HubError(OSError):
+    """The hub does not know the run, or one side does not know its key."""
+
+
+def meet(host: str, port: int, run: str, key: bytes, role: int) -> socket.socket:
+    """A connection of that role. Raises OSError, also HubError, if there is none."""
+    connection = socket.create_connection((host, port), _MEET_SECONDS)
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        own, name = secrets.token_bytes(_RANDOM_BYTES), run.encode()
+        connection.sendall(b"SUPPLYH1" + struct.pack("!BH", role, len(name)) + name + own)
+        if read(connection, 1) != b"\0":
+            raise HubError(f"the run {run} has ended")
+        theirs = read(connection, _RANDOM_BYTES)
+        connection.sendall(_proof(key, b"peer", theirs, own))
+        if not hmac.compare_digest(read(connection, hashlib.sha256().digest_size), _proof(key, b"hub", own, theirs)):
+            raise HubError("the other end does not know the run's key")
+        connection.settimeout(None)
+    except EOFError:
+        connection.close()
+        raise HubError("the hub has refused the run's key") from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _proof(key: bytes, who: bytes, first: bytes | bytearray, second: bytes | bytearray) -> bytes:
+    return hmac.new(key, who + bytes(first) + bytes(second), hashlib.sha256).digest()
+
+
+def read(connection: socket.socket, size: int) -> bytearray:
+    """Raises EOFError at the end of the connection."""
+    data = bytearray(size)
+    rest = memoryview(data)
+    while rest:
+        count = connection.recv_into(rest)
+        if not count:
+            raise EOFError
+        rest = rest[count:]
+    return data
+
+
+def read_piece(connection: socket.socket) -> tuple[int, bytearray]:
+    """Its flag and its bytes."""
+    flag, size = _PIECE.unpack(read(connection, _PIECE.size))
+    return flag, read(connection, size)
+
+
+def send_message(connection: socket.socket, message: Message, prefix: bytes = b"") -> None:
+    """Sends it in pieces. prefix: of each piece."""
+    data = memoryview(pickle.dumps(message))
+    for begin in range(0, len(data), _PIECE_BYTES):
+        piece = data[begin : begin + _PIECE_BYTES]
+        flag = LAST if begin + len(piece) == len(data) else MORE
+        connection.sendall(prefix + _PIECE.pack(flag, len(piece)))
+        connection.sendall(piece)
+
+
+class Driver:
+    """A peer's connection: to the client, which drives the run. Any thread may send."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._is_gone = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether receive() or receive_now() has seen that the client is gone."""
+        return self._is_gone
+
+    def send(self, message: Message) -> bool:
+        """False: the client is gone."""
+        try:
+            with self._lock:
+                send_message(self._connection, message)
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> Message:
+        """The next message; None when the client is gone."""
+        data = bytearray()
+        try:
+            flag = MORE
+            while flag == MORE:
+                flag, piece = read_piece(self._connection)
+                data += piece
+        except (EOFError, OSError):
+            self._is_gone = True
+            return None
+        return pickle.loads(data)
+
+    def receive_now(self) -> Message:
+        """The next message; None if none has come, or the client is gone."""
+        return self.receive() if select.select([self._connection], [], [], 0)[0] else None
+
+    def keep_for_program(self) -> None:
+        """The program that replaces this process keeps the connection open until it ends."""
+        os.set_inheritable(self._connection.fileno(), True)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+def output_of(run: str) -> str:
+    """The run at the hub for the output of that run: if nobody takes it, other messages still come through."""
+    return f"{run}-output"
+
+
+def connect(environment: Mapping[str, str] = os.environ, for_output: bool = False) -> Driver:
+    """Connects to the run that made this environment. Exits if that is gone."""
+    host, port = environment[ADDRESS].rsplit(":", 1)
+    run = environment[RUN]
+    try:
+        return Driver(
+            meet(host, int(port), output_of(run) if for_output else run, bytes.fromhex(environment[KEY]), PEER)
+        )
+    except OSError as error:
+        sys.exit(f"supply: cannot reach the driver at {environment[ADDRESS]} ({error})")
+
+
+def shut_down(connection: socket.socket) -> None:
+    """Ends it, and wakes the thread that reads it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
