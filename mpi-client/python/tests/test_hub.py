@@ -54,7 +54,8 @@ def test_peers_have_one_object_each(hub, received):
 
 
 def test_output_that_nobody_takes_holds_no_other_message(spark, request):
-    others, paused, arrived = queue.SimpleQueue(), threading.Event(), threading.Event()
+    others: queue.SimpleQueue[str] = queue.SimpleQueue()
+    paused, arrived = threading.Event(), threading.Event()
 
     def receive(_, message):
         if message == "line":
