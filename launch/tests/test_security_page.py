@@ -46,7 +46,7 @@ def test_a_test_exists(name):
 
 
 def test_a_test_that_does_not_exist_is_noticed():
-    for name in ("UsersTest.NoSuchTest", "NoSuchTest", "NoSuchSuite", "test_control.py::test_nothing", "test_no.py"):
+    for name in ("UsersTest.NoSuchTest", "NoSuchTest", "NoSuchSuite", "test_hub.py::test_nothing", "test_no.py"):
         assert not exists(name)
 
 
