@@ -37,13 +37,18 @@ def as_run_errors() -> Iterator[None]:
         raise RunError(str(error)) from None
 
 
+def refuse_connect(value: Any, what: str, why: str) -> None:
+    """Refuses a DataFrame or session of Spark Connect. what, why: for the text."""
+    if _module_of(value).startswith("pyspark.sql.connect"):
+        raise RunError(f"{what} needs a session of Spark Classic, {why}")
+
+
 def check_frame(df: Any, name: str = "df") -> None:
     """Refuses what is no DataFrame of Spark Classic."""
-    if _module_of(df).startswith("pyspark.sql.connect"):
-        raise RunError(
-            "Supplier.run needs a session of Spark Classic, because it starts tasks on the executors: over Spark "
-            "Connect, start the ranks yourself and use df.write.format('supply') (docs/DATAFRAMES.md)"
-        )
+    refuse_connect(
+        df, "Supplier.run", "because it starts tasks on the executors: over Spark Connect, start the ranks yourself "
+        "and use df.write.format('supply') (docs/DATAFRAMES.md)",
+    )  # fmt: skip
     if not isinstance(df, DataFrame):
         raise RunError(f"{name} must be a DataFrame of Spark, and is of type {_type_of(df)}: {_frame_of(df, name)}")
     if df.isStreaming:

@@ -15,7 +15,7 @@ from supply.arguments import optional_size, seconds, whole_number
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
-from supply.spark.checks import as_run_errors, check_folder, check_frame, check_running
+from supply.spark.checks import as_run_errors, check_folder, check_frame, check_running, refuse_connect
 from supply.spark.matrix import Matrix, java_matrix
 from supply.spark.progress import RoutineProgress
 from supply.spark.server import RankFiles, Server, find_rank_files
@@ -23,6 +23,7 @@ from supply.spark.server import RankFiles, Server, find_rank_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_WHY_CLASSIC = "because it sends commands through the driver's JVM"
 _ATTACH_POLL_SECONDS = 0.1
 # A server that cannot start says why.
 _EXPLAIN_SECONDS = 10
@@ -78,6 +79,7 @@ class Ranks:
         folder_of_libraries = libraries or os.environ.get("SUPPLY_LIBRARIES")
         if folder_of_libraries:
             environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
+        refuse_connect(spark, "Ranks", _WHY_CLASSIC)
         check_running(spark.sparkContext, "the session")
         started = Server(spark.sparkContext, ranks, host_file, _server(server), files, environment, timeout)
         rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
@@ -109,6 +111,7 @@ class Ranks:
         As a context manager it drops its matrices, and the ranks wait for another program. close(end_ranks=True) ends
         them.
         """
+        refuse_connect(spark, "Ranks", _WHY_CLASSIC)
         in_memory = os.path.abspath(folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm")
         results_folder = f"{in_memory}/supply-{uuid.uuid4().hex[:12]}-results"
         rank_files = find_rank_files(ranks, mapped_files, named_pipes, host_file, results_folder)

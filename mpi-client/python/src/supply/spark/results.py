@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from supply.result_schema import fields_of
 from supply.spark.cancellable import run_cancellable
-from supply.spark.checks import check_running
+from supply.spark.checks import check_running, refuse_connect
 from supply.spark.matrix import java_matrix
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ def release(df: DataFrame | DistributedMatrix) -> None:
     cached. Without this call, the files stay until the session ends. Raises RunError if df reads no result, or if a
     node does not answer.
     """
+    refuse_connect(
+        df, "release()", "because it asks the driver's JVM: over Spark Connect, the files of results stay until the "
+        "server ends, or until supply-clean --unread-results removes them on each node",
+    )  # fmt: skip
     matrix = java_matrix(df)
     context = df.sparkSession.sparkContext if matrix is None else df._java_matrix_wrapper._sc
     check_running(context, "the session of df")

@@ -54,6 +54,12 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     process takes its jars when it starts, so the first session of the process must name them.
     """
     own = jars()
+    if (builder is not None and "spark.remote" in builder._options) or "SPARK_REMOTE" in os.environ:
+        raise RunError(
+            "supply.spark.session() makes sessions of Spark Classic, and spark.remote (or SPARK_REMOTE) asks for Spark "
+            "Connect: make that with SparkSession.builder.remote(...).getOrCreate(), and add the jar by "
+            "spark.addArtifacts(supply.spark.jars())"
+        )
     builder = builder or SparkSession.builder
     # No public call reads a builder's settings.
     others = builder._options.get("spark.jars", "")
