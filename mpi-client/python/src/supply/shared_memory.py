@@ -29,7 +29,7 @@ def fix(host: str, folder: str = FOLDER) -> str:
     )
 
 
-# Of a container, as it sees its own control group: limit, usage, and in memory.stat files with and without shared memory.
+# Of a container, as it sees its control group: limit, usage, and in memory.stat files with and without shared memory.
 _OF_VERSIONS = (
     ("", "memory.max", "memory.current", "file", "shmem"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem"),

@@ -126,9 +126,9 @@ class RunFiles:
         limit = container_memory()
         if limit is not None and limit[1] < needed:
             raise RunError(
-                f"the rings of the ranks need {needed >> 20} MiB, but of the memory limit of their container on {host}, "
-                f"{limit[0] >> 20} MiB, {limit[1] >> 20} MiB are left: raise spark.executor.memoryOverhead, which holds "
-                "ranks and rings, or set the rings smaller (Supplier(ring=...))"
+                f"the rings of the ranks need {needed >> 20} MiB, but of their container's memory limit on {host}, "
+                f"{limit[0] >> 20} MiB, {limit[1] >> 20} MiB are left: raise spark.executor.memoryOverhead, which is "
+                "for ranks and rings, or set the rings smaller (Supplier(ring=...))"
             )
 
     @property
