@@ -140,6 +140,18 @@ class RankEnded:
 
 
 @dataclass
+class Imbalance:
+    """From the driver's JVM: the ranks' shares of a DataFrame are very unequal.
+
+    warning: says so. partitions: over how many its rows are dealt again; 0: they are not. name: of the DataFrame.
+    """
+
+    warning: str
+    partitions: int
+    name: str
+
+
+@dataclass
 class Stop:
     """To a node process: end the ranks. To a rank: return now.
 

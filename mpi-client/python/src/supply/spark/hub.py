@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import pickle
 import secrets
 import socket
@@ -13,9 +14,11 @@ from typing import Any
 
 from supply.errors import RunError
 from supply.ranks import hub
-from supply.ranks.messages import Message
+from supply.ranks.messages import Imbalance, Message
 
 _NUMBER = struct.Struct("!I")
+# The hub itself has this number. It has no pickles.
+_JVM = 0
 
 
 class Peer:
@@ -67,6 +70,9 @@ class _Channel:
             self._take(number, hub.GONE, bytearray())
 
     def _take(self, number: int, flag: int, piece: bytearray) -> None:
+        if number == _JVM:
+            self._receive(Peer(self, number), Imbalance(**json.loads(piece)))
+            return
         peer = self._peers.setdefault(number, Peer(self, number))
         if flag == hub.GONE:
             del self._peers[number]

@@ -13,7 +13,7 @@ from typing import Any
 
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.environment import plain_host
-from supply.ranks.messages import Failure, Output, Progress, RankReady, RankStarted, Result, Stop, Work
+from supply.ranks.messages import Failure, Imbalance, Output, Progress, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
@@ -24,7 +24,7 @@ from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
 from supply.spark.rank_watch import RankWatch, explain_uneven, named
 from supply.spark.results import RunResult
-from supply.spark.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied
+from supply.spark.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied, warn
 
 # How long other reports may follow a first failure, and a cause its consequences.
 _SETTLE_SECONDS = 2
@@ -249,6 +249,8 @@ class Run:
             self._watch.note(message)
             if message.rank == 0:
                 self._bar.show(message)
+        elif isinstance(message, Imbalance):
+            warn(message)
         elif isinstance(message, RankReady):
             self._ready.add(message.rank)
         elif isinstance(message, RankStarted) and peer is not None:

@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
+from supply.ranks.messages import Imbalance
 from supply.ranks.node_process import starter_task
 from supply.spark.cancellable import cancel_jobs, in_thread
 
@@ -119,13 +120,12 @@ class SparkJobs:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
 
         def supply() -> None:
-            options = self._context._jvm.java.util.HashMap()
-            for name, value in {**data.options, **files}.items():
-                if value is not None:
-                    options[name] = _text_of(value)
-            frame = self._context._jvm.supply.api.SuppliedFrame(data.df._jdf, data.name, str(data.repartition), options)
-            _warn(data, frame.imbalance(), frame.partitions())
-            frame.supply()
+            options = {
+                **data.options, **files,
+                "frame-name": data.name, "repartition": data.repartition, "hub-run": self._tag,
+            }  # fmt: skip
+            texts = {name: _text_of(value) for name, value in options.items() if value is not None}
+            data.df.write.format("supply").mode("append").options(**texts).save()
 
         self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", supply))
 
@@ -174,17 +174,13 @@ def _text_of(option: Any) -> str:
     return str(option).lower() if isinstance(option, bool) else str(option)
 
 
-def _warn(data: Supplied, imbalance: str | None, partitions: int) -> None:
+def warn(imbalance: Imbalance) -> None:
     """Says what is wrong with the ranks' shares of a DataFrame, and what is done about it."""
-    if imbalance is None or data.repartition not in ("auto", "false"):
-        return
-    name = data.name
-    if partitions:
-        _log.warning(
-            f"{imbalance}. So Spark repartitions its rows over {partitions} partitions, in a shuffle. To avoid that, "
-            f"give {name} more partitions of about equal size, or set repartition=False"
+    if imbalance.partitions:
+        remedy = (
+            f"So Spark repartitions its rows over {imbalance.partitions} partitions, in a shuffle. To avoid that, give "
+            f"{imbalance.name} more partitions of about equal size, or set repartition=False"
         )
     else:
-        _log.warning(
-            f"{imbalance}. Set repartition='auto' (of an LMDB that is read in place, its reader's option partitions)"
-        )
+        remedy = "Set repartition='auto' (of an LMDB that is read in place, its reader's option partitions)"
+    _log.warning(f"{imbalance.warning}. {remedy}")

@@ -80,12 +80,12 @@ private[supply] final class FrameOptions {
 
   /** Without it, the plan of the run warns. */
   private def warn(sc: SparkContext, name: String, unequal: String, partitions: Int): Unit = {
-    if (partitions > 0 || Progress.isQuiet(sc)) FrameOptions.log.warn(
-      if (partitions > 0) s"$unequal: Spark deals its rows again, over $partitions partitions"
-      else unequal)
     val warning = FrameOptions.json.createObjectNode().put("warning", unequal)
       .put("partitions", partitions).put("name", name)
-    Option(hubRun).foreach(Hubs.tell(_, warning.toString.getBytes(UTF_8)))
+    if (hubRun != null) Hubs.tell(hubRun, warning.toString.getBytes(UTF_8))
+    else if (partitions > 0 || Progress.isQuiet(sc)) FrameOptions.log.warn(
+      if (partitions > 0) s"$unequal: Spark deals its rows again, over $partitions partitions"
+      else unequal)
   }
 }
 

@@ -42,9 +42,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
     requireBuiltForThisSpark()
     val named = options.asScala.toMap
-    if (named.contains(StartersOptions.Name))
-      reading(new StartersTable(StartersOptions.parse(named)))(_.schema)
-    else if (named.contains(HubOptions.Name))
+    if (named.contains(HubOptions.Name))
       reading(new HubTable(SparkSession.active.sparkContext, HubOptions.parse(named)))(_.schema)
     else
       reading(new ResultsTable(LoadResults(SparkSession.active.sparkContext,
@@ -122,7 +120,7 @@ private final class SuppliedRelation(override val sqlContext: SQLContext,
 
 private object SupplyDataSource {
   /** The options of which each names what is read. */
-  private val Reads = Seq(ResultsOptions.Name, StartersOptions.Name, HubOptions.Name)
+  private val Reads = Seq(ResultsOptions.Name, HubOptions.Name)
 }
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */
