@@ -62,6 +62,8 @@ def test_rings_that_do_not_fit_into_the_container(tmp_path, monkeypatch):
     monkeypatch.setattr(run_files, "container_memory", lambda: (512 * MIB, 140 * MIB))
     files = RunFiles(str(tmp_path), "run", ("train",), 2, ring=75 * MIB)
     files.require_space(1, "host")
-    expected = "need 150 MiB, but of the memory limit .* on host, 512 MiB, 140 MiB are left: raise .*memoryOverhead"
+    expected = (
+        "need 150 MiB, but of their container.s memory limit on host, 512 MiB, 140 MiB are left: raise .*memoryOverhead"
+    )
     with pytest.raises(RunError, match=expected):
         files.require_space(2, "host")

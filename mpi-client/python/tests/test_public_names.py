@@ -20,6 +20,8 @@ OF_PYTHON = {
     ("spark/estimator.py", "TypeError"),  # a param that does not exist
     ("spark/torch_model.py", "NotImplementedError"),
     ("ranks/node_process.py", "RuntimeError"),  # on an executor that does not have this package
+    ("ranks/hub.py", "EOFError"),  # the end of a connection
+    ("ranks/hub.py", "HubError"),  # spark/hub.py makes a RunError of it, and connect() ends the process
     ("ranks/rank.py", "Stopped"),  # ends a rank that is asked to end
     # column_of() makes ColumnErrors of these.
     ("result_columns.py", "ValueError"),

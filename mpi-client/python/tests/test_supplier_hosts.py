@@ -29,6 +29,7 @@ def runs(environment, start_timeout=120):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_ipv6_alone():
     with socket.socket(socket.AF_INET6) as own:
         try:

@@ -103,7 +103,10 @@ class Hub:
                 self._channels.append(_Channel(connection, receive))
         except OSError as error:
             self.close()
-            raise RunError(f"cannot reach the hub of the driver's JVM at {here}, port {port} ({error})") from error
+            raise RunError(f"cannot reach the hub of the driver's JVM ({error})") from error
+        except BaseException:
+            self.close()
+            raise
 
     def environment(self) -> dict[str, str]:
         """What connect() needs in the environment of another process."""
