@@ -130,3 +130,16 @@ def test_rings_that_do_not_fit_into_the_containers_memory(driver):
     expected = r"need 500 MiB, but of the memory limit of their container on .*, 640 MiB, \d+ MiB are left: raise"
     with pytest.raises(RunError, match=expected):
         run(spark, gather, ring="250MiB")
+
+
+def test_a_node_is_cut_off(cluster, driver, capfd):
+    """Nothing of the run is left on that node either, when it can be reached again."""
+    limits = {"spark.network.timeout": "30s", "spark.network.timeoutInterval": "5s"}
+    spark = driver.session(**limits, **{"spark.executor.heartbeatInterval": "5s"})
+    try:
+        error = fails_while(spark, lambda: cluster.cut("node-2"), capfd)
+    finally:
+        cluster.cut("node-2", off=False)
+    assert isinstance(error, RunError) and "\n" not in str(error), error
+    assert_nothing_left(cluster, PATIENCE)
+    driver.stop()
