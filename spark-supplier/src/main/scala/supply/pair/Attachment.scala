@@ -13,7 +13,7 @@ import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Schema}
 /** Attaches a task to the pair of its rank: A1 to A5 of proto/PROTOCOL.md. */
 private[supply] final class Attachment(
     name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long,
-    attemptTimeout: Double) {
+    attemptTimeout: Double, isExpected: () => Boolean) {
   import Attachment._
 
   private val path = Paths.get(paths.mappedFile)
@@ -27,7 +27,7 @@ private[supply] final class Attachment(
     s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?",
     absent)
 
-  /** Tries until the deadline of its last obstacle. */
+  /** Tries until the deadline of its last obstacle, or until no rank is expected. */
   def await(): Pair = {
     var last: Either[Obstacle, Pair] = Left(noRank)
     new Deadline(math.max(timeout, attemptTimeout)).poll(pollMillis) {
@@ -35,7 +35,7 @@ private[supply] final class Attachment(
         .getOrElse(Left(heldBy(OpenPairs.holder(path), " in this executor")))
       val limit = last.fold(_.limit, _ => absent)
       Seq(held, heldByRun).filterNot(_ eq limit).foreach(_.restart())
-      last.isRight || limit.passed
+      last.isRight || limit.passed || !isExpected()
     }
     last.fold(obstacle => throw failure(obstacle), identity)
   }

@@ -261,13 +261,13 @@ private[supply] object Pair {
   /**
    * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds,
    * and here for another attempt that holds the pair at most `attemptTimeout` (None: `timeout`).
-   * `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
+   * Fails at once when `isExpected` says that the rank will not come. `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
    * holds its pair.
    */
   def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0,
-      attemptTimeout: Option[Double] = None): Pair =
+      attemptTimeout: Option[Double] = None, isExpected: () => Boolean = () => true): Pair =
     new Attachment(s"$name (${paths.mappedFile})", paths, attempt, timeout, run,
-      attemptTimeout.getOrElse(timeout)).await()
+      attemptTimeout.getOrElse(timeout), isExpected).await()
 
   /** Runs `body` with the mapped file, if any. Returns None while a task attaches or leaves. */
   private[supply] def withMappedFile[A](paths: PairPaths, isOfFailure: Boolean = false)(

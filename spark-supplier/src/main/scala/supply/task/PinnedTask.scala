@@ -48,13 +48,24 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
     var last: Pair = null
     new Deadline(user.secondsOfRank).find(PinnedTask.pollMillis) {
       last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.secondsOfRank,
-        settings.run, Some(user.timeout))
+        settings.run, Some(user.timeout), nowAndThen(isWanted))
       val isUsable = settings.isEnd || !last.isAtEnd
       if (!isUsable) last.close()
       if (isUsable) Some(last) else None
     }.getOrElse(throw new RankException(
         s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout or --rank-timeout)",
         isTimeout = true))
+  }
+
+  /** All ranks may return before this task has met its own. It asks the driver seldom. */
+  private def nowAndThen(question: => Boolean): () => Boolean = {
+    val pause = new Deadline(PinnedTask.askSeconds)
+    () =>
+      if (!pause.passed) true
+      else {
+        pause.restart()
+        question
+      }
   }
 
   /** When a stream ends, a task waits only for a rank that is just coming. */
@@ -122,6 +133,7 @@ private[supply] object PinnedTask {
 
   private val pollMillis = 20L
   private val comingSeconds = 2.0
+  private val askSeconds = 2.0
   private val emptySeconds = 10.0
 
   /** This executor's host, as Spark knows it. */
@@ -142,14 +154,15 @@ private[supply] object PinnedTask {
 
   /** Attaches to a rank's pair if this is the rank's node; parameters as for Pair.attach. */
   def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
-      run: Long = 0, attemptTimeout: Option[Double] = None): Pair = {
+      run: Long = 0, attemptTimeout: Option[Double] = None,
+      isExpected: () => Boolean = () => true): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host))
       throw new MisplacedException(
         s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
     val pair =
       Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run,
-        attemptTimeout)
+        attemptTimeout, isExpected)
     if (pair.rank >= 0 && pair.rank != rank) {
       try throw new PlacementException(
           s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +

@@ -1,6 +1,7 @@
 package supply.pair
 
 import java.nio.file.{Files, Paths}
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
@@ -250,6 +251,15 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         assert(own.getMessage.contains("another attempt") && own.isTimeout)
       }
       Pair.attach("pair 0", rank.paths, 0, timeout, 78).close()
+    }
+  }
+
+  test("a task that waits for a rank ends its wait when none is expected any more") {
+    withRank { rank =>
+      val asked = new AtomicInteger
+      intercept[RankException](Pair.attach("pair 0", rank.paths, 0, 1e6,
+          isExpected = () => asked.incrementAndGet() < 3))
+      assert(asked.get == 3)
     }
   }
 
