@@ -85,7 +85,6 @@ class Run:
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
         self._lost_at: float | None = None
-        self._is_loss_known = False
         self._is_local = context._jsc.sc().isLocal()
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
@@ -218,17 +217,16 @@ class Run:
         """Handles the next event, if one comes soon."""
         with contextlib.suppress(queue.Empty):
             self._handle(*self._events.get(timeout=_TICK_SECONDS))
-        if self._launcher.lost_host is not None and not self._is_loss_known:
+        if self._launcher.lost_host is not None:
             self._explain_loss(self._launcher.lost_host)
 
     def _explain_loss(self, host: str) -> None:
         """Spark retries the task that kept the ranks of that host, so its job has not ended. It soon knows why."""
+        if any(cause.priority == Priority.SPARK for cause in self._causes):
+            return
         now = time.monotonic()
         self._lost_at = self._lost_at or now
-        if any(cause.priority == Priority.SPARK for cause in self._causes):
-            self._is_loss_known = True
-        elif (why := self._jobs.starters_failure()) or now - self._lost_at > _EXPLAIN_SECONDS:
-            self._is_loss_known = True
+        if (why := self._jobs.starters_failure()) or now - self._lost_at > _EXPLAIN_SECONDS:
             text = f"{_ENDED_WITH_TASK}: {why or f'the process that keeps the ranks of {host} has ended'}"
             self._causes.append(Cause(Priority.SPARK, RunError(text)))
 

@@ -120,12 +120,9 @@ class SparkJobs:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
 
         def supply() -> None:
-            options = {
-                **data.options, **files,
-                "frame-name": data.name, "repartition": data.repartition, "hub-run": self._tag,
-            }  # fmt: skip
-            texts = {name: _text_of(value) for name, value in options.items() if value is not None}
-            data.df.write.format("supply").mode("append").options(**texts).save()
+            given = {name: value for name, value in data.options.items() if value is not None}
+            own = {"frame-name": data.name, "repartition": data.repartition, "hub-run": self._tag}
+            data.df.write.format("supply").mode("append").options(**given, **files, **own).save()
 
         self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", supply))
 
@@ -158,8 +155,6 @@ class SparkJobs:
                 if name == STARTS_RANKS:
                     # In Spark's UI, and where the tasks that hold cores are named.
                     self._context.setJobDescription(self._context._jvm.supply.api.Nodes.startersName())
-                self._context.setLocalProperty("supply.progress.quiet", "true")
-                self._context.setLocalProperty("supply.run", self._tag)
                 action()
             except BaseException as error:
                 self._ended(JobEnded(name, error))
@@ -168,10 +163,6 @@ class SparkJobs:
 
         self._jobs.append(in_thread(f"supply: {name}", job))
         return self._jobs[-1]
-
-
-def _text_of(option: Any) -> str:
-    return str(option).lower() if isinstance(option, bool) else str(option)
 
 
 def warn(imbalance: Imbalance) -> None:

@@ -33,7 +33,7 @@ private[supply] final class FrameOptions {
     defaultValue = "false",
     description = Array(
       "auto: if the partitions would give ranks very different numbers of rows, or there are fewer of them than ranks, Spark deals " +
-        "the rows again, in a shuffle. false: it does not. A number: it always does, over so many partitions. Default: ${DEFAULT-VALUE}."))
+        "the rows again, in a shuffle. false: it does not. N: it always does, over N partitions. Default: ${DEFAULT-VALUE}."))
   var repartition: String = _
 
   @Opt(

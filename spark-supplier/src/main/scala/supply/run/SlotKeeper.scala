@@ -8,17 +8,14 @@ import org.apache.spark.{SparkContext, TaskContext}
  */
 private[supply] final class SlotKeeper(sc: SparkContext, tasks: Int, hosts: Seq[String])
     extends AutoCloseable {
-  private val description = sc.getLocalProperty(SlotKeeper.Description)
-  sc.setLocalProperty(SlotKeeper.Description, SlotKeeper.Name)
   private val job =
-    try
+    LocalProperty(sc, SlotKeeper.Description, SlotKeeper.Name)(
       sc.submitJob(
         sc.makeRDD(
           Seq.tabulate(tasks)(task => task -> hosts.drop(task % math.max(1, hosts.size)).take(1))),
         SlotKeeper.waitForEnd(_: Iterator[Int]),
         0 until tasks,
-        (_: Int, _: Unit) => (), ())
-    finally sc.setLocalProperty(SlotKeeper.Description, description)
+        (_: Int, _: Unit) => (), ()))
 
   /** Gives the slots back. */
   override def close(): Unit = job.cancel()
