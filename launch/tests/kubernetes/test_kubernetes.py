@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from mini_kubernetes.errors import ClusterError
+from mini_kubernetes.commands import ClusterError
 from supply.errors import RankError, RunError
 from supply.spark import Supplier
 

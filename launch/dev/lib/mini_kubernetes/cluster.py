@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from . import images, parts, settings
-from .errors import ClusterError, run
+from .commands import ClusterError, run
 from .namespaces import Namespaces
 
 _CGROUPS = pathlib.Path("/sys/fs/cgroup")

@@ -12,7 +12,7 @@ import sys
 import tarfile
 
 from . import parts
-from .errors import ClusterError
+from .commands import ClusterError
 
 # localhost: a node never asks a registry for them.
 PAUSE = "localhost/supply-pause:dev"

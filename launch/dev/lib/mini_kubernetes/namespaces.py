@@ -3,7 +3,7 @@
 import pathlib
 import subprocess
 
-from .errors import ClusterError, run
+from .commands import ClusterError, run
 
 _NODES_SH = pathlib.Path(__file__).resolve().parent.parent / "nodes.sh"
 _SECONDS = 60

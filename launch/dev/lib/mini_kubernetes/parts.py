@@ -5,7 +5,7 @@ import os
 import pathlib
 import shutil
 
-from .errors import ClusterError, run
+from .commands import ClusterError, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 # All that is made: parts here, and the state of a cluster in CLUSTER.

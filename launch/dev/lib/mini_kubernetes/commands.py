@@ -1,4 +1,4 @@
-"""One error, and commands that raise it."""
+"""Commands, and the error that they raise."""
 
 import subprocess
 
