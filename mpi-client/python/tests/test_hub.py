@@ -1,7 +1,10 @@
 """The hub, from both of its ends in Python: messages, strangers, ends."""
 
+import base64
 import contextlib
+import pickle
 import queue
+import struct
 import threading
 import time
 
@@ -14,6 +17,7 @@ pytest.importorskip("pyspark")
 
 from supply.ranks.hub import connect  # noqa: E402
 from supply.spark.hub import Hub  # noqa: E402
+from supply.spark.hub_key import KeyAgreement, proof  # noqa: E402
 
 LIMIT_SECONDS = 30
 spark = session_fixture(1)
@@ -94,3 +98,23 @@ def test_a_run_that_has_ended(spark, received, request):
             except SystemExit as refused:
                 said = str(refused)
         assert f"the run {request.node.name} has ended" in said
+
+
+def test_client_and_jvm_agree_on_a_key_that_no_option_has(spark, request):
+    run = request.node.name
+
+    def call(verb, **options):
+        options = {"hub": verb, "hub-run": run, **{name.replace("_", "-"): value for name, value in options.items()}}
+        return spark.read.format("supply").options(**options).load().first().answer
+
+    agreement = KeyAgreement()
+    host, port, _, theirs = call("open", hub_public=agreement.public).decode().split(" ")
+    key = agreement.key(theirs)
+    driver = connect({"SUPPLY_HUB_ADDRESS": f"{host}:{port}", "SUPPLY_HUB_RUN": run, "SUPPLY_HUB_KEY": key.hex()})
+    assert call("poll", millis=60000, hub_proof=proof(key, "poll", run))
+    message = pickle.dumps("hello")
+    text = base64.b64encode(struct.pack("!IBI", 1, 0, len(message)) + message).decode()
+    call("send", number=1, bytes=text, hub_proof=proof(key, "send", run, 1, text))
+    assert driver.receive() == "hello"
+    call("close", hub_proof=proof(key, "close", run))
+    assert driver.receive() is None

@@ -1,5 +1,8 @@
 package supply.api
 
+import java.math.BigInteger
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
 import java.util.{Base64, EnumSet, Set => JavaSet}
 
 import scala.util.Try
@@ -13,10 +16,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
+import supply.run.{Hub, HubRun, RunKey}
 
 /**
  * The options of a call to the hub, for a client that has no connection to it: a session of Spark
- * Connect. Each call proves the run's key.
+ * Connect. Spark shows them to all who read its page or its event log, so no secret is among them.
  */
 @Command(name = "hub", sortOptions = false)
 private[supply] final class HubOptions {
@@ -33,9 +37,22 @@ private[supply] final class HubOptions {
     description = Array("The run."))
   var run: String = _
 
-  @Opt(names = Array("--hub-key"), paramLabel = "HEX", required = true,
-    description = Array("The run's key: 64 hexadecimal digits."))
-  var key: String = _
+  @Opt(
+    names = Array("--hub-public"),
+    paramLabel = "HEX",
+    defaultValue = "",
+    description = Array(
+      "open: the client's number for the agreement on the run's key: 2 to the power of its secret, modulo the prime of ffdhe2048 (RFC 7919)."))
+  var public: String = _
+
+  @Opt(
+    names = Array("--hub-proof"),
+    paramLabel = "HEX",
+    defaultValue = "",
+    description = Array(
+      "poll, send, close: HMAC-SHA256, with the run's key, of the verb, the run, the value of after (poll), number (send) or 0 (close), and " +
+        "the value of bytes, with newlines between them."))
+  var proof: String = _
 
   @Opt(
     names = Array("--after"),
@@ -54,32 +71,40 @@ private[supply] final class HubOptions {
       "send: 1, 2 and so on. One that the hub has had does nothing."))
   var number: Long = _
 
-  @Opt(names = Array("--peer"), paramLabel = "N",
-    description = Array("send: nothing, since each piece has its peer's number."))
-  var peer: String = _
-
   @Opt(names = Array("--bytes"), paramLabel = "BASE64", defaultValue = "",
     description = Array("send: the pieces, as a client's connection has them."))
   var bytes: String = _
 
   def answer(sc: SparkContext): Array[Byte] = verb match {
-    case "open" => Hubs.open(sc, run, keyBytes).getBytes("UTF-8")
-    case "poll" => Hubs.run(run, keyBytes).poll(after, millis)
+    case "open" =>
+      val theirs = Try(new BigInteger(public, 16)).getOrElse(
+        throw new ConfigException("hub-public is no hexadecimal number"))
+      val key = RunKey.agreed(theirs)
+      s"${Hubs.open(sc, run, key)} ${RunKey.public}".getBytes(UTF_8)
+    case "poll" => proven(after).poll(after, millis)
     case "send" =>
-      val pieces = Try(Base64.getDecoder.decode(bytes)).getOrElse(
-        throw new ConfigException("bytes is no text in base64"))
-      Hubs.run(run, keyBytes).send(number, pieces)
+      val run = proven(number)
+      run.send(number,
+        Try(Base64.getDecoder.decode(bytes)).getOrElse(
+          throw new ConfigException("bytes is no text in base64")))
       Array.empty[Byte]
     case "close" =>
-      Hubs.close(run, keyBytes)
+      if (Hubs.find(run).isDefined) Hubs.close(proven(0).name)
       Array.empty[Byte]
     case other =>
       throw new ConfigException(s"hub is '$other': it must be open, poll, send or close")
   }
 
-  private def keyBytes: Array[Byte] =
-    Try(key.grouped(2).map(Integer.parseInt(_, 16).toByte).toArray).getOrElse(
-      throw new ConfigException("hub-key has other characters than hexadecimal digits"))
+  /** The run, if this call proves its key. counter: what makes this call another one than the last. */
+  private def proven(counter: Long): HubRun = {
+    val found = Hubs.find(run).getOrElse(throw new ConfigException(
+        s"there is no run $run at the hub: it was closed, its client was silent for minutes, or Spark has ended"))
+    val said = s"$verb\n$run\n$counter\n$bytes"
+    val expected =
+      Hub.proof(found.key, said.getBytes(UTF_8)).map(byte => f"${byte & 0xff}%02x").mkString
+    if (MessageDigest.isEqual(proof.getBytes(UTF_8), expected.getBytes(UTF_8))) found
+    else throw new ConfigException(s"hub-proof proves no key of the run $run")
+  }
 }
 
 private[supply] object HubOptions {

@@ -6,7 +6,6 @@ import java.util.UUID
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.DriverEndpoint
 
-import supply.core.ConfigException
 import supply.run.{Hub, HubRun}
 
 /** The hub of this JVM, for the Python package: docs/design/hub.md. */
@@ -31,20 +30,12 @@ private[supply] object Hubs {
   /** Ends all connections of that run, if it is open. */
   def close(run: String): Unit = synchronized(current).foreach(_._2.close(run))
 
-  /** The open run, which must have that key. */
-  def run(name: String, key: Array[Byte]): HubRun =
-    synchronized(current).flatMap(_._2.run(name, key)).getOrElse(throw new ConfigException(
-        s"there is no run $name at the hub: it was closed, its client was silent for minutes, or Spark has ended"))
-
-  /** As [[close]], if the run has that key. */
-  def close(run: String, key: Array[Byte]): Unit =
-    synchronized(current).foreach { case (_, hub) =>
-      hub.run(run, key).foreach(_ => hub.close(run))
-    }
+  /** An open run. */
+  def find(run: String): Option[HubRun] = synchronized(current).flatMap(_._2.run(run))
 
   /** Tells the client of that run something, if it is open. */
   def tell(run: String, message: Array[Byte]): Unit =
-    synchronized(current).flatMap(_._2.run(run)).foreach(_.tell(message))
+    find(run).foreach(_.tell(message))
 
   /** It ends with Spark. */
   private def start(sc: SparkContext): Hub = {

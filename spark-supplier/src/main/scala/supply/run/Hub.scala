@@ -42,24 +42,19 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
       s"the key of a run has ${Hub.KeyBytes} bytes, and not ${key.length}")
     synchronized {
       if (isClosed) None
-      else Some(run(name).map(proven(_, key)).getOrElse {
-        val run = new HubRun(name, key.clone(), limits.waitingBytes, threads,
-          close => { closeLater(Hub.LingerSeconds)(close()); () })
-        runs(name) = run
-        run
-      })
+      else {
+        val opened = runs.getOrElseUpdate(name,
+          new HubRun(name, key.clone(), limits.waitingBytes, threads,
+            close => { closeLater(Hub.LingerSeconds)(close()); () }))
+        if (!MessageDigest.isEqual(opened.key, key))
+          throw new ConfigException(s"the run $name has another key")
+        Some(opened)
+      }
     }
   }
 
   /** An open run. */
   def run(name: String): Option[HubRun] = synchronized(runs.get(name))
-
-  /** An open run, which must have that key. */
-  def run(name: String, key: Array[Byte]): Option[HubRun] = run(name).map(proven(_, key))
-
-  private def proven(run: HubRun, key: Array[Byte]): HubRun =
-    if (MessageDigest.isEqual(run.key, key)) run
-    else throw new ConfigException(s"the run ${run.name} has another key")
 
   /** Ends all connections of that run, if it is open, and the hub with its last run. */
   def close(name: String): Unit = run(name).foreach(close)
@@ -160,9 +155,9 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
       out.flush()
       found.filter { run =>
         val isProven = MessageDigest.isEqual(readBytes(Hub.KeyBytes),
-          Hub.proof(run.key, "peer", own, theirs))
+          Hub.proof(run.key, "peer".getBytes(US_ASCII), own, theirs))
         if (isProven) {
-          out.write(Hub.proof(run.key, "hub", theirs, own))
+          out.write(Hub.proof(run.key, "hub".getBytes(US_ASCII), theirs, own))
           out.flush()
         } else Hub.log.warn(s"$connection does not know the key of the run ${run.name}")
         isProven
@@ -212,13 +207,11 @@ private[supply] object Hub {
   }
 
   /** HMAC-SHA256: Java's, so that it is there in FIPS mode, too. */
-  private[run] def proof(key: Array[Byte], who: String, first: Array[Byte],
-      second: Array[Byte]): Array[Byte] = {
+  private[supply] def proof(key: Array[Byte], parts: Array[Byte]*): Array[Byte] = {
     val mac = Mac.getInstance("HmacSHA256")
     mac.init(new SecretKeySpec(key, "HmacSHA256"))
-    mac.update(who.getBytes(US_ASCII))
-    mac.update(first)
-    mac.doFinal(second)
+    parts.foreach(mac.update)
+    mac.doFinal()
   }
 
   /** Daemon threads, as many as there is work; an error of work is logged. */

@@ -4,6 +4,8 @@ import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, Da
 
 import scala.collection.mutable
 
+import supply.core.ConfigException
+
 /** A part of a message of the peer with that number, or to it: docs/design/hub.md has its bytes. */
 private[run] final case class Piece(peer: Int, flag: Int, bytes: Array[Byte]) {
   /** What it takes in memory, about. */
@@ -138,6 +140,8 @@ private[run] final class ClientQueue(space: Space) {
    * number of the first one, and at most `ClientQueue.MostBytes` of them, but at least one if there is one.
    */
   def take(after: Long, millis: Long): (Long, Seq[Piece]) = synchronized {
+    // Somebody repeats a call that the client has made long ago.
+    if (after < dropped) throw new ConfigException(s"after is $after, and $dropped was named")
     while (dropped < after && pieces.nonEmpty) {
       space.release(pieces.dequeue().cost)
       dropped += 1

@@ -3,6 +3,7 @@ package supply.api
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
 import java.util.Base64
 
 import scala.collection.mutable
@@ -18,12 +19,48 @@ import supply.testing.{HubSocket, LocalSpark}
 /** The hub by reads of the data source, as a client of Spark Connect uses it. */
 class HubCallsSuite extends AnyFunSuite with LocalSpark {
   private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
-  private val key = Array.tabulate[Byte](32)(i => (i * 9).toByte)
 
-  private def hex(key: Array[Byte]) = key.map(byte => f"${byte & 0xff}%02x").mkString
+  // RFC 7919: 2^2048 - 2^1984 + (floor(2^1918 e) + 560316) 2^64 - 1.
+  private val prime = {
+    val guard = 64
+    val e = Iterator.iterate((BigInt(1) << (1918 + guard), 1)) { case (term, k) =>
+      (term / k, k + 1)
+    }
+      .map(_._1).takeWhile(_ > 0).sum
+    (BigInt(1) << 2048) - (BigInt(1) << 1984) + (((e >> guard) + 560316) << 64) - 1
+  }
+  private val secret = BigInt("123456789" * 20)
+  private val public = BigInt(2).modPow(secret, prime).toString(16)
+
+  private def keyWith(opened: Array[Byte]): Array[Byte] = {
+    val theirs = BigInt(new String(opened, UTF_8).split(" ").last, 16)
+    val shared = theirs.modPow(secret, prime).toByteArray
+    MessageDigest.getInstance("SHA-256").digest(
+      (Array.fill[Byte](256)(0) ++ shared).takeRight(256))
+  }
+
+  private lazy val key =
+    try keyWith(call("open", "for-key"))
+    finally Hubs.close("for-key")
+
+  private def proof(verb: String, run: String, options: (String, Any)*): String = {
+    val named = options.toMap.map { case (name, value) => name -> value.toString }
+    val counter = if (verb == "poll") "after" else "number"
+    HubSocket.hmac(key,
+      s"$verb\n$run\n${named.getOrElse(counter, "0")}\n${named.getOrElse("bytes", "")}".getBytes(
+        UTF_8))
+      .map(byte => f"${byte & 0xff}%02x").mkString
+  }
 
   private def call(verb: String, run: String, options: (String, Any)*): Array[Byte] = {
-    val all = Seq("hub" -> verb, "hub-run" -> run, "hub-key" -> hex(key)) ++ options
+    val proving =
+      if (verb == "open") "hub-public" -> public
+      else "hub-proof" -> proof(verb, run, options: _*)
+    callWith(verb, run, proving +: options: _*)
+  }
+
+  private def callWith(verb: String, run: String, options: (String, Any)*): Array[Byte] = {
+    val all = Seq("hub" -> verb, "hub-run" -> run) ++ options
     val read = spark.read.format("supply").options(all.map { case (name, value) =>
       name -> value.toString
     }.toMap).load()
@@ -87,7 +124,7 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     call("send", "a", "number" -> 1, "bytes" -> piecesTo((1, 1, "one "), (1, 0, "message")))
     // A client that got no answer sends it again.
     call("send", "a", "number" -> 1, "bytes" -> piecesTo((1, 1, "one "), (1, 0, "message")))
-    call("send", "a", "number" -> 2, "peer" -> 1, "bytes" -> piecesTo((1, 0, "another")))
+    call("send", "a", "number" -> 2, "bytes" -> piecesTo((1, 0, "another")))
     assert(Seq.fill(3)(peer.piece()).map { case (flag, bytes) =>
       flag -> new String(bytes, UTF_8)
     } == Seq(1 -> "one ", 0 -> "message", 0 -> "another"))
@@ -151,11 +188,15 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     assert(wrong("poll").startsWith("there is no run b at the hub"))
     assert(wrong("send").startsWith("there is no run b at the hub"))
     call("open", "b")
-    Seq("open", "poll", "send", "close").foreach { verb =>
-      assert(wrong(verb, "hub-key" -> "00" * 32) == "the run b has another key", verb)
-      assert(wrong(verb, "hub-key" -> "xy" * 32).startsWith("hub-key"), verb)
+    assert(wrong("open", "hub-public" -> "5") == "the run b has another key")
+    Seq("xy", "", "0", "1", (prime - 1).toString(16), prime.toString(16)).foreach(number =>
+      assert(wrong("open", "hub-public" -> number).startsWith("hub-public"), number))
+    Seq("poll", "send", "close").foreach { verb =>
+      val others = Seq("", "xy", "00" * 32, proof(verb, "c"), proof("call", "b"),
+        proof(verb, "b", "after" -> 1, "number" -> 2), proof(verb, "b", "bytes" -> "AAAA"))
+      others.foreach(other =>
+        assert(wrong(verb, "hub-proof" -> other) == "hub-proof proves no key of the run b", verb))
     }
-    assert(wrong("open", "hub-key" -> "00").contains("32 bytes"))
     assert(wrong("push").startsWith("hub is 'push'"))
     assert(wrong("send", "number" -> 2).contains("2"))
     assert(wrong("send", "number" -> 1, "bytes" -> "?").startsWith("bytes is no text"))
@@ -164,5 +205,18 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
           "bytes has no whole pieces")))
     assert(wrong("poll", "ranks" -> 2).contains("--ranks"))
     call("close", "b")
+  }
+
+  test("a call that the client has made long ago gives no newer pieces") {
+    val peer = join("old", call("open", "old"))
+    peer.say("one").say("two")
+    assert(poll("old", 0).nonEmpty)
+    assert(poll("old", 1).map(_._4).head == "one")
+    assert(poll("old", 2) == Seq((3, 1, 0, "two")))
+    Seq(0, 1).foreach(after =>
+      assert(intercept[ConfigException](poll("old", after)).getMessage ==
+        s"after is $after, and 2 was named"))
+    call("close", "old")
+    peer.close()
   }
 }

@@ -1,0 +1,37 @@
+"""The key of a run, on which the client and the driver's JVM agree, so that Spark has none to show (docs/design/hub.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+# ffdhe2048 of RFC 7919.
+_PRIME = int(
+    "ffffffffffffffffadf85458a2bb4a9aafdc5620273d3cf1d8b9c583ce2d3695a9e13641146433fbcc939dce249b3ef9"
+    "7d2fe363630c75d8f681b202aec4617ad3df1ed5d5fd65612433f51f5f066ed0856365553ded1af3b557135e7f57c935"
+    "984f0c70e0e68b77e2a689daf3efe8721df158a136ade73530acca4f483a797abc0ab182b324fb61d108a94bb2c8e3fb"
+    "b96adab760d7f4681d4f42a3de394df4ae56ede76372bb190b07a7c8ee0a6d709e02fce1cdf7e2ecc03404cd28342f61"
+    "9172fe9ce98583ff8e4f1232eef28183c3fe3b1b4c6fad733bb5fcbc2ec22005c58ef1837d1683b2c6f34a26c1b2effa"
+    "886b423861285c97ffffffffffffffff",
+    16,
+)
+_SECRET_BITS = 512
+
+
+class KeyAgreement:
+    """A client's part in Diffie-Hellman."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.randbits(_SECRET_BITS)
+        self.public = f"{pow(2, self._secret, _PRIME):x}"
+
+    def key(self, theirs: str) -> bytes:
+        """The key of the run, with the number that the JVM has answered."""
+        shared = pow(int(theirs, 16), self._secret, _PRIME)
+        return hashlib.sha256(shared.to_bytes((_PRIME.bit_length() + 7) // 8, "big")).digest()
+
+
+def proof(key: bytes, verb: str, run: str, counter: int = 0, text: str = "") -> str:
+    """The option hub-proof of a call. counter, text: what the verb's options `after` or `number`, and `bytes` are."""
+    return hmac.new(key, f"{verb}\n{run}\n{counter}\n{text}".encode(), hashlib.sha256).hexdigest()
