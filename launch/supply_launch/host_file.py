@@ -34,6 +34,10 @@ def nodes(path: str | os.PathLike[str]) -> list[str]:
     return [host for host, _ in read(path)]
 
 
+def text(nodes: Iterable[tuple[str, int]]) -> str:
+    """What a host file says: (host, slots) pairs."""
+    return "".join(f"{host} slots={slots}\n" for host, slots in nodes)
+
+
 def write(path: str | os.PathLike[str], nodes: Iterable[tuple[str, int]]) -> None:
-    """Writes (host, slots) pairs."""
-    pathlib.Path(path).write_text("".join(f"{host} slots={slots}\n" for host, slots in nodes), encoding="utf-8")
+    pathlib.Path(path).write_text(text(nodes), encoding="utf-8")

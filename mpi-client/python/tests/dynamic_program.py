@@ -15,6 +15,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import supply.spark  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
+from supply.spark.sessions import session_of  # noqa: E402
 
 LIMIT_SECONDS = 60
 SETTINGS = {
@@ -40,7 +41,7 @@ def main():
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = supply.spark.session(builder)
-    nodes, context = spark.sparkContext._jvm.supply.api.Nodes, spark.sparkContext._jsc.sc()
+    session = session_of(spark)
     # After a shuffle, whose files are on the executors.
     df = spark.range(0, 1000, 1, 3).selectExpr("id % 100 AS key").groupBy("key").count()
 
@@ -52,9 +53,9 @@ def main():
 
     def await_no_executor():
         end = time.monotonic() + LIMIT_SECONDS
-        while nodes.slots(context) and time.monotonic() < end:
+        while session.slots().slots and time.monotonic() < end:
             time.sleep(0.1)
-        return len(nodes.slots(context))
+        return len(session.slots().slots)
 
     found = {"first": run(4), "left": await_no_executor(), "second": run(4), "many": run(9, start_timeout=20)}
     print(json.dumps(found))

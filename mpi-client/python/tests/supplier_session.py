@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from connect_server import connect_server
+
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
@@ -22,6 +24,16 @@ def prepare_environment():
     os.environ.setdefault(_MARK, str(os.getpid()))
 
 
+def over_connect():
+    """Whether the sessions of the tests are of Spark Connect: SUPPLY_TEST_SESSION=connect."""
+    return os.environ.get("SUPPLY_TEST_SESSION") == "connect"
+
+
+def only_classic(why):
+    """Marks a test that a session of Spark Connect cannot have."""
+    return pytest.mark.skipif(over_connect(), reason=f"only of Spark Classic: {why}")
+
+
 def session_fixture(cores):
     """A fixture: the session of a module's tests, with task slots on this machine."""
 
@@ -30,6 +42,12 @@ def session_fixture(cores):
         import supply.spark
         from pyspark.sql import SparkSession
 
+        if over_connect():
+            with connect_server(f"local[{cores}]", supply.spark.jars()) as remote:
+                session = supply.spark.session(remote=remote)
+                yield session
+                session.stop()
+            return
         builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jars())
         session = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
         yield session

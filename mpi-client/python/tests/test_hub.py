@@ -18,6 +18,7 @@ pytest.importorskip("pyspark")
 from supply.ranks.hub import connect  # noqa: E402
 from supply.spark.hub import Hub  # noqa: E402
 from supply.spark.hub_key import KeyAgreement, proof  # noqa: E402
+from supply.spark.sessions import session_of  # noqa: E402
 
 LIMIT_SECONDS = 30
 spark = session_fixture(1)
@@ -30,7 +31,7 @@ def received():
 
 @pytest.fixture
 def hub(spark, received, request):
-    with contextlib.closing(Hub(spark.sparkContext, request.node.name, lambda *each: received.put(each))) as opened:
+    with contextlib.closing(Hub(session_of(spark), request.node.name, lambda *each: received.put(each))) as opened:
         yield opened
 
 
@@ -69,7 +70,7 @@ def test_output_that_nobody_takes_holds_no_other_message(spark, request):
         elif message:
             others.put(message)
 
-    with contextlib.closing(Hub(spark.sparkContext, request.node.name, receive)) as hub:
+    with contextlib.closing(Hub(session_of(spark), request.node.name, receive)) as hub:
         connect(hub.environment(), for_output=True).send("line")
         assert arrived.wait(LIMIT_SECONDS)
         connect(hub.environment()).send("result")
@@ -85,9 +86,9 @@ def test_another_key_is_refused(hub, received):
 
 
 def test_a_run_that_has_ended(spark, received, request):
-    hub = Hub(spark.sparkContext, request.node.name, lambda *each: received.put(each))
+    hub = Hub(session_of(spark), request.node.name, lambda *each: received.put(each))
     driver = connect(hub.environment())
-    with contextlib.closing(Hub(spark.sparkContext, "another run", lambda *_: None)):
+    with contextlib.closing(Hub(session_of(spark), "another run", lambda *_: None)):
         hub.close()
         assert driver.receive() is None and driver.is_gone
         # While the hub ends the run, it may still let one in, and ends its connection.

@@ -159,6 +159,7 @@ def test_ctrl_c_cancels_a_routine(spark, libraries, numbers):
 
 def test_ctrl_c_cancels_again_what_had_not_begun(spark):
     from supply.spark.cancellable import run_cancellable
+    from supply.spark.sessions import session_of
 
     cancels: list[None] = []
 
@@ -167,7 +168,7 @@ def test_ctrl_c_cancels_again_what_had_not_begun(spark):
 
     threading.Timer(1, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
-        run_cancellable(spark.sparkContext, call, lambda: cancels.append(None))
+        run_cancellable(session_of(spark), call, lambda: cancels.append(None))
     assert len(cancels) == 2
 
 

@@ -19,6 +19,7 @@ from pyspark import inheritable_thread_target  # noqa: E402
 from supply.ranks import exceptions  # noqa: E402
 from supply.ranks.messages import Failure  # noqa: E402
 from supply.spark import RankError, Ranks, RunError, RunTimeoutError, Supplier, failures, release  # noqa: E402
+from supply.spark.sessions import session_of  # noqa: E402
 
 spark = session_fixture(3)
 
@@ -139,7 +140,7 @@ def test_files_that_go_with_a_rank_are_not_the_cause(spark, is_gone):
     jvm = spark._jvm
     reason = jvm.java.nio.file.NoSuchFileException("x") if is_gone else jvm.java.io.IOException("x")
     error = Py4JJavaError("of PySpark", jvm.supply.core.ConfigException("cannot read x", reason))
-    of_job = failures.of_job(spark.sparkContext, "Spark could not supply", error)
+    of_job = failures.of_job(session_of(spark), "", "", "Spark could not supply", error)
     of_rank = failures.of_rank(Failure(0, "node-1", "of gloo", False, True, exceptions.pickled(RuntimeError())))
     first = of_rank if is_gone else of_job
     assert failures.first([of_job, of_rank]) is failures.first([of_rank, of_job]) is first

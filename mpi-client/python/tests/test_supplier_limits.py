@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 
 from supply.spark import RunError, RunTimeoutError, Supplier  # noqa: E402
 from supply.spark.cancellable import in_thread  # noqa: E402
+from supply.spark.sessions import session_of  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 400, 16
 LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]
@@ -92,7 +93,7 @@ def test_slots_that_other_jobs_hold(run, spark, limit):
         spark.sparkContext.setJobGroup("holders", "hold slots")
         spark.sparkContext.range(0, holders, 1, holders).foreach(lambda _: time.sleep(1000))
 
-    holding = in_thread("hold slots", hold)
+    holding = in_thread(session_of(spark), "hold slots", hold)
     try:
         says = r"rank \d has had no Spark task for .* \(start_timeout\)$"
         with pytest.raises(RunTimeoutError, match=says):

@@ -22,7 +22,7 @@ SCHEMA = "id long not null, score double, name string"
 
 @pytest.fixture
 def run(spark):
-    from supply.spark import Supplier
+    from supply.spark import Supplier, release
 
     def call(function, launcher="torch", **options):
         options = {"columns": ["id", "features"], "batch_size": 64, "results": SCHEMA, "uneven": "keep", **options}
@@ -175,15 +175,22 @@ def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
 
 def test_a_key_that_may_change_is_named(spark, caplog):
     from pyspark.sql import functions
-    from supply.spark.results import warn_of_join_keys
+    from supply.spark import Supplier, release
 
-    shuffled = rows(spark, COUNT).repartition("id").withColumn("key", functions.monotonically_increasing_id())
-    warn_of_join_keys(shuffled, "id long, score double")
-    warn_of_join_keys(rows(spark, COUNT).withColumn("key", functions.monotonically_increasing_id()), "key long")
-    warn_of_join_keys(shuffled.withColumn("noise", functions.rand()), "noise double")
+    def write(data):
+        with data.results() as out:
+            for batch in data:
+                out.write({**batch, "score": batch["noise"]})
+
+    def run(df, results):
+        with shared_memory() as folder:
+            returned = Supplier(1, folder=folder).run(write, df, backend=None, results=results)
+            assert returned.results.count() == COUNT
+            release(returned.results)
+
+    numbered = rows(spark, COUNT).withColumns({"key": functions.monotonically_increasing_id(), "noise": functions.rand()})
+    run(numbered.select("id", "key", "noise"), "id, key, score double")
     assert caplog.text == ""
-    warn_of_join_keys(shuffled, "key long not null, score double")
-    assert "'key' depends on the order" in caplog.text
-    caplog.clear()
-    warn_of_join_keys(shuffled.selectExpr("uuid() as name", "key + 1 as next"), "name string, next long")
-    assert "'name', 'next' depends on the order" in caplog.text
+    shuffled = numbered.repartition("id").withColumn("key", functions.monotonically_increasing_id())
+    run(shuffled.select("id", "key", "noise"), "id, key long not null, noise, score double")
+    assert "results: 'key' depends on the order" in caplog.text

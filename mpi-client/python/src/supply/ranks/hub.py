@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from supply.ranks.messages import Message
 
@@ -80,12 +80,29 @@ def read_piece(connection: socket.socket) -> tuple[int, bytearray]:
 
 def send_message(connection: socket.socket, message: Message, prefix: bytes = b"") -> None:
     """Sends it in pieces. prefix: of each piece."""
+    for head, piece in _pieces(message, prefix):
+        connection.sendall(head)
+        connection.sendall(piece)
+
+
+def pieces(message: Message, prefix: bytes, most: int) -> Iterator[bytes]:
+    """The same in texts of whole pieces, each at most that long."""
+    found = bytearray()
+    for head, piece in _pieces(message, prefix):
+        if found and len(found) + len(head) + len(piece) > most:
+            yield bytes(found)
+            found.clear()
+        found += head
+        found += piece
+    yield bytes(found)
+
+
+def _pieces(message: Message, prefix: bytes) -> Iterator[tuple[bytes, memoryview]]:
     data = memoryview(pickle.dumps(message))
     for begin in range(0, len(data), _PIECE_BYTES):
         piece = data[begin : begin + _PIECE_BYTES]
         flag = LAST if begin + len(piece) == len(data) else MORE
-        connection.sendall(prefix + _PIECE.pack(flag, len(piece)))
-        connection.sendall(piece)
+        yield prefix + _PIECE.pack(flag, len(piece)), piece
 
 
 class Driver:

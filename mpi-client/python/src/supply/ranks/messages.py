@@ -152,6 +152,13 @@ class Imbalance:
 
 
 @dataclass
+class OrderDependent:
+    """From the driver's JVM: columns of df that ranks write into results, and that Spark may give to other rows later."""
+
+    columns: list[str]
+
+
+@dataclass
 class Stop:
     """To a node process: end the ranks. To a rank: return now.
 

@@ -60,7 +60,7 @@ def _leave_session(keep: list[int]) -> None:
 def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, BinaryIO]) -> None:
     lock = os.open(files.pair_folder, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_SH)
-    keep_results, driver_lives = False, True
+    keep_results = False
     try:
         driver = connect()
         driver.send(KeeperStarted())
@@ -74,11 +74,10 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
         # The driver says so before the ranks end.
         message = driver.receive_now()
         keep_results = isinstance(message, Stop) and message.keep_results
-        driver_lives = not driver.is_gone
     finally:
         # When the other keepers of this node no longer hold it, all ranks here have ended.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        files.remove_of_ranks(keep_results, driver_lives)
+        files.remove(keep_results)
     forwarder.finish()
 
 

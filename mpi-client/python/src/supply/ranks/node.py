@@ -53,7 +53,7 @@ class Node:
                 watcher.join()
         finally:
             self._kill()
-            spec.files.remove_of_ranks(self._stop.keep_results, driver_lives=not self._driver.is_gone)
+            spec.files.remove(self._stop.keep_results)
         for forwarder in self._forwarders:
             forwarder.finish()
 

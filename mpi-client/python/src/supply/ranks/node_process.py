@@ -36,6 +36,19 @@ def starter_task(specs: dict[str, bytes], beat: float | None) -> Callable[[int, 
     return start
 
 
+def arrow_starter_task(start: Callable[[int, Iterable[bytes]], Iterator[bytes]]) -> Callable[[Any], Iterator[Any]]:
+    """The same for mapInArrow: a batch with a column of bytes becomes batches of one."""
+
+    def start_batches(batches: Any) -> Iterator[Any]:
+        import pyarrow
+
+        for batch in batches:
+            for beat in start(0, batch.column(0).to_pylist()):
+                yield pyarrow.RecordBatch.from_arrays([pyarrow.array([beat], pyarrow.binary())], ["beat"])
+
+    return start_batches
+
+
 # How long a node process may take to stop its ranks and to clean up.
 _STOP_SECONDS = 20
 

@@ -69,25 +69,26 @@ class RunFiles:
     def host_file(self) -> pathlib.Path:
         return self.config_folder / "hosts"
 
-    def write_config(self, of_driver: bool = False) -> None:
-        """Does nothing if the files exist, because driver and ranks share this node.
+    def config_texts(self, kind: str) -> tuple[str, str]:
+        """What the two config files say."""
+        pairs = [str(self.pair_folder / f"{kind}-{i}") for i in range(self.pairs)]
+        with launch_errors():
+            return config_files.lines(pairs, ring=self.ring, block=self.block)
 
-        of_driver: the driver also removes them.
-        """
+    def write_config(self) -> None:
+        """Does nothing if the files exist, because driver and ranks share this node."""
         if not self._make(self.config_folder, 0o755, {os.getuid(), self.driver_user}):
             return
-        if of_driver:
-            self._driver_mark.touch()
         for kind in self.kinds:
-            pairs = [str(self.pair_folder / f"{kind}-{i}") for i in range(self.pairs)]
-            with launch_errors():
-                texts = config_files.lines(pairs, ring=self.ring, block=self.block)
-            for path, text in zip(self.config(kind), texts, strict=True):
+            for path, text in zip(self.config(kind), self.config_texts(kind), strict=True):
                 pathlib.Path(path).write_bytes(os.fsencode(text))
 
+    def hosts_text(self, hosts: Mapping[str, Sequence[int]]) -> str:
+        """What the host file says. hosts: the ranks of each host."""
+        return host_file.text((host, len(ranks)) for host, ranks in hosts.items())
+
     def write_hosts(self, hosts: Mapping[str, Sequence[int]]) -> None:
-        """Writes the host file. hosts: the ranks of each host."""
-        host_file.write(self.host_file, ((host, len(ranks)) for host, ranks in hosts.items()))
+        self.host_file.write_text(self.hosts_text(hosts), encoding="utf-8")
 
     def make_pair_folder(self) -> None:
         """Does nothing if another process of this user has made it."""
@@ -131,22 +132,7 @@ class RunFiles:
                 "for ranks and rings, or set the rings smaller (Supplier(ring=...))"
             )
 
-    @property
-    def _driver_mark(self) -> pathlib.Path:
-        """It is there if the driver has written the config files of this node."""
-        return self.config_folder / "of-driver"
-
-    def remove_of_ranks(self, keep_results: bool, driver_lives: bool) -> None:
-        """As remove(), when the ranks of this node have ended. The driver may still need its config files."""
-        self._remove(keep_results, keep_config=driver_lives and self._driver_mark.exists())
-
     def remove(self, keep_results: bool = False) -> None:
         """Removes all files of the run on this node. keep_results: but those that Spark reads."""
-        self._remove(keep_results, keep_config=False)
-
-    def _remove(self, keep_results: bool, keep_config: bool) -> None:
-        shutil.rmtree(self.pair_folder, ignore_errors=True)
-        if not keep_config:
-            shutil.rmtree(self.config_folder, ignore_errors=True)
-        if not keep_results:
-            shutil.rmtree(self.results_folder, ignore_errors=True)
+        for folder in (self.pair_folder, self.config_folder, *([] if keep_results else [self.results_folder])):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from supply.arguments import MASK, close_to, column_names, one_of, optional_size, shown, whole_number
 from supply.errors import ConfigError, RunError, SupplyError
 from supply.result_schema import column_text, fields_of, with_types
+from supply.spark.sessions import Session, is_of_connect, session_of
 
 SHUFFLES = ("none", "partitions", "elements", "all")
 
@@ -37,19 +37,9 @@ def as_run_errors() -> Iterator[None]:
         raise RunError(str(error)) from None
 
 
-def refuse_connect(value: Any, what: str, why: str) -> None:
-    """Refuses a DataFrame or session of Spark Connect. what, why: for the text."""
-    if _module_of(value).startswith("pyspark.sql.connect"):
-        raise RunError(f"{what} needs a session of Spark Classic, {why}")
-
-
 def check_frame(df: Any, name: str = "df") -> None:
-    """Refuses what is no DataFrame of Spark Classic."""
-    refuse_connect(
-        df, "Supplier.run", "because it starts tasks on the executors: over Spark Connect, start the ranks yourself "
-        "and use df.write.format('supply') (docs/DATAFRAMES.md)",
-    )  # fmt: skip
-    if not isinstance(df, DataFrame):
+    """Refuses what is no DataFrame of Spark."""
+    if not isinstance(df, DataFrame) and not is_of_connect(df):
         raise RunError(f"{name} must be a DataFrame of Spark, and is of type {_type_of(df)}: {_frame_of(df, name)}")
     if df.isStreaming:
         raise RunError(
@@ -85,38 +75,12 @@ def _module_of(value: Any) -> str:
     return type(value).__module__
 
 
-def check_session(df: Any) -> Any:
-    """The SparkContext of a DataFrame."""
+def check_session(df: Any) -> Session:
+    """The session of a DataFrame."""
     check_frame(df)
-    context = df.sparkSession.sparkContext
-    check_running(context, "the session of df")
-    check_jar(context)
-    return context
-
-
-def check_running(context: Any, what: str) -> None:
-    """Refuses a SparkContext that was stopped, or whose JVM is gone. what: for the text."""
-    try:
-        is_stopped = context._jsc is None or context._jsc.sc().isStopped()
-    except (Py4JError, OSError):
-        is_stopped = True
-    if is_stopped:
-        raise RunError(f"{what} was stopped: make a session with supply.spark.session(), and read the data again there")
-
-
-def check_jar(context: Any) -> None:
-    """Refuses a SparkContext without the Supplier's jar, or with a jar for another Spark.
-
-    The JVM of this Python took its jars when it started.
-    """
-    if "JavaPackage" in type(context._jvm.supply.api.Nodes).__name__:
-        raise RunError(
-            "this session does not have the Supplier's jar: restart Python, and make its first session with "
-            "supply.spark.session(). With spark-submit, give the path of supply.spark.jars() to --jars"
-        )
-    built_for = context._jvm.supply.core.BuiltFor
-    if built_for.mismatch():
-        raise RunError(f"{built_for.mismatch()}: {built_for.fix()}")
+    session = session_of(df.sparkSession)
+    session.check("the session of df")
+    return session
 
 
 def check_columns(df: DataFrame, columns: Any, name: str = "df") -> list[str]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
-
-from py4j.protocol import Py4JError
 
 from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks import exceptions
 from supply.ranks.exceptions import in_words_of_run
 from supply.ranks.messages import Failure, RankEnded
 from supply.shared_memory import FOLDER
-from supply.spark.cancellable import is_timeout
+from supply.spark.sessions import Session
 from supply_launch import signals
 
 
@@ -96,68 +91,24 @@ def of_process(ended: RankEnded) -> Cause:
     return Cause(priority, RankError(f"rank {ended.rank} on {ended.host} {how}", ended.rank, ended.host))
 
 
-def of_job(context: Any, what: str, error: BaseException) -> Cause:
-    """what: the job, for the text."""
-    name, has_passed = _of_supply(error)
-    text = text_of(context, error)
-    if name is not None:
-        text = in_words_of_run(text)
-    known = RunTimeoutError if has_passed else RunError
-    priority = _OF_JOB.get(name or "", Priority.SPARK)
+def of_job(session: Session, run: str, part: str, what: str, error: BaseException) -> Cause:
+    """part: of the run at the hub. what: the job, for the text."""
+    failure = session.failure(error, run, part)
+    text = failure.text if failure.name is None else in_words_of_run(failure.text)
+    known = RunTimeoutError if failure.has_passed else RunError
+    priority = _OF_JOB.get(failure.name or "", Priority.SPARK)
     if priority < Priority.PAIR:
         text = f"{what}: {text}"
-    if priority == Priority.FILES and _is_of_missing_file(error):
+    if priority == Priority.FILES and failure.is_of_missing_file:
         # A rank's files go with it.
         priority = Priority.ENDED
     return Cause(priority, known(text), error)
 
 
-def is_cancelled(error: BaseException) -> bool:
-    """Whether the run failed because its job was cancelled: by Ctrl-C, Spark's UI or cancelAllJobs()."""
+def is_cancelled(session: Session, error: BaseException) -> bool:
+    """Whether the run failed because its job was cancelled: by Ctrl-C, Spark's UI, cancelAllJobs() or interruptAll()."""
     cause = error.__cause__
     return cause is not None and (
-        _of_supply(cause)[0] == "SupplierEndedException"
-        or re.search(r"Job \d+ cancelled (?!because SparkContext)", str(error)) is not None
+        session.failure(cause).name == "SupplierEndedException"
+        or re.search(r"Job \d+ cancelled (?!because SparkContext)|OPERATION_CANCELED", str(error)) is not None
     )
-
-
-def text_of(context: Any, error: BaseException) -> str:
-    """One line: the rule of the JVM, which also notifies ranks (FailureText)."""
-    # If the JVM is gone, there is nothing to ask.
-    with contextlib.suppress(Py4JError, OSError, AttributeError):
-        nodes, java = context._jvm.supply.api.Nodes, _java(error)
-        if java is not None:
-            return str(nodes.failureText(context._jsc.sc(), java))
-        if "Traceback (most recent call last)" in str(error):
-            # Of a Python function's exception, PySpark keeps only the text.
-            return str(nodes.pythonFailureText(str(error).split("\n\nJVM stacktrace:")[0]))
-    lines = [line.strip() for line in exceptions.text_of(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}{': ' if lines else ''}{' '.join(lines[:1])}"
-
-
-def _java(error: BaseException) -> Any:
-    """The JVM's exception that PySpark has wrapped, or None."""
-    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-
-
-def _of_supply(error: BaseException) -> tuple[str | None, bool]:
-    """The first class of this product among the JVM's exceptions, and whether a limit has passed."""
-    with contextlib.suppress(Py4JError, OSError):
-        for name, java in _java_chain(error):
-            if name.startswith("supply."):
-                return name.rpartition(".")[2], is_timeout(java)
-    return None, False
-
-
-def _is_of_missing_file(error: BaseException) -> bool:
-    with contextlib.suppress(Py4JError, OSError):
-        return any(name == "java.nio.file.NoSuchFileException" for name, _ in _java_chain(error))
-    return False
-
-
-def _java_chain(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """The JVM's exceptions, with the names of their classes."""
-    java = _java(error)
-    while java is not None:
-        yield java.getClass().getName(), java
-        java = java.getCause()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import io
 import json
+import logging
 import pickle
 import secrets
 import socket
@@ -14,11 +17,18 @@ from typing import Any
 
 from supply.errors import RunError
 from supply.ranks import hub
-from supply.ranks.messages import Imbalance, Message
+from supply.ranks.messages import Imbalance, Message, OrderDependent
+from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
 _NUMBER = struct.Struct("!I")
+# A piece in the answer of a poll: its number, the peer's, flag and size.
+_NUMBERED = struct.Struct("!QIBI")
+_MOST_SENT = 8 << 20
+_POLL_MILLIS = 20000
 # The hub itself has this number. It has no pickles.
 _JVM = 0
+
+_log = logging.getLogger("supply.spark")
 
 
 class Peer:
@@ -35,43 +45,44 @@ class Peer:
 
 
 class _Channel:
-    """The client's connection of one run at the hub. receive: as of Hub."""
+    """The client's way to one run at the hub. receive: as of Hub. Begin it with start()."""
 
-    def __init__(self, connection: socket.socket, receive: Callable[[Peer, Message], None]) -> None:
-        self._connection = connection
-        self._lock = threading.Lock()
+    def __init__(self, receive: Callable[[Peer, Message], None]) -> None:
         self._receive = receive
         self._peers: dict[int, Peer] = {}
-        self._thread = threading.Thread(target=self._read, name="supply-hub", daemon=True)
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="supply-hub", daemon=True)
+
+    def start(self) -> None:
         self._thread.start()
 
     def send(self, number: int, message: Message) -> bool:
-        try:
-            with self._lock:
-                hub.send_message(self._connection, message, _NUMBER.pack(number))
-        except OSError:
-            return False
-        return True
+        """False: the hub is gone."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        hub.shut_down(self._connection)
+        self._end()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        self._connection.close()
+
+    def _end(self) -> None:
+        """Ends the run, and so _read()."""
+        raise NotImplementedError
 
     def _read(self) -> None:
-        with contextlib.suppress(EOFError, OSError):
-            while True:
-                (number,) = _NUMBER.unpack(hub.read(self._connection, _NUMBER.size))
-                flag, piece = hub.read_piece(self._connection)
-                self._take(number, flag, piece)
+        """Takes pieces until the end of the run."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        self._read()
         # Nobody can be reached any more.
         for number in list(self._peers):
             self._take(number, hub.GONE, bytearray())
 
     def _take(self, number: int, flag: int, piece: bytearray) -> None:
         if number == _JVM:
-            self._receive(Peer(self, number), Imbalance(**json.loads(piece)))
+            told = json.loads(piece)
+            self._receive(Peer(self, number), (Imbalance if "warning" in told else OrderDependent)(**told))
             return
         peer = self._peers.setdefault(number, Peer(self, number))
         if flag == hub.GONE:
@@ -84,29 +95,111 @@ class _Channel:
             self._receive(peer, message)
 
 
+class _Connection(_Channel):
+    """Of Spark Classic."""
+
+    def __init__(self, connection: socket.socket, receive: Callable[[Peer, Message], None]) -> None:
+        super().__init__(receive)
+        self._connection = connection
+
+    def send(self, number: int, message: Message) -> bool:
+        try:
+            with self._lock:
+                hub.send_message(self._connection, message, _NUMBER.pack(number))
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        super().close()
+        self._connection.close()
+
+    def _end(self) -> None:
+        hub.shut_down(self._connection)
+
+    def _read(self) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                (number,) = _NUMBER.unpack(hub.read(self._connection, _NUMBER.size))
+                self._take(number, *hub.read_piece(self._connection))
+
+
+class _Calls(_Channel):
+    """Of Spark Connect: each call is a read of the data source, which can be repeated."""
+
+    def __init__(self, session: ConnectSession, run: str, key: bytes, receive: Callable[[Peer, Message], None]) -> None:
+        super().__init__(receive)
+        self._session = session
+        self._run_name = run
+        self._key = key
+        self._sent = 0
+        self._has_ended = False
+
+    def open(self) -> str:
+        return self._call("open").decode()
+
+    def send(self, number: int, message: Message) -> bool:
+        with self._lock:
+            try:
+                for pieces in hub.pieces(message, _NUMBER.pack(number), _MOST_SENT):
+                    self._call("send", number=self._sent + 1, bytes=base64.b64encode(pieces).decode())
+                    self._sent += 1
+            except Exception:
+                _log.debug("the hub does not take a message", exc_info=True)
+                return False
+        return True
+
+    def _end(self) -> None:
+        self._has_ended = True
+        with contextlib.suppress(Exception):
+            self._call("close")
+
+    def _read(self) -> None:
+        last = 0
+        while not self._has_ended:
+            try:
+                answer = io.BytesIO(self._call("poll", after=last, millis=_POLL_MILLIS))
+            except Exception:
+                _log.debug("the hub does not answer", exc_info=True)
+                return
+            while head := answer.read(_NUMBERED.size):
+                last, number, flag, size = _NUMBERED.unpack(head)
+                self._take(number, flag, bytearray(answer.read(size)))
+
+    def _call(self, verb: str, **options: Any) -> bytes:
+        return self._session.read({"hub": verb, "hub-run": self._run_name, "hub-key": self._key.hex(), **options})
+
+
 class Hub:
     """A run. `receive` gets every peer and its messages, and None at its end: output on a thread of its own.
 
     Raises RunError if the hub does not start.
     """
 
-    def __init__(self, context: Any, run: str, receive: Callable[[Peer, Message], None]) -> None:
+    def __init__(self, session: Session, run: str, receive: Callable[[Peer, Message], None]) -> None:
         self._run = run
         self._key = secrets.token_bytes(32)
-        self._hubs = context._jvm.supply.api.Hubs
         self._channels: list[_Channel] = []
         try:
             for name in (run, hub.output_of(run)):
-                self.host, port, here = self._hubs.open(context._jsc.sc(), name, self._key).split(" ")
-                self._port = int(port)
-                connection = hub.meet(here, self._port, name, self._key, hub.CLIENT)
-                self._channels.append(_Channel(connection, receive))
+                self._channels.append(self._channel(session, name, receive))
+                self._channels[-1].start()
         except OSError as error:
             self.close()
             raise RunError(f"cannot reach the hub of the driver's JVM ({error})") from error
         except BaseException:
             self.close()
             raise
+
+    def _channel(self, session: Session, name: str, receive: Callable[[Peer, Message], None]) -> _Channel:
+        if isinstance(session, ConnectSession):
+            calls = _Calls(session, name, self._key, receive)
+            self.host, self._port, _ = calls.open().split(" ")
+            return calls
+        assert isinstance(session, ClassicSession)
+        opened = session.jvm.supply.api.Hubs.open(session.context._jsc.sc(), name, self._key)
+        self.host, self._port, here = opened.split(" ")
+        return _Connection(hub.meet(here, int(self._port), name, self._key, hub.CLIENT), receive)
 
     def environment(self) -> dict[str, str]:
         """What connect() needs in the environment of another process."""

@@ -17,6 +17,7 @@ from supply.spark.failures import Cause, Priority
 from supply.spark.hub import Peer
 from supply.spark.mpirun_launcher import MpirunLauncher
 from supply.spark.placement import gpus_for_ranks, wait_for_placement, with_devices
+from supply.spark.sessions import Session
 from supply.spark.spark_jobs import SparkJobs
 
 
@@ -42,13 +43,13 @@ class TorchLauncher:
         # Ranks that have exited with status 0, while the driver may still be reading their results.
         self._exited: dict[int, RankEnded] = {}
 
-    def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
-        self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout, option)
+    def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        self._hosts = wait_for_placement(session, self._ranks, tasks_per_rank, timeout, option)
         return max(map(len, self._hosts.values()))
 
     @contextlib.contextmanager
-    def devices(self, context: Any) -> Iterator[None]:
-        with gpus_for_ranks(context, {host: len(ranks) for host, ranks in self._hosts.items()}) as self._gpus:
+    def devices(self, session: Session) -> Iterator[None]:
+        with gpus_for_ranks(session, {host: len(ranks) for host, ranks in self._hosts.items()}) as self._gpus:
             yield
 
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
@@ -114,7 +115,7 @@ class TorchLauncher:
 class Launcher(Protocol):
     """Of one run. All calls are on the run's thread."""
 
-    def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+    def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
         """Checks that Spark has the task slots. Returns the most ranks that a node may get.
 
         option: that sets the timeout, for texts.
@@ -126,7 +127,7 @@ class Launcher(Protocol):
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
         """The slots of each host that the run holds, after reserve()."""
 
-    def devices(self, context: Any) -> contextlib.AbstractContextManager[None]:
+    def devices(self, session: Session) -> contextlib.AbstractContextManager[None]:
         """Within it, which is within the run's turn, the ranks have the GPUs that Spark gives this run."""
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:

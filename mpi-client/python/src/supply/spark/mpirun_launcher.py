@@ -33,6 +33,7 @@ from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.hub import Peer
 from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots, with_devices
+from supply.spark.sessions import Session
 from supply.spark.spark_jobs import SparkJobs
 from supply_launch import mpi, signals
 
@@ -144,16 +145,16 @@ class MpirunLauncher:
         self._stopping = False
         self._mpirun_end: MpirunEnded | None = None
 
-    def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
-        self._slot_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout, option)
-        self._spark_hosts = addresses_of_hosts(context, self._slot_hosts)
-        self._gpus = gpus_of_hosts(context)
-        if context._jsc.sc().isLocal():
+    def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        self._slot_hosts = wait_for_slots(session, self._ranks, tasks_per_rank, timeout, option)
+        self._spark_hosts = addresses_of_hosts(session, self._slot_hosts)
+        self._gpus = gpus_of_hosts(session)
+        if session.is_local:
             # Spark's name of this machine may be an address that it had before.
             self._spark_hosts.setdefault(platform.node(), [])
         return self._ranks
 
-    def devices(self, context: Any) -> contextlib.AbstractContextManager[None]:
+    def devices(self, session: Session) -> contextlib.AbstractContextManager[None]:
         # mpirun places the ranks: those of a host see all that Spark has there.
         return contextlib.nullcontext()
 

@@ -10,14 +10,15 @@ import contextlib
 import logging
 import threading
 import time
-import weakref
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from supply.errors import RunError, RunTimeoutError
 from supply.spark import failures
 from supply.spark.cancellable import in_thread
+from supply.spark.sessions import Session, Slots
 
 _POLL_SECONDS = 0.1
 # Ctrl-C and a cancelled session end the wait for a turn.
@@ -54,73 +55,70 @@ def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int)
 
 
 def wait_for_placement(
-    context: Any, ranks: int, tasks_per_rank: int, timeout: float, option: str
+    session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str
 ) -> dict[str, list[int]]:
-    """As place(), for the registered executors of a SparkContext. Waits for executors that are still coming.
+    """As place(), for the registered executors of a session. Waits for executors that are still coming.
 
     option: that sets the timeout, for the text. Raises RunError if the slots do not suffice.
     """
     return _wait_until_enough(
-        context,
+        session,
         (tasks_per_rank + 1) * ranks,
         timeout,
         option,
-        lambda slots: place(slots, dict(_jvm_nodes(context).starterSlots(context._jsc.sc())), ranks, tasks_per_rank),
-        partial(_too_few, context, ranks, tasks_per_rank, 1),
+        lambda found: place(found.slots, found.starter_slots, ranks, tasks_per_rank),
+        partial(_too_few, session, ranks, tasks_per_rank, 1),
     )
 
 
-def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float, option: str) -> list[str]:
+def wait_for_slots(session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str) -> list[str]:
     """The hosts of the executors. As wait_for_placement(), for ranks that mpirun starts and places."""
 
-    def hosts(slots: _Slots) -> list[str]:
-        return sorted(slots) if sum(slots.values()) >= ranks * tasks_per_rank else []
+    def hosts(found: Slots) -> list[str]:
+        return sorted(found.slots) if sum(found.slots.values()) >= ranks * tasks_per_rank else []
 
     return _wait_until_enough(
-        context, tasks_per_rank * ranks, timeout, option, hosts, partial(_too_few, context, ranks, tasks_per_rank, 0)
+        session, tasks_per_rank * ranks, timeout, option, hosts, partial(_too_few, session, ranks, tasks_per_rank, 0)
     )
 
 
 def _wait_until_enough(
-    context: Any,
+    session: Session,
     tasks: int,
     timeout: float,
     option: str,
-    find: Callable[[_Slots], _Found],
-    too_few: Callable[[_Slots], str],
+    find: Callable[[Slots], _Found],
+    too_few: Callable[[Slots], str],
 ) -> _Found:
     """tasks: for as many, Spark gets executors. find: returns an empty value if the slots do not suffice.
 
     too_few: returns the text of the error.
     """
     end = time.monotonic() + timeout
-    if text := _jvm_nodes(context).impossible(context._jsc.sc()):
-        raise RunError(text)
-    with contextlib.ExitStack() as waiting:
+    name = f"supply-{uuid.uuid4().hex[:12]}"
+    try:
         while True:
-            nodes = _jvm_nodes(context)
-            # Before the slots: an executor may register in between.
-            is_complete, is_late = nodes.isComplete(context._jsc.sc()), time.monotonic() > end
-            slots = dict(nodes.slots(context._jsc.sc()))
+            is_late = time.monotonic() > end
+            # Spark starts executors for tasks that wait.
+            slots = session.slots(name, tasks)
+            if slots.impossible:
+                raise RunError(slots.impossible)
             found = find(slots)
             if found:
                 return found
-            if is_complete:
+            if slots.is_complete:
                 raise RunError(too_few(slots))
             if is_late:
                 raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
-            if tasks and nodes.areDynamic(context._jsc.sc()):
-                # Spark starts executors for tasks that wait.
-                waiting.callback(nodes.keepSlots(context._jsc.sc(), tasks, []).close)
-                tasks = 0
             time.sleep(_POLL_SECONDS)
+    finally:
+        session.ask_if_there("slots", run=name)
 
 
-def task_slots(context: Any) -> dict[str, int]:
+def task_slots(session: Session) -> dict[str, int]:
     """The task slots of each host, busy or free, and those for tasks with_devices()."""
-    nodes, spark = _jvm_nodes(context), context._jsc.sc()
-    of_devices = {with_devices(host): count for host, count in dict(nodes.slots(spark)).items()}
-    return {**dict(nodes.starterSlots(spark)), **of_devices}
+    found = session.slots()
+    return {**found.starter_slots, **{with_devices(host): count for host, count in found.slots.items()}}
 
 
 def with_devices(host: str) -> str:
@@ -128,39 +126,37 @@ def with_devices(host: str) -> str:
     return f"{host} (tasks with devices)"
 
 
-def what_holds_slots(context: Any, needed: int) -> str:
+def what_holds_slots(session: Session, needed: int) -> str:
     """The jobs that have tasks now, if fewer slots than needed are free. Without those that keep ranks."""
-    nodes, spark = _jvm_nodes(context), context._jsc.sc()
-    free = sum(nodes.slots(spark).values()) - nodes.busySlots(spark)
-    return str(nodes.holders(spark)) if free < needed else ""
+    found = session.slots()
+    return found.holders if sum(found.slots.values()) - found.busy < needed else ""
 
 
-def warn_of_busy_slots(context: Any, needed: int) -> None:
+def warn_of_busy_slots(session: Session, needed: int) -> None:
     """Says at once what the ranks wait for, if other jobs of the session hold the slots."""
-    if jobs := what_holds_slots(context, needed):
+    if jobs := what_holds_slots(session, needed):
         _log.warning("this run needs %d free task slots, and waits for jobs that hold Spark's: %s", needed, jobs)
 
 
-def gpus_of_hosts(context: Any) -> dict[str, str]:
+def gpus_of_hosts(session: Session) -> dict[str, str]:
     """CUDA_VISIBLE_DEVICES of each host whose executors have got GPUs from Spark (spark.executor.resource.gpu.*)."""
-    return dict(_jvm_nodes(context).gpus(context._jsc.sc()))
+    return {host: ",".join(addresses) for host, addresses in session.slots().gpus.items()}
 
 
 @contextlib.contextmanager
-def gpus_for_ranks(context: Any, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
+def gpus_for_ranks(session: Session, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
     """CUDA_VISIBLE_DEVICES for this number of ranks of each host, while the block runs, within a turn().
 
     Runs at the same time get other GPUs, unless tasks share them.
     """
-    amount = float(context.getConf().get("spark.task.resource.gpu.amount", "0"))
-    with _lock:
-        turns = _of_contexts.setdefault(context, _Turns())
-    of_hosts = gpus_of_hosts(context)
+    amount = float(session.setting("spark.task.resource.gpu.amount") or 0)
+    turns = _turns_of(session)
+    of_hosts = session.slots().gpus
     with turns.changed:
         held = collections.Counter(gpu for gpus in turns.gpus for gpu in gpus)
         own = {}
         for host, addresses in of_hosts.items():
-            found = [(host, address) for address in addresses.split(",")]
+            found = [(host, address) for address in addresses]
             needed = ranks.get(host, 0) * max(1, int(amount)) if amount > 0 else len(found)
             # In Spark's order, which every rank of the host sees.
             own[host] = sorted(sorted(found, key=held.__getitem__)[:needed], key=found.index)
@@ -173,23 +169,18 @@ def gpus_for_ranks(context: Any, ranks: Mapping[str, int]) -> Iterator[dict[str,
             turns.gpus.remove(taken)
 
 
-def addresses_of_hosts(context: Any, hosts: list[str]) -> dict[str, list[str]]:
+def addresses_of_hosts(session: Session, hosts: list[str]) -> dict[str, list[str]]:
     """The addresses by which each node can tell whether it is one of the hosts. Names are looked up here only."""
-    return {host: list(found) for host, found in _jvm_nodes(context).addresses(hosts).items()}
+    return session.ask("addresses", hosts=",".join(hosts))
 
 
-def _jvm_nodes(context: Any) -> Any:
-    return context._jvm.supply.api.Nodes
-
-
-def _too_few(context: Any, ranks: int, tasks_per_rank: int, starters: int, slots: _Slots) -> str:
+def _too_few(session: Session, ranks: int, tasks_per_rank: int, starters: int, found: Slots) -> str:
     """starters: one on each node, or 0."""
-    master = context.master
-    is_dynamic = _jvm_nodes(context).areDynamic(context._jsc.sc())
-    executors = "spark.dynamicAllocation.maxExecutors" if is_dynamic else "spark.executor.instances"
+    master = session.master
+    executors = "spark.dynamicAllocation.maxExecutors" if found.is_dynamic else "spark.executor.instances"
     needed = ranks * tasks_per_rank
     what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"
-    have = ", ".join(f"{host} has {count}" for host, count in sorted(slots.items())) or "there is no executor"
+    have = ", ".join(f"{host} has {count}" for host, count in sorted(found.slots.items())) or "there is no executor"
     fix = (
         f"use master local[{needed + starters}]" if master.startswith("local") and "cluster" not in master
         else f"raise {executors} or spark.executor.cores, or lower spark.task.cpus (with GPUs, raise "
@@ -212,12 +203,12 @@ class _Turns:
         # How often the jobs of the session were cancelled.
         self.cancelled = 0
 
-    def fits(self, needed: Mapping[str, int], slots: Callable[[], Mapping[str, int]]) -> bool:
+    def fits(self, session: Session, needed: Mapping[str, int]) -> bool:
         """Whether nobody else holds the slots. A run alone always fits: its placement has been checked."""
         if not self.held:
             return True
         # Ctrl-C, whose handler calls the JVM, must not find this thread in a call of the JVM.
-        answer = in_thread("supply: task slots", slots)
+        answer = in_thread(session, "supply: task slots", lambda: task_slots(session))
         concurrent.futures.wait([answer])
         try:
             offered = answer.result()
@@ -229,24 +220,27 @@ class _Turns:
         )
 
 
-_of_contexts: weakref.WeakKeyDictionary[Any, _Turns] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+# By the application's id.
+_of_applications: dict[str, _Turns] = {}
+
+
+def _turns_of(session: Session) -> _Turns:
+    return _of_applications.setdefault(session.application, _Turns())
 
 
 @contextlib.contextmanager
-def turn(context: Any, needed: Mapping[str, int], slots: Callable[[], Mapping[str, int]]) -> Iterator[None]:
+def turn(session: Session, needed: Mapping[str, int]) -> Iterator[None]:
     """Holds the task slots while the block runs, and waits for them first, in the order of the calls.
 
-    needed: slots by host. slots: returns those that Spark has. Ctrl-C, and whatever cancels the jobs of the run that
+    needed: slots by host. Ctrl-C, and whatever cancels the jobs of the run that
     has the slots (as Ctrl-C does in another thread), end the wait.
     """
-    with _lock:
-        turns = _of_contexts.setdefault(context, _Turns())
-    _wait_for_turn(turns, needed, slots)
+    turns = _turns_of(session)
+    _wait_for_turn(turns, session, needed)
     try:
         yield
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) or failures.is_cancelled(error):
+        if isinstance(error, KeyboardInterrupt) or failures.is_cancelled(session, error):
             with turns.changed:
                 turns.cancelled += 1
         raise
@@ -256,13 +250,13 @@ def turn(context: Any, needed: Mapping[str, int], slots: Callable[[], Mapping[st
             turns.changed.notify_all()
 
 
-def _wait_for_turn(turns: _Turns, needed: Mapping[str, int], slots: Callable[[], Mapping[str, int]]) -> None:
+def _wait_for_turn(turns: _Turns, session: Session, needed: Mapping[str, int]) -> None:
     ticket = object()
     with turns.changed:
         turns.waiting.append(ticket)
         cancelled, has_said = turns.cancelled, False
         try:
-            while turns.waiting[0] is not ticket or not turns.fits(needed, slots):
+            while turns.waiting[0] is not ticket or not turns.fits(session, needed):
                 if not has_said:
                     _log.warning(
                         "this run waits: other runs of this session hold Spark's task slots, which do not suffice for "

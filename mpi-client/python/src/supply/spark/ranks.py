@@ -15,15 +15,15 @@ from supply.arguments import optional_size, seconds, whole_number
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
-from supply.spark.checks import as_run_errors, check_folder, check_frame, check_running, refuse_connect
+from supply.spark.checks import as_run_errors, check_folder, check_frame
 from supply.spark.matrix import Matrix, java_matrix
 from supply.spark.progress import RoutineProgress
 from supply.spark.server import RankFiles, Server, find_rank_files
+from supply.spark.sessions import ClassicSession, session_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_WHY_CLASSIC = "because it sends commands through the driver's JVM"
 _ATTACH_POLL_SECONDS = 0.1
 # A server that cannot start says why.
 _EXPLAIN_SECONDS = 10
@@ -79,9 +79,9 @@ class Ranks:
         folder_of_libraries = libraries or os.environ.get("SUPPLY_LIBRARIES")
         if folder_of_libraries:
             environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
-        refuse_connect(spark, "Ranks", _WHY_CLASSIC)
-        check_running(spark.sparkContext, "the session")
-        started = Server(spark.sparkContext, ranks, host_file, _server(server), files, environment, timeout)
+        session = classic_session(spark)
+        session.check("the session")
+        started = Server(session, ranks, host_file, _server(server), files, environment, timeout)
         rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
         self._begin(spark, library, rank_files, started, timeout, take_over=False)
 
@@ -111,7 +111,7 @@ class Ranks:
         As a context manager it drops its matrices, and the ranks wait for another program. close(end_ranks=True) ends
         them.
         """
-        refuse_connect(spark, "Ranks", _WHY_CLASSIC)
+        classic_session(spark)
         in_memory = os.path.abspath(folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm")
         results_folder = f"{in_memory}/supply-{uuid.uuid4().hex[:12]}-results"
         rank_files = find_rank_files(ranks, mapped_files, named_pipes, host_file, results_folder)
@@ -123,6 +123,7 @@ class Ranks:
         self, spark: Any, library: str, ranks: RankFiles, server: Server | None, timeout: float, take_over: bool
     ) -> None:
         self._spark = spark
+        self._session = session_of(spark)
         self._library = library
         self._dropped: list[Any] = []
         self._server = server
@@ -144,7 +145,7 @@ class Ranks:
                 ranks.results_folder, float(timeout),
             )  # fmt: skip
             try:
-                run_cancellable(self._spark.sparkContext, lambda: java.attach(take_over), java.cancel)  # noqa: B023  now
+                run_cancellable(self._session, lambda: java.attach(take_over), java.cancel)  # noqa: B023  now
                 return java
             except Exception as error:
                 is_retried = _is_end_of_ranks(error) and time.monotonic() < end
@@ -250,9 +251,9 @@ class Ranks:
                 self._dropped.pop().forget()
             return call()
 
-        check_running(self._spark.sparkContext, "the session of these ranks")
+        self._session.check("the session of these ranks")
         try:
-            return run_cancellable(self._spark.sparkContext, forgetting, self._ranks.cancel)
+            return run_cancellable(self._session, forgetting, self._ranks.cancel)
         except RunError as error:
             # A rank that refuses rows ends its run, too.
             if not self._ranks.areGone():
@@ -264,6 +265,13 @@ class Ranks:
         server, self._server = self._server, None
         if server is not None:
             server.stop()
+
+
+def classic_session(spark: Any) -> ClassicSession:
+    session = session_of(spark)
+    if not isinstance(session, ClassicSession):
+        raise RunError("Ranks needs a session of Spark Classic, because it sends commands through the driver's JVM")
+    return session
 
 
 def _is_end_of_ranks(error: Exception) -> bool:

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 
 from supply.result_schema import fields_of
 from supply.spark.cancellable import run_cancellable
-from supply.spark.checks import check_running, refuse_connect
 from supply.spark.matrix import java_matrix
+from supply.spark.sessions import ClassicSession, session_of
 
 if TYPE_CHECKING:
     from pyspark.mllib.linalg.distributed import DistributedMatrix
@@ -34,41 +34,36 @@ def release(df: DataFrame | DistributedMatrix) -> None:
     """Removes the files of all results that df reads, on all nodes. df: also a matrix of MLlib that came from ranks.
 
     Spark has copied nothing: neither df nor another DataFrame of these results can be computed afterwards, unless it is
-    cached. Without this call, the files stay until the session ends. Raises RunError if df reads no result, or if a
-    node does not answer.
+    cached. Without this call, the files stay until the session ends; over Spark Connect, until the server ends. Raises
+    RunError if df reads no result, or if a node does not answer.
     """
-    refuse_connect(
-        df, "release()", "because it asks the driver's JVM: over Spark Connect, the files of results stay until the "
-        "server ends, or until supply-clean --unread-results removes them on each node",
-    )  # fmt: skip
     matrix = java_matrix(df)
-    context = df.sparkSession.sparkContext if matrix is None else df._java_matrix_wrapper._sc
-    check_running(context, "the session of df")
+    session = session_of(df.sparkSession if matrix is None else df._java_matrix_wrapper._spark)
+    session.check("the session of df")
     if matrix is None:
-        run_cancellable(context, lambda: context._jvm.supply.api.Results.release(df._jdf))
+        released = df.write.format("supply").mode("append").option("release", "true")
+        run_cancellable(session, released.save)
     else:
-        run_cancellable(context, lambda: context._jvm.supply.linalg.ToMLlib.release(matrix))
+        assert isinstance(session, ClassicSession)
+        run_cancellable(session, lambda: session.jvm.supply.linalg.ToMLlib.release(matrix))
 
 
 # Nobody joins by a column of another type.
 _KEYS = ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")
 
 
-def warn_of_join_keys(df: Any, schema: str) -> None:
+def keys_of(df: DataFrame, schema: str | None) -> list[str]:
+    """The columns of df that a result of this schema has, and by which somebody may join it."""
+    written = {field[0] for field in fields_of(schema)} if schema else set()
+    return [field.name for field in df.schema.fields if field.name in written and field.dataType.typeName() in _KEYS]
+
+
+def warn_of_join_keys(keys: list[str]) -> None:
     """Warns of keys in the results that df may give to other rows when Spark computes it again."""
-    context = df.sparkSession.sparkContext
-    dependent = set(context._jvm.supply.api.OrderDependence.columns(df._jdf))
-    written = {field[0] for field in fields_of(schema)}
-    keys = [
-        f"'{field.name}'"
-        for field in df.schema.fields
-        if field.name in dependent & written and field.dataType.typeName() in _KEYS
-    ]
-    if keys:
-        _log.warning(
-            "results: %s depends on the order in which Spark computes the rows of df (as monotonically_increasing_id() "
-            "does after a shuffle). Spark may compute it again, in another order, also if df is cached: a join by it "
-            "then pairs wrong rows. Instead of a join, name in results the columns of df that you need, without a "
-            "type; or join by a key of the data",
-            ", ".join(keys),
-        )
+    _log.warning(
+        "results: %s depends on the order in which Spark computes the rows of df (as monotonically_increasing_id() "
+        "does after a shuffle). Spark may compute it again, in another order, also if df is cached: a join by it "
+        "then pairs wrong rows. Instead of a join, name in results the columns of df that you need, without a "
+        "type; or join by a key of the data",
+        ", ".join(f"'{key}'" for key in keys),
+    )

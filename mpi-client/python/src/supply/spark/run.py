@@ -13,7 +13,18 @@ from typing import Any
 
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.environment import plain_host
-from supply.ranks.messages import Failure, Imbalance, Output, Progress, RankReady, RankStarted, Result, Stop, Work
+from supply.ranks.messages import (
+    Failure,
+    Imbalance,
+    OrderDependent,
+    Output,
+    Progress,
+    RankReady,
+    RankStarted,
+    Result,
+    Stop,
+    Work,
+)
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
@@ -23,7 +34,8 @@ from supply.spark.launcher import Launcher
 from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
 from supply.spark.rank_watch import RankWatch, explain_uneven, named
-from supply.spark.results import RunResult
+from supply.spark.results import RunResult, warn_of_join_keys
+from supply.spark.sessions import Session
 from supply.spark.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied, warn
 
 # How long other reports may follow a first failure, and a cause its consequences.
@@ -35,6 +47,8 @@ _OWN_END_SECONDS = 5
 # A wait for longer would delay Ctrl-C.
 _TICK_SECONDS = 0.2
 
+# The name of the ranks' result.
+_RESULTS = "results"
 _ENDED_WITH_TASK = "the ranks have ended with Spark's task that keeps them"
 
 _log = logging.getLogger("supply.spark")
@@ -53,7 +67,7 @@ class Run:
 
     def __init__(
         self,
-        context: Any,
+        session: Session,
         launcher: Launcher,
         ranks: int,
         files: RunFiles,
@@ -64,7 +78,7 @@ class Run:
         environment: dict[str, str],
         reads_results: bool,
     ) -> None:
-        self._context = context
+        self._session = session
         self._launcher = launcher
         self._ranks = ranks
         self._files = files
@@ -76,8 +90,9 @@ class Run:
         self._reads_results = reads_results
         self._rows: Any = None
         self._events: queue.SimpleQueue[tuple[Peer | None, Any]] = queue.SimpleQueue()
-        self._jobs = SparkJobs(context, files.name, lambda ended: self._events.put((None, ended)))
+        self._jobs = SparkJobs(session, files.name, lambda ended: self._events.put((None, ended)))
         self._supplies = False
+        self._hosts: dict[str, list[int]] = {}
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
         self._ready: set[int] = set()
         options = supplied[0].options
@@ -85,7 +100,7 @@ class Run:
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
         self._lost_at: float | None = None
-        self._is_local = context._jsc.sc().isLocal()
+        self._is_local = session.is_local
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
     def result(self) -> Any:
@@ -97,8 +112,7 @@ class Run:
             ends.callback(self._bar.close)
             ends.callback(self._jobs.forget)
             ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
-            self._files.write_config(of_driver=True)
-            self._hub = ends.enter_context(contextlib.closing(Hub(self._context, self._files.name, self._receive)))
+            self._hub = ends.enter_context(contextlib.closing(Hub(self._session, self._files.name, self._receive)))
             environment = {**self._environment, **self._hub.environment()}
             try:
                 self._launcher.start(
@@ -145,7 +159,7 @@ class Run:
             self._handle_next()
             if time.monotonic() > end:
                 missing = f"{self._missing(self._started)} not started within {limit:g} s (start_timeout)"
-                if not self._started and (jobs := what_holds_slots(self._context, 1)):
+                if not self._started and (jobs := what_holds_slots(self._session, 1)):
                     raise RunTimeoutError(
                         f"{missing}: tasks of other jobs hold Spark's slots: {jobs}. Wait for their end, or give Spark "
                         "more cores"
@@ -175,10 +189,17 @@ class Run:
             self._handle_next()
         options = {
             **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,
-            "results": "results", "results-folder": self._files.results_folder,
+            "results": _RESULTS, "results-folder": self._files.results_folder, "hub-run": self._files.name,
         }  # fmt: skip
-        reader = self._supplied[0].df.sparkSession.read.format("supply").options(**options)
-        return run_cancellable(self._context, reader.load)
+        reader = self._session.spark.read.format("supply").options(**options)
+
+        def load() -> Any:
+            loaded = reader.load()
+            # Spark Connect asks the ranks only now.
+            _ = loaded.schema
+            return loaded
+
+        return run_cancellable(self._session, load, run=self._files.name, part=_RESULTS)
 
     def _missing(self, present: Container[int]) -> str:
         missing = [str(rank) for rank in range(self._ranks) if rank not in present]
@@ -249,6 +270,8 @@ class Run:
                 self._bar.show(message)
         elif isinstance(message, Imbalance):
             warn(message)
+        elif isinstance(message, OrderDependent):
+            warn_of_join_keys(message.columns)
         elif isinstance(message, RankReady):
             self._ready.add(message.rank)
         elif isinstance(message, RankStarted) and peer is not None:
@@ -261,7 +284,7 @@ class Run:
         elif isinstance(message, JobEnded) and message.error is not None:
             is_starter = message.name == STARTS_RANKS
             what = _ENDED_WITH_TASK if is_starter and self._started else message.name
-            of_job = failures.of_job(self._context, what, message.error)
+            of_job = failures.of_job(self._session, self._files.name, message.part, what, message.error)
             # A retry fails, too, but not with the reason.
             if is_starter and (why := self._jobs.starters_failure()):
                 of_job.error.args = (f"{what}: {why}",)
@@ -272,14 +295,14 @@ class Run:
 
     def _supply(self, hosts: dict[str, list[int]]) -> None:
         self._supplies = True
-        self._files.write_hosts(hosts)
+        self._hosts = hosts
         for data in self._supplied:
             self._jobs.supply(data, self._file_options(data.kind))
 
     def _file_options(self, kind: str) -> dict[str, str]:
-        mapped_files, named_pipes = self._files.config(kind)
-        options = {"mapped-files": mapped_files, "named-pipes": named_pipes}
-        return options if self._is_local else {**options, "hosts": str(self._files.host_file)}
+        mapped_files, named_pipes = self._files.config_texts(kind)
+        options = {"mapped-files-text": mapped_files, "named-pipes-text": named_pipes}
+        return options if self._is_local else {**options, "hosts-text": self._files.hosts_text(self._hosts)}
 
     def _stop(self, seconds: float = 0) -> None:
         """Ends ranks and jobs. A rank that hangs prints first where it is. seconds: for jobs to end by themselves."""

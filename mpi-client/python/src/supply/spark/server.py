@@ -16,6 +16,7 @@ from supply.ranks.run_files import RunFiles, launch_errors
 from supply.spark.failures import Cause
 from supply.spark.hub import Hub, Peer
 from supply.spark.mpirun_launcher import MpirunEnded, MpirunLauncher
+from supply.spark.sessions import Session
 from supply_launch import host_file as host_files
 
 
@@ -86,7 +87,7 @@ class Server:
 
     def __init__(
         self,
-        context: Any,
+        session: Session,
         ranks: int,
         host_file: str | os.PathLike[str] | None,
         program: str,
@@ -95,17 +96,17 @@ class Server:
         timeout: float,
     ) -> None:
         self._launcher = MpirunLauncher(ranks, host_file, [program])
-        self._launcher.reserve(context, 1, timeout, "timeout")
+        self._launcher.reserve(session, 1, timeout, "timeout")
         self._files = files
         self._causes: list[Cause] = []
         self._lines: collections.deque[str] = collections.deque(maxlen=_LINES)
         self._changed = threading.Condition()
-        self._hub = Hub(context, files.name, self._handle)
+        self._hub = Hub(session, files.name, self._handle)
         try:
             files.write_config()
             with self._changed:
                 self._launcher.start(files, {**environment, **self._hub.environment()}, None, self._post)
-            self._place(context, ranks, timeout)
+            self._place(session, ranks, timeout)
         except BaseException:
             self.stop()
             raise
@@ -141,7 +142,7 @@ class Server:
             # An error would hide the one for which the ranks are ended.
             _log.error("mpirun, process %s, did not end within %d s: end it", self._launcher.process, _END_SECONDS)
 
-    def _place(self, context: Any, ranks: int, timeout: float) -> None:
+    def _place(self, session: Session, ranks: int, timeout: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._launcher.hosts is not None or self._causes, timeout)
             hosts = self._launcher.hosts
@@ -151,7 +152,7 @@ class Server:
                 f"not all of the {ranks} ranks have started within {timeout:g} s: if their nodes cannot connect to the "
                 f"driver at {self._hub.host}, set spark.driver.host"
             )
-        if not context._jsc.sc().isLocal():
+        if not session.is_local:
             self._files.write_hosts(hosts)
 
     def _output(self) -> str:

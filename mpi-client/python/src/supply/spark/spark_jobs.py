@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import json
 import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
 from supply.ranks.messages import Imbalance
-from supply.ranks.node_process import starter_task
+from supply.ranks.node_process import arrow_starter_task, starter_task
 from supply.spark.cancellable import cancel_jobs, in_thread
+from supply.spark.sessions import ClassicSession, Session
 
 _log = logging.getLogger("supply.spark")
 
@@ -27,19 +28,23 @@ _log = logging.getLogger("supply.spark")
 _changing = threading.Lock()
 
 
-def use_python_of_driver(context: Any) -> None:
+def use_python_of_driver(session: ClassicSession) -> None:
     """In local mode, the workers run the driver's Python unless another one is configured, and not `python3`."""
-    is_configured = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
-    if context._jsc.sc().isLocal() and not is_configured:
-        context.pythonExec = sys.executable
+    is_configured = "PYSPARK_PYTHON" in os.environ or session.setting("spark.pyspark.python") is not None
+    if session.is_local and not is_configured:
+        session.context.pythonExec = sys.executable
 
 
 @contextlib.contextmanager
-def python_of_driver(context: Any) -> Iterator[None]:
-    """As use_python_of_driver(), for what is made here."""
+def python_of_driver(session: Session) -> Iterator[None]:
+    """As use_python_of_driver(), for what is made here. Over Spark Connect, the server's settings name the Python."""
+    if not isinstance(session, ClassicSession):
+        yield
+        return
+    context = session.context
     with _changing:
         before = context.pythonExec
-        use_python_of_driver(context)
+        use_python_of_driver(session)
         try:
             yield
         finally:
@@ -55,13 +60,14 @@ class Supplied:
     """A DataFrame to supply.
 
     kind: "train" or "validation". options: of df.write.format("supply"); None: not set. repartition: as of
-    Supplier.run.
+    Supplier.run. result_columns: its columns that ranks write into results.
     """
 
     df: Any
     kind: str
     options: dict[str, Any]
     repartition: str | int
+    result_columns: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -71,17 +77,18 @@ class Supplied:
 
 @dataclass
 class JobEnded:
-    """error: None if the job succeeded."""
+    """part: of the run at the hub. error: None if the job succeeded."""
 
     name: str
+    part: str
     error: BaseException | None
 
 
 class SparkJobs:
     """tag: the name of the run. ended: gets a JobEnded for each job, on the job's thread."""
 
-    def __init__(self, context: Any, tag: str, ended: Callable[[JobEnded], None]) -> None:
-        self._context = context
+    def __init__(self, session: Session, tag: str, ended: Callable[[JobEnded], None]) -> None:
+        self._session = session
         self._tag = tag
         self._ended = ended
         self._jobs: list[Future[None]] = []
@@ -89,32 +96,45 @@ class SparkJobs:
 
     def start_nodes(self, specs: dict[str, bytes]) -> None:
         """Starts a node process on each host. specs: a pickled NodeSpec for each host."""
-        jvm = self._context._jvm
-        hosts = jvm.java.util.ArrayList()
-        for host in specs:
-            hosts.add(host)
-        nodes = RDD(jvm.supply.api.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
-        start = nodes.mapPartitionsWithIndex(starter_task(specs, self._beat()))
-        with python_of_driver(self._context):
+        idle = self._session.idle_seconds
+        starter = starter_task(specs, idle / 4 if idle else None)
+        self._start(
+            STARTS_RANKS,
+            self._over_connect(specs, starter) if self._session.is_connect else self._of_classic(specs, starter),
+        )
+
+    def _of_classic(
+        self, hosts: Iterable[str], starter: Callable[[int, Iterable[bytes]], Iterator[bytes]]
+    ) -> Callable[[], Any]:
+        assert isinstance(self._session, ClassicSession)
+        context, jvm = self._session.context, self._session.jvm
+        names = jvm.java.util.ArrayList()
+        for host in hosts:
+            names.add(host)
+        nodes = RDD(jvm.supply.api.Nodes.starters(context._jsc.sc(), names), context, NoOpSerializer())
+        start = nodes.mapPartitionsWithIndex(starter)
+        with python_of_driver(self._session):
             # Spark makes the task's command, with its Python, here.
             _ = start._jrdd
-        # In the JVM, which drops the beats.
-        self._start(STARTS_RANKS, start._jrdd.count)
 
-    def _beat(self) -> float | None:
-        """How often a starter must say something, if Spark ends workers that say nothing."""
-        conf = self._context._jsc.sc().conf()
-        idle = float(conf.getTimeAsSeconds("spark.python.worker.idleTimeoutSeconds", "0"))
-        ends = idle > 0 and conf.getBoolean("spark.python.worker.killOnIdleTimeout", False)
-        return idle / 4 if ends else None
+        def count() -> None:
+            # In Spark's UI.
+            context.setJobDescription(jvm.supply.api.Nodes.startersName())
+            # In the JVM, which drops the beats.
+            start._jrdd.count()
+
+        return count
+
+    def _over_connect(
+        self, hosts: Iterable[str], starter: Callable[[int, Iterable[bytes]], Iterator[bytes]]
+    ) -> Callable[[], Any]:
+        nodes = self._session.spark.read.format("supply").option("starters", ",".join(hosts)).load()
+        beats = nodes.mapInArrow(arrow_starter_task(starter), "beat binary")
+        return beats.write.format("noop").mode("append").save  # type: ignore[no-any-return]
 
     def starters_failure(self) -> str | None:
         """Why a starter has failed. None: none has, or Spark does not know it yet."""
-        # The JVM may be gone.
-        with contextlib.suppress(Py4JError, OSError, AttributeError):
-            text: str | None = self._context._jvm.supply.api.Nodes.startersFailure(self._context._jsc.sc(), self._tag)
-            return text
-        return None
+        return self._session.ask_if_there("starters-failure", run=self._tag).get("text")
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
@@ -122,19 +142,19 @@ class SparkJobs:
         def supply() -> None:
             given = {name: value for name, value in data.options.items() if value is not None}
             own = {"frame-name": data.name, "repartition": data.repartition, "hub-run": self._tag}
+            if data.result_columns:
+                own["result-columns"] = json.dumps(data.result_columns)
             data.df.write.format("supply").mode("append").options(**given, **files, **own).save()
 
-        self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", supply))
+        self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", supply, data.name))
 
     def end_with_ranks(self) -> None:
         """All ranks have returned: a task ends without a failure when its rank leaves."""
-        self._context._jvm.supply.run.UnwantedRuns.add(self._tag)
+        self._session.ask_if_there("end-with-ranks", run=self._tag)
 
     def forget(self) -> None:
         """No job is left."""
-        # The JVM may be gone.
-        with contextlib.suppress(Py4JError, OSError):
-            self._context._jvm.supply.run.UnwantedRuns.remove(self._tag)
+        self._session.ask_if_there("forget", run=self._tag)
 
     def have_supplied(self) -> bool:
         """Whether the jobs of supply() have ended."""
@@ -142,26 +162,26 @@ class SparkJobs:
 
     def cancel(self, seconds: float) -> bool:
         """Cancels all jobs. False: one is still running after that time."""
-        return cancel_jobs(self._context, self._tag, self._jobs, seconds)
+        return cancel_jobs(self._session, self._tag, self._jobs, seconds)
 
     def join(self, seconds: float) -> bool:
         """False: a job is still running after that time."""
         return not concurrent.futures.wait(self._jobs, seconds).not_done
 
-    def _start(self, name: str, action: Callable[[], Any]) -> Future[None]:
+    def _start(self, name: str, action: Callable[[], Any], part: str = "") -> Future[None]:
         def job() -> None:
             try:
-                self._context.addJobTag(self._tag)
+                self._session.tag(self._tag)
                 if name == STARTS_RANKS:
-                    # In Spark's UI, and where the tasks that hold cores are named.
-                    self._context.setJobDescription(self._context._jvm.supply.api.Nodes.startersName())
+                    # By which the JVM knows the job.
+                    self._session.tag(f"{self._tag}-starters")
                 action()
             except BaseException as error:
-                self._ended(JobEnded(name, error))
+                self._ended(JobEnded(name, part, error))
             else:
-                self._ended(JobEnded(name, None))
+                self._ended(JobEnded(name, part, None))
 
-        self._jobs.append(in_thread(f"supply: {name}", job))
+        self._jobs.append(in_thread(self._session, f"supply: {name}", job))
         return self._jobs[-1]
 
 

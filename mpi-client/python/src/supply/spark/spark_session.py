@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import sys
 
 import pyspark
 from pyspark.sql import SparkSession
 
 import supply
 from supply.errors import RunError
-from supply.spark.checks import check_jar
+from supply.spark.sessions import ClassicSession, ConnectSession, session_of
 from supply.spark.spark_jobs import use_python_of_driver
 
 _SPARK_BARS = "spark.ui.showConsoleProgress"
@@ -42,7 +43,7 @@ def jars() -> str:
     )
 
 
-def session(builder: SparkSession.Builder | None = None) -> SparkSession:
+def session(builder: SparkSession.Builder | None = None, *, remote: str | None = None) -> SparkSession:
     """A SparkSession with the Supplier's jar, besides the jars that the builder's spark.jars names.
 
     Spark's own progress bars are off: set spark.ui.showConsoleProgress in the builder to have them, too.
@@ -52,21 +53,44 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     builder: as SparkSession.builder.master(...).config(...); not set: a new one. If a session is running already, that
     one is returned, as getOrCreate() does. Raises RunError if it does not have the jar: the JVM of a Python
     process takes its jars when it starts, so the first session of the process must name them.
+
+    remote: a session of Spark Connect, for example "sc://host:15002", or "local[4]" for a server that ends with this
+    program; also by builder.remote(...) or SPARK_REMOTE. A server that does not have the jar gets it for this session
+    (addArtifacts). Raises RunError if it refuses that, or does not answer.
     """
-    own = jars()
-    if (builder is not None and "spark.remote" in builder._options) or "SPARK_REMOTE" in os.environ:
-        raise RunError(
-            "supply.spark.session() makes sessions of Spark Classic, and spark.remote (or SPARK_REMOTE) asks for Spark "
-            "Connect: make that with SparkSession.builder.remote(...).getOrCreate(), and add the jar by "
-            "spark.addArtifacts(supply.spark.jars())"
-        )
     builder = builder or SparkSession.builder
     # No public call reads a builder's settings.
-    others = builder._options.get("spark.jars", "")
+    remote = remote or builder._options.get("spark.remote") or os.environ.get("SPARK_REMOTE")
+    if remote:
+        return _of_connect(builder, remote)
+    spark = _with_jar(builder).getOrCreate()
+    own = session_of(spark)
+    own.check("this session")
+    assert isinstance(own, ClassicSession)
+    use_python_of_driver(own)
+    return spark
+
+
+def _with_jar(builder: SparkSession.Builder) -> SparkSession.Builder:
     if _SPARK_BARS not in builder._options:
         # They would be on one line with the bar of a run.
         builder = builder.config(_SPARK_BARS, "false")
-    spark = builder.config("spark.jars", ",".join(filter(None, [others, own]))).getOrCreate()
-    check_jar(spark.sparkContext)
-    use_python_of_driver(spark.sparkContext)
+    return builder.config("spark.jars", ",".join(filter(None, [builder._options.get("spark.jars", ""), jars()])))
+
+
+def _of_connect(builder: SparkSession.Builder, remote: str) -> SparkSession:
+    if remote.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = _with_jar(builder)
+    spark = builder.remote(remote).getOrCreate()
+    own = session_of(spark)
+    if isinstance(own, ConnectSession) and not own.has_jar():
+        try:
+            spark.addArtifacts(jars())
+        except Exception as error:
+            raise RunError(
+                f"the server of Spark Connect does not have the Supplier's jar, and does not take it ({error}): start "
+                "it with --jars, and the path of supply.spark.jars()"
+            ) from error
+    own.check("this session")
     return spark

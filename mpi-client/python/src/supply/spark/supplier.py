@@ -16,9 +16,10 @@ from supply.spark import checks
 from supply.spark.checks import check_environment, check_folder, check_order, check_resident, quoted
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
-from supply.spark.placement import task_slots, turn, warn_of_busy_slots
-from supply.spark.results import warn_of_join_keys
+from supply.spark.placement import turn, warn_of_busy_slots
+from supply.spark.results import keys_of
 from supply.spark.run import Limits, Run
+from supply.spark.sessions import Session
 from supply.spark.spark_jobs import Supplied
 
 if TYPE_CHECKING:
@@ -29,23 +30,22 @@ if TYPE_CHECKING:
 _OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 
 
-def rank_environment(context: Any, given: Mapping[str, str]) -> dict[str, str]:
+def rank_environment(session: Session, given: Mapping[str, str]) -> dict[str, str]:
     """Environment variables for the ranks. given: those that the user has given for them."""
     # The lines that ranks print are UTF-8, whatever the locale of their node.
     environment = {"PYTHONUTF8": "1"}
-    threads = context.getConf().get(f"spark.executorEnv.{OMP_NUM_THREADS}") or _of_driver(context)
+    threads = session.setting(f"spark.executorEnv.{OMP_NUM_THREADS}") or _of_driver(session)
     if threads:
         environment[OMP_NUM_THREADS] = threads
     return {**environment, **given}
 
 
-def _of_driver(context: Any) -> str | None:
+def _of_driver(session: Session) -> str | None:
     """OMP_NUM_THREADS of the user in the driver's environment, if ranks have that."""
-    if not context._jsc.sc().isLocal():
+    if not session.is_local:
         return None
-    if _OF_SPARK_SUBMIT in os.environ:
-        threads: str | None = context._jvm.System.getenv(OMP_NUM_THREADS)
-        return threads
+    if session.is_connect or _OF_SPARK_SUBMIT in os.environ:
+        return session.threads_of_driver
     return os.environ.get(OMP_NUM_THREADS)
 
 
@@ -179,7 +179,7 @@ class Supplier:
         Raises RankError if a rank raises or ends, RunTimeoutError if a limit has passed, and RunError if anything else
         fails.
         """
-        context = checks.check_session(df)
+        session = checks.check_session(df)
         uneven = ("keep" if backend is None else "pad") if uneven is None else uneven
         with checks.as_run_errors():
             columns = checks.check_columns(df, columns)
@@ -202,16 +202,16 @@ class Supplier:
         over = checks.exchange_over(shuffle, self._launcher, backend)
         check_function(function)
         script, call = (
-            (None, function) if callable(function) else (Script.read(function, not context._jsc.sc().isLocal()), None)
+            (None, function)
+            if callable(function)
+            else (Script.read(function, session.is_connect or not session.is_local), None)
         )
         args, kwargs = check_arguments(call, args, kwargs)
         schema = None if results is None else checks.result_schema(results, df, columns)
-        if schema is not None:
-            warn_of_join_keys(df, schema)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
         launcher = make_launcher(self._launcher, self._ranks, self._host_file)
-        pairs = launcher.reserve(context, len(kinds), start_timeout)
+        pairs = launcher.reserve(session, len(kinds), start_timeout)
         files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
         dataset = {
             "columns": columns, "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
@@ -232,7 +232,7 @@ class Supplier:
             "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
         }  # fmt: skip
         resumed = {**options, "resume-positions": positions}
-        supplied = [Supplied(df.select(*map(quoted, columns)), "train", resumed, spread)]
+        supplied = [Supplied(df.select(*map(quoted, columns)), "train", resumed, spread, keys_of(df, schema))]
         if validation is not None:
             # Other data, with a name of its own.
             named = {**options, "keep": keep and f"{keep} (validation)"}
@@ -240,16 +240,16 @@ class Supplier:
                 named.update({"shuffle": "partitions", "exchange-fraction": None})
             supplied.append(Supplied(validation.select(*map(quoted, columns)), "validation", named, spread))
         environment = {
-            **rank_environment(context, self._environment),
+            **rank_environment(session, self._environment),
             "SUPPLY_RESULTS_FOLDER": str(files.results_folder),
         }
         limits = Limits(start_timeout, stall_timeout)
-        with turn(context, launcher.slots_of_hosts(len(kinds)), lambda: task_slots(context)):
+        with turn(session, launcher.slots_of_hosts(len(kinds))):
             # Executors may have come and gone meanwhile.
-            files = replace(files, pairs=launcher.reserve(context, len(kinds), start_timeout))
-            warn_of_busy_slots(context, launcher.slots(len(kinds)))
+            files = replace(files, pairs=launcher.reserve(session, len(kinds), start_timeout))
+            warn_of_busy_slots(session, launcher.slots(len(kinds)))
             run = Run(
-                context,
+                session,
                 launcher,
                 self._ranks,
                 files,
@@ -260,5 +260,5 @@ class Supplier:
                 environment,
                 schema is not None,
             )
-            with launcher.devices(context):
+            with launcher.devices(session):
                 return run.result()

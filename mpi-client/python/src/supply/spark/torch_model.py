@@ -21,6 +21,7 @@ from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable
 
 from supply.errors import ConfigError, RunError
 from supply.spark.features import Features
+from supply.spark.sessions import session_of
 from supply.spark.spark_jobs import python_of_driver
 
 if TYPE_CHECKING:
@@ -249,6 +250,6 @@ class TorchModel(Model, TorchParams, ObjectsStage):
         else:
             array = features.or_error() if self.getHandleInvalid() == "error" else features.or_nan()
         predict = prediction_udf(self.module, self._is_scalar)
-        with python_of_driver(dataset.sparkSession.sparkContext):
+        with python_of_driver(session_of(dataset.sparkSession)):
             prediction = predict(array)
         return dataset.withColumn(name, prediction)

@@ -3,16 +3,11 @@ package supply.api
 import java.math.BigInteger
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.{Base64, EnumSet, Set => JavaSet}
+import java.util.Base64
 
 import scala.util.Try
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
-import org.apache.spark.sql.connector.read.{LocalScan, Scan, ScanBuilder}
-import org.apache.spark.sql.types.{BinaryType, StructType}
-import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
@@ -113,27 +108,4 @@ private[supply] object HubOptions {
 
   def parse(options: Map[String, String]): HubOptions =
     NamedOptions.parse(new HubOptions, options)
-}
-
-/** The answer of the hub, in one row, for which Spark runs no job. */
-private[api] final class HubTable(sc: SparkContext, call: HubOptions) extends Table
-    with SupportsRead {
-  override def name(): String = "supply hub"
-
-  override val schema: StructType = new StructType().add("answer", BinaryType, nullable = false)
-
-  override def capabilities(): JavaSet[TableCapability] = EnumSet.of(TableCapability.BATCH_READ)
-
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
-    new HubScan(sc, call, schema)
-}
-
-private final class HubScan(sc: SparkContext, call: HubOptions, columns: StructType)
-    extends Scan with LocalScan {
-  private lazy val answer = call.answer(sc)
-
-  override def readSchema(): StructType = columns
-
-  /** Spark asks when it plans the query, and may ask twice. */
-  override def rows(): Array[InternalRow] = Array(InternalRow(answer))
 }

@@ -3,6 +3,8 @@ package supply.api
 import java.net.InetAddress
 import java.util.UUID
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.DriverEndpoint
 
@@ -36,6 +38,19 @@ private[supply] object Hubs {
   /** Tells the client of that run something, if it is open. */
   def tell(run: String, message: Array[Byte]): Unit =
     find(run).foreach(_.tell(message))
+
+  /** If `body` fails, [[failure]] has the reason while the run is open. */
+  def notingFailure[A](run: String, what: String)(body: => A): A =
+    try body
+    catch {
+      case NonFatal(e) =>
+        synchronized(current).flatMap(_._2.run(run)).foreach(_.failures.put(what, e))
+        throw e
+    }
+
+  /** Why that part of the run has failed; None: it has not, or the run is not open. */
+  def failure(run: String, what: String): Option[Throwable] =
+    synchronized(current).flatMap(_._2.run(run)).flatMap(_.failures.get(what))
 
   /** It ends with Spark. */
   private def start(sc: SparkContext): Hub = {

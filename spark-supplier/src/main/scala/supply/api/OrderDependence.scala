@@ -1,7 +1,5 @@
 package supply.api
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, ExprId, InputFileBlockLength, InputFileBlockStart, InputFileName, RowNumber, UserDefinedExpression, WindowExpression}
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
@@ -16,10 +14,10 @@ import org.apache.spark.supply.SparkInternals
  */
 private[supply] object OrderDependence {
   /** The names of such columns of `data`. Computes nothing. */
-  def columns(data: DataFrame): java.util.List[String] = {
+  def columns(data: DataFrame): Seq[String] = {
     val plan = InlineCTE(alwaysInline = true)(data.queryExecution.analyzed)
     val found = rows(plan).dependent
-    plan.output.filter(each => found(each.exprId)).map(_.name).asJava
+    plan.output.filter(each => found(each.exprId)).map(_.name)
   }
 
   /** isOrdered: Spark computes the rows of the partitions in the same order each time. */

@@ -9,6 +9,12 @@ import supply.results.ResultsTable
 /** Results of ranks that a program has loaded: `spark.read.format("supply").option("results", …)`. */
 object Results {
   /**
+   * The option of a DataFrame's writer that calls [[release]], for programs without this class: those
+   * of Python and of Spark Connect.
+   */
+  final val Release = "release"
+
+  /**
    * Removes the files of all results that `data` reads, on all nodes. Spark has copied nothing, so
    * neither `data` nor any other DataFrame of these results can be computed afterwards, unless it
    * is cached. Memory is free when the tasks that read the results have ended.

@@ -37,7 +37,15 @@ private[supply] final class ResultsOptions {
       "How long load() waits until all ranks have sealed the result. Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
+  @Opt(names = Array("--hub-run"), paramLabel = "NAME",
+    description = Array("The run at the hub to which this read belongs."))
+  var hubRun: String = _
+
   private var texts = Map.empty[String, String]
+
+  /** Loads within the run at the hub, if there is one. */
+  def within[A](body: => A): A =
+    if (hubRun == null) body else Hubs.notingFailure(hubRun, results)(body)
 
   def settings: ResultsSettings = ResultsSettings(
     name = results,

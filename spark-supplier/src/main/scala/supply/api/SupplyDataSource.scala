@@ -1,5 +1,6 @@
 package supply.api
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{Collections, Map => JavaMap, Set => JavaSet}
 
 import scala.jdk.CollectionConverters._
@@ -42,11 +43,17 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
     requireBuiltForThisSpark()
     val named = options.asScala.toMap
+    lazy val sc = SparkSession.active.sparkContext
     if (named.contains(HubOptions.Name))
-      reading(new HubTable(SparkSession.active.sparkContext, HubOptions.parse(named)))(_.schema)
-    else
-      reading(new ResultsTable(LoadResults(SparkSession.active.sparkContext,
-            ResultsOptions.parse(named).settings)))(_.schema)
+      reading(new Answer(HubOptions.parse(named).answer(sc)))(_.schema)
+    else if (named.contains(SessionCall.Name))
+      reading(new Answer(SessionCall.parse(named).answer(sc).getBytes(UTF_8)))(_.schema)
+    else if (named.contains(StartersOptions.Name))
+      reading(new StartersTable(StartersOptions.parse(named)))(_.schema)
+    else {
+      val results = ResultsOptions.parse(named)
+      reading(new ResultsTable(results.within(LoadResults(sc, results.settings))))(_.schema)
+    }
   }
 
   private def reading[T <: Table](table: T)(schema: T => StructType): StructType = {
@@ -60,7 +67,8 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       read.getOrElse(throw new ConfigException(
           "the columns are known, those of a result from its ranks: read it without schema()"))
     else {
-      requireSupplied(schema, options.asScala.toMap)
+      val named = options.asScala.toMap
+      if (!named.contains(Results.Release)) requireSupplied(schema, named)
       new RanksTable(schema)
     }
 
@@ -74,12 +82,18 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   override def createRelation(context: SQLContext, mode: SaveMode, options: Map[String, String],
       data: DataFrame): BaseRelation = {
     requireBuiltForThisSpark()
+    if (options.contains(Results.Release)) Results.release(data)
+    else supply(context, mode, options, data)
+    new SuppliedRelation(context, data.schema)
+  }
+
+  private def supply(context: SQLContext, mode: SaveMode, options: Map[String, String],
+      data: DataFrame): Unit = {
     val (sc, frame) = context.sparkContext -> FrameOptions.parse(options)
     frame.within(sc) {
       SupplyJob.run(sc, frame.run, frame.emptyError, check = () => checkWrite(mode, options))(
         frame.source(sc, data, _))
     }
-    new SuppliedRelation(context, data.schema)
   }
 
   private def checkWrite(mode: SaveMode, options: Map[String, String]): Unit = {
@@ -120,7 +134,7 @@ private final class SuppliedRelation(override val sqlContext: SQLContext,
 
 private object SupplyDataSource {
   /** The options of which each names what is read. */
-  private val Reads = Seq(ResultsOptions.Name, HubOptions.Name)
+  private val Reads = Seq(ResultsOptions.Name, HubOptions.Name, SessionCall.Name, StartersOptions.Name)
 }
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */

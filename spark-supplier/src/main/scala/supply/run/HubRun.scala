@@ -3,6 +3,7 @@ package supply.run
 import java.io.IOException
 import java.util.concurrent.Executor
 
+import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
 import supply.core.ConfigException
@@ -14,6 +15,8 @@ import supply.core.ConfigException
  */
 private[supply] final class HubRun(val name: String, val key: Array[Byte], limit: Long,
     threads: Executor, later: (() => Unit) => Unit) {
+  /** Of the run's parts, for a client that gets no exceptions of the JVM. */
+  val failures: TrieMap[String, Throwable] = TrieMap.empty
   private val spaceToClient = new Space(limit)
   private val spaceToPeers = new Space(limit)
   private val toClient = new ClientQueue(spaceToClient)

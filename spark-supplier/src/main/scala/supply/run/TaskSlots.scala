@@ -45,7 +45,7 @@ private[supply] object TaskSlots {
       id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if !except.contains(id)
       stage <- sc.statusTracker.getStageInfo(id)
       name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
-      if name != StartersName && name != SlotKeeper.Name
+      if name != SlotKeeper.Name && !SparkInternals.tagsOf(sc, id).exists(_.endsWith(StartersTag))
     } yield (stage.numActiveTasks(), s"$name (stage $id, tasks: ${stage.numTasks()})")
     val counted = active.filter(_._1 > 0)
     (if (counted.isEmpty) active else counted).map(_._2)
@@ -53,6 +53,10 @@ private[supply] object TaskSlots {
 
   /** How supply.spark describes the job that starts ranks. */
   private[supply] val StartersName = "supply: starting ranks"
+
+  /** The tag of the job that starts the ranks of a run. Over Spark Connect jobs have no description. */
+  private[supply] def startersTag(run: String): String = run + StartersTag
+  private val StartersTag = "-starters"
 
   /** Whether Spark starts executors for waiting tasks, and ends them when they have none. */
   def areDynamic(sc: SparkContext): Boolean = !sc.isLocal && SparkInternals.isDynamic(sc)

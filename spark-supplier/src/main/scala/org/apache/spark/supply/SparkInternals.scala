@@ -93,23 +93,30 @@ object SparkInternals {
   def isDynamic(sc: SparkContext): Boolean = Utils.isDynamicAllocationEnabled(sc.getConf)
 
   /**
-   * What Spark says of the first task that failed in a job with that tag and description.
+   * What Spark says of the first task that failed in a job with that tag.
    *
    * Public API: a SparkListener, which gets the events of all jobs, and only those that come later.
    */
-  def firstFailure(sc: SparkContext, tag: String, description: String): Option[String] = {
-    val stages = for {
-      job <- sc.statusTracker.getJobIdsForTag(tag).toSeq
-      info <- Try(sc.statusStore.job(job)).toOption.toSeq if info.description.contains(description)
-      stage <- info.stageIds
-    } yield stage
+  def firstFailure(sc: SparkContext, tag: String): Option[String] = {
     val failed = for {
-      stage <- stages
+      job <- sc.statusStore.jobsList(null) if job.jobTags.exists(isTag(_, tag))
+      stage <- job.stageIds
       task <- Try(sc.statusStore.taskList(stage, 0, Int.MaxValue)).getOrElse(Nil)
       text <- task.errorMessage
     } yield (task.attempt, task.launchTime.getTime, text)
     failed.sortBy { case (attempt, launched, _) => (attempt, launched) }.headOption.map(_._3)
   }
+
+  /** Spark Connect puts names of its own in front of a client's tags. */
+  private def isTag(ofJob: String, tag: String) = ofJob == tag || ofJob.endsWith(s"_Tag_$tag")
+
+  /**
+   * The tags of the jobs that need a stage.
+   *
+   * Public API: none has both.
+   */
+  def tagsOf(sc: SparkContext, stage: Int): Seq[String] =
+    sc.statusStore.jobsList(null).filter(_.stageIds.contains(stage)).flatMap(_.jobTags)
 
   /**
    * The host of an executor, also of a lost one; None: not known.

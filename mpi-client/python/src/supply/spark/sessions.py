@@ -1,0 +1,284 @@
+"""What the package needs of a Spark session: of Spark Classic through py4j, of Spark Connect by the data source.
+
+Every question goes to one object of the driver's JVM, supply/api/SessionCalls.scala, which answers in JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
+
+from supply.errors import RunError
+from supply.ranks import exceptions
+
+# What a call raises if the session has ended, or its JVM, or Spark Connect's server (ValueError: its channel is closed).
+_GONE = (Py4JError, OSError, AttributeError, PySparkException, ValueError)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """What the registered executors offer, by host.
+
+    slots: of tasks, busy or free; starter_slots: of tasks without a GPU. gpus: addresses of those that Spark assigned.
+    busy: slots that have a task; holders: the jobs whose tasks those are, for a text. is_dynamic: Spark starts
+    executors for waiting tasks only. is_complete: no other will register. impossible: why no task can ever run.
+    """
+
+    slots: dict[str, int]
+    starter_slots: dict[str, int]
+    gpus: dict[str, list[str]]
+    busy: int
+    holders: str
+    is_dynamic: bool
+    is_complete: bool
+    impossible: str | None
+
+
+@dataclass(frozen=True)
+class SparkFailure:
+    """An exception of Spark's. text: one line.
+
+    name: of the class of this product's exception that it is or has as a cause; None: there is none. has_passed: a
+    limit of the user. is_of_missing_file: a file was not there.
+    """
+
+    text: str
+    name: str | None = None
+    has_passed: bool = False
+    is_of_missing_file: bool = False
+
+    @staticmethod
+    def of_json(answer: dict[str, Any]) -> SparkFailure:
+        return SparkFailure(
+            answer["text"], answer.get("name"), answer.get("timeout", False), answer.get("missingFile", False)
+        )
+
+
+class Session:
+    """Of Spark Classic, or of Spark Connect. Any thread may call it."""
+
+    def __init__(self, spark: Any) -> None:
+        self.spark = spark
+
+    is_connect = False
+
+    def ask(self, call: str, **options: Any) -> dict[str, Any]:
+        """The answer to a call of SessionCalls.scala."""
+        raise NotImplementedError
+
+    def ask_if_there(self, call: str, **options: Any) -> dict[str, Any]:
+        """As ask(). Empty if the session has ended."""
+        with contextlib.suppress(*_GONE):
+            return self.ask(call, **options)
+        return {}
+
+    @functools.cached_property
+    def _about(self) -> dict[str, Any]:
+        return self.ask("session")
+
+    @property
+    def application(self) -> str:
+        return str(self._about["application"])
+
+    @property
+    def master(self) -> str:
+        return str(self._about["master"])
+
+    @property
+    def is_local(self) -> bool:
+        """Whether there is one executor, on the driver's machine."""
+        return bool(self._about["local"])
+
+    @property
+    def threads_of_driver(self) -> str:
+        """OMP_NUM_THREADS in the environment of the driver's JVM, or nothing."""
+        return str(self._about["threads"])
+
+    @property
+    def idle_seconds(self) -> float:
+        """After which Spark ends a Python worker that says nothing. 0: it does not."""
+        return float(self._about["idleSeconds"])
+
+    def setting(self, name: str) -> str | None:
+        """A setting of Spark; None: it is not set."""
+        found: str | None = self.spark.conf.get(name, None)
+        return found
+
+    def slots(self, run: str = "", tasks: int = 0) -> Slots:
+        """run, tasks: for as many tasks of that run, Spark is asked for executors, until seconds later. 0: no more."""
+        found = self.ask("slots", run=run, tasks=tasks)
+        return Slots(
+            found["slots"], found["starterSlots"], found["gpus"], found["busy"], found["holders"], found["dynamic"],
+            found["complete"], found.get("impossible"),
+        )  # fmt: skip
+
+    def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
+        """What an exception is that Spark has raised in a part of a run at the hub."""
+        raise NotImplementedError
+
+    def tag(self, name: str) -> None:
+        """Spark's jobs of this thread get the tag from now on."""
+        raise NotImplementedError
+
+    def cancel(self, tag: str) -> None:
+        """Cancels the jobs with the tag. Does nothing if the session has ended."""
+        with contextlib.suppress(*_GONE):
+            self._cancel(tag)
+
+    def _cancel(self, tag: str) -> None:
+        raise NotImplementedError
+
+    def thread(self, name: str, target: Callable[[], None]) -> threading.Thread:
+        """A thread that has Spark's properties and tags of this one."""
+        thread: threading.Thread = InheritableThread(target=target, name=name, daemon=True)
+        return thread
+
+    def check(self, what: str) -> None:
+        """Refuses a session that was stopped, or whose JVM is gone, or that has no jar. what: for the text."""
+        raise NotImplementedError
+
+
+def stopped(what: str) -> RunError:
+    return RunError(f"{what} was stopped: make a session with supply.spark.session(), and read the data again there")
+
+
+class ClassicSession(Session):
+    def __init__(self, spark: Any) -> None:
+        super().__init__(spark)
+        self.context = spark.sparkContext
+
+    @property
+    def jvm(self) -> Any:
+        return self.context._jvm
+
+    def ask(self, call: str, **options: Any) -> dict[str, Any]:
+        words = {"call": call, **{name: str(value) for name, value in options.items()}}
+        answer: dict[str, Any] = json.loads(self.jvm.supply.api.SessionCall.answerTo(self.context._jsc.sc(), words))
+        return answer
+
+    def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
+        # If the JVM is gone, there is nothing to ask.
+        with contextlib.suppress(*_GONE):
+            java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+            if java is not None:
+                calls = self.jvm.supply.api.SessionCall
+                return SparkFailure.of_json(json.loads(calls.describe(self.context._jsc.sc(), java)))
+        return _of_text(self, error)
+
+    def tag(self, name: str) -> None:
+        self.context.addJobTag(name)
+
+    def _cancel(self, tag: str) -> None:
+        self.context.cancelJobsWithTag(tag)
+
+    def check(self, what: str) -> None:
+        try:
+            is_stopped = self.context._jsc is None or self.context._jsc.sc().isStopped()
+        except (Py4JError, OSError):
+            is_stopped = True
+        if is_stopped:
+            raise stopped(what)
+        if "JavaPackage" in type(self.jvm.supply.api.Nodes).__name__:
+            raise RunError(
+                "this session does not have the Supplier's jar: restart Python, and make its first session with "
+                "supply.spark.session(). With spark-submit, give the path of supply.spark.jars() to --jars"
+            )
+        built_for = self.jvm.supply.core.BuiltFor
+        if built_for.mismatch():
+            raise RunError(f"{built_for.mismatch()}: {built_for.fix()}")
+
+
+# How Spark Connect names an exception of a class that it does not know.
+_OF_CLASS = re.compile(r"\((?:\w+\.)*(\w+)\) (.*)", re.DOTALL)
+_NO_SOURCE = "DATA_SOURCE_NOT_FOUND"
+
+
+class ConnectSession(Session):
+    is_connect = True
+
+    def ask(self, call: str, **options: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.read({"call": call, **options}))
+        return answer
+
+    def read(self, options: dict[str, Any]) -> bytes:
+        """The answer of the data source to a read with these options."""
+        rows = self.spark.read.format("supply").options(**options).load().collect()
+        return bytes(rows[0][0])
+
+    def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
+        answer = self.ask_if_there("failure", run=run, text=part) if run else {}
+        if answer:
+            return SparkFailure.of_json(answer)
+        found = _OF_CLASS.fullmatch(_message(error))
+        if found and found[0].startswith("(supply."):
+            return SparkFailure(found[2], found[1])
+        return _of_text(self, error)
+
+    def tag(self, name: str) -> None:
+        self.spark.addTag(name)
+
+    def _cancel(self, tag: str) -> None:
+        self.spark.interruptTag(tag)
+
+    def thread(self, name: str, target: Callable[[], None]) -> threading.Thread:
+        thread: threading.Thread = InheritableThread(target=target, name=name, daemon=True, session=self.spark)
+        return thread
+
+    def has_jar(self) -> bool:
+        """Whether the server finds the data source. True also if it does not answer: check() says why."""
+        try:
+            self.ask("session")
+        except Exception as error:
+            return _NO_SOURCE not in str(error)
+        return True
+
+    def check(self, what: str) -> None:
+        if self.spark.is_stopped:
+            raise stopped(what)
+        try:
+            _ = self._about
+        except Exception as error:
+            if _NO_SOURCE in str(error):
+                raise RunError(
+                    "the server of Spark Connect does not have the Supplier's jar: make the session by "
+                    "supply.spark.session(remote=…), which adds it, or start the server with --jars, and the path of "
+                    "supply.spark.jars()"
+                ) from None
+            raise RunError(f"the server of Spark Connect does not answer: {_message(error)}") from error
+
+
+def _message(error: BaseException) -> str:
+    return str(error).split("\n\nJVM stacktrace:")[0].strip()
+
+
+def _of_text(session: Session, error: BaseException) -> SparkFailure:
+    message = _message(error)
+    if "Traceback (most recent call last)" in message:
+        # Of a Python function's exception, PySpark keeps only the text.
+        answer = session.ask_if_there("python-failure", text=message)
+        if answer:
+            return SparkFailure(answer["text"])
+    lines = [line.strip() for line in exceptions.text_of(error).splitlines() if line.strip()]
+    return SparkFailure(f"{type(error).__name__}{': ' if lines else ''}{' '.join(lines[:1])}")
+
+
+def is_of_connect(value: Any) -> bool:
+    """Whether a session or DataFrame is of Spark Connect."""
+    return type(value).__module__.startswith("pyspark.sql.connect")
+
+
+def session_of(spark: Any) -> Session:
+    """spark: a SparkSession."""
+    if not is_of_connect(spark):
+        return ClassicSession(spark)
+    return ConnectSession(spark)

@@ -1,0 +1,126 @@
+package supply.api
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.SparkInternals
+import picocli.CommandLine.{Command, Option => Opt}
+
+import supply.core.{ConfigException, FailureText, NamedOptions, SupplyException}
+import supply.plan.HostNames
+import supply.run.{SlotRequests, TaskSlots, UnwantedRuns}
+
+/**
+ * What the Python package asks the driver's JVM, and gets in JSON: through py4j, or from a session of
+ * Spark Connect by `spark.read.format("supply").option("call", NAME)`. Any call can be repeated.
+ */
+@Command(name = "call", sortOptions = false)
+private[supply] final class SessionCall {
+  @Opt(
+    names = Array("--call"),
+    paramLabel = "NAME",
+    required = true,
+    description = Array(
+      "session: what the session is. slots: the task slots of each host. addresses: of hosts. failure: why a write of a run has failed. " +
+        "starters-failure: why its starters have. python-failure: the exception of a traceback in one line. end-with-ranks: the tasks of a " +
+        "run end without a failure when their ranks leave. forget: no task of the run is left."))
+  var name: String = _
+
+  @Opt(names = Array("--run"), paramLabel = "NAME", description = Array("The run."))
+  var run: String = _
+
+  @Opt(names = Array("--tasks"), paramLabel = "N", defaultValue = "0",
+    description = Array(
+      "slots: for how many tasks Spark is asked for executors, until seconds after the last call."))
+  var tasks: Int = _
+
+  @Opt(names = Array("--hosts"), paramLabel = "NAMES", defaultValue = "",
+    description = Array("addresses: names with commas between them."))
+  var hosts: String = _
+
+  @Opt(names = Array("--text"), paramLabel = "TEXT", defaultValue = "",
+    description = Array("failure: what was written. python-failure: the traceback."))
+  var text: String = _
+
+  def answer(sc: SparkContext): String = {
+    val json = SessionCall.json.createObjectNode()
+    name match {
+      case "session" => session(sc, json)
+      case "slots" => slots(sc, json)
+      case "addresses" =>
+        HostNames.addresses(hosts.split(",").toSeq).foreach { case (host, found) =>
+          found.foldLeft(json.putArray(host))(_.add(_))
+        }
+      case "failure" =>
+        Hubs.failure(run, text).foreach(SessionCall.describe(sc, _, json))
+      case "starters-failure" => Nodes.startersFailure(sc, run).foreach(json.put("text", _))
+      case "python-failure" => json.put("text", FailureText.ofPython(text))
+      case "end-with-ranks" => UnwantedRuns.add(run)
+      case "forget" => UnwantedRuns.remove(run)
+      case other => throw new ConfigException(s"call is '$other', and this server has no such call")
+    }
+    json.toString
+  }
+
+  private def session(sc: SparkContext, json: ObjectNode): Unit = {
+    val idle = sc.getConf.getTimeAsSeconds("spark.python.worker.idleTimeoutSeconds", "0")
+    val kills = sc.getConf.getBoolean("spark.python.worker.killOnIdleTimeout", false)
+    json.put("local", sc.isLocal).put("master", sc.master)
+      .put("application", sc.applicationId).put("threads", sys.env.getOrElse("OMP_NUM_THREADS", ""))
+      .put("idleSeconds", if (kills) idle else 0L)
+    ()
+  }
+
+  private def slots(sc: SparkContext, json: ObjectNode): Unit = {
+    SlotRequests.renew(sc, run, tasks)
+    // Before the slots: an executor may register in between.
+    json.put("complete", TaskSlots.areComplete(sc)).put("dynamic", TaskSlots.areDynamic(sc))
+    TaskSlots.impossible(sc).foreach(json.put("impossible", _))
+    put(json.putObject("slots"), TaskSlots.ofHosts(sc))
+    put(json.putObject("starterSlots"), TaskSlots.ofHostsForCoresOnly(sc))
+    val gpus = json.putObject("gpus")
+    TaskSlots.gpusOfHosts(sc).foreach { case (host, found) =>
+      found.foldLeft(gpus.putArray(host))(_.add(_))
+    }
+    json.put("busy", SparkInternals.executorSlots(sc).map(_.activeTasks).sum)
+      .put("holders", TaskSlots.holders(sc).mkString(", "))
+    ()
+  }
+
+  private def put(json: ObjectNode, counts: Map[String, Int]): Unit =
+    counts.foreach { case (host, count) => json.put(host, count) }
+}
+
+private[supply] object SessionCall {
+  /** The option that tells this read from others. */
+  final val Name = "call"
+
+  private val json = new ObjectMapper
+
+  def parse(options: Map[String, String]): SessionCall =
+    NamedOptions.parse(new SessionCall, options)
+
+  /** The answer to a call, for Python through py4j. */
+  def answerTo(sc: SparkContext, options: java.util.Map[String, String]): String =
+    parse(options.asScala.toMap).answer(sc)
+
+  /** What a failure is, for Python through py4j. Also if Spark has stopped. */
+  def describe(sc: SparkContext, error: Throwable): String = {
+    val described = json.createObjectNode()
+    describe(sc, error, described)
+    described.toString
+  }
+
+  private def describe(sc: SparkContext, error: Throwable, json: ObjectNode): Unit = {
+    val causes = FailureText.causes(error)
+    json.put("text", FailureText.of(error, SparkInternals.hostOf(sc, _)))
+    causes.collectFirst { case known: SupplyException =>
+      json.put("name", known.getClass.getSimpleName).put("timeout", known.isTimeout)
+    }
+    json.put("missingFile",
+      causes.exists(_.isInstanceOf[java.nio.file.NoSuchFileException]))
+    ()
+  }
+}
