@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from layout import ROOT
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import only_classic, over_connect, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -323,6 +323,7 @@ def test_a_node_with_too_little_memory_is_named(run, spark):
         run(list, rows(spark, ROWS), ring=1 << 50)
 
 
+@only_classic("the server's environment names the Python of executors")
 def test_executors_without_the_package_are_named(run, spark, monkeypatch):
     without = "/usr/bin/python3"
     monkeypatch.setenv("PYSPARK_PYTHON", without)
@@ -356,7 +357,10 @@ def test_ranks_import_what_the_session_has_shipped(run, spark, tmp_path):
     archive = tmp_path / "shipped.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("shipped_module.py", "ANSWER = 42")
-    spark.sparkContext.addPyFile(str(archive))
+    if over_connect():
+        spark.addArtifacts(str(archive), pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(str(archive))
 
     def train(data):
         import shipped_module  # type: ignore[import-not-found]

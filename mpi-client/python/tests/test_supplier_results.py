@@ -22,7 +22,7 @@ SCHEMA = "id long not null, score double, name string"
 
 @pytest.fixture
 def run(spark):
-    from supply.spark import Supplier, release
+    from supply.spark import Supplier
 
     def call(function, launcher="torch", **options):
         options = {"columns": ["id", "features"], "batch_size": 64, "results": SCHEMA, "uneven": "keep", **options}
@@ -188,7 +188,9 @@ def test_a_key_that_may_change_is_named(spark, caplog):
             assert returned.results.count() == COUNT
             release(returned.results)
 
-    numbered = rows(spark, COUNT).withColumns({"key": functions.monotonically_increasing_id(), "noise": functions.rand()})
+    numbered = rows(spark, COUNT).withColumns(
+        {"key": functions.monotonically_increasing_id(), "noise": functions.rand()}
+    )
     run(numbered.select("id", "key", "noise"), "id, key, score double")
     assert caplog.text == ""
     shuffled = numbered.repartition("id").withColumn("key", functions.monotonically_increasing_id())

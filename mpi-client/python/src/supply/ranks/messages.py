@@ -153,7 +153,7 @@ class Imbalance:
 
 @dataclass
 class OrderDependent:
-    """From the driver's JVM: columns of df that ranks write into results, and that Spark may give to other rows later."""
+    """From the driver's JVM: columns of df that ranks write into results, and Spark may give to other rows."""
 
     columns: list[str]
 

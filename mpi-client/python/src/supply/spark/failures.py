@@ -106,7 +106,7 @@ def of_job(session: Session, run: str, part: str, what: str, error: BaseExceptio
 
 
 def is_cancelled(session: Session, error: BaseException) -> bool:
-    """Whether the run failed because its job was cancelled: by Ctrl-C, Spark's UI, cancelAllJobs() or interruptAll()."""
+    """Whether the run's job was cancelled: by Ctrl-C, Spark's UI, cancelAllJobs() or interruptAll()."""
     cause = error.__cause__
     return cause is not None and (
         session.failure(cause).name == "SupplierEndedException"

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from supply.errors import RunError
 from supply.ranks import exceptions
 
-# What a call raises if the session has ended, or its JVM, or Spark Connect's server (ValueError: its channel is closed).
+# What a call raises if the session has ended, or its JVM, or the server of Spark Connect (ValueError: the channel).
 _GONE = (Py4JError, OSError, AttributeError, PySparkException, ValueError)
 
 

@@ -85,7 +85,8 @@ private[supply] final class FrameOptions {
       try FrameOptions.json.readValue(resultColumns, classOf[Array[String]]).toSet
       catch {
         case e: JsonProcessingException =>
-          throw new ConfigException(s"result-columns is no array of names in JSON: $resultColumns", e)
+          throw new ConfigException(s"result-columns is no array of names in JSON: $resultColumns",
+            e)
       }
     val dependent = OrderDependence.columns(data).filter(written)
     if (dependent.nonEmpty) {

@@ -134,7 +134,8 @@ private final class SuppliedRelation(override val sqlContext: SQLContext,
 
 private object SupplyDataSource {
   /** The options of which each names what is read. */
-  private val Reads = Seq(ResultsOptions.Name, HubOptions.Name, SessionCall.Name, StartersOptions.Name)
+  private val Reads =
+    Seq(ResultsOptions.Name, HubOptions.Name, SessionCall.Name, StartersOptions.Name)
 }
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */

@@ -32,9 +32,11 @@ private[supply] object SlotRequests {
   }
 
   private def check(run: String): Unit =
-    timer.schedule((() => synchronized(requests.get(run).foreach { request =>
-      if (request.until.passed) end(run) else check(run)
-    })): Runnable, 1, java.util.concurrent.TimeUnit.SECONDS)
+    timer.schedule(
+      (() =>
+            synchronized(requests.get(run).foreach { request =>
+              if (request.until.passed) end(run) else check(run)
+            })): Runnable, 1, java.util.concurrent.TimeUnit.SECONDS)
 
   private def end(run: String): Unit = requests.remove(run).foreach(_.keeper.close())
 }

@@ -1,7 +1,5 @@
 package supply.api
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
@@ -16,7 +14,7 @@ class OrderDependenceSuite extends AnyFunSuite with LocalSpark {
   private lazy val shuffled = range.repartition(3, col("k"))
   private val number = monotonically_increasing_id().as("n")
 
-  private def found(data: DataFrame): Set[String] = OrderDependence.columns(data).asScala.toSet
+  private def found(data: DataFrame): Set[String] = OrderDependence.columns(data).toSet
 
   test("numbers that Spark gives to the rows of a shuffle") {
     val numbered = shuffled.withColumn("n", number)
