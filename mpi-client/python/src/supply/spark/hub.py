@@ -18,6 +18,7 @@ from typing import Any
 from supply.errors import RunError
 from supply.ranks import hub
 from supply.ranks.messages import Imbalance, Message, OrderDependent
+from supply.spark.hub_key import KeyAgreement, proof
 from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
 _NUMBER = struct.Struct("!I")
@@ -127,22 +128,26 @@ class _Connection(_Channel):
 class _Calls(_Channel):
     """Of Spark Connect: each call is a read of the data source, which can be repeated."""
 
-    def __init__(self, session: ConnectSession, run: str, key: bytes, receive: Callable[[Peer, Message], None]) -> None:
+    def __init__(self, session: ConnectSession, run: str, receive: Callable[[Peer, Message], None]) -> None:
         super().__init__(receive)
         self._session = session
         self._run_name = run
-        self._key = key
         self._sent = 0
         self._has_ended = False
 
-    def open(self) -> str:
-        return self._call("open").decode()
+    def open(self, agreement: KeyAgreement) -> list[str]:
+        """Host and port for the run's processes. The agreement's runs have one key."""
+        options = {"hub": "open", "hub-run": self._run_name, "hub-public": agreement.public}
+        *words, theirs = self._session.read(options).decode().split(" ")
+        self.key = agreement.key(theirs)
+        return words
 
     def send(self, number: int, message: Message) -> bool:
         with self._lock:
             try:
                 for pieces in hub.pieces(message, _NUMBER.pack(number), _MOST_SENT):
-                    self._call("send", number=self._sent + 1, bytes=base64.b64encode(pieces).decode())
+                    text = base64.b64encode(pieces).decode()
+                    self._call("send", self._sent + 1, text, number=self._sent + 1, bytes=text)
                     self._sent += 1
             except Exception:
                 _log.debug("the hub does not take a message", exc_info=True)
@@ -158,7 +163,7 @@ class _Calls(_Channel):
         last = 0
         while not self._has_ended:
             try:
-                answer = io.BytesIO(self._call("poll", after=last, millis=_POLL_MILLIS))
+                answer = io.BytesIO(self._call("poll", last, after=last, millis=_POLL_MILLIS))
             except Exception:
                 _log.debug("the hub does not answer", exc_info=True)
                 return
@@ -166,8 +171,9 @@ class _Calls(_Channel):
                 last, number, flag, size = _NUMBERED.unpack(head)
                 self._take(number, flag, bytearray(answer.read(size)))
 
-    def _call(self, verb: str, **options: Any) -> bytes:
-        return self._session.read({"hub": verb, "hub-run": self._run_name, "hub-key": self._key.hex(), **options})
+    def _call(self, verb: str, counter: int = 0, text: str = "", **options: Any) -> bytes:
+        proven = proof(self.key, verb, self._run_name, counter, text)
+        return self._session.read({"hub": verb, "hub-run": self._run_name, "hub-proof": proven, **options})
 
 
 class Hub:
@@ -179,6 +185,7 @@ class Hub:
     def __init__(self, session: Session, run: str, receive: Callable[[Peer, Message], None]) -> None:
         self._run = run
         self._key = secrets.token_bytes(32)
+        self._agreement = KeyAgreement()
         self._channels: list[_Channel] = []
         try:
             for name in (run, hub.output_of(run)):
@@ -193,8 +200,9 @@ class Hub:
 
     def _channel(self, session: Session, name: str, receive: Callable[[Peer, Message], None]) -> _Channel:
         if isinstance(session, ConnectSession):
-            calls = _Calls(session, name, self._key, receive)
-            self.host, self._port, _ = calls.open().split(" ")
+            calls = _Calls(session, name, receive)
+            self.host, self._port, *_ = calls.open(self._agreement)
+            self._key = calls.key
             return calls
         assert isinstance(session, ClassicSession)
         opened = session.jvm.supply.api.Hubs.open(session.context._jsc.sc(), name, self._key)

@@ -1,4 +1,4 @@
-"""The key of a run, on which the client and the driver's JVM agree, so that Spark has none to show (docs/design/hub.md)."""
+"""The key of a run, on which client and driver agree, so that Spark has none to show (docs/design/hub.md)."""
 
 from __future__ import annotations
 
