@@ -2,25 +2,30 @@
 
 import base64
 import contextlib
+import pathlib
 import pickle
 import queue
+import socket
+import ssl
 import struct
 import threading
 import time
 
 import pytest
 
-from supplier_session import prepare_environment, session_fixture
+from supplier_session import over_connect, prepare_environment, session_fixture
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.ranks.hub import connect  # noqa: E402
+from supply.ranks.hub_tls import TlsConnection  # noqa: E402
 from supply.spark.hub import Hub  # noqa: E402
 from supply.spark.hub_key import KeyAgreement, proof  # noqa: E402
 from supply.spark.sessions import session_of  # noqa: E402
 
 LIMIT_SECONDS = 30
+TLS = "spark.supply.hub.tls"
 spark = session_fixture(1)
 
 
@@ -29,9 +34,24 @@ def received():
     return queue.SimpleQueue()
 
 
+@pytest.fixture(params=["plain", "tls"])
+def tls(spark, request):
+    """Whether the hubs of this test take connections with TLS."""
+    if over_connect():
+        if request.param == "tls":
+            pytest.skip("only of Spark Classic: a server's settings are there when it starts")
+        yield False
+        return
+    # A user sets it before Spark starts. The hub reads it when the first run opens it.
+    spark.sparkContext._jsc.sc().conf().set(TLS, str(request.param == "tls").lower())
+    yield request.param == "tls"
+    spark.sparkContext._jsc.sc().conf().remove(TLS)
+
+
 @pytest.fixture
-def hub(spark, received, request):
+def hub(spark, tls, received, request):
     with contextlib.closing(Hub(session_of(spark), request.node.name, lambda *each: received.put(each))) as opened:
+        assert opened.environment()["SUPPLY_HUB_ADDRESS"].endswith("/tls") == tls
         yield opened
 
 
@@ -57,6 +77,77 @@ def test_peers_have_one_object_each(hub, received):
     for number, peer in peers.items():
         peer.send(f"to {number}")
     assert [driver.receive() for driver in drivers] == ["to 0", "to 1", "to 2"]
+
+
+def test_one_thread_reads_while_another_one_sends(hub, received):
+    driver = connect(hub.environment())
+    driver.send("begin")
+    peer, _ = received.get(timeout=LIMIT_SECONDS)
+    count, text = 300, "x" * 50_000
+    answers: list[object] = []
+    reading = threading.Thread(target=lambda: answers.extend(driver.receive() for _ in range(count)))
+    reading.start()
+    sending = threading.Thread(target=lambda: [peer.send((i, text)) for i in range(count)])
+    sending.start()
+    for i in range(count):
+        driver.send((i, text))
+    assert [received.get(timeout=LIMIT_SECONDS)[1] for _ in range(count)] == [(i, text) for i in range(count)]
+    for thread in (reading, sending):
+        thread.join(LIMIT_SECONDS)
+    assert answers == [(i, text) for i in range(count)]
+
+
+def test_a_message_that_has_come_is_there_at_once(hub, received):
+    driver = connect(hub.environment())
+    driver.send("begin")
+    peer, _ = received.get(timeout=LIMIT_SECONDS)
+    peer.send("one")
+    peer.send("two")
+    got: list[object] = []
+    end = time.monotonic() + LIMIT_SECONDS
+    while len(got) < 2 and time.monotonic() < end:
+        message = driver.receive_now()
+        got += [message] if message else []
+    assert got == ["one", "two"]
+    hub.close()
+    while not driver.is_gone and time.monotonic() < end:
+        assert driver.receive_now() is None
+    assert driver.is_gone
+
+
+def test_a_side_without_tls_is_refused_at_once(hub, tls, received):
+    address = hub.environment()["SUPPLY_HUB_ADDRESS"]
+    other = address.replace("/tls", "") if tls else f"{address}/tls"
+    begin = time.monotonic()
+    with pytest.raises(SystemExit, match=f"cannot reach the driver at {other} .* {TLS}") as refused:
+        connect({**hub.environment(), "SUPPLY_HUB_ADDRESS": other})
+    assert "\n" not in str(refused.value)
+    assert time.monotonic() - begin < LIMIT_SECONDS
+    assert received.empty()
+
+
+@pytest.mark.parametrize("tls", ["tls"], indirect=True)
+def test_somebody_in_between_is_refused(hub, received):
+    """They have another certificate, and pass on all that both ends say."""
+    host, port = hub.environment()["SUPPLY_HUB_ADDRESS"].split(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pathlib.Path(__file__).parent / "other_certificate.pem")
+
+    def stand_between():
+        with contextlib.suppress(OSError), server.accept()[0] as plain, context.wrap_socket(plain, True) as to_peer:
+            to_hub = TlsConnection(socket.create_connection((host, int(port.partition("/")[0]))))
+            to_hub.sendall(to_peer.recv(1024))
+            answer = bytearray(33)
+            to_peer.sendall(answer[: to_hub.recv_into(memoryview(answer))])
+            to_hub.sendall(to_peer.recv(1024))
+            to_peer.sendall(answer[: to_hub.recv_into(memoryview(answer))])
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=stand_between, daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}/tls"
+        with pytest.raises(SystemExit, match="refused the run's key"):
+            connect({**hub.environment(), "SUPPLY_HUB_ADDRESS": address})
+    assert received.empty()
 
 
 def test_output_that_nobody_takes_holds_no_other_message(spark, request):

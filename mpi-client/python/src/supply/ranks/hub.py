@@ -14,7 +14,9 @@ import struct
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
+from supply.ranks.hub_tls import TlsConnection
 from supply.ranks.messages import Message
 
 ADDRESS, RUN, KEY = "SUPPLY_HUB_ADDRESS", "SUPPLY_HUB_RUN", "SUPPLY_HUB_KEY"
@@ -27,24 +29,38 @@ _PIECE_BYTES = 1 << 20
 _PIECE = struct.Struct("!BI")
 _RANDOM_BYTES = 32
 _MEET_SECONDS = 60
+_NO_SUCH_RUN = 1
+
+Connection: TypeAlias = "socket.socket | TlsConnection"
 
 
 class HubError(OSError):
     """The hub does not know the run, or one side does not know its key."""
 
 
-def meet(host: str, port: int, run: str, key: bytes, role: int) -> socket.socket:
-    """A connection of that role. Raises OSError, also HubError, if there is none."""
-    connection = socket.create_connection((host, port), _MEET_SECONDS)
+def meet(host: str, port: str, run: str, key: bytes, role: int) -> Connection:
+    """A connection of that role. port: "35001", or "35001/tls". Raises OSError, also HubError, if there is none."""
+    number, _, is_tls = port.partition("/")
+    plain = socket.create_connection((host, int(number)), _MEET_SECONDS)
+    connection: Connection = plain
     try:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        certificate = b""
+        if is_tls:
+            connection = secured = _secured(plain)
+            certificate = secured.certificate
         own, name = secrets.token_bytes(_RANDOM_BYTES), run.encode()
         connection.sendall(b"SUPPLYH1" + struct.pack("!BH", role, len(name)) + name + own)
-        if read(connection, 1) != b"\0":
+        status = read(connection, 1)[0]
+        if status == _NO_SUCH_RUN:
             raise HubError(f"the run {run} has ended")
+        if status:
+            raise HubError("it answers as no hub, or takes connections with TLS only: see spark.supply.hub.tls")
         theirs = read(connection, _RANDOM_BYTES)
-        connection.sendall(_proof(key, b"peer", theirs, own))
-        if not hmac.compare_digest(read(connection, hashlib.sha256().digest_size), _proof(key, b"hub", own, theirs)):
+        connection.sendall(_proof(key, b"peer", theirs, own, certificate))
+        if not hmac.compare_digest(
+            read(connection, hashlib.sha256().digest_size), _proof(key, b"hub", own, theirs, certificate)
+        ):
             raise HubError("the other end does not know the run's key")
         connection.settimeout(None)
     except EOFError:
@@ -56,11 +72,18 @@ def meet(host: str, port: int, run: str, key: bytes, role: int) -> socket.socket
     return connection
 
 
-def _proof(key: bytes, who: bytes, first: bytes | bytearray, second: bytes | bytearray) -> bytes:
-    return hmac.new(key, who + bytes(first) + bytes(second), hashlib.sha256).digest()
+def _secured(connection: socket.socket) -> TlsConnection:
+    try:
+        return TlsConnection(connection)
+    except OSError as error:
+        raise HubError(f"there is no TLS with it: see spark.supply.hub.tls ({error})") from error
 
 
-def read(connection: socket.socket, size: int) -> bytearray:
+def _proof(key: bytes, who: bytes, *parts: bytes | bytearray) -> bytes:
+    return hmac.new(key, b"".join((who, *parts)), hashlib.sha256).digest()
+
+
+def read(connection: Connection, size: int) -> bytearray:
     """Raises EOFError at the end of the connection."""
     data = bytearray(size)
     rest = memoryview(data)
@@ -72,13 +95,13 @@ def read(connection: socket.socket, size: int) -> bytearray:
     return data
 
 
-def read_piece(connection: socket.socket) -> tuple[int, bytearray]:
+def read_piece(connection: Connection) -> tuple[int, bytearray]:
     """Its flag and its bytes."""
     flag, size = _PIECE.unpack(read(connection, _PIECE.size))
     return flag, read(connection, size)
 
 
-def send_message(connection: socket.socket, message: Message, prefix: bytes = b"") -> None:
+def send_message(connection: Connection, message: Message, prefix: bytes = b"") -> None:
     """Sends it in pieces. prefix: of each piece."""
     for head, piece in _pieces(message, prefix):
         connection.sendall(head)
@@ -108,7 +131,7 @@ def _pieces(message: Message, prefix: bytes) -> Iterator[tuple[bytes, memoryview
 class Driver:
     """A peer's connection: to the client, which drives the run. Any thread may send."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._is_gone = False
@@ -142,7 +165,7 @@ class Driver:
 
     def receive_now(self) -> Message:
         """The next message; None if none has come, or the client is gone."""
-        return self.receive() if select.select([self._connection], [], [], 0)[0] else None
+        return self.receive() if _has_come(self._connection) else None
 
     def keep_for_program(self) -> None:
         """The program that replaces this process keeps the connection open until it ends."""
@@ -151,6 +174,12 @@ class Driver:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _has_come(connection: Connection) -> bool:
+    if isinstance(connection, TlsConnection):
+        return connection.has_come()
+    return bool(select.select([connection], [], [], 0)[0])
 
 
 def output_of(run: str) -> str:
@@ -163,14 +192,12 @@ def connect(environment: Mapping[str, str] = os.environ, for_output: bool = Fals
     host, port = environment[ADDRESS].rsplit(":", 1)
     run = environment[RUN]
     try:
-        return Driver(
-            meet(host, int(port), output_of(run) if for_output else run, bytes.fromhex(environment[KEY]), PEER)
-        )
+        return Driver(meet(host, port, output_of(run) if for_output else run, bytes.fromhex(environment[KEY]), PEER))
     except OSError as error:
         sys.exit(f"supply: cannot reach the driver at {environment[ADDRESS]} ({error})")
 
 
-def shut_down(connection: socket.socket) -> None:
+def shut_down(connection: Connection) -> None:
     """Ends it, and wakes the thread that reads it."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -9,7 +9,6 @@ import json
 import logging
 import pickle
 import secrets
-import socket
 import struct
 import threading
 from collections.abc import Callable
@@ -99,7 +98,7 @@ class _Channel:
 class _Connection(_Channel):
     """Of Spark Classic."""
 
-    def __init__(self, connection: socket.socket, receive: Callable[[Peer, Message], None]) -> None:
+    def __init__(self, connection: hub.Connection, receive: Callable[[Peer, Message], None]) -> None:
         super().__init__(receive)
         self._connection = connection
 
@@ -207,7 +206,7 @@ class Hub:
         assert isinstance(session, ClassicSession)
         opened = session.jvm.supply.api.Hubs.open(session.context._jsc.sc(), name, self._key)
         self.host, self._port, here = opened.split(" ")
-        return _Connection(hub.meet(here, int(self._port), name, self._key, hub.CLIENT), receive)
+        return _Connection(hub.meet(here, self._port, name, self._key, hub.CLIENT), receive)
 
     def environment(self) -> dict[str, str]:
         """What connect() needs in the environment of another process."""

@@ -6,17 +6,21 @@ import java.util.UUID
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
-import org.apache.spark.supply.DriverEndpoint
+import org.apache.spark.supply.{DriverEndpoint, RpcSecurity}
 
-import supply.run.{Hub, HubRun}
+import supply.run.{Hub, HubRun, HubTls}
 
 /** The hub of this JVM, for the Python package: docs/design/hub.md. */
 private[supply] object Hubs {
+  /** Whether connections use TLS. Not set: if Spark's own are encrypted. */
+  private final val TlsSetting = "spark.supply.hub.tls"
+
   private var current = Option.empty[(SparkContext, Hub)]
 
   /**
    * Opens a run; again, if it is open with that key. Returns, with spaces between them, the host and
-   * the port for the run's processes, and the host for a client on this machine.
+   * the port for the run's processes, and the host for a client on this machine. The port ends with
+   * "/tls" if they must use TLS.
    */
   def open(sc: SparkContext, run: String, key: Array[Byte]): String = synchronized {
     current.filter(_._1 ne sc).foreach(_._2.close())
@@ -26,7 +30,7 @@ private[supply] object Hubs {
       started.open(run, key)
       started
     }
-    s"${hostOf(sc, hub)} ${hub.port} ${clientHost(hub)}"
+    s"${hostOf(sc, hub)} ${hub.port}${if (hub.isTls) "/tls" else ""} ${clientHost(hub)}"
   }
 
   /** Ends all connections of that run, if it is open. */
@@ -55,11 +59,17 @@ private[supply] object Hubs {
   /** It ends with Spark. */
   private def start(sc: SparkContext): Hub = {
     var endpoint = Option.empty[DriverEndpoint]
-    val hub = new Hub(bindAddress(sc), ended = () => endpoint.foreach(_.close()))
+    val hub = new Hub(bindAddress(sc), tls = tls(sc), ended = () => endpoint.foreach(_.close()))
     endpoint = Some(new DriverEndpoint(sc, s"supply-hub-${UUID.randomUUID()}", () => hub.close())(
         PartialFunction.empty))
     hub
   }
+
+  private def tls(sc: SparkContext): Option[HubTls] =
+    if (!sc.getConf.getBoolean(TlsSetting, RpcSecurity.isEncrypted(sc))) None
+    else Some(RpcSecurity.keys(sc).fold(HubTls.selfSigned)(keys =>
+        HubTls.ofFile(keys.file, keys.kind, keys.password, keys.keyPassword,
+          "spark.ssl.rpc.keyStore")))
 
   private def bindAddress(sc: SparkContext): InetAddress =
     if (sc.isLocal) InetAddress.getLoopbackAddress

@@ -21,7 +21,7 @@ import supply.core.{ConfigException, Threads}
  * ends with its last run, and calls `ended`.
  */
 private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limits(),
-    ended: () => Unit = () => ()) extends AutoCloseable {
+    tls: Option[HubTls] = None, ended: () => Unit = () => ()) extends AutoCloseable {
   private val server = new ServerSocket(0, Hub.Waiting, bind)
   private val threads = Hub.threads()
   private val timer = Threads.scheduler("supply-hub-timer")
@@ -35,6 +35,8 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   def port: Int = server.getLocalPort
 
   def address: InetAddress = server.getInetAddress
+
+  def isTls: Boolean = tls.isDefined
 
   /** Opens a run; again, if it is open with that key. None: the hub has ended. */
   def open(name: String, key: Array[Byte]): Option[HubRun] = {
@@ -104,7 +106,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
     strangers.acquire()
     try {
       val socket = server.accept()
-      try threads.execute(() => serve(new HubConnection(socket)))
+      try threads.execute(() => serve(new HubConnection(socket, tls)))
       catch { case e: Throwable => socket.close(); throw e }
     } catch {
       case _: RejectedExecutionException => () // The hub has just been closed.
@@ -125,7 +127,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
     val late = closeLater(limits.secondsOfStrangers)(connection.close())
     val met =
       try {
-        connection.configure()
+        connection.begin()
         meet(connection)
       } finally {
         late.cancel(false)
@@ -142,7 +144,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
 
   /** Returns the role and the run of a connection that has proved the run's key. */
   private def meet(connection: HubConnection): Option[(Int, HubRun)] = {
-    import connection.{in, out, readBytes}
+    import connection.{certificate, in, out, readBytes}
     val isOurs = readBytes(Hub.Magic.length).sameElements(Hub.Magic)
     val role = if (isOurs) in.readUnsignedByte() else -1
     if (role != Hub.Peer && role != Hub.Client) None
@@ -155,9 +157,9 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
       out.flush()
       found.filter { run =>
         val isProven = MessageDigest.isEqual(readBytes(Hub.KeyBytes),
-          Hub.proof(run.key, "peer".getBytes(US_ASCII), own, theirs))
+          Hub.proof(run.key, "peer".getBytes(US_ASCII), own, theirs, certificate))
         if (isProven) {
-          out.write(Hub.proof(run.key, "hub".getBytes(US_ASCII), theirs, own))
+          out.write(Hub.proof(run.key, "hub".getBytes(US_ASCII), theirs, own, certificate))
           out.flush()
         } else Hub.log.warn(s"$connection does not know the key of the run ${run.name}")
         isProven
@@ -200,7 +202,7 @@ private[supply] object Hub {
 
   private val secure = new SecureRandom
 
-  private def random(): Array[Byte] = {
+  private[run] def random(): Array[Byte] = {
     val bytes = new Array[Byte](RandomBytes)
     secure.nextBytes(bytes)
     bytes
@@ -233,20 +235,29 @@ private[supply] object Hub {
     }
 }
 
-/** A socket at the hub. */
-private[run] final class HubConnection(socket: Socket) extends AutoCloseable {
-  lazy val in = new DataInputStream(new BufferedInputStream(socket.getInputStream))
-  lazy val out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream))
+/** A socket at the hub. Its methods never wait for TLS, but those that read and write. */
+private[run] final class HubConnection(socket: Socket, tls: Option[HubTls]) extends AutoCloseable {
+  private lazy val secured = tls.map(_.over(socket))
+  lazy val in = new DataInputStream(new BufferedInputStream(streams.getInputStream))
+  lazy val out = new DataOutputStream(new BufferedOutputStream(streams.getOutputStream))
 
-  /** Lets the kernel find out within a minute that the other node is gone. */
-  def configure(): Unit = {
+  private def streams = secured.getOrElse(socket)
+
+  /** Lets the kernel find out within a minute that the other node is gone, and begins TLS. */
+  def begin(): Unit = {
     socket.setTcpNoDelay(true)
     socket.setKeepAlive(true)
     Seq(TCP_KEEPIDLE -> 30, TCP_KEEPINTERVAL -> 10, TCP_KEEPCOUNT -> 3).foreach {
       case (option, value) => if (socket.supportedOptions.contains(option))
           socket.setOption(option, Int.box(value))
     }
+    secured.foreach(_.startHandshake())
   }
+
+  /** SHA-256 of the certificate that the other end has seen; without TLS nothing. */
+  def certificate: Array[Byte] = secured.fold(Array.empty[Byte])(socket =>
+    MessageDigest.getInstance("SHA-256").digest(
+      socket.getSession.getLocalCertificates.head.getEncoded))
 
   def readBytes(count: Int): Array[Byte] = {
     val bytes = new Array[Byte](count)

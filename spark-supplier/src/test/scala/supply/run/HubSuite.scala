@@ -13,16 +13,22 @@ import supply.core.{ConfigException, Deadline}
 import supply.testing.Background.{inBackground, result}
 import supply.testing.HubSocket
 
-class HubSuite extends AnyFunSuite {
-  private val loopback = InetAddress.getByName("127.0.0.1")
-  private val key = Array.tabulate[Byte](32)(_.toByte)
-  private val otherKey = Array.fill[Byte](32)(7)
+class HubSuite extends HubTests(None)
 
-  private def withHub(limits: Hub.Limits = Hub.Limits(), bind: InetAddress = loopback)(
-      test: Hub => Unit): Unit = Using.resource(new Hub(bind, limits))(test)
+/** tls: its version. */
+abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
+  protected val loopback = InetAddress.getByName("127.0.0.1")
+  protected val key = Array.tabulate[Byte](32)(_.toByte)
+  protected val otherKey = Array.fill[Byte](32)(7)
 
-  private def join(hub: Hub, role: Int, run: String = "run", key: Array[Byte] = key) =
-    HubSocket.of(hub.address, hub.port, role, run, key)
+  protected def withHub(limits: Hub.Limits = Hub.Limits(), bind: InetAddress = loopback)(
+      test: Hub => Unit): Unit =
+    Using.resource(new Hub(bind, limits, tls.map(_ => HubTls.selfSigned)))(test)
+
+  protected def join(hub: Hub, role: Int, run: String = "run", key: Array[Byte] = key) =
+    HubSocket.of(hub.address, hub.port, role, run, key, tls)
+
+  private def connect(hub: Hub) = new HubSocket(hub.address, hub.port, tls)
 
   private def soon(what: => Boolean): Unit = assert(new Deadline(60).poll(20)(what))
 
@@ -76,7 +82,7 @@ class HubSuite extends AnyFunSuite {
   test("a wrong key is refused, and a run that is not there") {
     withHub() { hub =>
       hub.open("run", key)
-      Using.resource(new HubSocket(loopback, hub.port)) { peer =>
+      Using.resource(connect(hub)) { peer =>
         val (status, random) = peer.greet(HubSocket.Peer, "run", new Array[Byte](32))
         assert(status == 0)
         peer.out.write(HubSocket.hmac(otherKey, "peer".getBytes(UTF_8), random,
@@ -84,7 +90,7 @@ class HubSuite extends AnyFunSuite {
         peer.out.flush()
         assert(peer.isEnded)
       }
-      Using.resource(new HubSocket(loopback, hub.port)) { peer =>
+      Using.resource(connect(hub)) { peer =>
         assert(peer.greet(HubSocket.Peer, "walk", new Array[Byte](32))._1 == 1)
         assert(peer.isEnded)
       }
@@ -98,7 +104,7 @@ class HubSuite extends AnyFunSuite {
       hub.open("run", key)
       Seq("", "SUPPLYH1", "SUPPLYH1\u0000", "GET / HTTP/1.1\r\n\r\n", "SUPPLYH1\u0002").foreach {
         said =>
-          Using.resource(new HubSocket(loopback, hub.port)) { stranger =>
+          Using.resource(connect(hub)) { stranger =>
             stranger.out.write(said.getBytes(UTF_8))
             stranger.out.flush()
             assert(stranger.isEnded)
@@ -234,7 +240,7 @@ class HubSuite extends AnyFunSuite {
           assert(one.isEnded && two.isEnded)
           assert(hub.run("run").isEmpty && hub.open("run", key).isEmpty)
           soon {
-            try { new HubSocket(loopback, hub.port).close(); false }
+            try { connect(hub).close(); false }
             catch { case _: SocketException => true }
           }
         }
@@ -255,7 +261,7 @@ class HubSuite extends AnyFunSuite {
       assert(clientA.heard()._2 == 3 || clientA.isEnded)
       assert(peerA.isEnded)
       assert(Seq(clientB.heard(), clientB.heard()).last == ((1, 0, "b")))
-      Using.resource(new HubSocket(loopback, hub.port))(late =>
+      Using.resource(connect(hub))(late =>
         assert(late.greet(HubSocket.Peer, "a", new Array[Byte](32))._1 == 1))
       hub.close("b")
       assert(peerB.isEnded)

@@ -1,16 +1,28 @@
 package supply.testing
 
-import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream}
-import java.net.{InetAddress, Socket}
+import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, EOFException}
+import java.net.{InetAddress, Socket, SocketException}
 import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
+import java.security.MessageDigest
+import java.security.cert.X509Certificate
 import java.util.Arrays
 import javax.crypto.Mac
 import javax.crypto.spec.SecretKeySpec
+import javax.net.ssl.{SSLContext, SSLException, SSLSocket, X509TrustManager}
 
 /** A peer, or a client, of a hub: the bytes of docs/design/hub.md, written once more. */
-final class HubSocket(address: InetAddress, port: Int) extends AutoCloseable {
-  private val socket = new Socket(address, port)
-  socket.setSoTimeout(60000)
+final class HubSocket(address: InetAddress, port: Int, tls: Option[String] = None)
+    extends AutoCloseable {
+  private val plain = new Socket(address, port)
+  plain.setSoTimeout(60000)
+  private val socket = tls.fold(plain)(HubSocket.secured(plain, address, port, _))
+
+  /** SHA-256 of the hub's certificate, with TLS. */
+  val certificate: Array[Byte] = socket match {
+    case secured: SSLSocket => MessageDigest.getInstance("SHA-256").digest(
+        secured.getSession.getPeerCertificates.head.getEncoded)
+    case _ => Array.empty
+  }
   val in = new DataInputStream(new BufferedInputStream(socket.getInputStream))
   val out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream))
 
@@ -64,15 +76,15 @@ final class HubSocket(address: InetAddress, port: Int) extends AutoCloseable {
   /** Whether the connection is at its end. */
   def isEnded: Boolean =
     try in.read() < 0
-    catch { case _: java.net.SocketException => true }
+    catch { case _: SocketException | _: SSLException | _: EOFException => true }
 
   /** Ends it without a word, as the kernel does it for a process that is killed. */
   def kill(): Unit = {
-    socket.setSoLinger(true, 0)
-    socket.close()
+    plain.setSoLinger(true, 0)
+    plain.close()
   }
 
-  override def close(): Unit = socket.close()
+  override def close(): Unit = plain.close()
 }
 
 object HubSocket {
@@ -86,15 +98,32 @@ object HubSocket {
     mac.doFinal()
   }
 
-  /** One that has proved the key, and to which the hub has. */
-  def of(address: InetAddress, port: Int, role: Int, run: String, key: Array[Byte]): HubSocket = {
-    val socket = new HubSocket(address, port)
+  private def secured(plain: Socket, address: InetAddress, port: Int, protocol: String): Socket = {
+    val anybody = new X509TrustManager {
+      def checkClientTrusted(chain: Array[X509Certificate], kind: String): Unit = ()
+      def checkServerTrusted(chain: Array[X509Certificate], kind: String): Unit = ()
+      def getAcceptedIssuers: Array[X509Certificate] = Array.empty
+    }
+    val context = SSLContext.getInstance(protocol)
+    context.init(null, Array(anybody), null)
+    val socket = context.getSocketFactory.createSocket(plain, address.getHostAddress, port, true)
+      .asInstanceOf[SSLSocket]
+    socket.setEnabledProtocols(Array(protocol))
+    socket.startHandshake()
+    socket
+  }
+
+  /** One that has proved the key, and to which the hub has. tls: its version. */
+  def of(address: InetAddress, port: Int, role: Int, run: String, key: Array[Byte],
+      tls: Option[String] = None): HubSocket = {
+    val socket = new HubSocket(address, port, tls)
     val own = Array.tabulate[Byte](32)(i => (i + port).toByte)
     val (status, hub) = socket.greet(role, run, own)
     assert(status == 0)
-    socket.out.write(hmac(key, "peer".getBytes(US_ASCII), hub, own))
+    socket.out.write(hmac(key, "peer".getBytes(US_ASCII), hub, own, socket.certificate))
     socket.out.flush()
-    assert(Arrays.equals(socket.bytes(32), hmac(key, "hub".getBytes(US_ASCII), own, hub)))
+    assert(Arrays.equals(socket.bytes(32),
+        hmac(key, "hub".getBytes(US_ASCII), own, hub, socket.certificate)))
     socket
   }
 }
