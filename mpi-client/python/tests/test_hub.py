@@ -13,11 +13,12 @@ import time
 
 import pytest
 
-from supplier_session import over_connect, prepare_environment, session_fixture
+from supplier_session import only_classic, over_connect, prepare_environment, session_fixture
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
+from supply.errors import RunError  # noqa: E402
 from supply.ranks.hub import connect  # noqa: E402
 from supply.ranks.hub_tls import TlsConnection  # noqa: E402
 from supply.spark.hub import Hub  # noqa: E402
@@ -167,6 +168,21 @@ def test_output_that_nobody_takes_holds_no_other_message(spark, request):
         connect(hub.environment()).send("result")
         assert others.get(timeout=LIMIT_SECONDS) == "result"
         paused.set()
+
+
+@only_classic("a server's settings are there when it starts")
+def test_a_port_that_is_not_free_is_one_line(spark, request):
+    conf = spark.sparkContext._jsc.sc().conf()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        conf.set("spark.supply.hub.port", str(taken.getsockname()[1]))
+        conf.set("spark.port.maxRetries", "0")
+        try:
+            with pytest.raises(RunError, match="cannot listen at .* spark.supply.hub.port") as refused:
+                Hub(session_of(spark), request.node.name, lambda *_: None)
+        finally:
+            conf.remove("spark.supply.hub.port")
+            conf.remove("spark.port.maxRetries")
+    assert "\n" not in str(refused.value)
 
 
 def test_another_key_is_refused(hub, received):

@@ -14,6 +14,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from supply.errors import RunError
 from supply.ranks import hub
 from supply.ranks.messages import Imbalance, Message, OrderDependent
@@ -193,6 +196,9 @@ class Hub:
         except OSError as error:
             self.close()
             raise RunError(f"cannot reach the hub of the driver's JVM ({error})") from error
+        except (Py4JError, PySparkException) as error:
+            self.close()
+            raise RunError(session.failure(error).text) from error
         except BaseException:
             self.close()
             raise

@@ -1,6 +1,6 @@
 package supply.api
 
-import java.net.InetAddress
+import java.net.{BindException, InetAddress}
 import java.util.UUID
 
 import scala.util.control.NonFatal
@@ -8,12 +8,18 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.{DriverEndpoint, RpcSecurity}
 
+import supply.core.ConfigException
 import supply.run.{Hub, HubRun, HubTls}
 
 /** The hub of this JVM, for the Python package: docs/design/hub.md. */
 private[supply] object Hubs {
   /** Whether connections use TLS. Not set: if Spark's own are encrypted. */
   private final val TlsSetting = "spark.supply.hub.tls"
+
+  /** Where it listens; if that port is not free, at one of those after it, as Spark does. 0: any. */
+  private final val PortSetting = "spark.supply.hub.port"
+  private final val MostPort = 65535
+  private final val DefaultRetries = 16
 
   private var current = Option.empty[(SparkContext, Hub)]
 
@@ -59,7 +65,19 @@ private[supply] object Hubs {
   /** It ends with Spark. */
   private def start(sc: SparkContext): Hub = {
     var endpoint = Option.empty[DriverEndpoint]
-    val hub = new Hub(bindAddress(sc), tls = tls(sc), ended = () => endpoint.foreach(_.close()))
+    val bind = bindAddress(sc)
+    val ports = portsOf(sc)
+    val hub =
+      try new Hub(bind, tls = tls(sc), ports = ports, ended = () => endpoint.foreach(_.close()))
+      catch {
+        case e: BindException => throw new ConfigException(
+            s"the hub of the driver cannot listen at ${bind.getHostAddress}, " +
+              (if (ports.head == 0) s"the address of spark.driver.bindAddress or spark.driver.host"
+               else
+                 s"from port ${ports.head} to ${ports.last}: set $PortSetting to a free one, or spark.port.maxRetries higher") +
+              s" (${e.getMessage})",
+            e)
+      }
     endpoint = Some(new DriverEndpoint(sc, s"supply-hub-${UUID.randomUUID()}", () => hub.close())(
         PartialFunction.empty))
     hub
@@ -70,6 +88,14 @@ private[supply] object Hubs {
     else Some(RpcSecurity.keys(sc).fold(HubTls.selfSigned)(keys =>
         HubTls.ofFile(keys.file, keys.kind, keys.password, keys.keyPassword,
           "spark.ssl.rpc.keyStore")))
+
+  private def portsOf(sc: SparkContext): Range = {
+    val first = sc.getConf.getInt(PortSetting, 0)
+    if (first < 0 || first > MostPort)
+      throw new ConfigException(s"$PortSetting is $first, and no port")
+    val others = if (first == 0) 0 else sc.getConf.getInt("spark.port.maxRetries", DefaultRetries)
+    first to math.min(first + others, MostPort)
+  }
 
   private def bindAddress(sc: SparkContext): InetAddress =
     if (sc.isLocal) InetAddress.getLoopbackAddress

@@ -1,7 +1,7 @@
 package supply.run
 
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, IOException}
-import java.net.{InetAddress, ServerSocket, Socket}
+import java.net.{BindException, InetAddress, ServerSocket, Socket}
 import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
 import java.security.{MessageDigest, SecureRandom}
 import java.util.concurrent.{RejectedExecutionException, Semaphore, SynchronousQueue, ThreadPoolExecutor, TimeUnit}
@@ -19,14 +19,18 @@ import supply.core.{ConfigException, Threads}
 /**
  * The server in which the processes of all runs of this JVM meet: docs/design/hub.md says how. It
  * ends with its last run, and calls `ended`.
+ *
+ * @param ports the first one that is free is taken; 0: any
  */
 private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limits(),
-    tls: Option[HubTls] = None, ended: () => Unit = () => ()) extends AutoCloseable {
-  private val server = new ServerSocket(0, Hub.Waiting, bind)
+    tls: Option[HubTls] = None, ports: Range = 0 to 0, ended: () => Unit = () => ())
+    extends AutoCloseable {
+  private val server = Hub.listen(bind, ports)
   private val threads = Hub.threads()
   private val timer = Threads.scheduler("supply-hub-timer")
   private val strangers = new Semaphore(Hub.MostStrangers)
   private val runs = mutable.Map.empty[String, HubRun]
+  private val accepting = new Object
   private var isClosed = false
   threads.execute(() => accept())
   timer.scheduleWithFixedDelay(() => closeAlone(), 1, 1, TimeUnit.SECONDS)
@@ -67,7 +71,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
       // Another one may have the name by now.
       if (runs.get(run.name).contains(run)) runs -= run.name
       val isLast = runs.isEmpty && !isClosed
-      isClosed |= isLast
+      if (isLast) stopListening()
       isLast
     }
     if (isLast) end()
@@ -77,15 +81,22 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   override def close(): Unit = {
     val (isFirst, open) = synchronized {
       val isFirst = !isClosed
-      isClosed = true
+      stopListening()
       (isFirst, runs.values.toSeq)
     }
     open.foreach(close)
     if (isFirst) end()
   }
 
-  private def end(): Unit = {
+  /** Whoever finds it closed can listen at its port. */
+  private def stopListening(): Unit = {
+    isClosed = true
     server.close()
+    // The kernel keeps the port until accept() has returned.
+    accepting.synchronized(())
+  }
+
+  private def end(): Unit = {
     timer.shutdown() // What waits for its time is still done.
     threads.shutdown() // Those that work end with their connections.
     ended()
@@ -105,7 +116,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   private def accept(): Unit = while (!server.isClosed) {
     strangers.acquire()
     try {
-      val socket = server.accept()
+      val socket = accepting.synchronized(server.accept())
       try threads.execute(() => serve(new HubConnection(socket, tls)))
       catch { case e: Throwable => socket.close(); throw e }
     } catch {
@@ -199,6 +210,14 @@ private[supply] object Hub {
   private final val RetryMillis = 100L
   private final val StackBytes = 256L << 10
   private final val IdleSeconds = 10L
+
+  private def listen(bind: InetAddress, ports: Range): ServerSocket =
+    try new ServerSocket(ports.head, Waiting, bind)
+    catch {
+      case e: BindException if ports.size > 1 =>
+        log.warn(s"the hub tries the port after ${ports.head}: $e")
+        listen(bind, ports.tail)
+    }
 
   private val secure = new SecureRandom
 

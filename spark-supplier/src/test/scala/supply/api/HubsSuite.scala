@@ -1,15 +1,16 @@
 package supply.api
 
 import java.io.File
-import java.net.{ConnectException, InetAddress}
+import java.net.{ConnectException, InetAddress, ServerSocket}
 import java.nio.file.Files
 import java.security.{KeyStore, MessageDigest}
 
-import scala.util.Using
+import scala.util.{Random, Try, Using}
 
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.core.{ConfigException, Deadline}
 import supply.run.HubTls
 import supply.testing.HubSocket
 
@@ -101,5 +102,43 @@ class HubsSuite extends AnyFunSuite {
       Files.deleteIfExists(file)
       Files.delete(folder)
     }
+  }
+
+  test("the hub takes the port that a setting names, or one after it, again and again") {
+    // Not one of those that the kernel gives to other programs in between.
+    val taken = Iterator.continually(10000 + Random.nextInt(10000)).flatMap(port =>
+      Try(new ServerSocket(port, 1, InetAddress.getByName("127.0.0.1"))).toOption).next()
+    val port = taken.getLocalPort
+    def settings(retries: Int) =
+      Seq("spark.supply.hub.port" -> port.toString, "spark.port.maxRetries" -> retries.toString)
+    def portOf(opened: String) = opened.split(" ")(1).toInt
+    try {
+      withSpark(settings(0): _*) { sc =>
+        val text = intercept[ConfigException](Hubs.open(sc, "run", key)).getMessage
+        assert(text.startsWith(
+            s"the hub of the driver cannot listen at 127.0.0.1, from port $port to $port: set spark.supply.hub.port"))
+        assert(text.contains("spark.port.maxRetries"))
+      }
+      withSpark(settings(16): _*) { sc =>
+        val found = portOf(Hubs.open(sc, "run", key))
+        assert(found > port && found <= port + 16)
+      }
+    } finally taken.close()
+    withSpark(settings(0): _*) { sc =>
+      (1 to 20).foreach { i =>
+        val opened = Hubs.open(sc, s"run $i", key)
+        assert(portOf(opened) == port)
+        val client = join(opened, HubSocket.Client, s"run $i")
+        // Its hub ends in another thread, at about the time when the next run asks for the port.
+        if (i % 2 == 0) Hubs.close(s"run $i")
+        client.close()
+        if (i % 2 == 1) assert(new Deadline(60).poll(1)(Hubs.find(s"run $i").isEmpty))
+      }
+    }
+    Seq("-1", "65536").foreach(wrong =>
+      withSpark("spark.supply.hub.port" -> wrong) { sc =>
+        assert(intercept[ConfigException](Hubs.open(sc, "run", key)).getMessage ==
+          s"spark.supply.hub.port is $wrong, and no port")
+      })
   }
 }
