@@ -123,7 +123,7 @@ test-sanitizers: packages-for-tests ## the C tests under the address, undefined 
 # With a Python that has the package (make python), PyTorch with CUDA, pytest, and for the rest PySpark, CuPy and JAX.
 test-gpu: GPU_PYTHON ?= python3
 test-gpu: ## what needs a GPU, with the Python of GPU_PYTHON=python3; skipped aloud without one
-	@$(GPU_PYTHON) -m pytest -q -rs -p no:cacheprovider --timeout 300 $(addprefix mpi-client/python/tests/test_device,.py _copies.py _run.py)
+	@$(GPU_PYTHON) -m pytest -q -rs -p no:cacheprovider --timeout 300 $(addprefix mpi-client/python/tests/test_device,.py _copies.py _exchange.py _run.py)
 
 # Most inputs go to the C side, which takes a hundred times as many a second.
 fuzz: packages-for-tests build $(JAZZER) ## fuzzes what both sides read, with INPUTS=10000000 inputs

@@ -34,8 +34,8 @@ def only_classic(why):
     return pytest.mark.skipif(over_connect(), reason=f"only of Spark Classic: {why}")
 
 
-def session_fixture(cores):
-    """A fixture: the session of a module's tests, with task slots on this machine."""
+def session_fixture(cores, settings=dict):
+    """A fixture: the session of a module's tests, with task slots on this machine. settings: makes more of them."""
 
     @pytest.fixture(scope="module")
     def spark():
@@ -43,12 +43,14 @@ def session_fixture(cores):
         from pyspark.sql import SparkSession
 
         if over_connect():
-            with connect_server(f"local[{cores}]", supply.spark.jars()) as remote:
+            with connect_server(f"local[{cores}]", supply.spark.jars(), **settings()) as remote:
                 session = supply.spark.session(remote=remote)
                 yield session
                 session.stop()
             return
         builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jars())
+        for name, value in settings().items():
+            builder = builder.config(name, value)
         session = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
         yield session
         session.stop()

@@ -100,7 +100,8 @@ def fed(files, request):
     if not torch.cuda.is_available():
         request.getfixturevalue("device")
 
-    def make(columns=("x",), batch_size=4, **options):
+    def make(columns=("x",), batch_size=4, ring="64KiB", block="16KiB", **options):
+        (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={ring} block={block}\n")
         data = SupplyDataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options).to("cuda")
         data._opened()
         made.append((data, Task(*files.paths)))
@@ -143,6 +144,62 @@ def test_blocks_that_are_there_are_copied_ahead(fed, device):
     assert next(batches)["x"].tolist() == [4, 5] and len(device.copying.events) == 4
     # The loop's stream waits for the copies of what it was handed, and for no others.
     assert device.current.waits_for == device.copying.events[:2]
+
+
+@WITHOUT_A_DEVICE
+def test_small_blocks_are_copied_together(fed, device):
+    data, task = fed(ring="64KiB", block="4KiB")
+    supply_blocks(task, 8)
+    batches = iter(data)
+    kept = [next(batches)["x"] for _ in range(8)]
+    assert len(device.copying.events) == 1 and task.header("released") == 0
+    device.copying.events[0].done = True
+    supply_blocks(task, 1, begin=8)
+    assert next(batches)["x"].tolist() == [32, 33, 34, 35] and task.header("released") == 8
+    assert [each.tolist() for each in kept] == [list(range(4 * number, 4 * number + 4)) for number in range(8)]
+    # They share memory, and nothing else.
+    assert len({each.storage().data_ptr() for each in kept}) == 1
+    kept[0].zero_()
+    assert kept[1].tolist() == [4, 5, 6, 7] and kept[1]._version == 0 and not kept[1]._is_view()
+
+
+@WITHOUT_A_DEVICE
+def test_what_lies_between_blocks_is_copied_if_it_is_little(fed, device):
+    data, task = fed(ring="2MiB", block="128KiB")
+    supply_blocks(task, 8)
+    batches = iter(data)
+    kept = [next(batches)["x"] for _ in range(8)]
+    assert len(device.copying.events) == 1 and len({each.storage().data_ptr() for each in kept}) == 8
+
+
+@WITHOUT_A_DEVICE
+def test_one_slot_is_left_to_spark(fed, device):
+    data, task = fed(ring="32KiB", block="4KiB")
+    supply_blocks(task, 8)
+    batches = iter(data)
+    assert next(batches)["x"][0] == 0 and len(data._copies._pending[0][1]) == 5
+    for _ in range(3):
+        next(batches)
+    # Two are begun, so the rest is.
+    assert [len(tensors) for _, tensors in data._copies._pending] == [5, 3]
+
+
+@pytest.mark.parametrize("batch_size", [3, 4, 10])
+def test_many_small_blocks(fed, batch_size):
+    """Around the ring, with batches of several blocks and of parts of blocks."""
+    data, task = fed(ring="64KiB", block="4KiB", batch_size=batch_size)
+    count = 100
+
+    def supply_all():
+        for block in range(count):
+            task.supply(batch(x=(range(4 * block, 4 * block + 4), "int64")), first_element=4 * block)
+        task.end_of_epoch()
+
+    supplying = threading.Thread(target=supply_all)
+    supplying.start()
+    got = [each["x"] for each in data]
+    supplying.join()
+    assert torch.cat(got).tolist() == list(range(4 * count))
 
 
 def test_a_batch_is_handed_out_without_waiting_for_the_next_block(fed):
@@ -223,10 +280,12 @@ def test_positions_are_those_of_the_batches_that_were_handed_out(fed, tmp_path):
     assert positions(*fed(batch_size=2)) == expected and len(set(expected)) == 4
 
 
-def test_types_of_columns(fed, tmp_path):
+@pytest.mark.parametrize("ring", ["64KiB", "256KiB"], ids=["each block", "blocks together"])
+def test_types_of_columns(fed, tmp_path, ring):
     data, task = fed(
         ["number", "float", "bit", "text", "jagged", "null", "foreign"],
         batch_size=2,
+        ring=ring,
         dtypes={"float": torch.float64},
         ragged={"jagged": "jagged"},
         nulls={"null": "mask"},
@@ -238,9 +297,21 @@ def test_types_of_columns(fed, tmp_path):
         null=([7, None, 9, None], "int64"),
         foreign=pyarrow.array(values, pyarrow.binary_view()),
     )  # fmt: skip
-    task.supply(rows, foreign_file=ForeignFile(tmp_path / "foreign", values, [16] * 4))
+    more = batch(
+        number=([7, 8], "int16"), float=([7.5, 8], "float32"), bit=([False, False], "bool"),
+        text=(["x", "y"], "string"), jagged=([b"x", b"yz"], "binary"), null=([1, 2], "int64"),
+        foreign=pyarrow.array(values[1:3], pyarrow.binary_view()),
+    )  # fmt: skip
+    foreign = ForeignFile(tmp_path / "foreign", values, [16] * 4)
+    task.supply(rows, foreign_file=foreign)
+    task.supply(more, first_element=4, foreign_file=foreign)
     task.end_of_epoch()
-    got = list(data)
+    *got, last = data
+    assert last["number"].tolist() == [7, 8] and last["float"].tolist() == [7.5, 8]
+    assert last["bit"].tolist() == [False, False] and last["text"] == ["x", "y"]
+    assert bytes(last["jagged"].values.tolist()) == b"xyz" and last["jagged"].offsets.tolist() == [0, 1, 3]
+    assert last["null"].tolist() == [1, 2] and last["null_mask"].tolist() == [True, True]
+    assert [bytes(row.tolist()) for row in last["foreign"]] == values[1:3]
     assert [each["number"].tolist() for each in got] == [[0, 1], [2, 3]]
     assert [each["float"].tolist() for each in got] == [[0.5, 1], [1.5, 2]] and got[0]["float"].dtype == torch.float64
     assert [each["bit"].tolist() for each in got] == [[True, False], [True, True]]

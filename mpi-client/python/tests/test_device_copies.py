@@ -28,26 +28,27 @@ LATE = 20_000_000  # cycles of the device, about 10 ms
 PROGRAM = pathlib.Path(__file__).with_name("device_program.py")
 
 
-def rows_of_block(number):
+def rows_of_block(number, elements=ELEMENTS):
     """Every number of the block is its own."""
-    values = numpy.arange(ELEMENTS * WIDTH, dtype=numpy.int32) + number * 7919
+    values = numpy.arange(elements * WIDTH, dtype=numpy.int32) + number * 7919
     return batch(x=pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values), WIDTH))
 
 
 def is_block(tensor, number):
     """Whether the tensor on the device is that of the block. The device compares."""
-    expected = torch.arange(ELEMENTS * WIDTH, dtype=torch.int32, device=tensor.device) + number * 7919
+    expected = torch.arange(tensor.numel(), dtype=torch.int32, device=tensor.device) + number * 7919
     return (tensor.flatten() == expected).all()
 
 
 @pytest.fixture
 def fed(files):
     """A function that feeds `count` blocks from a thread, with a data set on the device: (data, task, thread)."""
-    (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={BLOCK}\n")
     made = []
 
-    def make(count, batch_size=ELEMENTS):
-        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size, timeout=60).to("cuda")
+    def make(count, batch_size=None, elements=ELEMENTS):
+        block = (elements + 1) * WIDTH * 4
+        (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={block}\n")
+        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size or elements, timeout=60).to("cuda")
         data._opened()
         task = Task(*files.paths)
 
@@ -55,7 +56,7 @@ def fed(files):
             # A test may end its data set before.
             with contextlib.suppress(BrokenPipeError):
                 for number in range(count):
-                    task.supply(rows_of_block(number))
+                    task.supply(rows_of_block(number, elements))
                 task.end_of_epoch()
 
         thread = threading.Thread(target=supply_all, daemon=True)
@@ -85,12 +86,16 @@ def torn(data):
     return [number for number, is_right in enumerate(right) if not bool(is_right)]
 
 
-def test_no_batch_is_torn_if_copies_begin_late(fed):
-    assert torn(fed(40)) == []
+# Blocks of 1 MiB, each copied alone, and of 48 KiB, up to 80 together.
+@pytest.mark.parametrize("count, elements", [(40, ELEMENTS), (500, 3)], ids=["large", "small"])
+def test_no_batch_is_torn_if_copies_begin_late(fed, count, elements):
+    data = fed(count, elements=elements)
+    assert torn(data) == []
 
 
-def test_the_test_above_finds_slots_that_are_returned_before_their_copies(fed):
-    data = fed(40)
+@pytest.mark.parametrize("count, elements", [(40, ELEMENTS), (500, 3)], ids=["large", "small"])
+def test_the_test_above_finds_slots_that_are_returned_before_their_copies(fed, count, elements):
+    data = fed(count, elements=elements)
     real = data._copies._begin
 
     def begin(*arguments):
@@ -122,6 +127,36 @@ def test_batches_on_another_stream(fed):
         right = [is_block(each["x"], number) for number, each in enumerate(fed(40))]
     stream.synchronize()
     assert all(bool(each) for each in right) and len(right) == 40
+
+
+def test_small_blocks_are_copied_together_and_keep_their_values(fed):
+    data = fed(1000, elements=3)
+    kept, right, places = [], [], set()
+    for number, each in enumerate(data):
+        right.append(is_block(each["x"], number))
+        places.add(each["x"].untyped_storage().data_ptr())
+        if number % 10 == 0:
+            kept.append((number, each["x"]))
+    assert all(map(bool, right)) and all(bool(is_block(tensor, number)) for number, tensor in kept)
+    assert len(places) < 500
+
+
+@pytest.mark.parametrize("batch_size", [2, 3, 7])
+def test_streams_that_change_between_and_inside_blocks(fed, batch_size):
+    """Batches of several blocks and of parts of blocks, each on another stream, whose work is late."""
+    data = fed(300, batch_size=batch_size, elements=3)
+    streams, batches, right = [torch.cuda.Stream() for _ in range(3)], iter(data), []
+    for number in range(900 // batch_size):
+        with torch.cuda.stream(streams[number % 3]):
+            torch.cuda._sleep(LATE // 100)
+            found = next(batches)["x"]
+            row = torch.arange(number * batch_size, number * batch_size + len(found), device=found.device)
+            first = row // 3 * 7919 + row % 3 * WIDTH
+            expected = torch.arange(WIDTH, dtype=torch.int32, device=found.device) + first.unsqueeze(1)
+            right.append((found == expected).all())
+            del found
+    torch.cuda.synchronize()
+    assert all(map(bool, right))
 
 
 def test_streams_that_change_inside_a_block(fed):

@@ -3,7 +3,10 @@
 `make test-gpu` runs these tests on a machine with a GPU. Elsewhere they are skipped.
 """
 
+import os
+import pathlib
 import sys
+import tempfile
 
 import pytest
 
@@ -25,7 +28,106 @@ RANKS, ROWS = 2, 100_000
 # The ranks have no such module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-spark = session_fixture(2 * RANKS + 1)
+
+def gpus_of_driver():
+    """The driver has one GPU, as NVIDIA's tool names it."""
+    script = pathlib.Path(tempfile.mkdtemp(), "gpus")
+    script.write_text(
+        """#!/bin/sh
+        gpu=$(nvidia-smi --query-gpu=index --format=csv,noheader | head -n 1)
+        echo '{"name": "gpu", "addresses": ["'$gpu'"]}'
+        """
+    )
+    script.chmod(0o755)
+    return {"spark.driver.resource.gpu.amount": "1", "spark.driver.resource.gpu.discoveryScript": str(script)}
+
+
+spark = session_fixture(2 * RANKS + 1, gpus_of_driver)
+
+
+def describe(data):
+    """Of each rank: the GPUs that it sees, their number, its device, the backend, and a sum over all ranks."""
+    from torch import distributed
+
+    for _ in data:
+        pass
+    ones = torch.ones(3, device="cuda")
+    distributed.all_reduce(ones)
+    mine = (
+        os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count(), torch.cuda.current_device(),
+        distributed.get_backend(), ones.tolist(),
+    )  # fmt: skip
+    gathered = [None] * distributed.get_world_size()
+    distributed.all_gather_object(gathered, mine)
+    return gathered
+
+
+def test_one_rank_and_its_gpu(spark, capfd):
+    [(visible, count, device, backend, sums)] = Supplier(ranks=1).run(describe, spark.range(10)).value
+    assert (visible.isdigit(), count, device, backend, sums) == (True, 1, 0, "nccl", [1.0] * 3)
+    assert "use gloo" not in capfd.readouterr().err
+
+
+def test_two_ranks_share_a_gpu(spark, capfd):
+    found = Supplier(ranks=2).run(describe, spark.range(10)).value
+    assert [rank[1:] for rank in found] == [(1, 0, "gloo", [2.0] * 3)] * 2
+    says = "supply: the ranks use gloo: nccl needs a GPU for each rank, and "
+    assert says in (err := capfd.readouterr().err) and " has 2 ranks and 1 GPUs" in err
+
+
+def test_nccl_with_two_ranks_on_one_gpu(spark):
+    with pytest.raises(supply.spark.RunError, match="nccl needs a GPU for each rank.* has 2 ranks and 1 GPUs"):
+        Supplier(ranks=2).run(describe, spark.range(10), backend="nccl")
+
+
+def test_a_rank_that_sees_no_gpu(spark):
+    def work(data):
+        try:
+            data.to("cuda")
+        except supply.SupplyError as error:
+            return str(error)
+
+    hidden = Supplier(ranks=1, environment={"CUDA_VISIBLE_DEVICES": ""}).run(work, spark.range(10))
+    assert "finds no CUDA device here" in hidden.value
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_rows_that_ranks_exchange_arrive_on_the_device(spark, ranks):
+    """Over gloo, also if the default group is one of nccl."""
+
+    def work(data):
+        from torch import distributed
+
+        data.to("cuda")
+        epochs = []
+        for epoch in data.epochs():
+            ids, rights = [], []
+            for batch in epoch:
+                ids.append(batch["id"])
+                rights.append((batch["features"][:, 1] == batch["id"] * 0.5).all() & batch["features"].is_cuda)
+            gathered = [None] * distributed.get_world_size()
+            distributed.all_gather_object(gathered, (torch.cat(ids).tolist(), all(map(bool, rights))))
+            epochs.append(gathered)
+        return epochs
+
+    df = spark.range(20_000, numPartitions=4).selectExpr("id", "array(float(id), id / 2.0F, 1.0F) as features")
+    supplier = Supplier(ranks=ranks, ring="1MiB", block="128KiB")
+    run = supplier.run(work, df, batch_size=300, epochs=2, shuffle="all", uneven="keep")
+    orders = [[number for ids, _ in epoch for number in ids] for epoch in run.value]
+    assert all(right for epoch in run.value for _, right in epoch)
+    assert [sorted(order) for order in orders] == [list(range(20_000))] * 2
+    assert orders[0] != orders[1] != sorted(orders[1])
+    assert len(run.value[0][0][0]) in range(20_000 // ranks - 300, 20_000 // ranks + 300)
+
+
+def test_validation_data_arrive_on_the_device(spark):
+    def work(data):
+        data.to("cuda")
+        seen = {batch["id"].device.type for batch in data}
+        return seen | {batch["id"].device.type for batch in data.validation}
+
+    run = Supplier(ranks=RANKS).run(work, spark.range(1000), validation=spark.range(100), uneven="keep")
+    assert run.value == {"cuda"}
 
 
 def test_rows_arrive_on_the_device_and_results_come_back(spark):

@@ -1,6 +1,7 @@
 """Failures as exceptions."""
 
 import errno
+import gc
 import subprocess
 import sys
 
@@ -65,6 +66,24 @@ def test_the_text_of_an_os_error_is_unchanged():
     with pytest.raises(OSError, match="^pair 0: poll failed$") as failure:
         raise_status("SUPPLY_ERROR_SYSTEM", "pair 0: poll failed", errno.EBADF)
     assert failure.value.errno == errno.EBADF
+
+
+def test_a_failure_that_was_caught_keeps_no_block(pair):
+    rank, task = pair
+    for block in range(task.header("block_count")):
+        task.supply(numbers(block))
+
+    def receive_too_much():
+        held = [rank.next_block() for _ in range(task.header("block_count"))]
+        with pytest.raises(supply.AllHeldError):
+            rank.next_block()
+        return len(held)
+
+    gc.disable()
+    try:
+        assert receive_too_much() == task.header("released")
+    finally:
+        gc.enable()
 
 
 def test_a_position_that_is_none(files):

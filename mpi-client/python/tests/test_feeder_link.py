@@ -31,9 +31,11 @@ class Feeder:
 
     def open(self, link=ThreadLink, timeout=30):
         """The rank's side."""
+        return supply.open(feeders=self.job(link), timeout=timeout)
+
+    def job(self, link=ThreadLink):
         self.rank_link = link(self.post, 1)
-        meeting = _core.Meeting(self.rank_link, False, "gpu-node", HANG_SECONDS)
-        return supply.open(feeders=Job(None, meeting), timeout=timeout)
+        return Job(None, _core.Meeting(self.rank_link, False, "gpu-node", HANG_SECONDS))
 
 
 def test_meeting():

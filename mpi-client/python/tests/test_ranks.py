@@ -1,5 +1,6 @@
 """supply.spark.Ranks: matrices of a session that real ranks hold, and routines of libraries that a test compiles."""
 
+import numpy
 import pytest
 
 from rank_server import LINALG, NUMBERS, skip_without_server, started
@@ -44,6 +45,55 @@ def test_rows_come_back_as_they_were(ranks, matrix):
     rows = matrix.to_numpy()
     assert sorted(rows.tolist()) == [[float(i), 1.0, float(i * i)] for i in range(NUMBERS)]
     assert (ranks.call("copy", matrix).to_numpy() == rows).all()
+
+
+def test_arrays_are_matrices(spark, ranks):
+    from supply.spark import release
+
+    values = numpy.random.default_rng(1).normal(size=(37, 5))
+    for array in (values, numpy.asfortranarray(values), values.astype(">f8"), values.astype("float32")):
+        matrix = ranks.matrix(array)
+        assert matrix.shape == (37, 5) and (matrix.to_numpy() == array).all()
+    integers = ranks.matrix(numpy.arange(7, dtype="int32"))
+    assert integers.shape == (7, 1) and integers.to_numpy().tolist() == [[float(i)] for i in range(7)]
+    rows = integers.to_df()
+    assert rows.where("row[0] = key").count() == 7
+    release(rows)
+    # Fewer rows than ranks.
+    assert ranks.matrix(numpy.ones((1, 3))).to_numpy().tolist() == [[1.0] * 3]
+
+
+def test_arrays_that_are_no_matrices(ranks):
+    from supply.spark import RunError
+
+    for array, text in (
+        (numpy.ones((2, 2, 2)), r"the shape \(2, 2, 2\)"),
+        (numpy.ones((0, 3)), r"the shape \(0, 3\)"),
+        (numpy.ones(2, complex), "cannot be a matrix of ranks"),
+        (numpy.array([[1, numpy.nan]]), "(?i)nan"),
+    ):
+        with pytest.raises(RunError, match=text):
+            ranks.matrix(array)
+    with pytest.raises(RunError, match="leave out features and key"):
+        ranks.matrix(numpy.ones(3), key="id")
+
+
+def test_a_large_array_is_sent_in_parts(ranks):
+    values = numpy.arange(160 << 17, dtype="float64").reshape(-1, 64)
+    sums = ranks.call("column_sums", ranks.matrix(values), library="libcolumn_sums.so")
+    assert (sums.to_numpy() == values.sum(0)).all()
+
+
+def test_tensors_to_ranks_and_back(ranks):
+    """On the GPU, if there is one."""
+    torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = torch.randn(30, 4, device=device, requires_grad=True)
+    matrix = ranks.matrix(x)
+    back = matrix.to_torch(device)
+    assert back.dtype == torch.float64 and back.device == x.device and torch.equal(back, x.double())
+    back.zero_()
+    assert torch.equal(matrix.to_torch(), x.double().cpu())
 
 
 def test_rows_come_back_with_their_keys(spark, ranks, matrix):

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from supply.batch import Batch, Jagged
 from supply.block import Block
-from supply.block_values import BlockValues, JaggedSlice, Sliceable, TensorSlice
+from supply.block_values import BlockValues
+from supply.device_group import Ring, Source, source_of
 from supply.errors import AllHeldError, SupplyError
 from supply.pair import Supply
 
-# Offset of the ring in the mapped file (proto/layout.tsv).
+# In the mapped file (proto/layout.tsv): the offset of the ring, and of the number of its slots.
 _RING_OFFSET = 65536
+_BLOCK_COUNT = 48
 # cudaHostRegisterReadOnly: this process cannot write to the ring.
 _READ_ONLY = 8
 # Blocks that are on their way to the device while the loop has batches of another one.
 _AHEAD = 2
+# Blocks that are there are copied together, up to that size: more at once is not faster.
+_TOGETHER_BYTES = 4 << 20
 
 
 def cuda_device(device: torch.device | str | int) -> torch.device | None:
@@ -40,25 +45,19 @@ def cuda_device(device: torch.device | str | int) -> torch.device | None:
     return wanted if wanted.index is not None else torch.device("cuda", torch.cuda.current_device())
 
 
-class _JaggedOnDevice:
-    """Texts or bytes of a block. A slice is Jagged, and its values are a view. bounds: on the host, for slices."""
+class _Copy(NamedTuple):
+    """The copies of blocks: the tensors that own them, on the device, and the event after them."""
 
-    def __init__(self, whole: Jagged, bounds: list[int]) -> None:
-        self._whole = whole
-        self._bounds = bounds
-
-    def __getitem__(self, part: slice) -> Jagged:
-        begin, end = self._bounds[part.start], self._bounds[part.stop]
-        return Jagged(self._whole.values[begin:end], self._whole.offsets[part.start : part.stop + 1] - begin)
+    owners: list[torch.Tensor]
+    done: Any
 
 
 class _Begun(NamedTuple):
-    """A block without its slot, its columns on the device, their tensors, and the event after their copies."""
+    """A block without its slot, its columns on the device, and the copy that they are part of."""
 
     block: Block
     columns: Mapping[str, Any]
-    tensors: list[torch.Tensor]
-    copied: Any
+    copy: _Copy
 
 
 class DeviceCopies:
@@ -75,16 +74,23 @@ class DeviceCopies:
         # PyTorch is faster with a number.
         self._index: int = device.index
         self._stream = torch.cuda.Stream(device)
-        # That which was current when the loop got its block.
+        # That which was current when the loop asked for its batch, and whether it has ever been another one.
         self._loop_stream = torch.cuda.current_stream(self._index)
+        self._streams_change = False
+        # That of the block which the loop has.
+        self._handed: _Copy | None = None
         self._process = os.getpid()
-        self._ring = range(address + _RING_OFFSET, address + size)
+        ring = address + _RING_OFFSET, size - _RING_OFFSET
+        self._ring = Ring(torch.frombuffer((ctypes.c_uint8 * ring[1]).from_address(ring[0]), dtype=torch.uint8))
+        slots = ctypes.c_uint32.from_address(address + _BLOCK_COUNT).value
+        # One slot is left to Spark, as far as that goes.
+        self._most = max(1, slots - _AHEAD - 1)
         self._pending: deque[tuple[Any, list[torch.Tensor]]] = deque()
         with torch.cuda.device(device):
-            status = int(torch.cuda.cudart().cudaHostRegister(self._ring.start, len(self._ring), _READ_ONLY))
+            status = int(torch.cuda.cudart().cudaHostRegister(*ring, _READ_ONLY))
         if status != 0:
             raise SupplyError(
-                f"to('{device}'): cudaHostRegister of {len(self._ring)} bytes failed with CUDA error {status}: the "
+                f"to('{device}'): cudaHostRegister of {ring[1]} bytes failed with CUDA error {status}: the "
                 "device may not take read-only memory, or the limit of locked memory (ulimit -l) is too low: leave "
                 "to() out, or set ring= smaller"
             )
@@ -100,7 +106,7 @@ class DeviceCopies:
         finally:
             self._pending.clear()
             with contextlib.suppress(RuntimeError):
-                torch.cuda.cudart().cudaHostUnregister(self._ring.start)
+                torch.cuda.cudart().cudaHostUnregister(self._ring.places.start)
 
     def next_block(self, supply: Supply) -> Block | None:
         """Supply.next_block(). Before it waits for Spark, it waits for copies, so that Spark gets their slots."""
@@ -113,92 +119,100 @@ class DeviceCopies:
                 if not self._wait_for_oldest():
                     raise
 
+    def follow(self) -> None:
+        """The next batch belongs to the stream that is current now. It may be another one than that of the last."""
+        stream = torch.cuda.current_stream(self._index)
+        if stream != self._loop_stream:
+            stream.wait_stream(self._loop_stream)
+            self._loop_stream = stream
+            self._streams_change = True
+            if self._handed is not None:
+                _record(self._handed.owners, stream)
+
+    def hand_over(self, batch: Batch) -> None:
+        """The batch may have been made on another stream."""
+        if self._streams_change:
+            for values in batch.values():
+                _record(values if isinstance(values, Jagged) else [values], self._loop_stream)
+
     def ahead(
         self, blocks: Iterator[Block], supply: Supply, values: BlockValues
     ) -> Iterator[tuple[Block, Mapping[str, Any]]]:
         """Each block with its columns on the device. While the loop has one, the next are copied if they are there.
 
-        The stream that is current when a block is handed out waits for its copy. An error of a block comes after those
-        before it.
+        The loop's stream waits for the copy of a block that is handed out. An error of a block comes after those before
+        it.
         """
         begun: deque[_Begun] = deque()
         is_more, error = True, None
         while True:
-            stream = torch.cuda.current_stream(self._index)
+            self._drop_copied()
             while is_more and len(begun) <= _AHEAD and (not begun or _is_ready(supply)):
+                group: list[Source] = []
                 try:
-                    block = next(blocks, None)
-                    if block is not None:
-                        begun.append(self._begin(block, values.read(block), stream))
-                    is_more = block is not None
-                    # Otherwise it would be held during the next wait.
-                    del block
+                    is_more = self._collect(group, blocks, supply, values)
                 except Exception as raised:
                     is_more, error = False, raised
+                try:
+                    begun.extend(self._begin(group))
+                except Exception as raised:
+                    is_more, error = False, raised
+                # Otherwise they would be held during the next wait.
+                del group
             if not begun:
+                self._handed = None
                 if error is not None:
                     raise error
                 return
-            self._drop_copied()
-            block, columns, tensors, copied = begun.popleft()
-            stream.wait_event(copied)
-            self._loop_stream = stream
-            # Their memory is of another stream, which would reuse it at once.
-            _record(tensors, stream)
-            del tensors
+            block, columns, copy = begun.popleft()
+            if copy is not self._handed or self._streams_change:
+                self._handed = copy
+                self._loop_stream.wait_event(copy.done)
+                # Their memory is of another stream, which would reuse it at once.
+                _record(copy.owners, self._loop_stream)
+            del copy
             yield block, columns
             del block, columns
 
-    def hand_over(self, batch: Batch) -> None:
-        """Orders the current stream after the batch, if the loop has changed its stream inside a block."""
-        stream = torch.cuda.current_stream(self._index)
-        if stream != self._loop_stream:
-            stream.wait_stream(self._loop_stream)
-            for values in batch.values():
-                _record(values if isinstance(values, Jagged) else [values], stream)
+    def _collect(self, group: list[Source], blocks: Iterator[Block], supply: Supply, values: BlockValues) -> bool:
+        """Adds the next block, and those after it that are there. False: there are no more."""
+        size = 0
+        while not group or (len(group) < self._most and _is_ready(supply)):
+            block = next(blocks, None)
+            if block is None:
+                return False
+            size += block.bytes
+            group.append(source_of(block, values.read(block)))
+            # As if the next one were like it.
+            if size + block.bytes > _TOGETHER_BYTES:
+                return True
+            # Otherwise it would be held during the next wait.
+            del block
+        return True
 
-    def _begin(self, block: Block, columns: Mapping[str, Sliceable], stream: torch.cuda.Stream) -> _Begun:
-        """stream: is current afterwards, as it was before."""
-        sources: list[torch.Tensor] = []
-        tensors: list[torch.Tensor] = []
-
-        def copy(tensor: torch.Tensor) -> torch.Tensor:
-            if tensor.data_ptr() in self._ring:
-                sources.append(tensor)
-            else:
-                # What is pinned already is no copy.
-                tensor = tensor.pin_memory()
-            tensors.append(tensor.to(self._device, non_blocking=True, copy=True))
-            return tensors[-1]
-
+    def _begin(self, group: Sequence[Source]) -> list[_Begun]:
+        if not group:
+            return []
+        tensors = [tensor for source in group for tensor in source.tensors]
+        owners: list[torch.Tensor] = []
         # As torch.cuda.stream(), which takes as long as all the rest of a block.
         device = torch.cuda.current_device()
         torch.cuda.set_stream(self._stream)
         try:
-            moved = {name: self._on_device(values, len(block), copy) for name, values in columns.items()}
+            moved = self._ring.copies(tensors, self._device, owners)
         finally:
             # After an error, too: what is queued already is waited for.
-            copied = self._stream.record_event()
-            self._pending.append((copied, sources))
-            torch.cuda.set_stream(stream)
+            copy = _Copy(owners, self._stream.record_event())
+            self._pending.append((copy.done, tensors))
+            torch.cuda.set_stream(self._loop_stream)
             if device != self._index:
                 torch.cuda.set_device(device)
-        block._release()
-        return _Begun(block, Batch(moved) if isinstance(columns, Batch) else moved, tensors, copied)
-
-    def _on_device(self, values: Sliceable, count: int, copy: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-        if isinstance(values, torch.Tensor):
-            return copy(values)
-        whole: Any = values[0:count]
-        if isinstance(whole, TensorSlice):
-            pinned = torch.empty(whole.shape, dtype=whole.dtype, device="cpu", pin_memory=True)
-            whole.copy_to(pinned)
-            return copy(pinned)
-        if isinstance(whole, JaggedSlice):
-            whole = whole.copy(pin=True)
-        if isinstance(whole, Jagged):
-            return _JaggedOnDevice(Jagged(*map(copy, whole)), whole.offsets.tolist())
-        return whole
+        begun = []
+        for source in group:
+            count = len(source.tensors)
+            begun.append(_Begun(source.block, source.columns_of(moved[:count]), copy))
+            del moved[:count]
+        return begun
 
     def _drop_copied(self) -> None:
         """Returns the slots of blocks that are copied."""

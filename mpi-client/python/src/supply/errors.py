@@ -107,4 +107,9 @@ def raise_status(status: str, text: str, errno: int) -> None:
     error.status = status
     if isinstance(error, OSError) and errno:
         error.errno = errno
-    raise error
+    try:
+        raise error
+    finally:
+        # Its traceback has this frame, and so those of the callers. They would keep their blocks until Python looks for
+        # cycles.
+        del error

@@ -66,16 +66,22 @@ def _is_open_list(column: Column, field: _core.ResultField) -> bool:
     return field[1] == "+w:?" and column.form.startswith("+w:") and column.child_form == field[2]
 
 
-def _converted(values: Any, field: _core.ResultField | None) -> Column:
+def on_host(values: Any) -> Any:
+    """A tensor, or an array of a device, as a numpy array. Anything else as it is."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
-        values = values.detach().cpu().numpy()
-    elif _is_on_device(values):
+        return values.detach().cpu().numpy()
+    if _is_on_device(values):
         import torch
 
-        values = torch.from_dlpack(values).cpu().numpy()
-    elif type(values).__module__.partition(".")[0] == "pandas":
+        return torch.from_dlpack(values).cpu().numpy()
+    return values
+
+
+def _converted(values: Any, field: _core.ResultField | None) -> Column:
+    values = on_host(values)
+    if type(values).__module__.partition(".")[0] == "pandas":
         return _of_pandas(values, field)
-    elif isinstance(values, tuple) and hasattr(values, "offsets"):
+    if isinstance(values, tuple) and hasattr(values, "offsets"):
         return _of_jagged(values, field)
     if isinstance(values, numpy.ma.MaskedArray):
         return _with_nulls(_of_array(values.filled(numpy.zeros((), values.dtype)[()]), field), ~_mask_of(values))

@@ -298,14 +298,22 @@ class SupplyDataset(Closing, IterableDataset):
         return self._batches_in_process(number) if get_worker_info() is None else self._in_worker._batches_of(number)
 
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
-        for step in self._steps_of(self._claim_blocks(number), self._made):
-            if self._copies is not None:
-                self._copies.hand_over(step.batch)
+        steps = self._steps_of(self._claim_blocks(number), self._made)
+        while (step := self._next_of(steps)) is not None:
             result = step.batch if self._transform is None else self._transform(step.batch)
             self._hand_out(step)
             yield result
             del step, result
         self._finish_epoch()
+
+    def _next_of(self, steps: Iterator[Step]) -> Step | None:
+        if self._copies is None:
+            return next(steps, None)
+        self._copies.follow()
+        step = next(steps, None)
+        if step is not None and self._copies is not None:
+            self._copies.hand_over(step.batch)
+        return step
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For workers of the start methods spawn and forkserver."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from supply.errors import RunError
+from supply.result_columns import on_host
+
 if TYPE_CHECKING:
+    import torch
     from pyspark.mllib.linalg import DenseMatrix
     from pyspark.mllib.linalg.distributed import BlockMatrix, CoordinateMatrix, IndexedRowMatrix, RowMatrix
     from pyspark.sql import DataFrame
@@ -20,6 +25,25 @@ def java_matrix(data: Any) -> Any:
     """The JVM's object of a RowMatrix, IndexedRowMatrix, CoordinateMatrix or BlockMatrix; None: it is none of them."""
     wrapper = getattr(data, "_java_matrix_wrapper", None)
     return None if wrapper is None else wrapper._java_model
+
+
+def is_array(data: Any) -> bool:
+    """Whether it is an array or a tensor of any library, also of a device."""
+    return hasattr(data, "__dlpack__")
+
+
+def send_array(data: Any, send: Callable[[str, int, int], Any]) -> Any:
+    """What send(file, rows, columns) returns. The file has the values as FromArray of the JVM reads them."""
+    try:
+        values = numpy.asarray(on_host(data)).astype("<f8", casting="same_kind", copy=False)
+    except TypeError as error:
+        raise RunError(f"the array cannot be a matrix of ranks, which has 64-bit numbers: {error}") from error
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise RunError(f"the array has the shape {values.shape}: it must have one or two dimensions, and values")
+    with tempfile.NamedTemporaryFile(prefix="supply-matrix-") as file:
+        values.tofile(file)
+        file.flush()
+        return send(file.name, len(values), values[0].size)
 
 
 class MLlibMatrix:
@@ -105,6 +129,15 @@ class Matrix(MLlibMatrix):
         """
         values = numpy.frombuffer(self._ranks._ask(self._java.toBytes), dtype="<f8").reshape(self.shape)
         return values.ravel() if self._java.isArray() and 1 in self.shape else values
+
+    def to_torch(self, device: torch.device | str | int = "cpu") -> torch.Tensor:
+        """All values as a tensor of its own on that device: as to_numpy() has them, through this process's memory.
+
+        CuPy and JAX take the tensor without a copy: cupy.from_dlpack(matrix.to_torch("cuda")).
+        """
+        import torch
+
+        return torch.tensor(self.to_numpy(), device=device)
 
     def to_df(self) -> DataFrame:
         """Its rows as a DataFrame: the columns "key", if they have keys, and "row", an array of doubles.

@@ -16,7 +16,7 @@ from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
 from supply.spark.checks import as_run_errors, check_folder, check_frame
-from supply.spark.matrix import Matrix, java_matrix
+from supply.spark.matrix import Matrix, is_array, java_matrix, send_array
 from supply.spark.progress import RoutineProgress
 from supply.spark.server import RankFiles, Server, find_rank_files
 from supply.spark.sessions import ClassicSession, session_of
@@ -170,7 +170,7 @@ class Ranks:
     def matrix(
         self, df: Any, features: str | list[str] | None = None, key: str | None = None, sparse: bool = False
     ) -> Matrix:
-        """Sends the rows of a DataFrame, or of a distributed matrix of pyspark.mllib, to the ranks: a handle.
+        """Sends rows to the ranks: of a DataFrame, of a distributed matrix of pyspark.mllib, or of an array. A handle.
 
         features: a column of arrays of numbers or of Spark ML's vectors, or columns of numbers. key: a column that
         names the rows; it comes back with results. sparse: keep only the entries of vectors that are not 0, for
@@ -178,7 +178,17 @@ class Ranks:
 
         A distributed matrix has neither features nor key: an IndexedRowMatrix, CoordinateMatrix or BlockMatrix has its
         rows in the order of their indices, which are the keys, and a RowMatrix has its rows in their order.
+
+        An array is one of numpy, PyTorch, CuPy, JAX, or another library with DLPack, also on a device. It has one or
+        two dimensions, and neither features nor key: its rows keep their order, and their numbers are the keys. It goes
+        through the driver's memory.
         """
+        if is_array(df):
+            if features is not None or key is not None:
+                raise RunError("an array has rows, and their numbers are the keys: leave out features and key")
+            from_array = self._jvm.supply.linalg.FromArray
+            sent = send_array(df, lambda *array: self._ask(lambda: from_array.matrix(self._ranks, *array, sparse)))
+            return self._held(sent)
         mllib = java_matrix(df)
         if mllib is not None and (features is not None or key is not None):
             raise RunError(f"a {type(df).__name__} has rows and indices of its own: leave out features and key")
