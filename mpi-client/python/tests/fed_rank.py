@@ -158,9 +158,24 @@ def dataset(workers):
         return ranks, epochs
 
 
+def dataset_on_device():
+    """The ids of each epoch, whose points are right and on the device."""
+    from supply.torch import SupplyDataset
+
+    with SupplyDataset(feeders=MPI.COMM_WORLD, columns=["id", "point"], batch_size=8).to("cuda") as data:
+        epochs: list[list[int]] = []
+        for epoch in data.epochs():
+            epochs.append([])
+            for batch in epoch:
+                assert batch["point"].is_cuda and (batch["point"][:, 0] == batch["id"] / 2).all()
+                epochs[-1] += batch["id"].tolist()
+        return epochs
+
+
 # These open the pair themselves.
 without_pair: dict[str, Any] = {
     "dataset": dataset,
+    "dataset_on_device": dataset_on_device,
     "dataset_of_several_pairs": dataset_of_several_pairs,
     "exchange": exchange,
     "exchange_positions": exchange_positions,

@@ -6,7 +6,8 @@ As in test_device, a stand-in takes the place of the device where there is none.
 import pytest
 import supply
 
-from exchanging import check_all_once, feeding, on_ranks, row
+from exchanging import check_all_once, feeding, ids_of, on_ranks, row
+from fed_job import NEEDS_MPI
 from test_feeder_link import Feeder
 from thread_transport import Mail, ThreadTransport
 
@@ -88,6 +89,20 @@ def test_blocks_of_a_feeder(files, device):
     task.join()
     feeder.outcome.result(60)
     assert received == [[row(number) for number in range(61)]] * EPOCHS
+
+
+@NEEDS_MPI
+@pytest.mark.skipif(not HAS_DEVICE, reason="no CUDA device")
+def test_feeders_and_ranks_of_mpi(make_job):
+    """Two ranks that share the device."""
+    sizes = [[30, 30, 1], [47]]
+    job = make_job(2)
+    job.start(1, 2, "dataset_on_device")
+    tasks = job.feed(sizes)
+    job.succeed()
+    for task in tasks:
+        task.join()
+    assert job.outcomes() == [[[*ids_of(rank, sum(sizes[rank]))]] * EPOCHS for rank in range(2)]
 
 
 def test_workers_of_a_loader_and_its_pinned_batches(files):
