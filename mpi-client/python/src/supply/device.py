@@ -27,7 +27,7 @@ _READ_ONLY = 8
 # Blocks that are on their way to the device while the loop has batches of another one.
 _AHEAD = 2
 # Blocks that are there are copied together, up to that size: more at once is not faster.
-_TOGETHER_BYTES = 4 << 20
+_TOGETHER_BYTES = 8 << 20
 
 
 def cuda_device(device: torch.device | str | int) -> torch.device | None:
