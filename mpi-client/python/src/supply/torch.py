@@ -146,9 +146,9 @@ class SupplyDataset(Closing, IterableDataset):
         Call it before the first iteration. The ring is registered with CUDA, and blocks are copied to the device on a
         stream of their own, up to two ahead of the loop. Lists stay lists. A batch belongs to the stream that is
         current when the loop asks for it: on another stream, call wait_stream() and record_stream() as for any tensor.
-        Batches of one block share memory of the device, so a kept batch keeps its block's, and changing one in place
-        counts as a change of the others for autograd. `transform` and
-        `collate_fn` get batches on the device. `zero_copy` has no effect.
+        Blocks that are there are copied together, up to 8 MiB, if the ring has more than four slots. Batches share the
+        memory of such a copy, so a kept batch keeps it. Changing a batch in place counts as a change of the others of
+        its block for autograd. `transform` and `collate_fn` get batches on the device. `zero_copy` has no effect.
 
         Raises SupplyError without a CUDA device. Workers of a DataLoader are an error: in their place the device copies
         while the loop computes.

@@ -29,7 +29,7 @@ def java_matrix(data: Any) -> Any:
 
 def is_array(data: Any) -> bool:
     """Whether it is an array or a tensor of any library, also of a device."""
-    return hasattr(data, "__dlpack__")
+    return hasattr(type(data), "__dlpack__")
 
 
 def send_array(data: Any, send: Callable[[str, int, int], Any]) -> Any:
