@@ -143,6 +143,33 @@ def test_parameter_maps_are_fitted_and_chosen_by_a_validation(points, supplier, 
 
 
 @pytest.mark.long
+def test_folds_with_the_same_ranks_have_the_same_metrics(points, supplier):
+    def fitted():
+        grid = ParamGridBuilder().addGrid(estimator.batchSize, [16, 64]).build()
+        evaluator = RegressionEvaluator(labelCol="y")
+        return CrossValidator(
+            estimator=estimator, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, parallelism=2, seed=1
+        ).fit(points)
+
+    estimator = plane(supplier, seed=3, epochs=2)
+    expected = fitted()
+    with supplier:
+        found = fitted()
+    assert found.avgMetrics == expected.avgMetrics
+    assert predictions(found, points) == predictions(expected, points)
+
+
+def test_a_saved_estimator_has_a_supplier_without_ranks(supplier, points, tmp_path):
+    with supplier:
+        estimator = plane(supplier)
+        estimator.fit(points)
+        estimator.save(str(tmp_path / "estimator"))
+        loaded = TorchEstimator.load(str(tmp_path / "estimator"))
+        with loaded.getSupplier() as other:
+            assert other is not supplier
+
+
+@pytest.mark.long
 def test_optimizers_of_a_pipeline_are_chosen_by_a_validation_split(points, supplier):
     estimator = plane(supplier, featuresCol="features", epochs=2)
     pipeline = Pipeline(stages=[VectorAssembler(inputCols=["a", "b"], outputCol="features"), estimator])

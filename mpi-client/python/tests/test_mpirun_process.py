@@ -41,7 +41,7 @@ def test_mpirun_outlives_the_thread_that_starts_it(tmp_path):
         assert isinstance(ended, MpirunEnded) and ended.status == 0
     finally:
         for mpirun in made:
-            mpirun.stop()
+            mpirun.stop(3)
 
 
 def test_a_command_that_cannot_start(monkeypatch):

@@ -106,7 +106,8 @@ class Versions:
 class NodeSpec:
     """ranks: the numbers of this node's ranks. environment: for them, with that of hub.connect().
 
-    python_path: of the driver. gpus: CUDA_VISIBLE_DEVICES for the ranks; None: as in the executor.
+    files: of the ranks. Each call has its own. python_path: of the driver. gpus: CUDA_VISIBLE_DEVICES for the ranks;
+    None: as in the executor.
     """
 
     host: str
@@ -127,8 +128,9 @@ SPEC_VARIABLE = "SUPPLY_MPI_SPEC"
 class MpiSpec:
     """Of all ranks of a run. They get it in the environment.
 
-    spark_hosts: of the executors, as Spark names them, with their addresses, which the driver has looked up. gpus:
-    CUDA_VISIBLE_DEVICES on those with GPUs from Spark.
+    files: of the ranks, as of NodeSpec; ranks that run supply-server have pairs in them. spark_hosts: of the executors,
+    as Spark names them, with their addresses, which the driver has looked up. gpus: CUDA_VISIBLE_DEVICES on those with
+    GPUs from Spark.
     """
 
     files: RunFiles

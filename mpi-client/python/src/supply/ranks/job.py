@@ -67,13 +67,24 @@ class Script:
 
     @staticmethod
     def _run(path: str, words: list[str]) -> None:
+        folder, others = os.path.dirname(path), set(sys.modules)
         sys.argv = [path, *words]
-        sys.path.insert(0, os.path.dirname(path))
+        sys.path.insert(0, folder)
         try:
             runpy.run_path(path, run_name="__main__")
         except SystemExit as end:
             if end.code not in (None, 0):
                 raise
+        finally:
+            # Another call of this process may have a script with other modules of these names beside it.
+            for name in set(sys.modules) - others:
+                if _is_beside(getattr(sys.modules[name], "__file__", None), folder):
+                    del sys.modules[name]
+
+
+def _is_beside(module: str | None, folder: str) -> bool:
+    """Not if the module is of a virtual environment there."""
+    return module is not None and module.startswith(f"{folder}{os.sep}") and "-packages" not in module
 
 
 def _neighbours(script: str) -> dict[str, bytes]:
@@ -131,21 +142,21 @@ def data() -> RankData:
     return _current
 
 
-def set_current_data(dataset: RankData) -> None:
+def set_current_data(dataset: RankData | None) -> None:
     global _current
     _current = dataset
 
 
 @dataclass
 class DataSpec:
-    """config: the paths of both config files. options: of SupplyDataset. epochs: in all.
+    """kind: of the pairs, as of RunFiles. options: of SupplyDataset. epochs: in all.
 
     resume_positions: of the writer, if this run resumes. validation: of the second DataFrame. results: the schema of
     the rows that ranks write, as text; None: they write none. exchange_over: "mpi" or "torch", if the ranks exchange
     elements; None: they do not.
     """
 
-    config: tuple[str, str]
+    kind: str
     options: dict[str, Any]
     epochs: int
     resume_positions: str | None = None

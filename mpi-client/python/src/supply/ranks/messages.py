@@ -6,13 +6,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.ranks.exceptions import PickledException
+from supply.ranks.run_files import RunFiles
 
 
 @dataclass
 class NodeStarted:
-    """From a node process: its checks have passed, and its ranks are starting."""
+    """From a node process: its checks have passed, and it waits for the first call."""
 
     host: str
+
+
+@dataclass
+class Begin:
+    """A call begins. To a node process, or to the keepers of mpirun's ranks: make its files. To a rank: is it there?"""
+
+    files: RunFiles
+
+
+@dataclass
+class CallReady:
+    """From a node process or a keeper: the files of the call are there."""
+
+
+@dataclass
+class End:
+    """To a node process or a keeper: the call has ended well. Remove its files, except results that Spark reads."""
+
+    keep_results: bool
+
+
+@dataclass
+class CallEnded:
+    """From a node process or a keeper, on the connection for output: all lines of the call have been sent."""
 
 
 @dataclass
@@ -34,7 +59,7 @@ class KeeperStarted:
 
 @dataclass
 class RankStarted:
-    """From a rank, first. port: of rank 0, which holds it: MASTER_PORT; 0: none is needed."""
+    """From a rank, first, and when a call begins. port: of rank 0, which holds it: MASTER_PORT; 0: none is needed."""
 
     rank: int
     host: str
@@ -45,11 +70,13 @@ class RankStarted:
 class Work:
     """To a rank: what to run.
 
-    payload: a pickled Job. master: address and port of rank 0. backend: of torch.distributed; None: the rank does not
-    initialize it.
+    payload: a pickled Job. path: where the driver looks for modules. master: address and port of rank 0. backend: of
+    torch.distributed; None: the rank does not initialize it.
     """
 
     payload: bytes
+    files: RunFiles
+    path: list[str]
     master: tuple[str, int]
     backend: str | None
 
@@ -112,6 +139,18 @@ class Result:
 
 
 @dataclass
+class Leave:
+    """To a rank that has returned: all ranks have, and nobody needs the rest of its data."""
+
+
+@dataclass
+class RankIdle:
+    """From a rank that has left its data and waits for another call. Its streams have all that it has printed."""
+
+    rank: int
+
+
+@dataclass
 class Failure:
     """From a rank whose function has raised.
 
@@ -162,10 +201,12 @@ class OrderDependent:
 class Stop:
     """To a node process: end the ranks. To a rank: return now.
 
-    dump: first let each rank print where it is. keep_results: Spark reads the results of the ranks.
+    dump: first let each rank print where it is. idle: the ranks wait for a call, so they end by themselves.
+    keep_results: of ranks that run supply-server: Spark reads what they have written.
     """
 
     dump: bool = False
+    idle: bool = False
     keep_results: bool = False
 
 

@@ -13,15 +13,19 @@ import platform
 import signal
 import socket
 import sys
+import threading
 from typing import BinaryIO
 
 from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS, SPEC_VARIABLE, MpiSpec, cores_of_rank
-from supply.ranks.hub import connect
-from supply.ranks.messages import KeeperStarted, NodeFailed, OutputStarted, Stop
+from supply.ranks.hub import Driver, connect
+from supply.ranks.messages import Begin, CallEnded, CallReady, End, KeeperStarted, NodeFailed, OutputStarted, Stop
 from supply.ranks.output import Forwarder
 from supply.ranks.run_files import RunFiles
 from supply_launch.signals import end_with_parent
+
+# How soon after an end of a rank it is known why.
+_END_SECONDS = 3
 
 
 def start_keeper(rank: int, files: RunFiles) -> None:
@@ -67,18 +71,44 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
         output = connect(for_output=True)
         output.send(OutputStarted())
         forwarder = Forwarder(output, rank, streams)
+        # The driver wants the end, or is gone.
+        ends = threading.Event()
+        if not files.kinds:
+            threading.Thread(target=_follow_calls, args=(driver, output, forwarder, ends), daemon=True).start()
         # It exits if the rank has ended already. The rank's output must still be sent.
         with contextlib.suppress(SystemExit):
             end_with_parent(rank_process, signal.SIGTERM)
             signal.sigwait([signal.SIGTERM])
         # The driver says so before the ranks end.
-        message = driver.receive_now()
+        message = driver.receive_now() if files.kinds else ends.wait(_END_SECONDS)
         keep_results = isinstance(message, Stop) and message.keep_results
     finally:
         # When the other keepers of this node no longer hold it, all ranks here have ended.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        files.remove(keep_results)
+        files.remove_with_calls(keep_results)
     forwarder.finish()
+
+
+def _follow_calls(driver: Driver, output: Driver, forwarder: Forwarder, ends: threading.Event) -> None:
+    """The calls of the keeper's rank. The keeper of local rank 0 has the files of the calls."""
+    files: RunFiles | None = None
+    while (message := driver.receive()) is not None:
+        if isinstance(message, Begin):
+            files = message.files if os.environ["LOCAL_RANK"] == "0" else None
+            try:
+                if files is not None:
+                    files.begin(int(os.environ["LOCAL_WORLD_SIZE"]), os.environ["SUPPLY_HOST"])
+                driver.send(CallReady())
+            except RunError as error:
+                driver.send(NodeFailed(str(error)))
+        elif isinstance(message, End):
+            forwarder.flush()
+            if files is not None:
+                files.remove(message.keep_results)
+            output.send(CallEnded())
+        else:
+            ends.set()
+    ends.set()
 
 
 # torchrun's name of a variable, Open MPI's, and MPICH's.
@@ -102,7 +132,7 @@ def prepare_rank() -> bool:
     try:
         start_keeper(int(os.environ["RANK"]), spec.files)
         spec.versions.check(host)
-        if os.environ["LOCAL_RANK"] == "0":
+        if spec.files.kinds and os.environ["LOCAL_RANK"] == "0":
             # The other ranks of this node read the files when all ranks have started.
             spec.files.write_config()
             spec.files.require_space(int(os.environ["LOCAL_WORLD_SIZE"]), host)

@@ -1,4 +1,4 @@
-"""The node process: starts the ranks of one node, forwards their output, stops them, and removes their files.
+"""The node process: starts the ranks of one node, forwards their output, stops them, and has the files of their calls.
 
 `python -m supply.ranks.node` reads a NodeSpec from stdin. The end of stdin means that the starter is gone.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import resource
 import signal
 import subprocess
@@ -17,14 +18,26 @@ import time
 from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, NodeSpec, cores_of_rank, python_path
 from supply.ranks.hub import Driver, connect
-from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, Stop
+from supply.ranks.messages import (
+    Begin,
+    CallEnded,
+    CallReady,
+    End,
+    NodeFailed,
+    NodeStarted,
+    OutputStarted,
+    RankEnded,
+    Stop,
+)
 from supply.ranks.output import Forwarder
+from supply.ranks.run_files import RunFiles
 
 # Set by PySpark, which makes spark.executor.pyspark.memory a limit of the address space of workers and their children.
 _MEMORY_OF_PYSPARK = "PYSPARK_EXECUTOR_MEMORY_MB"
 
-# How long the ranks together may take to return after SIGTERM.
+# How long the ranks together may take to return after SIGTERM, in a call and between calls.
 _GRACE_SECONDS = 5
+_IDLE_GRACE_SECONDS = 30
 
 
 class Node:
@@ -38,30 +51,56 @@ class Node:
         self._stopping = threading.Event()
         self._stop = Stop()
         self._ranks: dict[int, subprocess.Popen[bytes]] = {}
+        self._calls: queue.SimpleQueue[Begin | End | None] = queue.SimpleQueue()
+        self._files: RunFiles | None = None
 
     def run(self) -> None:
+        """Until all ranks have ended."""
         spec = self._spec
-        spec.files.write_config()
+        watchers: list[threading.Thread] = []
         try:
             spec.versions.check(spec.host)
             lift_memory_limit(spec.host)
-            spec.files.require_space(len(spec.ranks), spec.host)
             self._driver.send(NodeStarted(spec.host))
-            watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
-            threading.Thread(target=self._stop_when_asked, daemon=True).start()
+            while (message := self._calls.get()) is not None:
+                if isinstance(message, End):
+                    self._end(message)
+                    continue
+                self._begin(message.files)
+                if not watchers:
+                    # On this thread: with the one that has started a rank, the kernel ends the rank.
+                    watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
+                    threading.Thread(target=self._stop_when_asked, daemon=True).start()
             for watcher in watchers:
                 watcher.join()
         finally:
             self._kill()
-            spec.files.remove(self._stop.keep_results)
+            spec.files.remove_with_calls()
         for forwarder in self._forwarders:
             forwarder.finish()
+
+    def take(self, message: Begin | End) -> None:
+        """A call begins, or ends. Any thread may call it."""
+        self._calls.put(message)
 
     def stop(self, stop: Stop) -> None:
         """Any thread may call it. The first one counts."""
         if not self._stopping.is_set():
             self._stop = stop
             self._stopping.set()
+            self._calls.put(None)
+
+    def _begin(self, files: RunFiles) -> None:
+        self._files = files
+        files.begin(len(self._spec.ranks), self._spec.host)
+        self._driver.send(CallReady())
+
+    def _end(self, end: End) -> None:
+        for forwarder in self._forwarders:
+            forwarder.flush()
+        assert self._files is not None
+        self._files.remove(end.keep_results)
+        self._output.send(CallEnded())
 
     def _start(self, local_rank: int, rank: int) -> threading.Thread:
         spec = self._spec
@@ -89,6 +128,8 @@ class Node:
         self._forwarders.append(Forwarder(self._output, rank, streams))
         status = process.wait()
         self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
+        if all(process.poll() is not None for process in self._ranks.values()):
+            self._calls.put(None)
 
     def _stop_when_asked(self) -> None:
         self._stopping.wait()
@@ -96,7 +137,7 @@ class Node:
             if self._stop.dump:
                 process.send_signal(signal.SIGUSR1)
             process.terminate()
-        end = time.monotonic() + _GRACE_SECONDS
+        end = time.monotonic() + (_IDLE_GRACE_SECONDS if self._stop.idle else _GRACE_SECONDS)
         for process in self._ranks.values():
             try:
                 process.wait(max(0, end - time.monotonic()))
@@ -135,7 +176,8 @@ def main() -> int:
     node = Node(spec, driver, output)
 
     def follow_driver() -> None:
-        message = driver.receive()
+        while isinstance(message := driver.receive(), (Begin, End)):
+            node.take(message)
         node.stop(message if isinstance(message, Stop) else Stop())
 
     def follow_starter() -> None:

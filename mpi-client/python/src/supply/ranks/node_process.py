@@ -86,6 +86,6 @@ def run_node(host: str, threads: str, spec: bytes, beat: float | None) -> Iterat
         finally:
             if node.returncode != 0:
                 # A node process that was killed has left them.
-                pickle.loads(spec).files.remove()
+                pickle.loads(spec).files.remove_with_calls()
     if status != 0:
         raise RunError(f"the node process of {host} ended with status {status}")

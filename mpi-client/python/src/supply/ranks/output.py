@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import fcntl
 import os
+import select
+import struct
+import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -33,6 +37,14 @@ class Forwarder:
         for reader in self._readers:
             reader.start()
 
+    def flush(self) -> None:
+        """The rank waits for a call. Returns when what it has printed is sent, also a line without an end."""
+        end = time.monotonic() + _REST_SECONDS
+        for reader in self._readers:
+            # Children of the rank may print for ever.
+            while reader.is_alive() and not reader.flush() and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
+
     def finish(self) -> None:
         """The rank has ended. Returns when its lines are sent."""
         end = time.monotonic() + _REST_SECONDS
@@ -48,19 +60,41 @@ class _Reader(threading.Thread):
         self._rank = rank
         self._name = name
         self._stream = stream
+        self._lines = Lines()
+        # Who has it takes what is in the stream, and sends it.
+        self._taking = threading.Lock()
         self.is_sending = False
 
     def run(self) -> None:
-        lines = Lines()
-        while data := os.read(self._stream.fileno(), _BYTES):
-            self._send(lines.add(data))
-        self._send(lines.rest())
+        readable = select.poll()
+        readable.register(self._stream, select.POLLIN)
+        while True:
+            readable.poll()
+            with self._taking:
+                data = os.read(self._stream.fileno(), _BYTES)
+                if not data:
+                    break
+                self._send(self._lines.add(data))
+        self._send(self._lines.rest())
+
+    def flush(self) -> bool:
+        """False: there is more in the stream."""
+        with self._taking:
+            if _waiting_bytes(self._stream):
+                return False
+            self._send(self._lines.rest())
+            return True
 
     def _send(self, lines: Iterator[str]) -> None:
         self.is_sending = True
         for line in lines:
             self._driver.send(Output(self._rank, self._name, line))
         self.is_sending = False
+
+
+def _waiting_bytes(stream: IO[bytes]) -> int:
+    count: int = struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, struct.pack("i", 0)))[0]
+    return count
 
 
 class Lines:
@@ -86,7 +120,8 @@ class Lines:
 
     def rest(self) -> Iterator[str]:
         """What comes after the last end of a line."""
-        if last := _last_state(self._rest + self._decoder.decode(b"", final=True)):
+        last, self._rest = _last_state(self._rest + self._decoder.decode(b"", final=True)), ""
+        if last:
             yield last
 
     def _state(self) -> Iterator[str]:

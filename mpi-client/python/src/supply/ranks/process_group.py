@@ -22,7 +22,7 @@ _held: list[socket.socket] = []
 
 
 def hold_port() -> int:
-    """A TCP port for MASTER_PORT. This process holds it to its end.
+    """A TCP port for MASTER_PORT. This process holds it until it holds another one.
 
     With SO_REUSEADDR, which servers set, another socket may bind and listen on it as long as this one does not listen.
     So PyTorch can use it, and so can a function that makes a store of its own; and the kernel gives it to nobody who
@@ -31,7 +31,9 @@ def hold_port() -> int:
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("", 0))
-    _held.append(holder)
+    for earlier in _held:
+        earlier.close()
+    _held[:] = [holder]
     return int(holder.getsockname()[1])
 
 
@@ -92,7 +94,7 @@ def wait_for_rank_0(host: str, port: int) -> None:
 
 
 def end_process_group() -> None:
-    """A function may have ended it, too."""
+    """And the groups within it. A function may have ended it, too."""
     if "torch.distributed" in sys.modules:
         from torch import distributed
 

@@ -1,4 +1,5 @@
-"""A rank: `python -m supply.ranks.rank` gets a function from the driver, runs it on its data, and sends its result.
+"""A rank: `python -m supply.ranks.rank` gets functions from the driver, one after the other, runs each on its data, and
+sends the result.
 
 Processes that it starts get functions of the program by value.
 """
@@ -9,10 +10,10 @@ import _thread
 import contextlib
 import faulthandler
 import os
+import queue
 import signal
 import sys
 import threading
-import time
 import traceback
 from multiprocessing.reduction import ForkingPickler
 from types import FrameType, FunctionType, TracebackType
@@ -23,8 +24,9 @@ from supply.ranks import exceptions
 from supply.ranks.exceptions import in_words_of_run
 from supply.ranks.hub import KEY, Driver, connect
 from supply.ranks.job import Job, set_current_data
-from supply.ranks.messages import Failure, RankReady, RankStarted, Result, Stop, Work
+from supply.ranks.messages import Begin, Failure, Leave, RankIdle, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
+from supply.ranks.process_state import ProcessState, dump_on_signal, flush_output, free_memory
 from supply.shared_memory import fix
 from supply_launch.signals import end_with_parent
 
@@ -61,36 +63,179 @@ _STOP_POLL_SECONDS = 0.05
 _TRANSPORTS = ("supply.torch_transport", "supply.mpi")
 
 
+# Interrupts a rank that still receives the rest of its data.
+_LEAVE = signal.SIGUSR2
+
+
 class Stopped(BaseException):
     """The driver or the node process wants this rank to return."""
 
 
+class Left(BaseException):
+    """All ranks have returned."""
+
+
+class Rank:
+    """This process, from call to call."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._rank, self._host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
+        # What the driver has sent. None: it has asked this process to end, or is gone.
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        # Whether a signal to end raises in the main thread.
+        self._calls = False
+        # All ranks have returned from this call.
+        self._all_left = threading.Event()
+
+    def serve(self) -> int:
+        """Calls function after function, until the driver ends this process. Returns its exit status."""
+        self._send_started()
+        _import_pytorch()
+        signal.signal(signal.SIGTERM, self._end)
+        signal.signal(_LEAVE, lambda *_: None)
+        state = ProcessState()
+        threading.Thread(target=self._follow, daemon=True).start()
+        while (message := self._inbox.get()) is not None:
+            if isinstance(message, Begin):
+                self._send_started()
+                continue
+            try:
+                self._calls = True
+                returned = self._call(message)
+                self._calls = False
+            except Stopped:
+                returned = False
+            if not returned:
+                # Nothing is left to stop, and Python would print the exception at its end.
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                return 1
+            state.restore()
+            flush_output()
+            self._driver.send(RankIdle(self._rank))
+            free_memory()
+        return 0
+
+    def _send_started(self) -> None:
+        self._driver.send(RankStarted(self._rank, self._host, hold_port() if self._rank == 0 else 0))
+
+    def _call(self, work: Work) -> bool:
+        """False: this process must end."""
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = work.master[0], str(work.master[1])
+        os.environ["SUPPLY_RESULTS_FOLDER"] = str(work.files.results_folder)
+        # Modules of the driver's program, if this node has them. The program may have added folders meanwhile.
+        sys.path += [entry for entry in work.path if entry not in sys.path and os.path.exists(entry)]
+        self._all_left.clear()
+        data: RankData | None = None
+        ended = threading.Event()
+        reporter = None
+        try:
+            from pyspark import cloudpickle
+
+            from supply.ranks.rank_data import RankData
+
+            init_process_group(work.backend)
+            self._driver.send(RankReady(self._rank))
+            # This may import modules of the user.
+            job: Job = cloudpickle.loads(work.payload)
+            data = RankData(job.data, work.files)
+            # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
+            data._open_all()
+            set_current_data(data)
+            reporter = threading.Thread(target=self._report, args=(data, ended), daemon=True)
+            reporter.start()
+            value = job.run(data)
+            # The driver takes no other rank's.
+            result = cloudpickle.dumps(value) if self._rank == 0 else b""
+            data._seal_results()
+            end_process_group()
+            self._send_progress(data)
+        except BaseException as error:
+            self._send_progress(data)
+            self._driver.send(_failure(self._rank, self._host, error))
+            if data is not None:
+                data.abort(f"rank {self._rank}: {type(error).__name__}: {exceptions.text_of(error)}")
+            return False
+        self._driver.send(Result(self._rank, data._is_at_end, result))
+        self._leave(data)
+        set_current_data(None)
+        ended.set()
+        reporter.join()
+        return True
+
+    def _leave(self, data: RankData) -> None:
+        """Receives the rest of the data, so that Spark can supply the other ranks to their end."""
+        signal.signal(_LEAVE, _raise_left)
+        try:
+            if self._all_left.is_set():
+                raise Left
+            data._drain()
+            data.close()
+        except (Left, Stopped) as end:
+            data.abort("every rank has returned")
+            if isinstance(end, Stopped):
+                raise
+        except SupplyError:
+            # If Spark has failed meanwhile, the driver knows why.
+            data.abort("this rank has returned")
+        finally:
+            # It may come now.
+            with contextlib.suppress(Left):
+                signal.signal(_LEAVE, lambda *_: None)
+            signal.signal(_LEAVE, lambda *_: None)
+
+    def _send_progress(self, data: RankData | None) -> None:
+        """The last progress. The bar of a run shorter than the pauses of _report would stay at its beginning."""
+        with contextlib.suppress(SupplyError):
+            if data is not None and (progress := data._progress(self._rank)) is not None:
+                self._driver.send(progress)
+
+    def _report(self, data: RankData, ended: threading.Event) -> None:
+        reported = None
+        # The pair may be closed meanwhile.
+        with contextlib.suppress(SupplyError):
+            while not ended.wait(_PROGRESS_SECONDS):
+                if (progress := data._progress(self._rank)) != reported and progress is not None:
+                    self._driver.send(progress)
+                    reported = progress
+
+    def _follow(self) -> None:
+        """Takes what the driver sends. What ends the main thread's work interrupts it."""
+        while (message := self._driver.receive()) is not None and not isinstance(message, Stop):
+            if isinstance(message, Leave):
+                self._all_left.set()
+                _thread.interrupt_main(_LEAVE)
+            else:
+                self._inbox.put(message)
+        if isinstance(message, Stop) and message.dump:
+            faulthandler.dump_traceback()
+        # It may wait for a call, or be in one.
+        self._inbox.put(None)
+        _thread.interrupt_main(signal.SIGTERM)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        """The handler of SIGTERM."""
+        if not self._calls:
+            self._inbox.put(None)
+        elif _is_called_back(frame):
+            # An exception would be lost there.
+            threading.Timer(_STOP_POLL_SECONDS, _thread.interrupt_main, [number]).start()
+        else:
+            signal.signal(number, signal.SIG_IGN)
+            raise Stopped("the run has ended")
+
+
 def main() -> int:
     end_with_parent(int(os.environ.pop("SUPPLY_PARENT")), signal.SIGKILL)
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    dump_on_signal()
     driver = connect()
     # Programs that the function starts, and tools that record the environment, must not get it.
     del os.environ[KEY]
     pickle_program_by_value()
-    rank, host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
     for stream in (sys.stdout, sys.stderr):
         # The driver takes the lines for UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    driver.send(RankStarted(rank, host, hold_port() if rank == 0 else 0))
-    _import_pytorch()
-    work = driver.receive()
-    if not isinstance(work, Work):
-        return 1
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = work.master[0], str(work.master[1])
-    signal.signal(signal.SIGTERM, _raise_stopped)
-    threading.Thread(target=_follow, args=(driver,), daemon=True).start()
-    try:
-        status = _run(driver, rank, host, work)
-        # Nothing is left to stop, and Python would print the exception at its end.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    except Stopped:
-        return 1
-    return status
+    return Rank(driver).serve()
 
 
 def _import_pytorch() -> None:
@@ -98,64 +243,6 @@ def _import_pytorch() -> None:
     # A rank without it fails where it needs it.
     with contextlib.suppress(ImportError):
         import supply.ranks.rank_data  # noqa: F401
-
-
-def _run(driver: Driver, rank: int, host: str, work: Work) -> int:
-    data: RankData | None = None
-    try:
-        from pyspark import cloudpickle
-
-        from supply.ranks.rank_data import RankData
-
-        init_process_group(work.backend)
-        driver.send(RankReady(rank))
-        # This may import modules of the user.
-        job: Job = cloudpickle.loads(work.payload)
-        data = RankData(job.data)
-        # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
-        data._open_all()
-        set_current_data(data)
-        threading.Thread(target=_report, args=(driver, rank, data), daemon=True).start()
-        returned = job.run(data)
-        # The driver takes no other rank's.
-        result = cloudpickle.dumps(returned) if rank == 0 else b""
-        data._seal_results()
-        end_process_group()
-        _send_progress(driver, rank, data)
-    except BaseException as error:
-        _send_progress(driver, rank, data)
-        driver.send(_failure(rank, host, error))
-        if data is not None:
-            data.abort(f"rank {rank}: {type(error).__name__}: {exceptions.text_of(error)}")
-        return 1
-    driver.send(Result(rank, data._is_at_end, result))
-    try:
-        data._drain()
-        data.close()
-    except Stopped:
-        data.abort("every rank has returned")
-        # Nothing stops this rank again.
-        return 0
-    except SupplyError:
-        # If Spark has failed meanwhile, the driver knows why.
-        data.abort("this rank has returned")
-    if job.data.results is not None:
-        _wait_for_stop()
-    return 0
-
-
-def _send_progress(driver: Driver, rank: int, data: RankData | None) -> None:
-    """The last progress. The bar of a run shorter than the pauses of _report would stay at its beginning."""
-    with contextlib.suppress(SupplyError):
-        if data is not None and (progress := data._progress(rank)) is not None:
-            driver.send(progress)
-
-
-def _wait_for_stop() -> None:
-    """Waits until the driver has read where the results are. The run's files are removed when the ranks exit."""
-    with contextlib.suppress(Stopped):
-        while True:
-            time.sleep(_STOP_POLL_SECONDS)
 
 
 def _failure(rank: int, host: str, error: BaseException) -> Failure:
@@ -187,22 +274,8 @@ def _of_caller(frames: TracebackType | None) -> TracebackType | None:
     return frames
 
 
-def _follow(driver: Driver) -> None:
-    """Ends the main thread's work when the driver says so, or is gone."""
-    message = driver.receive()
-    if isinstance(message, Stop) and message.dump:
-        faulthandler.dump_traceback()
-    if message is None or isinstance(message, Stop):
-        _thread.interrupt_main(signal.SIGTERM)
-
-
-def _raise_stopped(number: int, frame: FrameType | None) -> None:
-    if _is_called_back(frame):
-        # An exception would be lost there.
-        threading.Timer(_STOP_POLL_SECONDS, _thread.interrupt_main, [number]).start()
-        return
-    signal.signal(number, signal.SIG_IGN)
-    raise Stopped("the run has ended")
+def _raise_left(*_: Any) -> None:
+    raise Left
 
 
 def _is_called_back(frame: FrameType | None) -> bool:
@@ -212,17 +285,6 @@ def _is_called_back(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _report(driver: Driver, rank: int, data: RankData) -> None:
-    reported = None
-    # The pair may be closed meanwhile.
-    with contextlib.suppress(SupplyError):
-        while True:
-            time.sleep(_PROGRESS_SECONDS)
-            if (progress := data._progress(rank)) != reported and progress is not None:
-                driver.send(progress)
-                reported = progress
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from supply.equal_steps import Step
 from supply.errors import ColumnError, SupplyError
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Loop, Progress
+from supply.ranks.run_files import RunFiles
 from supply.result_columns import Column
 from supply.results import Begin, Result
 from supply.torch import SupplyDataset
@@ -56,15 +57,15 @@ _RESULTS = "results"
 class RankData(SupplyDataset):
     """A SupplyDataset with `validation`, the data set of the second DataFrame, or None."""
 
-    def __init__(self, spec: DataSpec) -> None:
-        super().__init__(spec.config, **spec.options, **_exchange(spec.exchange_over))
+    def __init__(self, spec: DataSpec, files: RunFiles) -> None:
+        super().__init__(files.config(spec.kind), **spec.options, **_exchange(spec.exchange_over))
         self._steps.needs_a_step = True
         self._spec = spec
         self._writes_results = False
         self._loop = Loop(0, 0, False) if spec.options["uneven"] == "keep" else None
         # By a `with` of the function.
         self._is_closed = False
-        self.validation = None if spec.validation is None else RankData(spec.validation)
+        self.validation = None if spec.validation is None else RankData(spec.validation, files)
 
     def _open_all(self) -> None:
         """Opens the pairs."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import platform
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,15 +38,20 @@ class RunFiles:
 
     kinds: "train", and "validation" if there is a second DataFrame: a rank has a pair of each kind.
     pairs: the most of a kind on one node. ring, block: bytes; None: libsupply's default. driver_user: who made this.
+
+    Ranks that serve several calls have files for themselves, and each call has its own (of_call()).
     """
 
     folder: str
     name: str
-    kinds: tuple[str, ...]
-    pairs: int
+    kinds: tuple[str, ...] = ()
+    pairs: int = 0
     ring: int | None = None
     block: int | None = None
     driver_user: int = field(default_factory=os.getuid)
+
+    def of_call(self, number: int, kinds: tuple[str, ...], pairs: int, ring: int | None, block: int | None) -> RunFiles:
+        return RunFiles(self.folder, f"{self.name}-{number}", kinds, pairs, ring, block, self.driver_user)
 
     @property
     def pair_folder(self) -> pathlib.Path:
@@ -74,6 +80,13 @@ class RunFiles:
         pairs = [str(self.pair_folder / f"{kind}-{i}") for i in range(self.pairs)]
         with launch_errors():
             return config_files.lines(pairs, ring=self.ring, block=self.block)
+
+    def begin(self, ranks: int, host: str) -> None:
+        """Makes the files of a call on its node. Raises RunError if there is too little space."""
+        self.write_config()
+        # libsupply would make it, too: it says that the call has not ended.
+        self.make_pair_folder()
+        self.require_space(ranks, host)
 
     def write_config(self) -> None:
         """Does nothing if the files exist, because driver and ranks share this node."""
@@ -131,6 +144,16 @@ class RunFiles:
                 f"{limit[0] >> 20} MiB, {limit[1] >> 20} MiB are left: raise spark.executor.memoryOverhead, which is "
                 "for ranks and rings, or set the rings smaller (Supplier(ring=...))"
             )
+
+    def remove_with_calls(self, keep_results: bool = False) -> None:
+        """As remove(), with the files of a call that has not ended. Results of earlier calls stay."""
+        self.remove(keep_results)
+        of_call = re.compile(re.escape(self.name) + r"-\d+(-conf)?")
+        with contextlib.suppress(OSError):
+            for name in filter(of_call.fullmatch, os.listdir(self.folder)):
+                files = RunFiles(self.folder, name.removesuffix("-conf"))
+                # When a call ends, the folder of its pairs goes first.
+                files.remove(keep_results=not files.pair_folder.exists())
 
     def remove(self, keep_results: bool = False) -> None:
         """Removes all files of the run on this node. keep_results: but those that Spark reads."""

@@ -74,10 +74,11 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         a RunError with the first of them; "skip": they are left out; "keep": features and labels are NaN, which the
         model and the loss must know. With the last two, and vectors or arrays whose length no metadata say, Spark
         computes one row first, whose length counts.
-    supplier: the number of ranks, or a Supplier.
+    supplier: the number of ranks, or a Supplier. In the `with` block of that, all fits have the same ranks.
     runOptions: a dict of other options of Supplier.run, for example shuffle or resident.
 
-    save() pickles what is no JSON: the model, the loss, the optimizer, a Supplier. Load only what you trust.
+    save() pickles what is no JSON: the model, the loss, the optimizer, a Supplier (without its ranks). Load only what
+    you trust.
     """
 
     # The name in saved pipelines.

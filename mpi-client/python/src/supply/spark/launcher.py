@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from supply.errors import RunError
@@ -16,9 +16,10 @@ from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.hub import Peer
 from supply.spark.mpirun_launcher import MpirunLauncher
-from supply.spark.placement import gpus_for_ranks, wait_for_placement, with_devices
+from supply.spark.placement import wait_for_placement, with_devices
 from supply.spark.sessions import Session
 from supply.spark.spark_jobs import SparkJobs
+from supply.spark.turns import gpus_for_ranks
 
 
 class TorchLauncher:
@@ -56,7 +57,7 @@ class TorchLauncher:
         fed = {host: len(ranks) * tasks_per_rank for host, ranks in self._hosts.items()}
         return {
             **{host: count + 1 for host, count in fed.items()},
-            **{with_devices(host): count for host, count in fed.items()},
+            **{with_devices(host): count for host, count in fed.items() if count},
         }
 
     def slots(self, tasks_per_rank: int) -> int:
@@ -103,6 +104,14 @@ class TorchLauncher:
         return self._hosts if self._started == len(self._hosts) else None
 
     @property
+    def keepers(self) -> Sequence[Peer]:
+        return list(self._nodes)
+
+    @property
+    def keepers_in_all(self) -> int:
+        return len(self._hosts)
+
+    @property
     def has_ended(self) -> bool:
         return not self._nodes and not self._outputs
 
@@ -113,7 +122,7 @@ class TorchLauncher:
 
 
 class Launcher(Protocol):
-    """Of one run. All calls are on the run's thread."""
+    """Of ranks that serve one run or several. All calls are on the run's thread."""
 
     def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
         """Checks that Spark has the task slots. Returns the most ranks that a node may get.
@@ -125,10 +134,10 @@ class Launcher(Protocol):
         """The task slots that the run needs on all hosts together."""
 
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
-        """The slots of each host that the run holds, after reserve()."""
+        """The slots of each host that the run holds, after reserve(). tasks_per_rank 0: those that idle ranks hold."""
 
     def devices(self, session: Session) -> contextlib.AbstractContextManager[None]:
-        """Within it, which is within the run's turn, the ranks have the GPUs that Spark gives this run."""
+        """Within it, which begins within the run's turn, the ranks have the GPUs that Spark gives this run."""
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""
@@ -139,6 +148,14 @@ class Launcher(Protocol):
     @property
     def hosts(self) -> dict[str, list[int]] | None:
         """The ranks of each host, when the DataFrames may be supplied. Until then None."""
+
+    @property
+    def keepers(self) -> Sequence[Peer]:
+        """The processes that have the files of a call, and the output of its ranks: those that have started."""
+
+    @property
+    def keepers_in_all(self) -> int:
+        """How many keepers there will be."""
 
     @property
     def is_explaining(self) -> bool:

@@ -37,8 +37,9 @@ from supply.spark.sessions import Session
 from supply.spark.spark_jobs import SparkJobs
 from supply_launch import mpi, signals
 
-# How long ranks may take to return when they are asked to, and mpirun to end them.
+# How long ranks may take to return when they are asked to, in a call and between calls, and mpirun to end them.
 _GRACE_SECONDS = 3
+_IDLE_GRACE_SECONDS = 30
 _END_SECONDS = 10
 # mpirun says why it fails in at most this number of lines.
 _LINES = 40
@@ -83,12 +84,12 @@ class Mpirun:
         """Its process id."""
         return self._process.pid
 
-    def stop(self) -> None:
-        """Begins to end it. mpirun ends its ranks, and removes its own files."""
-        threading.Thread(target=self._end, name="supply: end mpirun", daemon=True).start()
+    def stop(self, grace: float) -> None:
+        """Begins to end it, in that many seconds. mpirun ends its ranks, and removes its own files."""
+        threading.Thread(target=self._end, args=(grace,), name="supply: end mpirun", daemon=True).start()
 
-    def _end(self) -> None:
-        for seconds, end in ((_GRACE_SECONDS, self._process.terminate), (_END_SECONDS, self._process.kill)):
+    def _end(self, grace: float) -> None:
+        for seconds, end in ((grace, self._process.terminate), (_END_SECONDS, self._process.kill)):
             try:
                 self._process.wait(seconds)
                 return
@@ -160,7 +161,8 @@ class MpirunLauncher:
 
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
         # mpirun places the ranks, and any host may get them all.
-        return dict.fromkeys(map(with_devices, self._slot_hosts), self.slots(tasks_per_rank))
+        slots = self.slots(tasks_per_rank)
+        return dict.fromkeys(map(with_devices, self._slot_hosts), slots) if slots else {}
 
     def slots(self, tasks_per_rank: int) -> int:
         return self._ranks * tasks_per_rank
@@ -186,6 +188,8 @@ class MpirunLauncher:
             self._outputs.remove(peer)
         elif isinstance(message, RankStarted) and peer is not None:
             self._started[message.rank] = peer, message
+            # It is ready for a call.
+            self._returned.discard(message.rank)
         elif isinstance(message, Result):
             self._returned.add(message.rank)
         elif isinstance(message, Failure):
@@ -240,6 +244,14 @@ class MpirunLauncher:
         return hosts
 
     @property
+    def keepers(self) -> Sequence[Peer]:
+        return list(self._keepers)
+
+    @property
+    def keepers_in_all(self) -> int:
+        return self._ranks
+
+    @property
     def is_explaining(self) -> bool:
         return bool(self._ended) and self._ended[0] not in self._raised and self._mpirun_end is None
 
@@ -262,4 +274,4 @@ class MpirunLauncher:
         for peer in [*self._keepers, *(rank for rank, _ in self._started.values())]:
             peer.send(stop)
         if self._mpirun is not None:
-            self._mpirun.stop()
+            self._mpirun.stop(_IDLE_GRACE_SECONDS if stop.idle else _GRACE_SECONDS)

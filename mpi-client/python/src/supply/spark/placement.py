@@ -1,28 +1,18 @@
-"""Which node gets which ranks, and when: runs of one session take turns if Spark's task slots do not suffice for all.
-
-Otherwise each would start its ranks in the slots that feed the ranks of the others, and none could continue."""
+"""Which node gets which ranks."""
 
 from __future__ import annotations
 
-import collections
-import concurrent.futures
-import contextlib
 import logging
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
 from supply.errors import RunError, RunTimeoutError
-from supply.spark import failures
-from supply.spark.cancellable import in_thread
 from supply.spark.sessions import Session, Slots
 
 _POLL_SECONDS = 0.1
-# Ctrl-C and a cancelled session end the wait for a turn.
-_TICK_SECONDS = 0.2
 
 _log = logging.getLogger("supply.spark")
 
@@ -52,6 +42,12 @@ def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int)
             placed[host] = list(range(first, first + count))
         first += count
     return placed
+
+
+def fits(session: Session, needed: Mapping[str, int]) -> bool:
+    """Whether the registered executors have these slots, with the names of task_slots()."""
+    offered = task_slots(session)
+    return all(count <= offered.get(host, 0) for host, count in needed.items())
 
 
 def wait_for_placement(
@@ -143,32 +139,6 @@ def gpus_of_hosts(session: Session) -> dict[str, str]:
     return {host: ",".join(addresses) for host, addresses in session.slots().gpus.items()}
 
 
-@contextlib.contextmanager
-def gpus_for_ranks(session: Session, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
-    """CUDA_VISIBLE_DEVICES for this number of ranks of each host, while the block runs, within a turn().
-
-    Runs at the same time get other GPUs, unless tasks share them.
-    """
-    amount = float(session.setting("spark.task.resource.gpu.amount") or 0)
-    turns = _turns_of(session)
-    of_hosts = session.slots().gpus
-    with turns.changed:
-        held = collections.Counter(gpu for gpus in turns.gpus for gpu in gpus)
-        own = {}
-        for host, addresses in of_hosts.items():
-            found = [(host, address) for address in addresses]
-            needed = ranks.get(host, 0) * max(1, int(amount)) if amount > 0 else len(found)
-            # In Spark's order, which every rank of the host sees.
-            own[host] = sorted(sorted(found, key=held.__getitem__)[:needed], key=found.index)
-        taken = [gpu for gpus in own.values() for gpu in gpus]
-        turns.gpus.append(taken)
-    try:
-        yield {host: ",".join(address for _, address in gpus) for host, gpus in own.items()}
-    finally:
-        with turns.changed:
-            turns.gpus.remove(taken)
-
-
 def addresses_of_hosts(session: Session, hosts: list[str]) -> dict[str, list[str]]:
     """The addresses by which each node can tell whether it is one of the hosts. Names are looked up here only."""
     return session.ask("addresses", hosts=",".join(hosts))
@@ -188,85 +158,3 @@ def _too_few(session: Session, ranks: int, tasks_per_rank: int, starters: int, f
     )  # fmt: skip
     start = ", and one on each node to start its ranks" if starters else ""
     return f"{what}{start}, but Spark ({master}) has too few: {have}: {fix}"
-
-
-class _Turns:
-    """Of one session."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.waiting: collections.deque[object] = collections.deque()
-        # The slots that each run holds, by host.
-        self.held: list[Mapping[str, int]] = []
-        # The GPUs of each run: host and address.
-        self.gpus: list[list[tuple[str, str]]] = []
-        # How often the jobs of the session were cancelled.
-        self.cancelled = 0
-
-    def fits(self, session: Session, needed: Mapping[str, int]) -> bool:
-        """Whether nobody else holds the slots. A run alone always fits: its placement has been checked."""
-        if not self.held:
-            return True
-        # Ctrl-C, whose handler calls the JVM, must not find this thread in a call of the JVM.
-        answer = in_thread(session, "supply: task slots", lambda: task_slots(session))
-        concurrent.futures.wait([answer])
-        try:
-            offered = answer.result()
-        except Exception as error:
-            raise RunError(f"the session has stopped while this run waited for its turn ({error})") from error
-        return all(
-            count + sum(held.get(host, 0) for held in self.held) <= offered.get(host, 0)
-            for host, count in needed.items()
-        )
-
-
-# By the application's id.
-_of_applications: dict[str, _Turns] = {}
-
-
-def _turns_of(session: Session) -> _Turns:
-    return _of_applications.setdefault(session.application, _Turns())
-
-
-@contextlib.contextmanager
-def turn(session: Session, needed: Mapping[str, int]) -> Iterator[None]:
-    """Holds the task slots while the block runs, and waits for them first, in the order of the calls.
-
-    needed: slots by host. Ctrl-C, and whatever cancels the jobs of the run that
-    has the slots (as Ctrl-C does in another thread), end the wait.
-    """
-    turns = _turns_of(session)
-    _wait_for_turn(turns, session, needed)
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) or failures.is_cancelled(session, error):
-            with turns.changed:
-                turns.cancelled += 1
-        raise
-    finally:
-        with turns.changed:
-            turns.held.remove(needed)
-            turns.changed.notify_all()
-
-
-def _wait_for_turn(turns: _Turns, session: Session, needed: Mapping[str, int]) -> None:
-    ticket = object()
-    with turns.changed:
-        turns.waiting.append(ticket)
-        cancelled, has_said = turns.cancelled, False
-        try:
-            while turns.waiting[0] is not ticket or not turns.fits(session, needed):
-                if not has_said:
-                    _log.warning(
-                        "this run waits: other runs of this session hold Spark's task slots, which do not suffice for "
-                        "both at once"
-                    )
-                    has_said = True
-                turns.changed.wait(_TICK_SECONDS)
-                if turns.cancelled != cancelled:
-                    raise RunError("the run was cancelled, with another run of this session that it waited for")
-            turns.held.append(needed)
-        finally:
-            turns.waiting.remove(ticket)
-            turns.changed.notify_all()

@@ -27,32 +27,16 @@ _POLL_SECONDS = 0.5
 _log = logging.getLogger("supply.spark")
 
 
-class ProgressBar:
-    """Shows the progress of rank 0, which stands for all ranks, and long waits, on a thread of its own.
+class Printer:
+    """Prints lines of ranks, beside a bar if there is one. A terminal may be paused, and then it takes no text."""
 
-    A terminal may be paused, and then it takes no text. waits: as of RankWatch.
-    """
-
-    def __init__(self, epochs: int) -> None:
-        self._epochs = epochs
-        self.waits: Callable[[float], tuple[float, str]] = lambda _: (0, "")
-        self._progress: Progress | None = None
+    def __init__(self) -> None:
         # When each thread has begun to print.
         self._printing: dict[int, float] = {}
-        self._lines = _shows_lines()
-        self._bar = _bar_class()(unit=" elements", desc="rank 0", disable=self._lines)
-        self._next_waits = time.monotonic()
-        self._next_line = self._next_waits + _LINE_SECONDS
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="supply: progress", daemon=True)
-        self._thread.start()
-
-    def show(self, progress: Progress) -> None:
-        """Returns at once."""
-        self._progress = progress
+        self._bar = _bar_class()
 
     def print(self, line: str, stream: str) -> None:
-        """Prints a line beside the bar. stream: "stdout" or "stderr". Waits as long as that takes no text."""
+        """stream: "stdout" or "stderr". Waits as long as that takes no text."""
         thread = threading.get_ident()
         self._printing[thread] = time.monotonic()
         try:
@@ -66,6 +50,29 @@ class ProgressBar:
         """Whether stdout or stderr takes no text: a paused terminal, or a program that does not read."""
         now = time.monotonic()
         return any(now - begun > _BLOCKED_SECONDS for begun in list(self._printing.values()))
+
+
+class ProgressBar:
+    """Shows the progress of rank 0, which stands for all ranks, and long waits, on a thread of its own.
+
+    waits: as of RankWatch.
+    """
+
+    def __init__(self, epochs: int) -> None:
+        self._epochs = epochs
+        self.waits: Callable[[float], tuple[float, str]] = lambda _: (0, "")
+        self._progress: Progress | None = None
+        self._lines = _shows_lines()
+        self._bar = _bar_class()(unit=" elements", desc="rank 0", disable=self._lines)
+        self._next_waits = time.monotonic()
+        self._next_line = self._next_waits + _LINE_SECONDS
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="supply: progress", daemon=True)
+        self._thread.start()
+
+    def show(self, progress: Progress) -> None:
+        """Returns at once."""
+        self._progress = progress
 
     def close(self) -> None:
         self._ended.set()

@@ -85,11 +85,12 @@ class JobEnded:
 
 
 class SparkJobs:
-    """tag: the name of the run. ended: gets a JobEnded for each job, on the job's thread."""
+    """tag: names the jobs. ended: gets a JobEnded for each job, on the job's thread. run: their run at the hub."""
 
-    def __init__(self, session: Session, tag: str, ended: Callable[[JobEnded], None]) -> None:
+    def __init__(self, session: Session, tag: str, ended: Callable[[JobEnded], None], run: str | None = None) -> None:
         self._session = session
         self._tag = tag
+        self._run = run or tag
         self._ended = ended
         self._jobs: list[Future[None]] = []
         self._supplying: list[Future[None]] = []
@@ -141,7 +142,7 @@ class SparkJobs:
 
         def supply() -> None:
             given = {name: value for name, value in data.options.items() if value is not None}
-            own = {"frame-name": data.name, "repartition": data.repartition, "hub-run": self._tag}
+            own = {"frame-name": data.name, "repartition": data.repartition, "hub-run": self._run}
             if data.result_columns:
                 own["result-columns"] = json.dumps(data.result_columns)
             data.df.write.format("supply").mode("append").options(**given, **files, **own).save()
@@ -150,11 +151,11 @@ class SparkJobs:
 
     def end_with_ranks(self) -> None:
         """All ranks have returned: a task ends without a failure when its rank leaves."""
-        self._session.ask_if_there("end-with-ranks", run=self._tag)
+        self._session.ask_if_there("end-with-ranks", run=self._run)
 
     def forget(self) -> None:
-        """No job is left."""
-        self._session.ask_if_there("forget", run=self._tag)
+        """No job is left that supplies data."""
+        self._session.ask_if_there("forget", run=self._run)
 
     def have_supplied(self) -> bool:
         """Whether the jobs of supply() have ended."""

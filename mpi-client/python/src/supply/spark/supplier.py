@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from supply.arguments import check_options, names_unknown_options, one_of, optional_size, seconds, whole_number
 from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS
 from supply.ranks.job import DataSpec, Job, Script
-from supply.ranks.run_files import RunFiles
 from supply.spark import checks
 from supply.spark.checks import check_environment, check_folder, check_order, check_resident, quoted
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
-from supply.spark.placement import turn, warn_of_busy_slots
 from supply.spark.results import keys_of
 from supply.spark.run import Limits, Run
 from supply.spark.sessions import Session
 from supply.spark.spark_jobs import Supplied
+from supply.spark.warm_ranks import Wanted, WarmRanks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,6 +84,18 @@ class Supplier:
     ring, block: sizes of a rank's ring and of a block: bytes, or a text as "64MiB". None: four blocks of 2 MiB.
     folder: shared memory of executors and ranks on each node.
     environment: environment variables for the ranks.
+    idle_timeout: seconds after which ranks end that wait for a call.
+
+    In a `with` block the ranks' processes stay from call to call, with what they have imported, and with their GPUs:
+
+        with Supplier(ranks=4) as supplier:
+            state = supplier.run(train, df)
+            score = supplier.run(evaluate, other, kwargs={"state": state})
+
+    The first call starts them. A call that fails, also by Ctrl-C, ends them all, and the next one starts others; so do
+    ranks or executors that have gone meanwhile, idle_timeout, and another run of the session that needs their task
+    slots. Between calls they hold one slot on each node, and they end with the block, the session and the driver. Calls
+    of several threads take turns. A pickled Supplier has no ranks: enter it again.
     """
 
     def __init__(
@@ -97,6 +108,7 @@ class Supplier:
         block: int | str | None = None,
         folder: str | os.PathLike[str] = "/dev/shm",
         environment: Mapping[str, str] | None = None,
+        idle_timeout: float = 600,
     ) -> None:
         with checks.as_run_errors():
             self._ranks = whole_number("ranks", ranks, 1)
@@ -105,8 +117,29 @@ class Supplier:
             self._block = optional_size("block", block)
             self._folder = check_folder(folder)
             self._environment = check_environment(environment)
+            self._warm = WarmRanks(seconds("idle_timeout", idle_timeout))
         self._launcher = launcher
         self._host_file = host_file
+
+    def __enter__(self) -> Supplier:
+        if not self._warm.open():
+            raise RunError("this Supplier keeps its ranks already: make another one for a `with` block within its own")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the ranks that wait for a call, as leaving the `with` block does."""
+        self._warm.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_warm": self._warm.idle_timeout}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({**state, "_warm": WarmRanks(state["_warm"])})
 
     @names_unknown_options(": arguments of the function go in args=(…) and kwargs={…}")
     def run(
@@ -210,18 +243,15 @@ class Supplier:
         schema = None if results is None else checks.result_schema(results, df, columns)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
-        launcher = make_launcher(self._launcher, self._ranks, self._host_file)
-        pairs = launcher.reserve(session, len(kinds), start_timeout)
-        files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
         dataset = {
             "columns": columns, "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
             "uneven": uneven,
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy,
         }  # fmt: skip
-        data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema, exchange_over=over)
+        data = DataSpec("train", dataset, epochs, positions, results=schema, exchange_over=over)
         if validation is not None:
-            data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
+            data.validation = DataSpec("validation", {**dataset, "uneven": "keep"}, epochs)
         payload = pickled(Job(call, script, args, kwargs, data), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
@@ -239,26 +269,16 @@ class Supplier:
             if over is not None:
                 named.update({"shuffle": "partitions", "exchange-fraction": None})
             supplied.append(Supplied(validation.select(*map(quoted, columns)), "validation", named, spread))
-        environment = {
-            **rank_environment(session, self._environment),
-            "SUPPLY_RESULTS_FOLDER": str(files.results_folder),
-        }
-        limits = Limits(start_timeout, stall_timeout)
-        with turn(session, launcher.slots_of_hosts(len(kinds))):
-            # Executors may have come and gone meanwhile.
-            files = replace(files, pairs=launcher.reserve(session, len(kinds), start_timeout))
-            warn_of_busy_slots(session, launcher.slots(len(kinds)))
-            run = Run(
-                session,
-                launcher,
-                self._ranks,
-                files,
-                supplied,
-                payload,
-                backend,
-                limits,
-                environment,
-                schema is not None,
-            )
-            with launcher.devices(session):
-                return run.result()
+        wanted = Wanted(
+            session,
+            lambda: make_launcher(self._launcher, self._ranks, self._host_file),
+            self._ranks,
+            self._folder,
+            len(kinds),
+            rank_environment(session, self._environment),
+            start_timeout,
+        )
+        with self._warm.of_call(wanted) as pool:
+            files = pool.files_of_call(kinds, self._ring, self._block)
+            limits = Limits(start_timeout, stall_timeout)
+            return Run(session, pool, files, supplied, payload, backend, limits, schema is not None).result()
