@@ -73,7 +73,8 @@ def notebook(tmp_path):
 @pytest.mark.long
 def test_the_programs_of_the_page_run_in_cells(notebook):
     page = (ROOT / "docs" / "ONE-CALL.md").read_text()
-    train, predict, of_mpi, pipeline, resume = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    train, several, predict, of_mpi, pipeline, resume = programs
     assert train in (ROOT / "mpi-client" / "python" / "examples" / "one_call.py").read_text()
     notebook.start(train)
     text, error = notebook.read()
@@ -81,6 +82,10 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
     losses = [float(loss) for loss in re.findall(r"\[rank 0\] epoch \d: loss ([0-9.]+)", text)]
     assert len(losses) == 5 and losses[-1] < losses[0] / 2
     assert "tensor([[" in text
+    notebook.start(several)
+    text, error = notebook.read()
+    assert error is None, text
+    assert text.count("[rank 0] epoch 0: loss") == 2
     notebook.start(predict)
     text, error = notebook.read()
     assert error is None, text
