@@ -49,6 +49,7 @@ LIMITS = {
     "df_first_batch_s": 2,
     "block_tensors_us": 25,
     "block_batch_us": 25,
+    "call_second_first_batch_s": 0.3,
     "call_disk_bytes": 0,
     "call_disk_bytes_400k": 0,
     "exchange_cost_192k": 0.3,
