@@ -21,7 +21,8 @@ struct exports {
     pthread_mutex_t lock; /**< of the pair's `held`, `exported`, `expected`, `released` */
     uint32_t references;  /**< one of the handle, and one of each export; dropping the last unmaps the files */
     supply_t *supply;     /**< NULL: it has been closed */
-    pid_t process;        /**< the opener: a forked child must not release the blocks of its parent */
+    pid_t process;        /**< the opener, for messages */
+    unsigned forks;       /**< of the opener: a forked child, which has more, must not release its parent's blocks */
     struct exported_mappings mappings; /**< empty until the handle is closed */
 };
 

@@ -312,17 +312,27 @@ supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wa
 
 /* State that a handle shares with its Arrow arrays: any thread releases these, some only after supply_close(). */
 
+/* Of this process. They are counted when they happen: getpid() is a system call, and each block asks eleven times. */
+static unsigned forks;
+static int forks_are_counted = -1;
+
+static void count_fork(void) { forks++; }
+static void begin_counting(void) { forks_are_counted = pthread_atfork(NULL, NULL, count_fork); }
+
 struct exports *supply__exports_new(supply_t *supply) {
-    struct exports *exports = calloc(1, sizeof *exports);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin_counting);
+    struct exports *exports = forks_are_counted == 0 ? calloc(1, sizeof *exports) : NULL;
     if (exports == NULL) return NULL;
     pthread_mutex_init(&exports->lock, NULL);
     exports->references = 1;
     exports->supply = supply;
     exports->process = getpid();
+    exports->forks = forks;
     return exports;
 }
 
-bool supply__exports_are_mine(const struct exports *exports) { return getpid() == exports->process; }
+bool supply__exports_are_mine(const struct exports *exports) { return forks == exports->forks; }
 
 void supply__exports_add(struct exports *exports) { __atomic_add_fetch(&exports->references, 1, __ATOMIC_RELAXED); }
 
