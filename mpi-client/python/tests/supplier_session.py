@@ -10,6 +10,8 @@ import pytest
 
 from connect_server import connect_server
 
+# When Python collects a stopped session in a thread of gRPC, PySpark 4.1 waits for that thread in it, for ever.
+_stopped = []
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
@@ -45,6 +47,7 @@ def session_fixture(cores, settings=dict):
         if over_connect():
             with connect_server(f"local[{cores}]", supply.spark.jars(), **settings()) as remote:
                 session = supply.spark.session(remote=remote)
+                _stopped.append(session)
                 yield session
                 session.stop()
             return

@@ -17,6 +17,7 @@ from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
 from supply.spark.checks import as_run_errors, check_folder, check_frame
 from supply.spark.matrix import Matrix, is_array, java_matrix, send_array
+from supply.spark.offload import offload_of
 from supply.spark.progress import RoutineProgress
 from supply.spark.server import RankFiles, Server, find_rank_files
 from supply.spark.sessions import ClassicSession, session_of
@@ -79,7 +80,7 @@ class Ranks:
         folder_of_libraries = libraries or os.environ.get("SUPPLY_LIBRARIES")
         if folder_of_libraries:
             environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
-        session = classic_session(spark)
+        session = session_of(spark)
         session.check("the session")
         started = Server(session, ranks, host_file, _server(server), files, environment, timeout)
         rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
@@ -111,7 +112,6 @@ class Ranks:
         As a context manager it drops its matrices, and the ranks wait for another program. close(end_ranks=True) ends
         them.
         """
-        classic_session(spark)
         in_memory = os.path.abspath(folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm")
         results_folder = f"{in_memory}/supply-{uuid.uuid4().hex[:12]}-results"
         rank_files = find_rank_files(ranks, mapped_files, named_pipes, host_file, results_folder)
@@ -124,6 +124,7 @@ class Ranks:
     ) -> None:
         self._spark = spark
         self._session = session_of(spark)
+        self._offload = offload_of(self._session)
         self._library = library
         self._dropped: list[Any] = []
         self._server = server
@@ -137,21 +138,18 @@ class Ranks:
 
     def _attached(self, ranks: RankFiles, timeout: float, take_over: bool) -> Any:
         """The ranks as the JVM sees them. Waits for them."""
-        offload = self._spark._jvm.supply.api.Offload
         end = time.monotonic() + timeout
         while True:
-            java = offload.ranks(
-                self._spark._jsparkSession, ranks.ranks, ranks.mapped_files, ranks.named_pipes, ranks.hosts,
-                ranks.results_folder, float(timeout),
-            )  # fmt: skip
+            java = run_cancellable(self._session, lambda: self._offload.ranks(ranks, timeout))
             try:
                 run_cancellable(self._session, lambda: java.attach(take_over), java.cancel)  # noqa: B023  now
                 return java
             except Exception as error:
-                is_retried = _is_end_of_ranks(error) and time.monotonic() < end
+                is_end = self._session.failure(error.__cause__ or error).name == "RankEndedException"
+                is_retried = is_end and time.monotonic() < end
                 if self._server is not None:
                     self._server.check(0 if is_retried else _EXPLAIN_SECONDS)
-                if _is_end_of_ranks(error) and not is_retried:
+                if is_end and not is_retried:
                     raise RunTimeoutError(str(error)) from error.__cause__
                 if not is_retried:
                     raise
@@ -160,11 +158,19 @@ class Ranks:
     @property
     def _jvm(self) -> Any:
         """The view of the session's JVM."""
-        return self._spark._jvm
+        return self._classic("matrices of pyspark.mllib").jvm
+
+    def _classic(self, what: str) -> ClassicSession:
+        if not isinstance(self._session, ClassicSession):
+            raise RunError(
+                f"{what} go through the driver's JVM, which Spark Connect does not show: pass a DataFrame"
+            )
+        return self._session
 
     @property
     def _java(self) -> Any:
         """The same ranks, as Scala sees them."""
+        self._classic("the estimators of supply.linalg")
         return self._ranks
 
     def matrix(
@@ -186,7 +192,7 @@ class Ranks:
         if is_array(df):
             if features is not None or key is not None:
                 raise RunError("an array has rows, and their numbers are the keys: leave out features and key")
-            from_array = self._jvm.supply.linalg.FromArray
+            from_array = self._classic("arrays").jvm.supply.linalg.FromArray
             sent = send_array(df, lambda *array: self._ask(lambda: from_array.matrix(self._ranks, *array, sparse)))
             return self._held(sent)
         mllib = java_matrix(df)
@@ -199,8 +205,7 @@ class Ranks:
             raise RunError("features is not set: name the columns of the DataFrame that are the rows of the matrix")
         check_frame(df)
         names = [features] if isinstance(features, str) else list(features)
-        offload = self._spark._jvm.supply.api.Offload
-        return self._held(self._ask(lambda: offload.matrix(self._ranks, df._jdf, names, key, sparse)))
+        return self._held(self._ask(lambda: self._offload.matrix(self._ranks, df, names, key, sparse)))
 
     def call(self, routine: str, *arguments: Any, library: str | None = None, **parameters: Any) -> Any:
         """Calls a routine: its result, or a tuple of its results.
@@ -209,17 +214,17 @@ class Ranks:
         """
         values = [_plain(value) for value in arguments]
         named = {name: _plain(value) for name, value in parameters.items()}
-        offload = self._spark._jvm.supply.api.Offload
         with RoutineProgress(routine, self._ranks.progress):
-            results = self._ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
+            results = self._ask(
+                lambda: self._offload.call(self._ranks, library or self._library, routine, values, named)
+            )
         held = tuple(self._held(result) for result in results)
         return held[0] if len(held) == 1 else held
 
     def _df_of(self, matrix: Matrix) -> DataFrame:
         """As matrix.to_df()."""
-        from pyspark.sql import DataFrame
-
-        return DataFrame(self._ask(matrix._java.toDF), self._spark)
+        df: DataFrame = self._ask(lambda: self._offload.df(matrix._java))
+        return df
 
     def close(self, end_ranks: bool = False) -> None:
         """Drops all matrices. Ends the ranks if this object has started them, or if end_ranks.
@@ -275,18 +280,6 @@ class Ranks:
         server, self._server = self._server, None
         if server is not None:
             server.stop()
-
-
-def classic_session(spark: Any) -> ClassicSession:
-    session = session_of(spark)
-    if not isinstance(session, ClassicSession):
-        raise RunError("Ranks needs a session of Spark Classic, because it sends commands through the driver's JVM")
-    return session
-
-
-def _is_end_of_ranks(error: Exception) -> bool:
-    java = getattr(error.__cause__, "java_exception", None)
-    return java is not None and java.getClass().getSimpleName() == "RankEndedException"
 
 
 def _plain(value: Any) -> Any:

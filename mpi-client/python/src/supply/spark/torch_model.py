@@ -21,15 +21,15 @@ from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable
 
 from supply.errors import ConfigError, RunError
 from supply.spark.features import Features
-from supply.spark.sessions import session_of
+from supply.spark.sessions import is_of_connect, session_of
 from supply.spark.spark_jobs import python_of_driver
 
 if TYPE_CHECKING:
     import torch
     from pyspark.sql import DataFrame
 
-_FILE = "objects.pickle"
-# Python and the JVM pass bytes as text: not all at once.
+# A Parquet file with the pickled objects.
+_FILE = "objects"
 _CHUNK = 16 * 1024 * 1024
 
 
@@ -57,7 +57,7 @@ class _Writer(MLWriter):
         objects = self._stage._objects()
         content = _pickled(objects)
         params = {param.name: value for param, value in self._stage._paramMap.items() if param.name not in objects}
-        DefaultParamsWriter.saveMetadata(self._stage, path, self.sc, paramMap=params)
+        DefaultParamsWriter.saveMetadata(self._stage, path, _context(self), paramMap=params)
         _write(self.sparkSession, f"{path}/{_FILE}", content)
 
 
@@ -67,11 +67,16 @@ class _Reader(MLReader[Any]):
         self._class = stage_class
 
     def load(self, path: str) -> Any:
-        metadata = DefaultParamsReader.loadMetadata(path, self.sc)
+        metadata = DefaultParamsReader.loadMetadata(path, _context(self))
         stage: Any = self._class(**_unpickled(_read(self.sparkSession, f"{path}/{_FILE}")))
         stage._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(stage, metadata)
         return stage
+
+
+def _context(of_spark: MLWriter | MLReader[Any]) -> Any:
+    """What pyspark.ml's own readers and writers take. Spark Connect has no context, and 3.5 takes no session."""
+    return of_spark.sparkSession if is_of_connect(of_spark.sparkSession) else of_spark.sc
 
 
 def _pickled(objects: dict[str, Any]) -> bytes:
@@ -89,34 +94,13 @@ def _unpickled(content: bytes) -> dict[str, Any]:
     return {name: pickle.loads(value) for name, value in pickle.loads(content).items()}
 
 
-def _open(spark: Any, path: str) -> tuple[Any, Any]:
-    """The file system of a path, and the path in Hadoop's form."""
-    place = spark._jvm.org.apache.hadoop.fs.Path(path)
-    return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place
-
-
 def _write(spark: Any, path: str, content: bytes) -> None:
-    files, place = _open(spark, path)
-    out = files.create(place)
-    try:
-        for begin in range(0, len(content), _CHUNK):
-            out.write(bytearray(content[begin : begin + _CHUNK]))
-    finally:
-        out.close()
+    chunks = [(begin, content[begin : begin + _CHUNK]) for begin in range(0, len(content), _CHUNK)]
+    spark.createDataFrame(chunks, "begin long, bytes binary").coalesce(1).write.parquet(path)
 
 
 def _read(spark: Any, path: str) -> bytes:
-    files, place = _open(spark, path)
-    left = files.getFileStatus(place).getLen()
-    read = spark._jvm.org.apache.commons.io.IOUtils.toByteArray
-    content = bytearray()
-    stream = files.open(place)
-    try:
-        while len(content) < left:
-            content += read(stream, min(_CHUNK, left - len(content)))
-    finally:
-        stream.close()
-    return bytes(content)
+    return b"".join(bytes(row.bytes) for row in sorted(spark.read.parquet(path).collect()))
 
 
 _HANDLE_INVALID = ("error", "skip", "keep")

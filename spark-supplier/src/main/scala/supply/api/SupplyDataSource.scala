@@ -43,11 +43,14 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
     requireBuiltForThisSpark()
     val named = options.asScala.toMap
-    lazy val sc = SparkSession.active.sparkContext
+    lazy val spark = SparkSession.active
+    lazy val sc = spark.sparkContext
     if (named.contains(HubOptions.Name))
       reading(new Answer(HubOptions.parse(named).answer(sc)))(_.schema)
     else if (named.contains(SessionCall.Name))
       reading(new Answer(SessionCall.parse(named).answer(sc).getBytes(UTF_8)))(_.schema)
+    else if (named.contains(RanksCall.Name))
+      reading(new Answer(RanksCall.parse(named).answer(spark)))(_.schema)
     else if (named.contains(StartersOptions.Name))
       reading(new StartersTable(StartersOptions.parse(named)))(_.schema)
     else {
@@ -68,7 +71,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
           "the columns are known, those of a result from its ranks: read it without schema()"))
     else {
       val named = options.asScala.toMap
-      if (!named.contains(Results.Release)) requireSupplied(schema, named)
+      if (!SupplyDataSource.Writes.exists(named.contains(_))) requireSupplied(schema, named)
       new RanksTable(schema)
     }
 
@@ -83,6 +86,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       data: DataFrame): BaseRelation = {
     requireBuiltForThisSpark()
     if (options.contains(Results.Release)) Results.release(data)
+    else if (options.contains(RanksCall.Name)) RanksCall.parse(options).send(data)
     else supply(context, mode, options, data)
     new SuppliedRelation(context, data.schema)
   }
@@ -136,6 +140,9 @@ private object SupplyDataSource {
   /** The options of which each names what is read. */
   private val Reads =
     Seq(ResultsOptions.Name, HubOptions.Name, SessionCall.Name, StartersOptions.Name)
+
+  /** The options of writes that supply no ranks. */
+  private val Writes = Seq(Results.Release, RanksCall.Name)
 }
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */

@@ -9,7 +9,7 @@ import org.apache.spark.sql.DataFrame
  * A matrix that ranks hold. `isArray`: it is small, and each rank has all of it; otherwise each rank
  * has some of its rows, which may have keys.
  */
-final class Matrix private (private[linalg] val ranks: Ranks, private[linalg] val handle: Long,
+final class Matrix private (private[linalg] val ranks: Ranks, private[supply] val handle: Long,
     val rows: Long, val columns: Long, val isArray: Boolean) {
   /** All values, row after row, in the driver's memory: at most 2 GiB. */
   def toArray: Array[Double] = {

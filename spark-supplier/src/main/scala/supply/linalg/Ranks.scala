@@ -141,15 +141,20 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   }
 
   /** The rows of the matrix, where the ranks are: "key", if they have keys, and "row". */
-  private[linalg] def read(matrix: Matrix): DataFrame = synchronized {
+  private[linalg] def read(matrix: Matrix): DataFrame =
+    spark.read.format("supply").options(write(matrix)).load()
+
+  /** Lets the ranks write the rows of the matrix now. Returns the options of a read of them. */
+  private[supply] def write(matrix: Matrix): Map[String, String] = synchronized {
     val folder = s"$resultsFolder-$nextHandle"
     nextHandle += 1
     ask("write")(_.put("handle", matrix.handle).put("folder", folder))
-    val options = Map("results" -> "matrix", "results-folder" -> folder,
-      "ranks" -> settings.ranks.toString, "mapped-files" -> settings.mappedFiles,
-      "named-pipes" -> settings.namedPipes, "timeout" -> settings.timeout.toString) ++
+    val files = Map("mapped-files" -> settings.mappedFiles, "named-pipes" -> settings.namedPipes) ++
       settings.hosts.map("hosts" -> _)
-    spark.read.format("supply").options(options).load()
+    files.map { case (option, name) =>
+      settings.texts.get(name).fold(option -> name)(text => s"$option-text" -> text)
+    } ++ Map("results" -> "matrix", "results-folder" -> folder, "ranks" -> settings.ranks.toString,
+      "timeout" -> settings.timeout.toString)
   }
 
   /** Ranks that are gone hold nothing. */

@@ -1,0 +1,185 @@
+"""The ranks of `Ranks` as the driver's JVM sees them: objects of py4j, or names over Spark Connect."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import uuid
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from supply.errors import RunError
+from supply.spark.server import RankFiles
+from supply.spark.sessions import ClassicSession, ConnectSession, Session
+
+
+class Offload(Protocol):
+    """Of one session. ranks: what ranks() has returned, which has the methods of supply.linalg.Ranks."""
+
+    def ranks(self, files: RankFiles, timeout: float) -> Any:
+        """Makes ranks known to the JVM."""
+
+    def matrix(self, ranks: Any, df: Any, features: Sequence[str], key: str | None, sparse: bool) -> Any:
+        """Sends rows. The matrix has the methods of supply.linalg.Matrix."""
+
+    def call(
+        self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Calls a routine. Returns matrices."""
+
+    def df(self, matrix: Any) -> Any:
+        """The rows of a matrix as a DataFrame."""
+
+
+def offload_of(session: Session) -> Offload:
+    if isinstance(session, ConnectSession):
+        return _OverConnect(session)
+    assert isinstance(session, ClassicSession)
+    return _OfClassic(session)
+
+
+class _OfClassic:
+    def __init__(self, session: ClassicSession) -> None:
+        self._spark = session.spark
+        self._jvm = session.jvm.supply.api.Offload
+
+    def ranks(self, files: RankFiles, timeout: float) -> Any:
+        return self._jvm.ranks(
+            self._spark._jsparkSession, files.ranks, files.mapped_files, files.named_pipes, files.hosts,
+            files.results_folder, float(timeout),
+        )  # fmt: skip
+
+    def matrix(self, ranks: Any, df: Any, features: Sequence[str], key: str | None, sparse: bool) -> Any:
+        return self._jvm.matrix(ranks, df._jdf, list(features), key, sparse)
+
+    def call(
+        self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
+    ) -> Sequence[Any]:
+        results: Sequence[Any] = self._jvm.call(ranks, library, routine, arguments, parameters)
+        return results
+
+    def df(self, matrix: Any) -> Any:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(matrix.toDF(), self._spark)
+
+
+class _OverConnect:
+    def __init__(self, session: ConnectSession) -> None:
+        self._session = session
+
+    def ranks(self, files: RankFiles, timeout: float) -> Any:
+        ranks = _Ranks(self._session)
+        ranks.ask(
+            "open", ranks=files.ranks, timeout=timeout, resultsFolder=files.results_folder,
+            **{"mapped-files": _text(files.mapped_files), "named-pipes": _text(files.named_pipes)},
+            hosts=None if files.hosts is None else _text(files.hosts),
+        )  # fmt: skip
+        return ranks
+
+    def matrix(self, ranks: Any, df: Any, features: Sequence[str], key: str | None, sparse: bool) -> Any:
+        name = uuid.uuid4().hex
+        words = {"matrix": name, "features": list(features), "key": key, "sparse": sparse}
+        options = {"ranks-call": "matrix", "ranks-id": ranks.id, "json": json.dumps(words)}
+        df.write.format("supply").mode("append").options(**options).save()
+        return _Matrix(ranks, ranks.ask("sent", matrix=name)["matrix"])
+
+    def call(
+        self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
+    ) -> Sequence[Any]:
+        found = ranks.ask(
+            "call", library=library, routine=routine, arguments=list(map(_value, arguments)),
+            parameters={name: _value(value) for name, value in parameters.items()},
+        )  # fmt: skip
+        return [_Matrix(ranks, described) for described in found["matrices"]]
+
+    def df(self, matrix: Any) -> Any:
+        options = matrix.ranks.ask("rows", matrix=matrix.name)
+        loaded = self._session.spark.read.format("supply").options(**options).load()
+        # Else Spark Connect asks the ranks only when it is used.
+        _ = loaded.schema
+        return loaded
+
+
+def _text(path: str) -> str:
+    """What a file says that both this program and the ranks have."""
+    try:
+        return os.fsdecode(pathlib.Path(path).read_bytes())
+    except OSError as error:
+        raise RunError(
+            f"cannot read {path}: {error.strerror}. Over Spark Connect, this program reads the files that say where "
+            "ranks are: run it where they lie, or copy them"
+        ) from error
+
+
+def _value(value: Any) -> Any:
+    return {"matrix": value.name} if isinstance(value, _Matrix) else value
+
+
+class _Ranks:
+    """With the names of supply.linalg.Ranks, as py4j has them."""
+
+    def __init__(self, session: ConnectSession) -> None:
+        self._session = session
+        self.id = uuid.uuid4().hex
+
+    def ask(self, call: str, **words: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.read(call, **words))
+        return answer
+
+    def read(self, call: str, **words: Any) -> bytes:
+        return self._session.read({"ranks-call": call, "ranks-id": self.id, "json": json.dumps(words)})
+
+    def attach(self, take_over: bool) -> None:
+        self.ask("attach", takeOver=take_over)
+
+    def cancel(self) -> None:
+        self.ask("cancel")
+
+    def progress(self) -> float:
+        # The server may be gone. Then the call itself says so.
+        with contextlib.suppress(Exception):
+            return float(self.ask("progress")["done"])
+        return 0.0
+
+    def areGone(self) -> bool:
+        return bool(self.ask("gone")["gone"])
+
+    def detach(self) -> None:
+        self.ask("detach")
+
+    def close(self) -> None:
+        self.ask("close")
+
+
+class _Matrix:
+    """With the names of supply.linalg.Matrix, as py4j has them."""
+
+    def __init__(self, ranks: _Ranks, described: dict[str, Any]) -> None:
+        self.ranks = ranks
+        self.name = described["matrix"]
+        self._described = described
+
+    def rows(self) -> int:
+        return int(self._described["rows"])
+
+    def columns(self) -> int:
+        return int(self._described["columns"])
+
+    def isArray(self) -> bool:
+        return bool(self._described["array"])
+
+    def toBytes(self) -> bytes:
+        size = self.rows() * self.columns() * 8
+        found = bytearray()
+        while len(found) < size:
+            found += self.ranks.read("fetch", matrix=self.name, begin=len(found))
+        return bytes(found)
+
+    def drop(self) -> None:
+        self.ranks.ask("drop", matrix=self.name)
+
+    def forget(self) -> None:
+        self.ranks.ask("forget", matrix=self.name)

@@ -1,0 +1,157 @@
+package supply.api
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.Arrays
+
+import scala.collection.concurrent.TrieMap
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import picocli.CommandLine.{Command, Option => Opt}
+
+import supply.core.{ConfigException, NamedOptions}
+import supply.linalg.{Matrix, MatrixRows, Ranks}
+import supply.task.SupplySettings
+
+/**
+ * `supply.spark.Ranks` of a session of Spark Connect: each call is a read of the data source, and a
+ * matrix is sent by a DataFrame's writer. The ranks and their matrices have names that the client gives.
+ */
+@Command(name = "ranks", sortOptions = false)
+private[supply] final class RanksCall {
+  @Opt(
+    names = Array("--ranks-call"),
+    paramLabel = "NAME",
+    required = true,
+    description = Array(
+      "open: makes ranks known. attach, call, cancel, progress, detach, close: as of Ranks. fetch: bytes of a matrix. rows: the options of a " +
+        "read of its rows. drop, forget: of a matrix. matrix: of a writer, sends one. sent: what it is. gone: whether the ranks have ended."))
+  var name: String = _
+
+  @Opt(names = Array("--ranks-id"), paramLabel = "NAME", required = true,
+    description = Array("The ranks."))
+  var id: String = _
+
+  @Opt(names = Array("--json"), paramLabel = "JSON", defaultValue = "{}",
+    description = Array("The arguments of the call."))
+  var json: String = _
+
+  private def arguments: JsonNode = Try(RanksCall.mapper.readTree(json)).getOrElse(
+    throw new ConfigException(s"json is no JSON: $json"))
+
+  private def opened: RanksCall.Opened = RanksCall.opened.getOrElse(id,
+    throw new ConfigException(s"the server knows no ranks $id: they were closed, or it was started again"))
+
+  private def matrix(words: JsonNode): Matrix = opened.matrices.getOrElse(words.asText,
+    throw new ConfigException(s"the ranks have no matrix ${words.asText}"))
+
+  def answer(spark: SparkSession): Array[Byte] = {
+    val words = arguments
+    val made = RanksCall.mapper.createObjectNode()
+    name match {
+      case "open" => open(spark, words)
+      case "attach" => opened.ranks.attach(words.path("takeOver").asBoolean)
+      case "call" =>
+        val results = opened.ranks.call(words.path("library").asText,
+          words.path("routine").asText, words.path("arguments").elements.asScala.map(value).toSeq,
+          words.path("parameters").properties.asScala.map(each =>
+            each.getKey -> value(each.getValue)).toMap)
+        val list = made.putArray("matrices")
+        results.foreach { case (_, matrix) => list.add(opened.described(matrix)) }
+      case "sent" => made.set[JsonNode]("matrix", opened.sent(words.path("matrix").asText))
+      case "rows" => opened.ranks.write(matrix(words.path("matrix"))).foreach {
+          case (option, value) => made.put(option, value)
+        }
+      case "drop" => matrix(words.path("matrix")).drop()
+      case "forget" => opened.matrices.remove(words.path("matrix").asText).foreach(_.forget())
+      case "cancel" => opened.ranks.cancel()
+      case "progress" => made.put("done", opened.ranks.progress)
+      case "gone" => made.put("gone", RanksCall.opened.get(id).forall(_.ranks.areGone))
+      case "detach" | "close" =>
+        RanksCall.opened.remove(id).foreach(closed =>
+          if (name == "close") closed.ranks.close() else closed.ranks.detach())
+      case "fetch" =>
+      case other => throw new ConfigException(s"ranks-call is '$other', and this server has no such call")
+    }
+    if (name == "fetch") {
+      val (all, begin) = (opened.bytes(matrix(words.path("matrix"))), words.path("begin").asInt)
+      Arrays.copyOfRange(all, begin, math.min(all.length, begin + RanksCall.FetchedBytes))
+    } else made.toString.getBytes(UTF_8)
+  }
+
+  /** The write of a matrix. */
+  def send(data: DataFrame): Unit = {
+    val words = arguments
+    val features = words.path("features").elements.asScala.map(_.asText).toSeq
+    val rows = MatrixRows(features, Option(words.get("key")).filterNot(_.isNull).map(_.asText),
+      words.path("sparse").asBoolean)
+    opened.send(words.path("matrix").asText, _.matrix(data, rows))
+  }
+
+  private def open(spark: SparkSession, words: JsonNode): Unit = {
+    def text(name: String) = Option(words.get(name)).filterNot(_.isNull).map(_.asText)
+    val texts = Seq("mapped-files", "named-pipes", "hosts").flatMap(name => text(name).map(name -> _))
+    RanksCall.opened.filter(_._2.ranks.areGone).keys.foreach(RanksCall.opened.remove)
+    RanksCall.opened(id) = new RanksCall.Opened(new Ranks(spark,
+        SupplySettings(words.path("ranks").asInt, "mapped-files", "named-pipes",
+          hosts = text("hosts").map(_ => "hosts"), timeout = words.path("timeout").asDouble,
+          texts = texts.toMap),
+        words.path("resultsFolder").asText))
+  }
+
+  private def value(words: JsonNode): Any =
+    if (words.isObject) matrix(words.path("matrix"))
+    else if (words.isTextual) words.asText
+    else if (words.isIntegralNumber) words.asLong
+    else if (words.isNumber) words.asDouble
+    else throw new ConfigException(s"a parameter is $words: give a matrix, an integer, a number or a text")
+}
+
+private[supply] object RanksCall {
+  /** The option that tells this read or write from others. */
+  final val Name = "ranks-call"
+
+  /** Of a matrix in one answer: Spark Connect's client takes messages of at most 128 MiB. */
+  private final val FetchedBytes = 64 << 20
+
+  private val mapper = new ObjectMapper
+  private val opened = TrieMap.empty[String, Opened]
+
+  def parse(options: Map[String, String]): RanksCall =
+    NamedOptions.parse(new RanksCall, options)
+
+  /** Ranks of a client, and their matrices by the names that it knows them by. */
+  private final class Opened(val ranks: Ranks) {
+    val matrices: TrieMap[String, Matrix] = TrieMap.empty
+    private var fetched = Option.empty[(Matrix, Array[Byte])]
+
+    /** Spark Connect may repeat a write. */
+    def send(name: String, make: Ranks => Matrix): Unit = synchronized {
+      if (!matrices.contains(name)) matrices(name) = make(ranks)
+    }
+
+    def sent(name: String): JsonNode = describe(name, matrices.getOrElse(name,
+      throw new ConfigException(s"the ranks have no matrix $name")))
+
+    def described(matrix: Matrix): JsonNode = {
+      val name = s"result-${matrix.handle}"
+      matrices(name) = matrix
+      describe(name, matrix)
+    }
+
+    private def describe(name: String, matrix: Matrix) = mapper.createObjectNode()
+      .put("matrix", name).put("rows", matrix.rows).put("columns", matrix.columns)
+      .put("array", matrix.isArray)
+
+    /** All of them; the last ones are kept until others are asked for. */
+    def bytes(matrix: Matrix): Array[Byte] = synchronized {
+      fetched.filter(_._1 eq matrix).map(_._2).getOrElse {
+        val all = matrix.toBytes
+        fetched = Some(matrix -> all)
+        all
+      }
+    }
+  }
+}
