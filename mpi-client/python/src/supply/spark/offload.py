@@ -90,8 +90,8 @@ class _OverConnect:
         self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
     ) -> Sequence[Any]:
         found = ranks.ask(
-            "call", library=library, routine=routine, arguments=list(map(_value, arguments)),
-            parameters={name: _value(value) for name, value in parameters.items()},
+            "call", library=library, routine=routine, arguments=[_value(ranks, value) for value in arguments],
+            parameters={name: _value(ranks, value) for name, value in parameters.items()},
         )  # fmt: skip
         return [_Matrix(ranks, described) for described in found["matrices"]]
 
@@ -114,8 +114,12 @@ def _text(path: str) -> str:
         ) from error
 
 
-def _value(value: Any) -> Any:
-    return {"matrix": value.name} if isinstance(value, _Matrix) else value
+def _value(ranks: _Ranks, value: Any) -> Any:
+    if not isinstance(value, _Matrix):
+        return value
+    if value.ranks is not ranks:
+        raise RunError("a parameter is a matrix that belongs to other ranks")
+    return {"matrix": value.name}
 
 
 class _Ranks:

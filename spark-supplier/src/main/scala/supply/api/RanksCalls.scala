@@ -69,9 +69,8 @@ private[supply] final class RanksCall {
       case "cancel" => opened.ranks.cancel()
       case "progress" => made.put("done", opened.ranks.progress)
       case "gone" => made.put("gone", RanksCall.opened.get(id).forall(_.ranks.areGone))
-      case "detach" | "close" =>
-        RanksCall.opened.remove(id).foreach(closed =>
-          if (name == "close") closed.ranks.close() else closed.ranks.detach())
+      case "detach" => opened.ranks.detach()
+      case "close" => opened.ranks.close()
       case "fetch" =>
       case other => throw new ConfigException(s"ranks-call is '$other', and this server has no such call")
     }
@@ -93,7 +92,7 @@ private[supply] final class RanksCall {
   private def open(spark: SparkSession, words: JsonNode): Unit = {
     def text(name: String) = Option(words.get(name)).filterNot(_.isNull).map(_.asText)
     val texts = Seq("mapped-files", "named-pipes", "hosts").flatMap(name => text(name).map(name -> _))
-    RanksCall.opened.filter(_._2.ranks.areGone).keys.foreach(RanksCall.opened.remove)
+    RanksCall.opened.filter(_._2.ranks.areGone).keys.foreach(RanksCall.opened.remove(_))
     RanksCall.opened(id) = new RanksCall.Opened(new Ranks(spark,
         SupplySettings(words.path("ranks").asInt, "mapped-files", "named-pipes",
           hosts = text("hosts").map(_ => "hosts"), timeout = words.path("timeout").asDouble,

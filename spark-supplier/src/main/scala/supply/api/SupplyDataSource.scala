@@ -66,10 +66,10 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
 
   override def getTable(schema: StructType, partitioning: Array[Transform],
       options: JavaMap[String, String]): Table =
-    if (SupplyDataSource.Reads.exists(new CaseInsensitiveStringMap(options).containsKey))
-      read.getOrElse(throw new ConfigException(
-          "the columns are known, those of a result from its ranks: read it without schema()"))
-    else {
+    read.getOrElse {
+      if (SupplyDataSource.Reads.exists(new CaseInsensitiveStringMap(options).containsKey))
+        throw new ConfigException(
+          "the columns are known, those of a result from its ranks: read it without schema()")
       val named = options.asScala.toMap
       if (!SupplyDataSource.Writes.exists(named.contains(_))) requireSupplied(schema, named)
       new RanksTable(schema)
