@@ -8,14 +8,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 _STARTS_SECONDS = 120
 _ENDS_SECONDS = 30
 
 
+class Server(NamedTuple):
+    """remote: its URL."""
+
+    remote: str
+    process: subprocess.Popen[bytes]
+
+
 @contextlib.contextmanager
 def connect_server(master, jar, **settings):
-    """Its URL. jar: of the Supplier; None: the server has none. settings: of Spark, with _ for each dot."""
+    """jar: of the Supplier; None: the server has none. settings: of Spark, with _ for each dot."""
     import pyspark
 
     home = pathlib.Path(pyspark.__file__).parent
@@ -34,7 +42,7 @@ def connect_server(master, jar, **settings):
         )
         try:
             _await(server, port, log)
-            yield f"sc://127.0.0.1:{port}"
+            yield Server(f"sc://127.0.0.1:{port}", server)
         finally:
             server.terminate()
             try:

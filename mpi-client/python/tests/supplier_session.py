@@ -11,7 +11,7 @@ import pytest
 from connect_server import connect_server
 
 # When Python collects a stopped session in a thread of gRPC, PySpark 4.1 waits for that thread in it, for ever.
-_stopped = []
+_stopped: list[object] = []
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
@@ -45,8 +45,8 @@ def session_fixture(cores, settings=dict):
         from pyspark.sql import SparkSession
 
         if over_connect():
-            with connect_server(f"local[{cores}]", supply.spark.jars(), **settings()) as remote:
-                session = supply.spark.session(remote=remote)
+            with connect_server(f"local[{cores}]", supply.spark.jars(), **settings()) as server:
+                session = supply.spark.session(remote=server.remote)
                 _stopped.append(session)
                 yield session
                 session.stop()

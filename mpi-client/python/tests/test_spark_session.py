@@ -14,7 +14,6 @@ prepare_environment()
 pyspark = pytest.importorskip("pyspark")
 
 import supply.spark  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
 
 SESSION = """
 import sys
@@ -127,23 +126,3 @@ def test_a_session_without_the_jar_is_refused(tmp_path):
     done = run(tmp_path, WITHOUT)
     assert done.returncode == 1
     assert "RunError: this session does not have the Supplier's jar: restart Python" in done.stderr
-
-
-def of_connect(name):
-    """An object as of Spark Connect, whose packages need not be installed."""
-    return type(name, (), {"__module__": f"pyspark.sql.connect.{name.lower()}"})()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: supply.spark.Supplier(1).run(print, of_connect("DataFrame")),
-        lambda: supply.spark.release(of_connect("DataFrame")),
-        lambda: supply.spark.Ranks(of_connect("SparkSession"), ranks=1),
-        lambda: supply.spark.Ranks.attach(of_connect("SparkSession")),
-        lambda: supply.spark.session(SparkSession.builder.remote("sc://localhost")),
-    ],
-)
-def test_spark_connect_is_refused_in_one_line(call):
-    with pytest.raises(supply.spark.RunError, match="Spark Classic.*"):
-        call()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -43,6 +43,7 @@ def test_a_batch_of_a_stream(count, spark, tmp_path):
     assert found == [[0, ROWS]]
 
 
+@only_classic("it uses the SparkContext")
 def test_a_pool_of_the_fair_scheduler(count, spark):
     context = spark.sparkContext
     before = _stages(context)
@@ -62,6 +63,7 @@ def _stages(context):
     return {found.apply(i).stageId() for i in range(found.size())}
 
 
+@only_classic("it uses the SparkContext")
 @pytest.mark.long
 def test_a_session_that_was_made_again(count, spark):
     assert count(rows(spark, ROWS)) == ROWS

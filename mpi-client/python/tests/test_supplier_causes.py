@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import only_classic, prepare_environment, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -135,6 +135,7 @@ def test_a_collective_that_fails_on_every_rank_is_the_cause(run, spark, monkeypa
         run(fails, spark.range(10), ranks=2)
 
 
+@only_classic("it uses the SparkContext")
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_files_that_go_with_a_rank_are_not_the_cause(spark, is_gone):
     jvm = spark._jvm
@@ -183,7 +184,7 @@ PYTHON = {
 }
 
 
-@pytest.mark.parametrize("source", ["udf", "rdd"])
+@pytest.mark.parametrize("source", ["udf", pytest.param("rdd", marks=only_classic("Spark Connect has no RDDs"))])
 def test_a_python_function_of_the_data(cause, spark, source):
     from pyspark.sql import functions
 
@@ -240,6 +241,7 @@ def test_runs_of_one_session_take_turns(run, spark, caplog):
     assert len([record for record in caplog.records if "other runs of this session" in record.getMessage()]) == 1
 
 
+@only_classic("it uses the SparkContext")
 def test_ctrl_c_ends_the_runs_that_have_the_slots_or_wait_for_them(run, spark, caplog):
     def trains(data):
         import time
@@ -265,6 +267,7 @@ def test_ctrl_c_ends_the_runs_that_have_the_slots_or_wait_for_them(run, spark, c
     assert "cancelled" in texts[0] and "cancelled" in texts[1]
 
 
+@only_classic("it uses the SparkContext")
 def test_another_job_that_holds_the_slots_is_named(run, spark, caplog, tmp_path):
     gate = str(tmp_path / "gate")
 

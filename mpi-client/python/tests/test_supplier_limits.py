@@ -6,14 +6,13 @@ from concurrent.futures import wait
 
 import pytest
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.spark import RunError, RunTimeoutError, Supplier  # noqa: E402
-from supply.spark.cancellable import in_thread  # noqa: E402
-from supply.spark.sessions import session_of  # noqa: E402
+from supply.spark.sessions import in_thread, session_of  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 400, 16
 LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]
@@ -85,6 +84,7 @@ def test_slow_functions_and_a_slow_spark_meet_no_limit(run, spark, limit, launch
     assert run(train, df, launcher=launcher, start_timeout=limit, uneven="keep") > 0
 
 
+@only_classic("it uses the SparkContext")
 def test_slots_that_other_jobs_hold(run, spark, limit):
     """Only one of both ranks gets its task."""
     holders = 2 * RANKS + 1 - 2

@@ -10,29 +10,12 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from supply.errors import RunError, RunTimeoutError
-from supply.spark.sessions import Session, SparkFailure
+from supply.spark.sessions import Session, SparkFailure, in_thread
 
 # When jobs are cancelled again.
 _AGAIN_SECONDS = 0.5
 
 _Returned = TypeVar("_Returned")
-
-
-def in_thread(session: Session, name: str, call: Callable[[], _Returned]) -> Future[_Returned]:
-    """Runs the call on a thread that has Spark's properties of this one. The process does not wait for it to exit.
-
-    A future and no join(): before Python 3.13, a thread seems to have ended when Ctrl-C has interrupted its join().
-    """
-    future: Future[_Returned] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-
-    session.thread(name, run).start()
-    return future
 
 
 def cancel_jobs(

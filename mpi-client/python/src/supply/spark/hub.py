@@ -27,7 +27,7 @@ _NUMBER = struct.Struct("!I")
 # A piece in the answer of a poll: its number, the peer's, flag and size.
 _NUMBERED = struct.Struct("!QIBI")
 _MOST_SENT = 8 << 20
-_POLL_MILLIS = 20000
+_POLL_MILLIS = 5000
 # The hub itself has this number. It has no pickles.
 _JVM = 0
 
@@ -149,7 +149,8 @@ class _Calls(_Channel):
             try:
                 for pieces in hub.pieces(message, _NUMBER.pack(number), _MOST_SENT):
                     text = base64.b64encode(pieces).decode()
-                    self._call("send", self._sent + 1, text, number=self._sent + 1, bytes=text)
+                    call = self._options("send", self._sent + 1, text, number=self._sent + 1, bytes=text)
+                    self._session.read_soon(call)
                     self._sent += 1
             except Exception:
                 _log.debug("the hub does not take a message", exc_info=True)
@@ -159,13 +160,17 @@ class _Calls(_Channel):
     def _end(self) -> None:
         self._has_ended = True
         with contextlib.suppress(Exception):
-            self._call("close")
+            self._session.read_soon(self._options("close"))
 
     def _read(self) -> None:
         last = 0
         while not self._has_ended:
             try:
-                answer = io.BytesIO(self._call("poll", last, after=last, millis=_POLL_MILLIS))
+                call = self._options("poll", last, after=last, millis=_POLL_MILLIS)
+                answer = io.BytesIO(self._session.read_soon(call, _POLL_MILLIS / 1000))
+            except ConnectionError as error:
+                self._receive(Peer(self, _JVM), RunError(str(error)))
+                return
             except Exception:
                 _log.debug("the hub does not answer", exc_info=True)
                 return
@@ -173,9 +178,9 @@ class _Calls(_Channel):
                 last, number, flag, size = _NUMBERED.unpack(head)
                 self._take(number, flag, bytearray(answer.read(size)))
 
-    def _call(self, verb: str, counter: int = 0, text: str = "", **options: Any) -> bytes:
+    def _options(self, verb: str, counter: int = 0, text: str = "", **options: Any) -> dict[str, Any]:
         proven = proof(self.key, verb, self._run_name, counter, text)
-        return self._session.read({"hub": verb, "hub-run": self._run_name, "hub-proof": proven, **options})
+        return {"hub": verb, "hub-run": self._run_name, "hub-proof": proven, **options}
 
 
 class Hub:

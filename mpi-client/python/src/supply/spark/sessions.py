@@ -5,19 +5,22 @@ Every question goes to one object of the driver's JVM, supply/api/SessionCalls.s
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import json
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 
+import supply
 from supply.errors import RunError
 from supply.ranks import exceptions
 
@@ -148,6 +151,26 @@ class Session:
         raise NotImplementedError
 
 
+_Returned = TypeVar("_Returned")
+
+
+def in_thread(session: Session, name: str, call: Callable[[], _Returned]) -> Future[_Returned]:
+    """Runs the call on a thread that has Spark's properties of this one. The process does not wait for it to exit.
+
+    A future and no join(): before Python 3.13, a thread seems to have ended when Ctrl-C has interrupted its join().
+    """
+    future: Future[_Returned] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    session.thread(name, run).start()
+    return future
+
+
 def stopped(what: str) -> RunError:
     return RunError(f"{what} was stopped: make a session with supply.spark.session(), and read the data again there")
 
@@ -200,20 +223,36 @@ class ClassicSession(Session):
 
 # How Spark Connect names an exception of a class that it does not know.
 _OF_CLASS = re.compile(r"\((?:\w+\.)*(\w+)\) (.*)", re.DOTALL)
+_ANSWER_SECONDS = 60
 _NO_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 class ConnectSession(Session):
+    """is_gone: whether the server is known to answer no more. PySpark tries for minutes to reach it."""
+
     is_connect = True
+    is_gone = False
 
     def ask(self, call: str, **options: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.read({"call": call, **options}))
+        answer: dict[str, Any] = json.loads(self.read_soon({"call": call, **options}))
         return answer
+
+    def read_soon(self, options: dict[str, Any], seconds: float = 0) -> bytes:
+        """As read(), whose answer takes at most these seconds. Raises ConnectionError if the server is gone.
+
+        PySpark itself tries for ten minutes to reach it.
+        """
+        answer = in_thread(self, "supply: a call of the server", lambda: self.read(options))
+        if not concurrent.futures.wait([answer], seconds + _ANSWER_SECONDS).done:
+            self.is_gone = True
+            self._require_server()
+        return answer.result()
 
     def read(self, options: dict[str, Any]) -> bytes:
         """The answer of the data source to a read with these options."""
-        rows = self.spark.read.format("supply").options(**options).load().collect()
-        return bytes(rows[0][0])
+        self._require_server()
+        found: bytes = self.spark.read.format("supply").options(**options).load().toArrow().column(0)[0].as_py()
+        return found
 
     def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
         answer = self.ask_if_there("failure", run=run, text=part) if run else {}
@@ -228,7 +267,15 @@ class ConnectSession(Session):
         self.spark.addTag(name)
 
     def _cancel(self, tag: str) -> None:
+        self._require_server()
         self.spark.interruptTag(tag)
+
+    def _require_server(self) -> None:
+        if self.is_gone:
+            raise ConnectionError(
+                f"the server of Spark Connect has not answered for {_ANSWER_SECONDS} s: it has ended, or the network is "
+                "down"
+            )
 
     def thread(self, name: str, target: Callable[[], None]) -> threading.Thread:
         thread: threading.Thread = InheritableThread(target=target, name=name, daemon=True, session=self.spark)
@@ -254,7 +301,15 @@ class ConnectSession(Session):
                     "supply.spark.session(remote=…), which adds it, or start the server with --jars, and the path of "
                     "supply.spark.jars()"
                 ) from None
-            raise RunError(f"the server of Spark Connect does not answer: {_message(error)}") from error
+            failure = self.failure(error)
+            known = "" if failure.name else "the server of Spark Connect does not answer: "
+            raise RunError(f"{known}{failure.text}") from error
+        of_jar = self._about.get("version")
+        if of_jar != supply.__version__:
+            raise RunError(
+                f"the server of Spark Connect has the Supplier's jar of version {of_jar}, and this package is "
+                f"{supply.__version__}: install the package of that version, or give the server the jar of this one"
+            )
 
 
 def _message(error: BaseException) -> str:

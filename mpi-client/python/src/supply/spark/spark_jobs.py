@@ -19,8 +19,8 @@ from pyspark.serializers import NoOpSerializer
 
 from supply.ranks.messages import Imbalance
 from supply.ranks.node_process import arrow_starter_task, starter_task
-from supply.spark.cancellable import cancel_jobs, in_thread
-from supply.spark.sessions import ClassicSession, Session
+from supply.spark.cancellable import cancel_jobs
+from supply.spark.sessions import ClassicSession, Session, in_thread
 
 _log = logging.getLogger("supply.spark")
 

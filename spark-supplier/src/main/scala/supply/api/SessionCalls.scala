@@ -8,7 +8,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 import picocli.CommandLine.{Command, Option => Opt}
 
-import supply.core.{ConfigException, FailureText, NamedOptions, SupplyException}
+import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, SupplyException}
 import supply.plan.HostNames
 import supply.run.{SlotRequests, TaskSlots, UnwantedRuns}
 
@@ -69,7 +69,7 @@ private[supply] final class SessionCall {
     val kills = sc.getConf.getBoolean("spark.python.worker.killOnIdleTimeout", false)
     json.put("local", sc.isLocal).put("master", sc.master)
       .put("application", sc.applicationId).put("threads", sys.env.getOrElse("OMP_NUM_THREADS", ""))
-      .put("idleSeconds", if (kills) idle else 0L)
+      .put("idleSeconds", if (kills) idle else 0L).put("version", BuiltFor.version)
     ()
   }
 

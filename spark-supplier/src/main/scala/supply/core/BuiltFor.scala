@@ -15,6 +15,9 @@ private[supply] object BuiltFor {
   try properties.load(stream)
   finally stream.close()
 
+  /** Of this project, for example 0.1.0. */
+  val version: String = properties.getProperty("version")
+
   /** For example, 4.1. */
   val sparkLine: String = properties.getProperty("spark")
 

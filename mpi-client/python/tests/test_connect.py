@@ -1,0 +1,121 @@
+"""Spark Connect: a run, and what goes wrong. `make test-connect` runs the tests of all sessions over Spark Connect."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from connect_server import connect_server
+from supplier_session import prepare_environment, rows, shared_memory
+
+pytest.importorskip("pyspark", reason="no PySpark in this environment")
+pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this environment")
+pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+
+prepare_environment()
+import supply.spark  # noqa: E402
+from pyspark import cloudpickle  # noqa: E402
+from supply.spark import RankError, RunError, Supplier, release  # noqa: E402
+from supply.spark.sessions import session_of  # noqa: E402
+
+# Ranks do not have this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+COUNT = 400
+# See supplier_session._stopped.
+sessions: list[object] = []
+
+
+@pytest.fixture(scope="module")
+def server():
+    with connect_server("local[4]", supply.spark.jars()) as started:
+        yield started.remote
+
+
+def connected(remote):
+    sessions.append(supply.spark.session(remote=remote))
+    return sessions[-1]
+
+
+@pytest.fixture(scope="module")
+def spark(server):
+    session = connected(server)
+    yield session
+    session.stop()
+
+
+def predict(data, factor):
+    print("a line", flush=True)
+    with data.results() as out:
+        for epoch in data.epochs():
+            for batch in epoch:
+                out.write({"id": batch["id"], "score": batch["id"].double() * factor})
+    return int(os.environ["WORLD_SIZE"])
+
+
+def test_predictions_come_back_and_join_the_input(spark, capfd):
+    df = rows(spark, COUNT)
+    with shared_memory() as folder:
+        returned = Supplier(ranks=2, folder=folder).run(
+            predict, df, kwargs={"factor": 2.0}, results="id, score double", uneven="keep"
+        )
+        assert returned.value == 2
+        assert df.join(returned.results, "id").where("score = 2 * id").count() == COUNT == returned.results.count()
+        release(returned.results)
+    printed = capfd.readouterr().out
+    assert "[rank 0] a line" in printed and "[rank 1] a line" in printed
+
+
+def test_a_failure_has_its_cause(spark):
+    def raises(data):
+        raise ValueError("of the function")
+
+    failing = rows(spark, COUNT).selectExpr("if(id = 7, raise_error('bad row'), id) as id")
+    with shared_memory() as folder:
+        supplier = Supplier(ranks=1, folder=folder)
+        with pytest.raises(RankError, match="of the function") as raised:
+            supplier.run(raises, rows(spark, COUNT), backend=None)
+        assert isinstance(raised.value.__cause__, ValueError)
+        with pytest.raises(RunError, match=r"train data: \[USER_RAISED_EXCEPTION\] bad row") as raised:
+            supplier.run(list, failing, backend=None)
+        assert raised.value.__cause__ is not None and "\n" not in str(raised.value)
+
+
+def test_too_few_slots(spark):
+    with pytest.raises(RunError, match=r"9 ranks need 9 task slots, .* but Spark \(local\[4\]\) has too few"):
+        Supplier(ranks=9).run(list, rows(spark, COUNT))
+
+
+def test_ctrl_c_ends_ranks_and_jobs(spark):
+    def waits(data):
+        print("waiting", flush=True)
+        time.sleep(1000)
+
+    with shared_memory() as folder:
+        threading.Timer(10, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            Supplier(ranks=1, folder=folder).run(waits, rows(spark, COUNT), backend=None)
+        # The slots are free again.
+        assert Supplier(ranks=2, folder=folder).run(lambda data: len(list(data)), rows(spark, COUNT), backend=None)
+    assert session_of(spark).slots().busy == 0
+
+
+def test_a_jar_of_another_version(spark, monkeypatch):
+    monkeypatch.setattr(supply, "__version__", "0.0.1")
+    with pytest.raises(RunError, match=r"has the Supplier's jar of version [\d.]+, and this package is 0.0.1: install"):
+        Supplier(ranks=1).run(list, rows(spark, COUNT))
+
+
+@pytest.mark.long
+def test_a_server_that_ends_during_a_run():
+    def waits(data):
+        print("waiting", flush=True)
+        time.sleep(1000)
+
+    with shared_memory() as folder, connect_server("local[2]", supply.spark.jars()) as server:
+        spark = connected(server.remote)
+        threading.Timer(15, server.process.kill).start()
+        with pytest.raises(RunError, match="the server of Spark Connect has not answered for 60 s"):
+            Supplier(ranks=1, folder=folder).run(waits, rows(spark, COUNT), backend=None)
