@@ -162,9 +162,7 @@ class Ranks:
 
     def _classic(self, what: str) -> ClassicSession:
         if not isinstance(self._session, ClassicSession):
-            raise RunError(
-                f"{what} go through the driver's JVM, which Spark Connect does not show: pass a DataFrame"
-            )
+            raise RunError(f"{what} go through the driver's JVM, which Spark Connect does not show: pass a DataFrame")
         return self._session
 
     @property

@@ -273,8 +273,8 @@ class ConnectSession(Session):
     def _require_server(self) -> None:
         if self.is_gone:
             raise ConnectionError(
-                f"the server of Spark Connect has not answered for {_ANSWER_SECONDS} s: it has ended, or the network is "
-                "down"
+                f"the server of Spark Connect has not answered for {_ANSWER_SECONDS} s: it has ended, or the network "
+                "is down"
             )
 
     def thread(self, name: str, target: Callable[[], None]) -> threading.Thread:

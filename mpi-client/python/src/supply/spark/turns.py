@@ -17,9 +17,8 @@ from functools import partial
 
 from supply.errors import RunError
 from supply.spark import failures
-from supply.spark.cancellable import in_thread
 from supply.spark.placement import task_slots
-from supply.spark.sessions import Session
+from supply.spark.sessions import Session, in_thread
 
 # Ctrl-C and a cancelled session end the wait for a turn.
 _TICK_SECONDS = 0.2
