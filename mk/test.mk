@@ -1,7 +1,7 @@
 # Formats, checks and tests.
 
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
-	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-trainers test-python-faults \
+	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-python-faults \
 	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-mpich built-for-tests test-ranks-side \
 	test-spark-side test-row
 
@@ -145,7 +145,7 @@ audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases 
 	@$(DOCS_VENV)/bin/python launch/dev/audit $(ADVISORIES)
 
 # In a test Spark lives for seconds: its second compiler would take longer than it gives back.
-test-python test-wheel test-package test-estimators test-programs test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster test-kubernetes: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster test-kubernetes: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
 
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
@@ -201,6 +201,12 @@ $(SPARK_CLASSES): mpi-client/python/tests/spark_classes.py $(WHEEL_READY)
 	@rm -f $@; home=$$(echo $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages/pyspark); \
 		SPARK_HOME=$$home PYSPARK_PYTHON=$(WHEEL_VENV)/bin/python SPARK_SUBMIT_OPTS='-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit=$@ -Xlog:disable' \
 		$$home/bin/spark-submit $< > build/spark-classes.log 2>&1 || { cat build/spark-classes.log >&2; exit 1; }
+
+# In the suites of `make test` only test_connect.py is over Spark Connect.
+CONNECT_TESTS := $(addprefix mpi-client/python/tests/test_,attach.py estimator.py hub.py linalg.py ranks.py ranks_and_strangers.py ranks_end.py supplier.py \
+	supplier_callers.py supplier_causes.py supplier_cut_files.py supplier_inputs.py supplier_limits.py supplier_mpirun.py supplier_results.py supplier_rows.py)
+test-connect: packages-for-tests build $(WHEEL_READY) ## the tests of supply.spark once more, in sessions of Spark Connect, about 20 minutes
+	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) $(CONNECT_TESTS)
 
 test-trainers: packages-for-tests build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)
 	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(call pytest,$(WHEEL_VENV)) -rs mpi-client/python/tests/test_trainers.py

@@ -32,6 +32,8 @@ sessions: list[object] = []
 def server():
     with connect_server("local[4]", supply.spark.jars()) as started:
         yield started.remote
+    # Else PySpark makes no session of Spark Classic in this process.
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 def connected(remote):

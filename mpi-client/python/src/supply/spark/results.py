@@ -53,7 +53,7 @@ _KEYS = ("byte", "short", "integer", "long", "string", "binary", "date", "timest
 
 
 def keys_of(df: DataFrame, schema: str | None) -> list[str]:
-    """The columns of df that a result of this schema has, and by which somebody may join it."""
+    """The columns of df that a result of this schema has, and by which a program may join it."""
     written = {field[0] for field in fields_of(schema)} if schema else set()
     return [field.name for field in df.schema.fields if field.name in written and field.dataType.typeName() in _KEYS]
 

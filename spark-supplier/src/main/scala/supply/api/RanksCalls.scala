@@ -42,7 +42,8 @@ private[supply] final class RanksCall {
     throw new ConfigException(s"json is no JSON: $json"))
 
   private def opened: RanksCall.Opened = RanksCall.opened.getOrElse(id,
-    throw new ConfigException(s"the server knows no ranks $id: they were closed, or it was started again"))
+    throw new ConfigException(
+      s"the server knows no ranks $id: they were closed, or it was started again"))
 
   private def matrix(words: JsonNode): Matrix = opened.matrices.getOrElse(words.asText,
     throw new ConfigException(s"the ranks have no matrix ${words.asText}"))
@@ -72,7 +73,8 @@ private[supply] final class RanksCall {
       case "detach" => opened.ranks.detach()
       case "close" => opened.ranks.close()
       case "fetch" =>
-      case other => throw new ConfigException(s"ranks-call is '$other', and this server has no such call")
+      case other =>
+        throw new ConfigException(s"ranks-call is '$other', and this server has no such call")
     }
     if (name == "fetch") {
       val (all, begin) = (opened.bytes(matrix(words.path("matrix"))), words.path("begin").asInt)
@@ -91,7 +93,8 @@ private[supply] final class RanksCall {
 
   private def open(spark: SparkSession, words: JsonNode): Unit = {
     def text(name: String) = Option(words.get(name)).filterNot(_.isNull).map(_.asText)
-    val texts = Seq("mapped-files", "named-pipes", "hosts").flatMap(name => text(name).map(name -> _))
+    val texts =
+      Seq("mapped-files", "named-pipes", "hosts").flatMap(name => text(name).map(name -> _))
     RanksCall.opened.filter(_._2.ranks.areGone).keys.foreach(RanksCall.opened.remove(_))
     RanksCall.opened(id) = new RanksCall.Opened(new Ranks(spark,
         SupplySettings(words.path("ranks").asInt, "mapped-files", "named-pipes",
@@ -105,7 +108,8 @@ private[supply] final class RanksCall {
     else if (words.isTextual) words.asText
     else if (words.isIntegralNumber) words.asLong
     else if (words.isNumber) words.asDouble
-    else throw new ConfigException(s"a parameter is $words: give a matrix, an integer, a number or a text")
+    else throw new ConfigException(
+      s"a parameter is $words: give a matrix, an integer, a number or a text")
 }
 
 private[supply] object RanksCall {
@@ -131,8 +135,9 @@ private[supply] object RanksCall {
       if (!matrices.contains(name)) matrices(name) = make(ranks)
     }
 
-    def sent(name: String): JsonNode = describe(name, matrices.getOrElse(name,
-      throw new ConfigException(s"the ranks have no matrix $name")))
+    def sent(name: String): JsonNode = describe(name,
+      matrices.getOrElse(name,
+        throw new ConfigException(s"the ranks have no matrix $name")))
 
     def described(matrix: Matrix): JsonNode = {
       val name = s"result-${matrix.handle}"

@@ -140,7 +140,7 @@ private[run] final class ClientQueue(space: Space) {
    * number of the first one, and at most `ClientQueue.MostBytes` of them, but at least one if there is one.
    */
   def take(after: Long, millis: Long): (Long, Seq[Piece]) = synchronized {
-    // Somebody repeats a call that the client has made long ago.
+    // Another thread repeats a call that the client has made long ago.
     if (after < dropped) throw new ConfigException(s"after is $after, and $dropped was named")
     while (dropped < after && pieces.nonEmpty) {
       space.release(pieces.dequeue().cost)
