@@ -179,6 +179,7 @@ def test_commands_that_no_program_sends(running):
     assert fetched(2) == fetched(1)
 
 
+@pytest.mark.long
 def test_rows_that_do_not_come_as_the_command_says(server):
     server.start(10)
     server.wait()

@@ -175,6 +175,7 @@ def test_a_rank_that_does_not_open_its_pair(make_job):
     assert status != 0
 
 
+@pytest.mark.long
 def test_a_suspended_feeder_is_named(make_job):
     job = make_job(1, timeout=3)
     job.start(1, 1, "fail", feeder=[*PYTHON_FEEDER, "--timeout", str(LIMIT_SECONDS)])

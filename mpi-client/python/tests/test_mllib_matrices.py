@@ -183,6 +183,7 @@ def test_integers_are_indices(spark, ranks):
     assert sorted((row.index, row.vector[0]) for row in back.rows.collect()) == [(i, float(i)) for i in range(4)]
 
 
+@pytest.mark.long
 def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
     from pyspark.mllib.linalg.distributed import CoordinateMatrix, MatrixEntry
     from supply.spark import RunError
@@ -207,6 +208,7 @@ def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
     assert (kept.to_numpy() == VALUES).all()
 
 
+@pytest.mark.long
 def test_rows_that_mllib_has_outlive_the_ranks_until_they_are_released(spark):
     from supply.spark import Ranks, RunError, release
 

@@ -150,6 +150,7 @@ def test_a_user_who_may_not_lift_the_limit_of_memory():
     assert re.search(r"spark\.executor\.pyspark\.memory limits .* on n1, .* to 4096 MiB", message)
 
 
+@pytest.mark.long
 def test_functions_of_modules_beside_the_program(run, folder_in_path):
     module = folder_in_path / "beside_program.py"
     module.write_text("def train(data):\n    return sum(len(batch['id']) for batch in data)\n")
@@ -220,6 +221,7 @@ def test_what_an_output_cannot_encode_is_escaped(encoding):
     assert printable("é", io.StringIO()) == "é"
 
 
+@pytest.mark.long
 def test_workers_that_are_not_forked_get_functions_of_the_program(run):
     factor = 2
 

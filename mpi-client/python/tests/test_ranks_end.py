@@ -89,6 +89,7 @@ def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libr
         assert matrix.to_numpy().shape == (NUMBERS, 3)
 
 
+@pytest.mark.long
 def test_a_rank_that_ends_first_sends_heartbeats_until_the_last_one_has_ended(spark, libraries):
     with started(spark, libraries, timeout=10) as ranks:
         assert ranks.call("linger", seconds=12) == ()

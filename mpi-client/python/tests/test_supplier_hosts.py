@@ -62,6 +62,7 @@ def test_settings_of_tasks_and_workers():
     assert [[len(hosts), rows] for hosts, rows in found] == [[2, ROWS]] * 2
 
 
+@pytest.mark.long
 def test_no_executors_at_all():
     # No worker has that number of cores.
     torch, mpirun = runs(conf("executor.cores=99"), start_timeout=3)

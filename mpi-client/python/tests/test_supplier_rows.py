@@ -124,6 +124,7 @@ def test_seven_partitions_for_two_ranks(run, spark):
     assert run(train, df, epochs=2) == ([10, 10], [])
 
 
+@pytest.mark.long
 def test_a_rank_that_has_had_its_rows_is_named(run, spark, monkeypatch):
     # All that failed is known soon, and nobody waits for another cause.
     monkeypatch.setattr("supply.spark.run._EXPLAIN_SECONDS", 1000)

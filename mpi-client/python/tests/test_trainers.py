@@ -103,6 +103,7 @@ def assert_is_the_line(text):
     assert numbers(text) == pytest.approx(WEIGHTS, abs=0.5), text
 
 
+@pytest.mark.long
 def test_torchrun(trainer):
     import torch
 
