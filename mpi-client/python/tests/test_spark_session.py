@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from layout import ROOT
-from supplier_session import prepare_environment
+from supplier_session import prepare_environment, shared_memory
 
 prepare_environment()
 pyspark = pytest.importorskip("pyspark")
@@ -43,12 +43,39 @@ import supply.spark
 
 supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
 """
-WITHOUT = """
-from pyspark.sql import SparkSession
-import supply.spark
+LATER = """
+import sys
+import threading
 
-SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
-supply.spark.session()
+import supply.spark
+from pyspark.sql import SparkSession
+
+def write(data):
+    with data.results() as out:
+        for batch in data:
+            out.write({"id": batch["id"]})
+    return "written"
+
+def run():
+    returned = supply.spark.Supplier(1, folder=folder).run(write, spark.range(100), results="id", uneven="keep")
+    print("rows:", returned.value, returned.results.count(), flush=True)
+    supply.spark.release(returned.results)
+
+master, folder, *before = sys.argv[1:]
+builder = SparkSession.builder.master(master).config("spark.ui.enabled", False).config("spark.log.level", "OFF")
+spark = builder.getOrCreate()
+try:
+    supply.spark.Supplier(1).run(write, spark.range(100))
+except supply.spark.RunError as error:
+    print("without:", error)
+for statement in before:
+    spark.sql(statement).collect()
+assert supply.spark.session() is spark
+run()
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+spark.stop()
 """
 
 
@@ -121,8 +148,29 @@ def test_a_worker_runs_the_python_of_the_driver(tmp_path):
     assert f"worker: {sys.executable}" in done.stdout, done.stderr
 
 
+def run_later(tmp_path, master, *before):
+    with shared_memory() as folder:
+        return run(tmp_path, LATER, master, folder, *before, PYSPARK_PYTHON=sys.executable)
+
+
+@pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[1,2,1024]", marks=pytest.mark.long)])
+def test_a_session_that_began_without_the_jar_gets_it(tmp_path, master):
+    done = run_later(tmp_path, master)
+    assert "without: the session of df does not have the Supplier's jar" in done.stdout, done.stderr
+    assert "call supply.spark.session(), which adds it" in done.stdout
+    assert done.stdout.count("rows: written 100") == 2, done.stderr
+
+
+@pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[1,2,1024]", marks=pytest.mark.long)])
+def test_a_session_that_got_the_jar_by_add_jar(tmp_path, master):
+    done = run_later(tmp_path, master, f"ADD JAR '{supply.spark.jars()}'")
+    assert done.stdout.count("rows: written 100") == 2, done.stderr
+
+
 @pytest.mark.long
-def test_a_session_without_the_jar_is_refused(tmp_path):
-    done = run(tmp_path, WITHOUT)
+def test_a_session_that_has_used_the_jar_of_add_jar_is_refused(tmp_path):
+    (tmp_path / "rows.json").write_text('{"a": 1}')
+    statements = [f"ADD JAR '{supply.spark.jars()}'", f"SELECT * FROM json.`{tmp_path}/rows.json`"]
+    done = run_later(tmp_path, "local[2]", *statements)
     assert done.returncode == 1
-    assert "RunError: this session does not have the Supplier's jar: restart Python" in done.stderr
+    assert "RunError: this session got the Supplier's jar by ADD JAR, and Spark has used it since" in done.stderr

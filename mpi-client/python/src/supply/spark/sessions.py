@@ -175,6 +175,11 @@ def stopped(what: str) -> RunError:
     return RunError(f"{what} was stopped: make a session with supply.spark.session(), and read the data again there")
 
 
+# A file of the jar, and the classes that Spark loads when it looks for any data source.
+_IN_JAR = "supply/built-for.properties"
+_REGISTERED = ("supply.api.SupplyDataSource", "supply.api.LmdbDataSource")
+
+
 class ClassicSession(Session):
     def __init__(self, spark: Any) -> None:
         super().__init__(spark)
@@ -211,14 +216,61 @@ class ClassicSession(Session):
             is_stopped = True
         if is_stopped:
             raise stopped(what)
-        if "JavaPackage" in type(self.jvm.supply.api.Nodes).__name__:
+        if not self.has_jar():
             raise RunError(
-                "this session does not have the Supplier's jar: restart Python, and make its first session with "
-                "supply.spark.session(). With spark-submit, give the path of supply.spark.jars() to --jars"
+                f"{what} does not have the Supplier's jar (ADD JAR gives it to one thread only): call "
+                "supply.spark.session(), which adds it. With spark-submit, give the path of supply.spark.jars() to "
+                "--jars"
             )
         built_for = self.jvm.supply.core.BuiltFor
         if built_for.mismatch():
             raise RunError(f"{built_for.mismatch()}: {built_for.fix()}")
+
+    def has_jar(self) -> bool:
+        """Whether all threads of the driver find the jar."""
+        return self._loader().getResource(_IN_JAR) is not None
+
+    def add_jar(self, jar: str) -> None:
+        """Adds the jar to a session that has begun without it.
+
+        ADD JAR has a class loader of its own. Other threads do not know it, and in local mode the tasks have one, too.
+        """
+        of_session = self.spark._jsparkSession.sharedState().jarClassLoader()
+        if any(self._is_loaded(of_session, name) for name in _REGISTERED):
+            raise RunError(
+                "this session got the Supplier's jar by ADD JAR, and Spark has used it since, so that it cannot be "
+                "added for all threads: restart Python, and call supply.spark.session() in place of ADD JAR"
+            )
+        try:
+            self._loader().addURL(self.jvm.java.io.File(jar).toURI().toURL())
+        except Py4JError as error:
+            raise RunError(
+                "this session does not have the Supplier's jar, and its driver takes none while it runs: restart "
+                "Python, and make its first session with supply.spark.session(), or set spark.jars to "
+                "supply.spark.jars()"
+            ) from error
+        # For the executors.
+        self.context._jsc.addJar(jar)
+
+    def _loader(self) -> Any:
+        """The class loader of Spark's own threads: of this thread's, the outermost that takes jars."""
+        loader = found = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        while loader is not None:
+            if loader.getClass().getName().startswith("org.apache.spark."):
+                found = loader
+            loader = loader.getParent()
+        return found
+
+    def _is_loaded(self, loader: Any, name: str) -> bool:
+        """Whether this loader, and no other one, has made the class."""
+        texts = self.context._gateway.new_array(self.jvm.java.lang.Class, 1)
+        texts[0] = self.jvm.java.lang.Class.forName("java.lang.String")
+        names = self.context._gateway.new_array(self.jvm.java.lang.Object, 1)
+        names[0] = name
+        find = self.jvm.java.lang.Class.forName("java.lang.ClassLoader").getDeclaredMethod("findLoadedClass", texts)
+        # Spark opens this package of Java to itself.
+        find.setAccessible(True)
+        return find.invoke(loader, names) is not None
 
 
 # How Spark Connect names an exception of a class that it does not know.

@@ -51,8 +51,7 @@ def session(builder: SparkSession.Builder | None = None, *, remote: str | None =
     spark.pyspark.python names another one.
 
     builder: as SparkSession.builder.master(...).config(...); not set: a new one. If a session is running already, that
-    one is returned, as getOrCreate() does. Raises RunError if it does not have the jar: the JVM of a Python
-    process takes its jars when it starts, so the first session of the process must name them.
+    one is returned, as getOrCreate() does, and gets the jar if it does not have it. Raises RunError if it cannot.
 
     remote: a session of Spark Connect, for example "sc://host:15002", or "local[4]" for a server that ends with this
     program; also by builder.remote(...) or SPARK_REMOTE. A server that does not have the jar gets it for this session
@@ -65,8 +64,10 @@ def session(builder: SparkSession.Builder | None = None, *, remote: str | None =
         return _of_connect(builder, remote)
     spark = _with_jar(builder).getOrCreate()
     own = session_of(spark)
-    own.check("this session")
     assert isinstance(own, ClassicSession)
+    if not own.has_jar():
+        own.add_jar(jars())
+    own.check("this session")
     use_python_of_driver(own)
     return spark
 
