@@ -89,3 +89,16 @@ def test_a_folder_that_the_config_files_cannot_express(tmp_path):
     folder.mkdir()
     with pytest.raises(RunError, match="'.*my files/run' holds white space or '#'"):
         RunFiles(str(folder), "run", ("train",), 1).write_config()
+
+
+def test_the_files_of_a_call_that_has_not_ended_go_with_the_ranks(tmp_path):
+    of_ranks = RunFiles(str(tmp_path), "run")
+    first, second = (of_ranks.of_call(number, ("train",), 1, 1 << 20, None) for number in (1, 2))
+    for call in (first, second):
+        call.begin(1, "node")
+        call.results_folder.mkdir()
+        if call is first:
+            call.remove(keep_results=True)
+    RunFiles(str(tmp_path), "run-of-another", ("train",), 1).write_config()
+    of_ranks.remove_with_calls()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run-1-results", "run-of-another-conf"]
