@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -291,6 +291,7 @@ def test_another_run_gets_the_slots_of_ranks_that_wait(warm, folder, df):
         assert not set(second) & set(call(other, df))
 
 
+@only_classic("ranks have OMP_NUM_THREADS of the server")
 def test_another_environment_needs_other_ranks(warm, df, monkeypatch):
     first = call(warm, df)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
