@@ -74,7 +74,7 @@ def notebook(tmp_path):
 def test_the_programs_of_the_page_run_in_cells(notebook):
     page = (ROOT / "docs" / "ONE-CALL.md").read_text()
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    train, several, predict, of_mpi, pipeline, resume = programs
+    train, several, predict, of_mpi, pipeline, resume, _ = programs
     assert train in (ROOT / "mpi-client" / "python" / "examples" / "one_call.py").read_text()
     notebook.start(train)
     text, error = notebook.read()
