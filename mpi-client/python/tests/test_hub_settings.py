@@ -27,8 +27,8 @@ ENCRYPTED = {
 
 @contextlib.contextmanager
 def session(master, **settings):
-    with connect_server(master, supply.spark.jars(), **settings) as remote:
-        spark = supply.spark.session(remote=remote)
+    with connect_server(master, supply.spark.jars(), **settings) as server:
+        spark = supply.spark.session(remote=server.remote)
         try:
             yield spark
         finally:
