@@ -29,6 +29,7 @@ def count():
         yield lambda df: Supplier(2, folder=folder).run(rows_of_ranks, df.select("id"), uneven="keep")
 
 
+@only_classic("over Spark Connect the server runs the function of foreachBatch")
 def test_a_batch_of_a_stream(count, spark, tmp_path):
     data = str(tmp_path / "data")
     rows(spark, ROWS).write.parquet(data)

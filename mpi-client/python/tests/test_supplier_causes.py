@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from supplier_session import only_classic, prepare_environment, session_fixture, shared_memory
+from supplier_session import only_classic, over_connect, prepare_environment, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -208,6 +208,9 @@ def test_a_source_that_spark_cannot_read(cause, spark, tmp_path):
     assert text.endswith('java.lang.NumberFormatException: For input string: "abc"')
     spark.range(10).selectExpr("id as x").coalesce(1).write.parquet(f"file:{parquet}")
     df = spark.read.parquet(f"file:{parquet}")
+    if over_connect():
+        # Spark reads the schema again for each action.
+        return
     (part,) = parquet.glob("part-*")
     part.unlink()
     text = cause(df)

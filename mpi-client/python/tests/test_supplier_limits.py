@@ -55,6 +55,7 @@ def slowly(spark, seconds):
     return spark.createDataFrame(frame.rdd.repartition(RANKS), frame.schema)
 
 
+@only_classic("its rows come slowly from an RDD")
 def test_a_wait_for_spark_is_no_stall(run, spark):
     def train(data):
         from torch import distributed
@@ -67,6 +68,7 @@ def test_a_wait_for_spark_is_no_stall(run, spark):
     assert run(train, slowly(spark, 8), stall_timeout=2) > 0
 
 
+@only_classic("its rows come slowly from an RDD")
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_slow_functions_and_a_slow_spark_meet_no_limit(run, spark, limit, launcher):
     seconds = limit + 3

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from supply.arguments import MASK, close_to, column_names, one_of, optional_size, shown, whole_number
 from supply.errors import ConfigError, RunError, SupplyError
 from supply.result_schema import column_text, fields_of, with_types
-from supply.spark.sessions import Session, is_of_connect, session_of
+from supply.spark.sessions import Session, is_of_connect, session_of, stopped
 
 SHUFFLES = ("none", "partitions", "elements", "all")
 
@@ -39,8 +39,10 @@ def as_run_errors() -> Iterator[None]:
 
 def check_frame(df: Any, name: str = "df") -> None:
     """Refuses what is no DataFrame of Spark."""
-    if not isinstance(df, DataFrame) and not is_of_connect(df):
+    if not (isinstance(df, DataFrame) or (is_of_connect(df) and type(df).__name__ == "DataFrame")):
         raise RunError(f"{name} must be a DataFrame of Spark, and is of type {_type_of(df)}: {_frame_of(df, name)}")
+    if is_of_connect(df) and df.sparkSession.is_stopped:
+        raise stopped(f"the session of {name}")
     if df.isStreaming:
         raise RunError(
             f"{name} is a stream: start the ranks yourself, and supply it with {name}.writeStream.format('supply') "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +14,7 @@ from pyspark import cloudpickle
 
 from supply.arguments import shown
 from supply.errors import RunError
+from supply.spark.sessions import is_of_connect
 
 # How deep an object that cannot be pickled is looked for.
 _DEPTH = 4
@@ -71,7 +74,7 @@ def check_arguments(function: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, .
 def pickled(job: Any, function: Any) -> bytes:
     """The job for the ranks. Names the object that cannot be pickled."""
     try:
-        return bytes(cloudpickle.dumps(job))
+        return _dumps(job)
     except Exception as error:
         found = [culprit for part in _captured(job, function) for culprit in _culprits(*part, _DEPTH)]
         names = [f"'{name}' ({type(value).__name__})" for name, value in found]
@@ -84,6 +87,21 @@ def pickled(job: Any, function: Any) -> bytes:
         )
         first = str(error).strip().split("\n", 1)[0]
         raise RunError(f"the function {_name(function)} cannot go to the ranks: {what} ({first}): {fix}") from error
+
+
+class _Pickler(cloudpickle.CloudPickler):
+    """Refuses sessions and DataFrames of Spark Connect, which PySpark pickles for its own servers."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if is_of_connect(value) and type(value).__name__ in ("SparkSession", "DataFrame"):
+            raise pickle.PicklingError(f"a {type(value).__name__} of Spark Connect")
+        return super().reducer_override(value)
+
+
+def _dumps(value: Any) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
 
 
 def _captured(job: Any, function: Any) -> Iterator[tuple[str, Any]]:
@@ -130,7 +148,7 @@ def _is_of_spark(value: Any) -> bool:
 
 def _pickles(value: Any) -> bool:
     try:
-        cloudpickle.dumps(value)
+        _dumps(value)
     except Exception:
         return False
     return True

@@ -53,6 +53,13 @@ class _Writer(MLWriter):
         super().__init__()
         self._stage = stage
 
+    def _handleOverwrite(self, path: str) -> None:
+        if not is_of_connect(self.sparkSession):
+            super()._handleOverwrite(path)
+            return
+        # Spark Connect has no call that removes a folder.
+        self.sparkSession.createDataFrame([], "value string").write.mode("overwrite").text(path)
+
     def saveImpl(self, path: str) -> None:
         objects = self._stage._objects()
         content = _pickled(objects)
