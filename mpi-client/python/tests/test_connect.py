@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from supply.spark.sessions import session_of  # noqa: E402
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 COUNT = 400
 # See supplier_session._stopped.
-sessions: list[object] = []
+sessions: list[Any] = []
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,20 @@ def test_ctrl_c_ends_ranks_and_jobs(spark):
         # The slots are free again.
         assert Supplier(ranks=2, folder=folder).run(lambda data: len(list(data)), rows(spark, COUNT), backend=None)
     assert session_of(spark).slots().busy == 0
+
+
+@pytest.mark.long
+def test_a_server_without_the_jar():
+    from pyspark.sql import SparkSession
+
+    with connect_server("local[1]", None) as server:
+        sessions.append(SparkSession.builder.remote(server.remote).create())
+        df = sessions[-1].range(5)
+        with pytest.raises(RunError, match="^the server of Spark Connect does not have the Supplier's jar: start"):
+            Supplier(ranks=1).run(list, df)
+        sessions[-1].addArtifacts(supply.spark.jars())
+        with pytest.raises(RunError, match="has the Supplier's jar by addArtifacts, .* not enough: start the server"):
+            Supplier(ranks=1).run(list, df)
 
 
 def test_a_jar_of_another_version(spark, monkeypatch):

@@ -22,6 +22,7 @@ OF_PYTHON = {
     ("ranks/node_process.py", "RuntimeError"),  # on an executor that does not have this package
     ("ranks/hub.py", "EOFError"),  # the end of a connection
     ("ranks/hub.py", "HubError"),  # spark/hub.py makes a RunError of it, and connect() ends the process
+    ("ranks/hub_tls.py", "ConnectionResetError"),  # as of a socket
     ("ranks/rank.py", "Stopped"),  # ends a rank that is asked to end
     # column_of() makes ColumnErrors of these.
     ("result_columns.py", "ValueError"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import base64
 import contextlib
 import io
@@ -17,7 +18,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from supply.errors import RunError
+from supply.errors import RunError, RunTimeoutError
 from supply.ranks import hub
 from supply.ranks.messages import Imbalance, Message, OrderDependent
 from supply.spark.hub_key import KeyAgreement, proof
@@ -47,7 +48,7 @@ class Peer:
         return self._channel.send(self._number, message)
 
 
-class _Channel:
+class _Channel(abc.ABC):
     """The client's way to one run at the hub. receive: as of Hub. Begin it with start()."""
 
     def __init__(self, receive: Callable[[Peer, Message], None]) -> None:
@@ -59,22 +60,22 @@ class _Channel:
     def start(self) -> None:
         self._thread.start()
 
+    @abc.abstractmethod
     def send(self, number: int, message: Message) -> bool:
         """False: the hub is gone."""
-        raise NotImplementedError
 
     def close(self) -> None:
         self._end()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
+    @abc.abstractmethod
     def _end(self) -> None:
         """Ends the run, and so _read()."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _read(self) -> None:
         """Takes pieces until the end of the run."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         self._read()
@@ -168,8 +169,8 @@ class _Calls(_Channel):
             try:
                 call = self._options("poll", last, after=last, millis=_POLL_MILLIS)
                 answer = io.BytesIO(self._session.read_soon(call, _POLL_MILLIS / 1000))
-            except ConnectionError as error:
-                self._receive(Peer(self, _JVM), RunError(str(error)))
+            except RunTimeoutError as error:
+                self._receive(Peer(self, _JVM), error)
                 return
             except Exception:
                 _log.debug("the hub does not answer", exc_info=True)

@@ -5,6 +5,7 @@ Every question goes to one object of the driver's JVM, supply/api/SessionCalls.s
 
 from __future__ import annotations
 
+import abc
 import concurrent.futures
 import contextlib
 import functools
@@ -21,7 +22,7 @@ from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 
 import supply
-from supply.errors import RunError
+from supply.errors import RunError, RunTimeoutError
 from supply.ranks import exceptions
 
 # What a call raises if the session has ended, or its JVM, or the server of Spark Connect (ValueError: the channel).
@@ -67,7 +68,7 @@ class SparkFailure:
         )
 
 
-class Session:
+class Session(abc.ABC):
     """Of Spark Classic, or of Spark Connect. Any thread may call it."""
 
     def __init__(self, spark: Any) -> None:
@@ -75,9 +76,9 @@ class Session:
 
     is_connect = False
 
+    @abc.abstractmethod
     def ask(self, call: str, **options: Any) -> dict[str, Any]:
         """The answer to a call of SessionCalls.scala."""
-        raise NotImplementedError
 
     def ask_if_there(self, call: str, **options: Any) -> dict[str, Any]:
         """As ask(). Empty if the session has ended."""
@@ -125,30 +126,30 @@ class Session:
             found["complete"], found.get("impossible"),
         )  # fmt: skip
 
+    @abc.abstractmethod
     def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
         """What an exception is that Spark has raised in a part of a run at the hub."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def tag(self, name: str) -> None:
         """Spark's jobs of this thread get the tag from now on."""
-        raise NotImplementedError
 
     def cancel(self, tag: str) -> None:
         """Cancels the jobs with the tag. Does nothing if the session has ended."""
         with contextlib.suppress(*_GONE):
             self._cancel(tag)
 
-    def _cancel(self, tag: str) -> None:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _cancel(self, tag: str) -> None: ...
 
     def thread(self, name: str, target: Callable[[], None]) -> threading.Thread:
         """A thread that has Spark's properties and tags of this one."""
         thread: threading.Thread = InheritableThread(target=target, name=name, daemon=True)
         return thread
 
+    @abc.abstractmethod
     def check(self, what: str) -> None:
         """Refuses a session that was stopped, or whose JVM is gone, or that has no jar. what: for the text."""
-        raise NotImplementedError
 
 
 _Returned = TypeVar("_Returned")
@@ -279,6 +280,13 @@ _ANSWER_SECONDS = 60
 _NO_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
+def _no_jar(what: str) -> RunError:
+    return RunError(
+        f"the server of Spark Connect {what}: start the server with --jars (or spark.jars), and the path of "
+        "supply.spark.jars()"
+    )
+
+
 class ConnectSession(Session):
     """is_gone: whether the server is known to answer no more. PySpark tries for minutes to reach it."""
 
@@ -290,7 +298,7 @@ class ConnectSession(Session):
         return answer
 
     def read_soon(self, options: dict[str, Any], seconds: float = 0) -> bytes:
-        """As read(), whose answer takes at most these seconds. Raises ConnectionError if the server is gone.
+        """As read(), whose answer takes at most these seconds. Raises RunTimeoutError if the server is gone.
 
         PySpark itself tries for ten minutes to reach it.
         """
@@ -324,7 +332,7 @@ class ConnectSession(Session):
 
     def _require_server(self) -> None:
         if self.is_gone:
-            raise ConnectionError(
+            raise RunTimeoutError(
                 f"the server of Spark Connect has not answered for {_ANSWER_SECONDS} s: it has ended, or the network "
                 "is down"
             )
@@ -333,14 +341,6 @@ class ConnectSession(Session):
         thread: threading.Thread = InheritableThread(target=target, name=name, daemon=True, session=self.spark)
         return thread
 
-    def has_jar(self) -> bool:
-        """Whether the server finds the data source. True also if it does not answer: check() says why."""
-        try:
-            self.ask("session")
-        except Exception as error:
-            return _NO_SOURCE not in str(error)
-        return True
-
     def check(self, what: str) -> None:
         if self.spark.is_stopped:
             raise stopped(what)
@@ -348,14 +348,12 @@ class ConnectSession(Session):
             _ = self._about
         except Exception as error:
             if _NO_SOURCE in str(error):
-                raise RunError(
-                    "the server of Spark Connect does not have the Supplier's jar: make the session by "
-                    "supply.spark.session(remote=…), which adds it, or start the server with --jars, and the path of "
-                    "supply.spark.jars()"
-                ) from None
+                raise _no_jar("does not have the Supplier's jar") from None
             failure = self.failure(error)
             known = "" if failure.name else "the server of Spark Connect does not answer: "
             raise RunError(f"{known}{failure.text}") from error
+        if self._about.get("artifact"):
+            raise _no_jar("has the Supplier's jar by addArtifacts, for one session, which is not enough")
         of_jar = self._about.get("version")
         if of_jar != supply.__version__:
             raise RunError(

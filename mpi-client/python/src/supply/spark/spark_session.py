@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import supply
 from supply.errors import RunError
-from supply.spark.sessions import ClassicSession, ConnectSession, session_of
+from supply.spark.sessions import ClassicSession, session_of
 from supply.spark.spark_jobs import use_python_of_driver
 
 _SPARK_BARS = "spark.ui.showConsoleProgress"
@@ -54,8 +54,7 @@ def session(builder: SparkSession.Builder | None = None, *, remote: str | None =
     one is returned, as getOrCreate() does, and gets the jar if it does not have it. Raises RunError if it cannot.
 
     remote: a session of Spark Connect, for example "sc://host:15002", or "local[4]" for a server that ends with this
-    program; also by builder.remote(...) or SPARK_REMOTE. A server that does not have the jar gets it for this session
-    (addArtifacts). Raises RunError if it refuses that, or does not answer.
+    program; also by builder.remote(...) or SPARK_REMOTE. Raises RunError if the server does not have the jar.
     """
     builder = builder or SparkSession.builder
     # No public call reads a builder's settings.
@@ -84,14 +83,5 @@ def _of_connect(builder: SparkSession.Builder, remote: str) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = _with_jar(builder)
     spark = builder.remote(remote).getOrCreate()
-    own = session_of(spark)
-    if isinstance(own, ConnectSession) and not own.has_jar():
-        try:
-            spark.addArtifacts(jars())
-        except Exception as error:
-            raise RunError(
-                f"the server of Spark Connect does not have the Supplier's jar, and does not take it ({error}): start "
-                "it with --jars, and the path of supply.spark.jars()"
-            ) from error
-    own.check("this session")
+    session_of(spark).check("this session")
     return spark

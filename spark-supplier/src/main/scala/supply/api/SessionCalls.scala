@@ -70,8 +70,13 @@ private[supply] final class SessionCall {
     json.put("local", sc.isLocal).put("master", sc.master)
       .put("application", sc.applicationId).put("threads", sys.env.getOrElse("OMP_NUM_THREADS", ""))
       .put("idleSeconds", if (kills) idle else 0L).put("version", BuiltFor.version)
+      .put("artifact", isArtifact)
     ()
   }
+
+  /** Whether a client has brought the jar, by addArtifacts: Spark has it in a folder for the session. */
+  private def isArtifact: Boolean =
+    getClass.getProtectionDomain.getCodeSource.getLocation.getPath.contains("/artifacts")
 
   private def slots(sc: SparkContext, json: ObjectNode): Unit = {
     SlotRequests.renew(sc, run, tasks)
