@@ -40,8 +40,10 @@ def pods(cluster):
 
 
 def wait_for_executors(spark):
+    from supply.spark.sessions import session_of
+
     end = time.monotonic() + PATIENCE
-    while len(hosts := dict(spark._jvm.supply.api.Nodes.slots(spark._jsc.sc()))) < EXECUTORS:
+    while len(hosts := session_of(spark).slots().slots) < EXECUTORS:
         assert time.monotonic() < end, hosts
         time.sleep(0.5)
     return sorted(hosts)

@@ -49,7 +49,7 @@ class NodeFailed:
 
 @dataclass
 class OutputStarted:
-    """From a node process, on a connection for the output of its ranks. It ends after the last line."""
+    """From a node process or a keeper, on a connection for output of ranks. It ends after the last line."""
 
 
 @dataclass

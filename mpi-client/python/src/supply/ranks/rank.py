@@ -259,8 +259,8 @@ def _remedy(host: str, error: BaseException) -> str:
     """What to do about an error of Python or PyTorch that says too little to a user of Supplier.run."""
     if isinstance(error, ModuleNotFoundError):
         return (
-            f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile, and "
-            "install others on every node\n"
+            f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile "
+            "(over Spark Connect spark.addArtifacts(path, pyfile=True)), and install others on every node\n"
         )
     if "shared memory" in str(error):
         return f"{fix(host)}\n"

@@ -28,7 +28,7 @@ _NUMBER = struct.Struct("!I")
 # A piece in the answer of a poll: its number, the peer's, flag and size.
 _NUMBERED = struct.Struct("!QIBI")
 _MOST_SENT = 8 << 20
-_POLL_MILLIS = 5000
+_POLL_MILLIS = 30000
 # The hub itself has this number. It has no pickles.
 _JVM = 0
 
@@ -137,16 +137,20 @@ class _Calls(_Channel):
         self._run_name = run
         self._sent = 0
         self._has_ended = False
+        # Whether it is not known what the hub has had.
+        self._has_lost = False
 
     def open(self, agreement: KeyAgreement) -> list[str]:
         """Host and port for the run's processes. The agreement's runs have one key."""
         options = {"hub": "open", "hub-run": self._run_name, "hub-public": agreement.public}
-        *words, theirs = self._session.read(options).decode().split(" ")
+        *words, theirs = self._session.read_soon(options).decode().split(" ")
         self.key = agreement.key(theirs)
         return words
 
     def send(self, number: int, message: Message) -> bool:
         with self._lock:
+            if self._has_lost:
+                return False
             try:
                 for pieces in hub.pieces(message, _NUMBER.pack(number), _MOST_SENT):
                     text = base64.b64encode(pieces).decode()
@@ -154,6 +158,8 @@ class _Calls(_Channel):
                     self._session.read_soon(call)
                     self._sent += 1
             except Exception:
+                # The hub may have had it, or a part of it.
+                self._has_lost = True
                 _log.debug("the hub does not take a message", exc_info=True)
                 return False
         return True
@@ -172,8 +178,10 @@ class _Calls(_Channel):
             except RunTimeoutError as error:
                 self._receive(Peer(self, _JVM), error)
                 return
-            except Exception:
-                _log.debug("the hub does not answer", exc_info=True)
+            except Exception as error:
+                if not self._has_ended:
+                    text = self._session.failure(error).text
+                    self._receive(Peer(self, _JVM), RunError(f"the hub does not answer: {text}"))
                 return
             while head := answer.read(_NUMBERED.size):
                 last, number, flag, size = _NUMBERED.unpack(head)

@@ -14,6 +14,9 @@ from supply.errors import RunError
 from supply.spark.server import RankFiles
 from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
+# By which Session.failure() finds the failure of a call, with the id of the ranks.
+RANKS_PART = "ranks"
+
 
 class Offload(Protocol):
     """Of one session. ranks: what ranks() has returned, which has the methods of supply.linalg.Ranks."""
@@ -72,7 +75,7 @@ class _OverConnect:
 
     def ranks(self, files: RankFiles, timeout: float) -> Any:
         ranks = _Ranks(self._session)
-        ranks.ask(
+        ranks.ask_soon(
             "open", ranks=files.ranks, timeout=timeout, resultsFolder=files.results_folder,
             **{"mapped-files": _text(files.mapped_files), "named-pipes": _text(files.named_pipes)},
             hosts=None if files.hosts is None else _text(files.hosts),
@@ -84,7 +87,7 @@ class _OverConnect:
         words = {"matrix": name, "features": list(features), "key": key, "sparse": sparse}
         options = {"ranks-call": "matrix", "ranks-id": ranks.id, "json": json.dumps(words)}
         df.write.format("supply").mode("append").options(**options).save()
-        return _Matrix(ranks, ranks.ask("sent", matrix=name)["matrix"])
+        return _Matrix(ranks, ranks.ask_soon("sent", matrix=name)["matrix"])
 
     def call(
         self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
@@ -133,23 +136,31 @@ class _Ranks:
         answer: dict[str, Any] = json.loads(self.read(call, **words))
         return answer
 
+    def ask_soon(self, call: str, **words: Any) -> dict[str, Any]:
+        """Of calls for which the server asks no rank."""
+        answer: dict[str, Any] = json.loads(self._session.read_soon(self._options(call, words)))
+        return answer
+
     def read(self, call: str, **words: Any) -> bytes:
-        return self._session.read({"ranks-call": call, "ranks-id": self.id, "json": json.dumps(words)})
+        return self._session.read(self._options(call, words))
+
+    def _options(self, call: str, words: dict[str, Any]) -> dict[str, Any]:
+        return {"ranks-call": call, "ranks-id": self.id, "json": json.dumps(words)}
 
     def attach(self, take_over: bool) -> None:
         self.ask("attach", takeOver=take_over)
 
     def cancel(self) -> None:
-        self.ask("cancel")
+        self.ask_soon("cancel")
 
     def progress(self) -> float:
         # The server may be gone. Then the call itself says so.
         with contextlib.suppress(Exception):
-            return float(self.ask("progress")["done"])
+            return float(self.ask_soon("progress")["done"])
         return 0.0
 
     def areGone(self) -> bool:
-        return bool(self.ask("gone")["gone"])
+        return bool(self.ask_soon("gone")["gone"])
 
     def detach(self) -> None:
         self.ask("detach")
@@ -186,4 +197,4 @@ class _Matrix:
         self.ranks.ask("drop", matrix=self.name)
 
     def forget(self) -> None:
-        self.ranks.ask("forget", matrix=self.name)
+        self.ranks.ask_soon("forget", matrix=self.name)

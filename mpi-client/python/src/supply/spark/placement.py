@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import uuid
@@ -13,6 +14,8 @@ from supply.errors import RunError, RunTimeoutError
 from supply.spark.sessions import Session, Slots
 
 _POLL_SECONDS = 0.1
+# The server shows each call on its page.
+_CONNECT_POLL_SECONDS = 1
 
 _log = logging.getLogger("supply.spark")
 
@@ -106,7 +109,7 @@ def _wait_until_enough(
                 raise RunError(too_few(slots))
             if is_late:
                 raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_CONNECT_POLL_SECONDS if session.is_connect else _POLL_SECONDS)
     finally:
         session.ask_if_there("slots", run=name)
 
@@ -124,8 +127,11 @@ def with_devices(host: str) -> str:
 
 def what_holds_slots(session: Session, needed: int) -> str:
     """The jobs that have tasks now, if fewer slots than needed are free. Without those that keep ranks."""
-    found = session.slots()
-    return found.holders if sum(found.slots.values()) - found.busy < needed else ""
+    # What failed first is said elsewhere.
+    with contextlib.suppress(RunError):
+        found = session.slots()
+        return found.holders if sum(found.slots.values()) - found.busy < needed else ""
+    return ""
 
 
 def warn_of_busy_slots(session: Session, needed: int) -> None:

@@ -93,6 +93,8 @@ class RankPool:
                 if isinstance(message, RankStarted):
                     self.handle(peer, message)
                 elif not _is_late(message):
+                    # The launcher knows then which processes are gone.
+                    self.handle(peer, message)
                     return False
             if time.monotonic() > end:
                 return False
@@ -124,8 +126,9 @@ class RankPool:
         elif isinstance(message, CallEnded):
             self.keepers_ended += 1
         cause = self.launcher.handle(peer, message)
+        is_gone = message is None and peer in self._peers.values()
         is_of_starters = isinstance(message, JobEnded) and message.name == STARTS_RANKS
-        if cause is not None or is_of_starters or self.launcher.lost_host is not None:
+        if cause is not None or is_gone or is_of_starters or self.launcher.lost_host is not None:
             self.is_broken = True
         return cause
 

@@ -17,10 +17,10 @@ from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
 from supply.spark.checks import as_run_errors, check_folder, check_frame
 from supply.spark.matrix import Matrix, is_array, java_matrix, send_array
-from supply.spark.offload import offload_of
+from supply.spark.offload import RANKS_PART, offload_of
 from supply.spark.progress import RoutineProgress
 from supply.spark.server import RankFiles, Server, find_rank_files
-from supply.spark.sessions import ClassicSession, session_of
+from supply.spark.sessions import ClassicSession, Session, session_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -84,7 +84,7 @@ class Ranks:
         session.check("the session")
         started = Server(session, ranks, host_file, _server(server), files, environment, timeout)
         rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
-        self._begin(spark, library, rank_files, started, timeout, take_over=False)
+        self._begin(session, library, rank_files, started, timeout, take_over=False)
 
     @classmethod
     def attach(
@@ -116,14 +116,13 @@ class Ranks:
         results_folder = f"{in_memory}/supply-{uuid.uuid4().hex[:12]}-results"
         rank_files = find_rank_files(ranks, mapped_files, named_pipes, host_file, results_folder)
         attached = cls.__new__(cls)
-        attached._begin(spark, library, rank_files, None, timeout, take_over)
+        attached._begin(session_of(spark), library, rank_files, None, timeout, take_over)
         return attached
 
     def _begin(
-        self, spark: Any, library: str, ranks: RankFiles, server: Server | None, timeout: float, take_over: bool
+        self, session: Session, library: str, ranks: RankFiles, server: Server | None, timeout: float, take_over: bool
     ) -> None:
-        self._spark = spark
-        self._session = session_of(spark)
+        self._session = session
         self._offload = offload_of(self._session)
         self._library = library
         self._dropped: list[Any] = []
@@ -266,7 +265,9 @@ class Ranks:
 
         self._session.check("the session of these ranks")
         try:
-            return run_cancellable(self._session, forgetting, self._ranks.cancel)
+            return run_cancellable(
+                self._session, forgetting, self._ranks.cancel, getattr(self._ranks, "id", ""), RANKS_PART
+            )
         except RunError as error:
             # A rank that refuses rows ends its run, too.
             if not self._ranks.areGone():

@@ -23,7 +23,8 @@ _log = logging.getLogger("supply.spark")
 class RunResult:
     """value: what rank 0's call has returned. results: the rows of all ranks, which Spark reads where they are.
 
-    The rows take memory on the nodes of the ranks until supply.spark.release(results), or until the session ends.
+    The rows take memory on the nodes of the ranks until supply.spark.release(results), or until the session ends (over
+    Spark Connect, the server).
     """
 
     value: Any

@@ -182,7 +182,8 @@ class Run:
 
     def _load_results(self) -> Any:
         """The DataFrame of the rows that the ranks have written. It reads them where they are."""
-        while not self._jobs.have_supplied():
+        # What ends a job is an event, too.
+        while not self._jobs.have_supplied() or self._pool.has_events:
             self._handle_next()
         options = {
             **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
@@ -109,6 +110,12 @@ class Session(abc.ABC):
         return str(self._about["threads"])
 
     @property
+    def cores_of_starter(self) -> int | None:
+        """Of the resource profile that a starter needs, which has cores alone. None: it needs none."""
+        found: int | None = self._about.get("coresOfStarter")
+        return found
+
+    @property
     def idle_seconds(self) -> float:
         """After which Spark ends a Python worker that says nothing. 0: it does not."""
         return float(self._about["idleSeconds"])
@@ -120,7 +127,10 @@ class Session(abc.ABC):
 
     def slots(self, run: str = "", tasks: int = 0) -> Slots:
         """run, tasks: for as many tasks of that run, Spark is asked for executors, until seconds later. 0: no more."""
-        found = self.ask("slots", run=run, tasks=tasks)
+        try:
+            found = self.ask("slots", run=run, tasks=tasks)
+        except _GONE as error:
+            raise RunError(f"Spark does not say what its executors offer: {self.failure(error).text}") from error
         return Slots(
             found["slots"], found["starterSlots"], found["gpus"], found["busy"], found["holders"], found["dynamic"],
             found["complete"], found.get("impossible"),
@@ -302,7 +312,11 @@ class ConnectSession(Session):
 
         PySpark itself tries for ten minutes to reach it.
         """
-        answer = in_thread(self, "supply: a call of the server", lambda: self.read(options))
+        return self._soon(lambda: self.read(options), seconds)
+
+    def _soon(self, call: Callable[[], _Returned], seconds: float) -> _Returned:
+        self._require_server()
+        answer = in_thread(self, "supply: a call of the server", call)
         if not concurrent.futures.wait([answer], seconds + _ANSWER_SECONDS).done:
             self.is_gone = True
             self._require_server()
@@ -327,8 +341,7 @@ class ConnectSession(Session):
         self.spark.addTag(name)
 
     def _cancel(self, tag: str) -> None:
-        self._require_server()
-        self.spark.interruptTag(tag)
+        self._soon(lambda: self.spark.interruptTag(tag), 0)
 
     def _require_server(self) -> None:
         if self.is_gone:
@@ -342,6 +355,8 @@ class ConnectSession(Session):
         return thread
 
     def check(self, what: str) -> None:
+        if pyspark.__version__.startswith("3."):
+            raise RunError("over Spark Connect, supply needs PySpark 4, and a server of it")
         if self.spark.is_stopped:
             raise stopped(what)
         try:

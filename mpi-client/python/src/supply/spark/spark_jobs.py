@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import RDD
+from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.serializers import NoOpSerializer
 
 from supply.ranks.messages import Imbalance
@@ -112,7 +113,7 @@ class SparkJobs:
         names = jvm.java.util.ArrayList()
         for host in hosts:
             names.add(host)
-        nodes = RDD(jvm.supply.api.Nodes.starters(context._jsc.sc(), names), context, NoOpSerializer())
+        nodes = RDD(jvm.supply.api.Starters.of(context._jsc.sc(), names), context, NoOpSerializer())
         start = nodes.mapPartitionsWithIndex(starter)
         with python_of_driver(self._session):
             # Spark makes the task's command, with its Python, here.
@@ -120,7 +121,7 @@ class SparkJobs:
 
         def count() -> None:
             # In Spark's UI.
-            context.setJobDescription(jvm.supply.api.Nodes.startersName())
+            context.setJobDescription(jvm.supply.api.Starters.name())
             # In the JVM, which drops the beats.
             start._jrdd.count()
 
@@ -130,7 +131,10 @@ class SparkJobs:
         self, hosts: Iterable[str], starter: Callable[[int, Iterable[bytes]], Iterator[bytes]]
     ) -> Callable[[], Any]:
         nodes = self._session.spark.read.format("supply").option("starters", ",".join(hosts)).load()
-        beats = nodes.mapInArrow(arrow_starter_task(starter), "beat binary")
+        profile = None
+        if (cores := self._session.cores_of_starter) is not None:
+            profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(cores)).build
+        beats = nodes.mapInArrow(arrow_starter_task(starter), "beat binary", profile=profile)
         return beats.write.format("noop").mode("append").save  # type: ignore[no-any-return]
 
     def starters_failure(self) -> str | None:

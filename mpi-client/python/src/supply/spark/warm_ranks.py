@@ -67,7 +67,8 @@ class WarmRanks:
         with self._calls.turn(_ONE, lambda: _ONE), contextlib.ExitStack() as uses:
             pool = uses.enter_context(self._of_earlier_call(wanted)) or uses.enter_context(_new(wanted))
             yield pool
-            if pool.has_failed:
+            # Another thread may have closed the Supplier meanwhile.
+            if pool.has_failed or not self._keeps:
                 pool.close()
             else:
                 self._kept = _Kept(pool, wanted, self.idle_timeout)

@@ -18,7 +18,7 @@ import supply.run.{Hub, HubRun, RunKey}
  * Connect. Spark shows them to all who read its page or its event log, so no secret is among them.
  */
 @Command(name = "hub", sortOptions = false)
-private[supply] final class HubOptions {
+private[supply] final class HubCall {
   @Opt(
     names = Array("--hub"),
     paramLabel = "VERB",
@@ -102,10 +102,10 @@ private[supply] final class HubOptions {
   }
 }
 
-private[supply] object HubOptions {
+private[supply] object HubCall {
   /** The option that tells this read from others. */
   final val Name = "hub"
 
-  def parse(options: Map[String, String]): HubOptions =
-    NamedOptions.parse(new HubOptions, options)
+  def parse(options: Map[String, String]): HubCall =
+    NamedOptions.parse(new HubCall, options)
 }

@@ -54,13 +54,13 @@ private[supply] object Hubs {
     try body
     catch {
       case NonFatal(e) =>
-        synchronized(current).flatMap(_._2.run(run)).foreach(_.failures.put(what, e))
+        find(run).foreach(_.failures.put(what, e))
         throw e
     }
 
   /** Why that part of the run has failed; None: it has not, or the run is not open. */
   def failure(run: String, what: String): Option[Throwable] =
-    synchronized(current).flatMap(_._2.run(run)).flatMap(_.failures.get(what))
+    find(run).flatMap(_.failures.get(what))
 
   /** It ends with Spark. */
   private def start(sc: SparkContext): Hub = {

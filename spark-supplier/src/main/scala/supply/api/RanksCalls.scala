@@ -6,6 +6,7 @@ import java.util.Arrays
 import scala.collection.concurrent.TrieMap
 import scala.jdk.CollectionConverters._
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{DataFrame, SparkSession}
@@ -43,12 +44,25 @@ private[supply] final class RanksCall {
 
   private def opened: RanksCall.Opened = RanksCall.opened.getOrElse(id,
     throw new ConfigException(
-      s"the server knows no ranks $id: they were closed, or it was started again"))
+      s"the server knows no ranks $id: the server was started again, or they were closed: make new Ranks"))
 
   private def matrix(words: JsonNode): Matrix = opened.matrices.getOrElse(words.asText,
     throw new ConfigException(s"the ranks have no matrix ${words.asText}"))
 
-  def answer(spark: SparkSession): Array[Byte] = {
+  def answer(spark: SparkSession): Array[Byte] = noting(answered(spark))
+
+  /** If it fails, [[RanksCall.failure]] has the reason. */
+  private def noting[A](call: => A): A = {
+    RanksCall.opened.get(id).foreach(_.failure = None)
+    try call
+    catch {
+      case NonFatal(e) =>
+        RanksCall.opened.get(id).foreach(_.failure = Some(e))
+        throw e
+    }
+  }
+
+  private def answered(spark: SparkSession): Array[Byte] = {
     val words = arguments
     val made = RanksCall.mapper.createObjectNode()
     name match {
@@ -70,20 +84,18 @@ private[supply] final class RanksCall {
       case "cancel" => opened.ranks.cancel()
       case "progress" => made.put("done", opened.ranks.progress)
       case "gone" => made.put("gone", RanksCall.opened.get(id).forall(_.ranks.areGone))
-      case "detach" => opened.ranks.detach()
-      case "close" => opened.ranks.close()
+      case "detach" => opened.leave(_.detach())
+      case "close" => opened.leave(_.close())
       case "fetch" =>
       case other =>
         throw new ConfigException(s"ranks-call is '$other', and this server has no such call")
     }
-    if (name == "fetch") {
-      val (all, begin) = (opened.bytes(matrix(words.path("matrix"))), words.path("begin").asInt)
-      Arrays.copyOfRange(all, begin, math.min(all.length, begin + RanksCall.FetchedBytes))
-    } else made.toString.getBytes(UTF_8)
+    if (name == "fetch") opened.bytes(matrix(words.path("matrix")), words.path("begin").asInt)
+    else made.toString.getBytes(UTF_8)
   }
 
   /** The write of a matrix. */
-  def send(data: DataFrame): Unit = {
+  def send(data: DataFrame): Unit = noting {
     val words = arguments
     val features = words.path("features").elements.asScala.map(_.asText).toSeq
     val rows = MatrixRows(features, Option(words.get("key")).filterNot(_.isNull).map(_.asText),
@@ -125,9 +137,13 @@ private[supply] object RanksCall {
   def parse(options: Map[String, String]): RanksCall =
     NamedOptions.parse(new RanksCall, options)
 
+  /** Why the last call that failed has; None: none has. */
+  def failure(id: String): Option[Throwable] = opened.get(id).flatMap(_.failure)
+
   /** Ranks of a client, and their matrices by the names that it knows them by. */
   private final class Opened(val ranks: Ranks) {
     val matrices: TrieMap[String, Matrix] = TrieMap.empty
+    @volatile var failure: Option[Throwable] = None
     private var fetched = Option.empty[(Matrix, Array[Byte])]
 
     /** Spark Connect may repeat a write. */
@@ -149,13 +165,20 @@ private[supply] object RanksCall {
       .put("matrix", name).put("rows", matrix.rows).put("columns", matrix.columns)
       .put("array", matrix.isArray)
 
-    /** All of them; the last ones are kept until others are asked for. */
-    def bytes(matrix: Matrix): Array[Byte] = synchronized {
-      fetched.filter(_._1 eq matrix).map(_._2).getOrElse {
-        val all = matrix.toBytes
-        fetched = Some(matrix -> all)
-        all
-      }
+    /** A part of them. They are kept until the last one is fetched. */
+    def bytes(matrix: Matrix, begin: Int): Array[Byte] = synchronized {
+      val all = fetched.filter(_._1 eq matrix).map(_._2).getOrElse(matrix.toBytes)
+      val end = math.min(all.length, begin + FetchedBytes)
+      fetched = if (end < all.length) Some(matrix -> all) else None
+      Arrays.copyOfRange(all, begin, end)
     }
+
+    /** The client needs nothing of them any more, but may ask what became of them. */
+    def leave(call: Ranks => Unit): Unit =
+      try call(ranks)
+      finally synchronized {
+          matrices.clear()
+          fetched = None
+        }
   }
 }

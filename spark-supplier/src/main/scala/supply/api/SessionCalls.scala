@@ -54,8 +54,9 @@ private[supply] final class SessionCall {
           found.foldLeft(json.putArray(host))(_.add(_))
         }
       case "failure" =>
-        Hubs.failure(run, text).foreach(SessionCall.describe(sc, _, json))
-      case "starters-failure" => Nodes.startersFailure(sc, run).foreach(json.put("text", _))
+        Hubs.failure(run, text).orElse(RanksCall.failure(run)).foreach(SessionCall.describe(sc, _,
+            json))
+      case "starters-failure" => Starters.failure(sc, run).foreach(json.put("text", _))
       case "python-failure" => json.put("text", FailureText.ofPython(text))
       case "end-with-ranks" => UnwantedRuns.add(run)
       case "forget" => UnwantedRuns.remove(run)
@@ -71,6 +72,8 @@ private[supply] final class SessionCall {
       .put("application", sc.applicationId).put("threads", sys.env.getOrElse("OMP_NUM_THREADS", ""))
       .put("idleSeconds", if (kills) idle else 0L).put("version", BuiltFor.version)
       .put("artifact", isArtifact)
+    SparkInternals.coresOnly(sc).foreach(_ =>
+      json.put("coresOfStarter", sc.getConf.getInt("spark.task.cpus", 1)))
     ()
   }
 

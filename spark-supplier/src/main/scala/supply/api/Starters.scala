@@ -1,15 +1,54 @@
 package supply.api
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{EnumSet, Set => JavaSet}
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.api.java.JavaRDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.types.{BinaryType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.supply.SparkInternals
+import org.apache.spark.{SparkContext, TaskContext}
 import picocli.CommandLine.{Command, Option => Opt}
 
-import supply.core.NamedOptions
+import supply.core.{FailureText, NamedOptions, PlacementException}
+import supply.run.TaskSlots
+import supply.task.PinnedTask
+
+/** The tasks that start ranks, one on each host: a job of an RDD, or over Spark Connect a source of rows. */
+private[supply] object Starters {
+  /** The description of the job that starts ranks. */
+  def name: String = TaskSlots.StartersName
+
+  /** One partition for each host, to be computed there, with one [[starter]]. */
+  def of(sc: SparkContext, hosts: java.util.List[String]): JavaRDD[Array[Byte]] = {
+    val nodes = sc.makeRDD(hosts.asScala.toSeq.map(host => host -> Seq(host))).map(starter)
+    SparkInternals.coresOnly(sc).fold(nodes)(nodes.withResources).toJavaRDD()
+  }
+
+  /**
+   * In its task: the host's name, and after a line's end OMP_NUM_THREADS of the executor, which
+   * PySpark overrides in Python's workers. The state of ranks is gone with their starter, so no retry
+   * can replace it.
+   */
+  def starter(host: String): Array[Byte] = {
+    if (TaskContext.get().attemptNumber() > 0) throw new PlacementException(
+      s"the task that starts the ranks of $host has failed, and cannot be retried")
+    if (PinnedTask.host != host) throw new PlacementException(
+      s"the task that starts the ranks of $host landed on ${PinnedTask.host}: leave a task slot of $host free, or set " +
+        "spark.locality.wait larger")
+    s"$host\n${sys.env.getOrElse("OMP_NUM_THREADS", "")}".getBytes(UTF_8)
+  }
+
+  /** Why the starters of this run have failed; None: none has, or Spark does not know it yet. */
+  def failure(sc: SparkContext, run: String): Option[String] =
+    SparkInternals.firstFailure(sc, TaskSlots.startersTag(run))
+      .map(FailureText.ofTask(_, SparkInternals.hostOf(sc, _)))
+}
 
 /** The option of a read of starters, which Supplier.run of the Python package makes over Spark Connect. */
 @Command(name = "starters", sortOptions = false)
@@ -20,7 +59,7 @@ private[supply] final class StartersOptions {
     required = true,
     split = ",",
     description = Array(
-      "Hosts, with commas between them. Each gets a task, of which the only row is what Nodes.starter returns."))
+      "Hosts, with commas between them. Each gets a task, of which the only row is what Starters.starter returns."))
   var hosts: Array[String] = _
 }
 
@@ -72,7 +111,7 @@ private case object StarterReaders extends PartitionReaderFactory {
         isFirst
       }
 
-      override def get(): InternalRow = InternalRow(Nodes.starter(host))
+      override def get(): InternalRow = InternalRow(Starters.starter(host))
 
       override def close(): Unit = ()
     }

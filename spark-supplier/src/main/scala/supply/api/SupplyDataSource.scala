@@ -45,8 +45,8 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     val named = options.asScala.toMap
     lazy val spark = SparkSession.active
     lazy val sc = spark.sparkContext
-    if (named.contains(HubOptions.Name))
-      reading(new Answer(HubOptions.parse(named).answer(sc)))(_.schema)
+    if (named.contains(HubCall.Name))
+      reading(new Answer(HubCall.parse(named).answer(sc)))(_.schema)
     else if (named.contains(SessionCall.Name))
       reading(new Answer(SessionCall.parse(named).answer(sc).getBytes(UTF_8)))(_.schema)
     else if (named.contains(RanksCall.Name))
@@ -139,7 +139,7 @@ private final class SuppliedRelation(override val sqlContext: SQLContext,
 private object SupplyDataSource {
   /** The options of which each names what is read. */
   private val Reads =
-    Seq(ResultsOptions.Name, HubOptions.Name, SessionCall.Name, StartersOptions.Name)
+    Seq(ResultsOptions.Name, HubCall.Name, SessionCall.Name, StartersOptions.Name)
 
   /** The options of writes that supply no ranks. */
   private val Writes = Seq(Results.Release, RanksCall.Name)
