@@ -47,6 +47,7 @@ def test_rows_come_back_as_they_were(ranks, matrix):
     assert (ranks.call("copy", matrix).to_numpy() == rows).all()
 
 
+@only_classic("arrays go through the driver's JVM")
 def test_arrays_are_matrices(spark, ranks):
     from supply.spark import release
 
@@ -63,6 +64,7 @@ def test_arrays_are_matrices(spark, ranks):
     assert ranks.matrix(numpy.ones((1, 3))).to_numpy().tolist() == [[1.0] * 3]
 
 
+@only_classic("arrays go through the driver's JVM")
 def test_arrays_that_are_no_matrices(ranks):
     from supply.spark import RunError
 
@@ -78,12 +80,14 @@ def test_arrays_that_are_no_matrices(ranks):
         ranks.matrix(numpy.ones(3), key="id")
 
 
+@only_classic("arrays go through the driver's JVM")
 def test_a_large_array_is_sent_in_parts(ranks):
     values = numpy.arange(160 << 17, dtype="float64").reshape(-1, 64)
     sums = ranks.call("column_sums", ranks.matrix(values), library="libcolumn_sums.so")
     assert (sums.to_numpy() == values.sum(0)).all()
 
 
+@only_classic("arrays go through the driver's JVM")
 def test_tensors_to_ranks_and_back(ranks):
     """On the GPU, if there is one."""
     torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")

@@ -176,9 +176,6 @@ private[supply] object RanksCall {
     /** The client needs nothing of them any more, but may ask what became of them. */
     def leave(call: Ranks => Unit): Unit =
       try call(ranks)
-      finally synchronized {
-          matrices.clear()
-          fetched = None
-        }
+      finally synchronized { fetched = None }
   }
 }
