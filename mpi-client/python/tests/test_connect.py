@@ -19,6 +19,7 @@ pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install pyth
 prepare_environment()
 import supply.spark  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
 from supply.spark import RankError, RunError, Supplier, release  # noqa: E402
 from supply.spark.sessions import session_of  # noqa: E402
 
@@ -107,8 +108,6 @@ def test_ctrl_c_ends_ranks_and_jobs(spark):
 
 @pytest.mark.long
 def test_a_server_without_the_jar():
-    from pyspark.sql import SparkSession
-
     with connect_server("local[1]", None) as server:
         sessions.append(SparkSession.builder.remote(server.remote).create())
         df = sessions[-1].range(5)
@@ -132,7 +131,8 @@ def test_a_server_that_ends_during_a_run():
         time.sleep(1000)
 
     with shared_memory() as folder, connect_server("local[2]", supply.spark.jars()) as server:
-        spark = connected(server.remote)
+        spark = SparkSession.builder.remote(server.remote).create()
+        sessions.append(spark)
         threading.Timer(15, server.process.kill).start()
         with pytest.raises(RunError, match="the server of Spark Connect has not answered for 60 s"):
             Supplier(ranks=1, folder=folder).run(waits, rows(spark, COUNT), backend=None)
