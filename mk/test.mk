@@ -2,7 +2,7 @@
 
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
 	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-python-faults \
-	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-mpich built-for-tests test-ranks-side \
+	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-sessions test-mpich built-for-tests test-ranks-side \
 	test-spark-side test-row
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
@@ -112,6 +112,10 @@ test-cluster: packages-for-tests library-with-tests build build-every-spark $(DA
 test-kubernetes: packages-for-cluster build $(WHEEL_READY) ## Supplier.run on a real Kubernetes with two nodes, and its failures; skipped aloud where it cannot start
 	@$(call pytest,$(WHEEL_VENV)) -rs --confcutdir launch/tests/kubernetes launch/tests/kubernetes
 
+# SESSIONS=local,connect repeats only some columns.
+test-sessions: packages-for-cluster build $(WHEEL_READY) ## five programs of the pages in every kind of session, about 25 minutes: the table of docs/CLUSTER.md
+	@$(WHEEL_VENV)/bin/python launch/dev/session-matrix $(if $(SESSIONS),--only $(SESSIONS))
+
 test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed
 	@mkdir -p $(REPORTS)
 	@$(call pytest,$(SPARK_VENV)) -rs --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
@@ -145,7 +149,7 @@ audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases 
 	@$(DOCS_VENV)/bin/python launch/dev/audit $(ADVISORIES)
 
 # In a test Spark lives for seconds: its second compiler would take longer than it gives back.
-test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster test-kubernetes: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster test-kubernetes test-sessions: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
 
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -22,8 +23,10 @@ class Server(NamedTuple):
 
 
 @contextlib.contextmanager
-def connect_server(master, jar, **settings):
-    """jar: of the Supplier; None: the server has none. settings: of Spark, with _ for each dot."""
+def connect_server(master, jar, command=(), **settings):
+    """jar: of the Supplier; None: the server has none. command: words in front of the server's, which start it
+    elsewhere. settings: of Spark, with _ for each dot.
+    """
     import pyspark
 
     home = pathlib.Path(pyspark.__file__).parent
@@ -32,7 +35,7 @@ def connect_server(master, jar, **settings):
         "spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.log.level": "ERROR",
         **({"spark.jars": jar} if jar else {}), **{name.replace("_", "."): value for name, value in settings.items()},
     }  # fmt: skip
-    command = [home / "bin" / "spark-submit", "--master", master, "--name", "connect"]
+    command = [*command, home / "bin" / "spark-submit", "--master", master, "--name", "connect"]
     command += [word for name, value in words.items() for word in ("--conf", f"{name}={value}")]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
@@ -44,11 +47,13 @@ def connect_server(master, jar, **settings):
             _await(server, port, log)
             yield Server(f"sc://127.0.0.1:{port}", server)
         finally:
-            server.terminate()
+            # Also what the command has started.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGTERM)
             try:
                 server.wait(_ENDS_SECONDS)
             except subprocess.TimeoutExpired:
-                server.kill()
+                os.killpg(server.pid, signal.SIGKILL)
                 server.wait()
 
 

@@ -1,0 +1,1 @@
+"""The pages' programs in every kind of session."""
