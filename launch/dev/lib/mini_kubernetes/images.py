@@ -197,7 +197,9 @@ def _package_layer():
     """The Python package, as `make test-wheel` has installed it."""
     site = _only(parts.ROOT / "build/wheel-venv/lib/python3*/site-packages")
     layer = Layer("package")
-    for found in sorted([*site.glob("supply"), *site.glob("supply_launch"), *site.glob("spark_supplier-*")]):
+    # pandas and pyarrow are for TorchModel.transform.
+    names = ["supply", "supply_launch", "spark_supplier-*", "pandas*", "pyarrow*", "pytz*", "dateutil", "tzdata*"]
+    for found in sorted(found for name in names for found in site.glob(name)):
         layer.add(found, f"/usr/local/lib/{_PYTHON}/dist-packages/{found.name}")
     layer.text("/opt/entrypoint", pathlib.Path(__file__).with_name("entrypoint").read_text(encoding="utf-8"), 0o755)
     return layer
