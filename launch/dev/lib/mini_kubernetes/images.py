@@ -197,8 +197,18 @@ def _package_layer():
     """The Python package, as `make test-wheel` has installed it."""
     site = _only(parts.ROOT / "build/wheel-venv/lib/python3*/site-packages")
     layer = Layer("package")
-    # pandas and pyarrow are for TorchModel.transform.
-    names = ["supply", "supply_launch", "spark_supplier-*", "pandas*", "pyarrow*", "pytz*", "dateutil", "tzdata*"]
+    # tqdm is for scripts that import supply.spark, pandas and pyarrow for TorchModel.transform.
+    names = [
+        "supply",
+        "supply_launch",
+        "spark_supplier-*",
+        "pandas*",
+        "pyarrow*",
+        "pytz*",
+        "dateutil",
+        "tzdata*",
+        "tqdm*",
+    ]
     for found in sorted(found for name in names for found in site.glob(name)):
         layer.add(found, f"/usr/local/lib/{_PYTHON}/dist-packages/{found.name}")
     layer.text("/opt/entrypoint", pathlib.Path(__file__).with_name("entrypoint").read_text(encoding="utf-8"), 0o755)
