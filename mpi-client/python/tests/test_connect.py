@@ -26,6 +26,7 @@ from supply.spark.sessions import session_of  # noqa: E402
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 COUNT = 400
+LIMIT_SECONDS = 60
 # See supplier_session._stopped.
 sessions: list[Any] = []
 
@@ -103,6 +104,10 @@ def test_ctrl_c_ends_ranks_and_jobs(spark):
             Supplier(ranks=1, folder=folder).run(waits, rows(spark, COUNT), backend=None)
         # The slots are free again.
         assert Supplier(ranks=2, folder=folder).run(lambda data: len(list(data)), rows(spark, COUNT), backend=None)
+    # Spark counts tasks late.
+    end = time.monotonic() + LIMIT_SECONDS
+    while session_of(spark).slots().busy and time.monotonic() < end:
+        time.sleep(0.1)
     assert session_of(spark).slots().busy == 0
 
 
