@@ -55,6 +55,8 @@ def connect_server(master, jar, command=(), **settings):
             except subprocess.TimeoutExpired:
                 os.killpg(server.pid, signal.SIGKILL)
                 server.wait()
+            # Else PySpark makes no session of Spark Classic in this process, nor in those that it starts.
+            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 def _await(server, port, log):

@@ -35,8 +35,6 @@ sessions: list[Any] = []
 def server():
     with connect_server("local[4]", supply.spark.jars()) as started:
         yield started.remote
-    # Else PySpark makes no session of Spark Classic in this process.
-    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 def connected(remote):
@@ -94,6 +92,15 @@ def test_too_few_slots(spark):
 
 
 def test_ctrl_c_ends_ranks_and_jobs(spark):
+    # That of a session of Spark Classic before, which has ended.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _interrupt(spark)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(spark):
     def waits(data):
         print("waiting", flush=True)
         time.sleep(1000)
