@@ -1,8 +1,11 @@
 """What the tests of supply.spark share: a session, a DataFrame, and a check that nothing is left."""
 
 import contextlib
+import json
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import time
 
@@ -76,6 +79,15 @@ def shared_memory():
         while (left := {*os.listdir(folder), *_processes() - others}) and time.monotonic() < end:
             time.sleep(0.1)
         assert left == set()
+
+
+def found_by(program, seconds):
+    """What a program beside the tests prints last, in JSON. Its argument is a folder for the files of runs."""
+    with shared_memory() as folder:
+        command = [sys.executable, pathlib.Path(__file__).with_name(program), folder]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def processes_of_tests():

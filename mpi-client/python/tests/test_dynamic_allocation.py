@@ -1,13 +1,8 @@
 """Runs whose executors Spark starts for them, and ends after them."""
 
-import json
-import pathlib
-import subprocess
-import sys
-
 import pytest
 
-from supplier_session import prepare_environment, shared_memory
+from supplier_session import found_by, prepare_environment
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -15,17 +10,13 @@ pytest.importorskip("pyspark")
 # Executors come and go three times.
 pytestmark = pytest.mark.long
 
-PROGRAM = pathlib.Path(__file__).with_name("dynamic_program.py")
 LIMIT_SECONDS = 280
 
 
 @pytest.fixture(scope="module")
 def found():
     """What the runs of the program return, or say."""
-    with shared_memory() as folder:
-        done = subprocess.run([sys.executable, PROGRAM, folder], capture_output=True, text=True, timeout=LIMIT_SECONDS)
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return found_by("dynamic_program.py", LIMIT_SECONDS)
 
 
 def test_spark_starts_executors_for_a_run(found):

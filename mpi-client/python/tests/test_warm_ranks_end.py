@@ -1,28 +1,19 @@
 """Ranks that a Supplier keeps end with their executor, with the session, and with the driver."""
 
-import json
-import pathlib
-import subprocess
-import sys
-
 import pytest
 
-from supplier_session import prepare_environment, shared_memory
+from supplier_session import found_by, prepare_environment
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
-PROGRAM = pathlib.Path(__file__).with_name("warm_program.py")
 LIMIT_SECONDS = 280
 
 
 @pytest.fixture(scope="module")
 def found():
     """What the program has found. It ends by SIGKILL while ranks wait for a call, and nothing is left then."""
-    with shared_memory() as folder:
-        done = subprocess.run([sys.executable, PROGRAM, folder], capture_output=True, text=True, timeout=LIMIT_SECONDS)
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return found_by("warm_program.py", LIMIT_SECONDS)
 
 
 def test_every_call_gets_all_rows(found):
