@@ -40,4 +40,5 @@ def text(nodes: Iterable[tuple[str, int]]) -> str:
 
 
 def write(path: str | os.PathLike[str], nodes: Iterable[tuple[str, int]]) -> None:
+    """Writes a host file: (host, slots) pairs."""
     pathlib.Path(path).write_text(text(nodes), encoding="utf-8")

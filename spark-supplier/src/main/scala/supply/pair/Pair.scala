@@ -261,8 +261,8 @@ private[supply] object Pair {
   /**
    * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds,
    * and here for another attempt that holds the pair at most `attemptTimeout` (None: `timeout`).
-   * Fails at once when `isExpected` says that the rank will not come. `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
-   * holds its pair.
+   * Fails at once when `isExpected` says that the rank will not come. `name` stands in messages. If
+   * `run` is 0, no rank can be notified of a failure while a task holds its pair.
    */
   def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0,
       attemptTimeout: Option[Double] = None, isExpected: () => Boolean = () => true): Pair =
