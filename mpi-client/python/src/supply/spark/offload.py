@@ -35,6 +35,9 @@ class Offload(Protocol):
     def df(self, matrix: Any) -> Any:
         """The rows of a matrix as a DataFrame."""
 
+    def id_of(self, ranks: Any) -> str:
+        """By which Session.failure() knows the ranks; or nothing, if exceptions themselves say what has failed."""
+
 
 def offload_of(session: Session) -> Offload:
     if isinstance(session, ConnectSession):
@@ -67,6 +70,9 @@ class _OfClassic:
         from pyspark.sql import DataFrame
 
         return DataFrame(matrix.toDF(), self._spark)
+
+    def id_of(self, ranks: Any) -> str:  # noqa: ARG002  of the protocol
+        return ""
 
 
 class _OverConnect:
@@ -104,6 +110,9 @@ class _OverConnect:
         # Else Spark Connect asks the ranks only when it is used.
         _ = loaded.schema
         return loaded
+
+    def id_of(self, ranks: Any) -> str:
+        return str(ranks.id)
 
 
 def _text(path: str) -> str:

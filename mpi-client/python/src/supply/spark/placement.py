@@ -130,7 +130,7 @@ def what_holds_slots(session: Session, needed: int) -> str:
     # What failed first is said elsewhere.
     with contextlib.suppress(RunError):
         found = session.slots()
-        return found.holders if sum(found.slots.values()) - found.busy < needed else ""
+        return session.holders() if sum(found.slots.values()) - found.busy < needed else ""
     return ""
 
 

@@ -263,10 +263,10 @@ class Ranks:
                 self._dropped.pop().forget()
             return call()
 
-        self._session.check("the session of these ranks")
+        self._session.check_running("the session of these ranks")
         try:
             return run_cancellable(
-                self._session, forgetting, self._ranks.cancel, getattr(self._ranks, "id", ""), RANKS_PART
+                self._session, forgetting, self._ranks.cancel, self._offload.id_of(self._ranks), RANKS_PART
             )
         except RunError as error:
             # A rank that refuses rows ends its run, too.

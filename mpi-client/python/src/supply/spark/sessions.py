@@ -25,6 +25,7 @@ from pyspark.errors import PySparkException
 import supply
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks import exceptions
+from supply.spark.class_loader import has_jar
 
 # What a call raises if the session has ended, or its JVM, or the server of Spark Connect (ValueError: the channel).
 _GONE = (Py4JError, OSError, AttributeError, PySparkException, ValueError)
@@ -35,15 +36,14 @@ class Slots:
     """What the registered executors offer, by host.
 
     slots: of tasks, busy or free; starter_slots: of tasks without a GPU. gpus: addresses of those that Spark assigned.
-    busy: slots that have a task; holders: the jobs whose tasks those are, for a text. is_dynamic: Spark starts
-    executors for waiting tasks only. is_complete: no other will register. impossible: why no task can ever run.
+    busy: slots that have a task. is_dynamic: Spark starts executors for waiting tasks only. is_complete: no other will
+    register. impossible: why no task can ever run.
     """
 
     slots: dict[str, int]
     starter_slots: dict[str, int]
     gpus: dict[str, list[str]]
     busy: int
-    holders: str
     is_dynamic: bool
     is_complete: bool
     impossible: str | None
@@ -132,9 +132,13 @@ class Session(abc.ABC):
         except _GONE as error:
             raise RunError(f"Spark does not say what its executors offer: {self.failure(error).text}") from error
         return Slots(
-            found["slots"], found["starterSlots"], found["gpus"], found["busy"], found["holders"], found["dynamic"],
-            found["complete"], found.get("impossible"),
+            found["slots"], found["starterSlots"], found["gpus"], found["busy"], found["dynamic"], found["complete"],
+            found.get("impossible"),
         )  # fmt: skip
+
+    def holders(self) -> str:
+        """The jobs that have tasks now, for a text. Without those that keep ranks. Empty if the session has ended."""
+        return str(self.ask_if_there("holders").get("text", ""))
 
     @abc.abstractmethod
     def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
@@ -158,8 +162,12 @@ class Session(abc.ABC):
         return thread
 
     @abc.abstractmethod
+    def check_running(self, what: str) -> None:
+        """Refuses a session that was stopped, or whose JVM is gone. what: for the text."""
+
+    @abc.abstractmethod
     def check(self, what: str) -> None:
-        """Refuses a session that was stopped, or whose JVM is gone, or that has no jar. what: for the text."""
+        """The same, and one that does not have the jar of this version."""
 
 
 _Returned = TypeVar("_Returned")
@@ -184,11 +192,6 @@ def in_thread(session: Session, name: str, call: Callable[[], _Returned]) -> Fut
 
 def stopped(what: str) -> RunError:
     return RunError(f"{what} was stopped: make a session with supply.spark.session(), and read the data again there")
-
-
-# A file of the jar, and the classes that Spark loads when it looks for any data source.
-_IN_JAR = "supply/built-for.properties"
-_REGISTERED = ("supply.api.SupplyDataSource", "supply.api.LmdbDataSource")
 
 
 class ClassicSession(Session):
@@ -220,14 +223,17 @@ class ClassicSession(Session):
     def _cancel(self, tag: str) -> None:
         self.context.cancelJobsWithTag(tag)
 
-    def check(self, what: str) -> None:
+    def check_running(self, what: str) -> None:
         try:
             is_stopped = self.context._jsc is None or self.context._jsc.sc().isStopped()
         except (Py4JError, OSError):
             is_stopped = True
         if is_stopped:
             raise stopped(what)
-        if not self.has_jar():
+
+    def check(self, what: str) -> None:
+        self.check_running(what)
+        if not has_jar(self.jvm):
             raise RunError(
                 f"{what} does not have the Supplier's jar (ADD JAR gives it to one thread only): call "
                 "supply.spark.session(), which adds it. With spark-submit, give the path of supply.spark.jars() to "
@@ -236,52 +242,6 @@ class ClassicSession(Session):
         built_for = self.jvm.supply.core.BuiltFor
         if built_for.mismatch():
             raise RunError(f"{built_for.mismatch()}: {built_for.fix()}")
-
-    def has_jar(self) -> bool:
-        """Whether all threads of the driver find the jar."""
-        return self._loader().getResource(_IN_JAR) is not None
-
-    def add_jar(self, jar: str) -> None:
-        """Adds the jar to a session that has begun without it.
-
-        ADD JAR has a class loader of its own. Other threads do not know it, and in local mode the tasks have one, too.
-        """
-        of_session = self.spark._jsparkSession.sharedState().jarClassLoader()
-        if any(self._is_loaded(of_session, name) for name in _REGISTERED):
-            raise RunError(
-                "this session got the Supplier's jar by ADD JAR, and Spark has used it since, so that it cannot be "
-                "added for all threads: restart Python, and call supply.spark.session() in place of ADD JAR"
-            )
-        try:
-            self._loader().addURL(self.jvm.java.io.File(jar).toURI().toURL())
-        except Py4JError as error:
-            raise RunError(
-                "this session does not have the Supplier's jar, and its driver takes none while it runs: restart "
-                "Python, and make its first session with supply.spark.session(), or set spark.jars to "
-                "supply.spark.jars()"
-            ) from error
-        # For the executors.
-        self.context._jsc.addJar(jar)
-
-    def _loader(self) -> Any:
-        """The class loader of Spark's own threads: of this thread's, the outermost that takes jars."""
-        loader = found = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        while loader is not None:
-            if loader.getClass().getName().startswith("org.apache.spark."):
-                found = loader
-            loader = loader.getParent()
-        return found
-
-    def _is_loaded(self, loader: Any, name: str) -> bool:
-        """Whether this loader, and no other one, has made the class."""
-        texts = self.context._gateway.new_array(self.jvm.java.lang.Class, 1)
-        texts[0] = self.jvm.java.lang.Class.forName("java.lang.String")
-        names = self.context._gateway.new_array(self.jvm.java.lang.Object, 1)
-        names[0] = name
-        find = self.jvm.java.lang.Class.forName("java.lang.ClassLoader").getDeclaredMethod("findLoadedClass", texts)
-        # Spark opens this package of Java to itself.
-        find.setAccessible(True)
-        return find.invoke(loader, names) is not None
 
 
 # How Spark Connect names an exception of a class that it does not know.
@@ -354,11 +314,14 @@ class ConnectSession(Session):
         thread: threading.Thread = InheritableThread(target=target, name=name, daemon=True, session=self.spark)
         return thread
 
+    def check_running(self, what: str) -> None:
+        if self.spark.is_stopped:
+            raise stopped(what)
+
     def check(self, what: str) -> None:
         if pyspark.__version__.startswith("3."):
             raise RunError("over Spark Connect, supply needs PySpark 4, and a server of it")
-        if self.spark.is_stopped:
-            raise stopped(what)
+        self.check_running(what)
         try:
             _ = self._about
         except Exception as error:

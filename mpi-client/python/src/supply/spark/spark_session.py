@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import supply
 from supply.errors import RunError
+from supply.spark.class_loader import add_jar, has_jar
 from supply.spark.sessions import ClassicSession, session_of
 from supply.spark.spark_jobs import use_python_of_driver
 
@@ -64,8 +65,8 @@ def session(builder: SparkSession.Builder | None = None, *, remote: str | None =
     spark = _with_jar(builder).getOrCreate()
     own = session_of(spark)
     assert isinstance(own, ClassicSession)
-    if not own.has_jar():
-        own.add_jar(jars())
+    if not has_jar(own.jvm):
+        add_jar(spark, jars())
     own.check("this session")
     use_python_of_driver(own)
     return spark

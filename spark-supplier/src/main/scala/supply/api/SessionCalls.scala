@@ -23,7 +23,7 @@ private[supply] final class SessionCall {
     paramLabel = "NAME",
     required = true,
     description = Array(
-      "session: what the session is. slots: the task slots of each host. addresses: of hosts. failure: why a write of a run has failed. " +
+      "session: what the session is. slots: the task slots of each host. holders: the jobs that have tasks. addresses: of hosts. failure: why a write of a run has failed. " +
         "starters-failure: why its starters have. python-failure: the exception of a traceback in one line. end-with-ranks: the tasks of a " +
         "run end without a failure when their ranks leave. forget: no task of the run is left."))
   var name: String = _
@@ -49,6 +49,7 @@ private[supply] final class SessionCall {
     name match {
       case "session" => session(sc, json)
       case "slots" => slots(sc, json)
+      case "holders" => json.put("text", TaskSlots.holders(sc).mkString(", "))
       case "addresses" =>
         HostNames.addresses(hosts.split(",").toSeq).foreach { case (host, found) =>
           found.foldLeft(json.putArray(host))(_.add(_))
@@ -93,7 +94,6 @@ private[supply] final class SessionCall {
       found.foldLeft(gpus.putArray(host))(_.add(_))
     }
     json.put("busy", SparkInternals.executorSlots(sc).map(_.activeTasks).sum)
-      .put("holders", TaskSlots.holders(sc).mkString(", "))
     ()
   }
 
