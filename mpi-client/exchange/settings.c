@@ -66,6 +66,11 @@ static supply_status_t plan(struct columns *columns, const char *name, struct fa
                                 "%s: column '%s' has format '%s', which this exchange does not know: drop the column, "
                                 "or use a newer libsupply_exchange",
                                 name, entry->name, entry->format);
+        if (entry->children > 0)
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                "%s: column '%s' has values within values, which an exchange does not carry: use "
+                                "--shuffle elements, or drop the column",
+                                name, entry->name);
         if (format.layout == FORMAT_VIEWS) memcpy(entry->format, "z", sizeof "z");
         columns->plans[i] =
             (struct column_plan){.format = format, .is_nullable = (entry->flags & COLUMN_NULLABLE) != 0};
@@ -86,7 +91,7 @@ supply_status_t exchange_columns_set(struct columns *columns, const struct schem
     columns->schema.entries = malloc(count * sizeof *entries);
     if (columns->schema.entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
     memcpy(columns->schema.entries, entries, count * sizeof *entries);
-    columns->schema.count = count;
+    columns->schema.count = columns->schema.column_count = count;
     return plan_or_free(columns, name, failure);
 }
 

@@ -195,20 +195,32 @@ SUPPLY_API supply_status_t supply_await_release(supply_t *supply);
  *   "tsu:UTC"    timestamp                  int64_t: microseconds since 1970-01-01 00:00 UTC
  *   "tsu:"       timestamp_ntz              int64_t: the same of a wall clock, without a zone
  *   "d:P,S"      decimal(P, S)              16 bytes, a signed integer, little endian: the value times 10 to the S
- *   "+w:N"       array of numbers           N numbers of child_format ("c" to "g") for each element, without gaps
+ *   "tiM" "tDu"  interval                   int32_t: months; int64_t: microseconds
+ *   "ttn"        time                       int64_t: nanoseconds since midnight
+ *   "e"          (option half)              2 bytes: an IEEE 754 half-precision number
+ *   "+w:N"       array, all of one length   N values of child_format for each element, without gaps
+ *   "+l"         array                      value i is the elements offsets[i] to offsets[i + 1] of child 0
+ *   "+s"         struct                     a child for each field, with as many elements
+ *   "+m"         map                        as "+l", and child 0 is a struct: child 0 the keys, child 1 the values
  *   "vz"         (a Datum in place)         views, and the windows to which they refer
  *
  * Spark has no unsigned integers, but results may: "C" uint8_t, "S" uint16_t, "I" uint32_t, "L" uint64_t. Numbers are
  * little endian, as this machine's.
  *
  * Nulls: a nullable column may have validity bits, in the same order as those of "b": 0 is null. A null has its place
- * among the values. There it is 0 or false, N zeros, or 0 bytes; but rely on validity alone.
+ * among the values. There it is 0 or false, N zeros, or 0 bytes; but rely on validity alone. What the children have
+ * for it means nothing.
+ *
+ * Children: supply_field_child() and supply_column_child() have the values within others. A list "+w:N" of numbers that
+ * are never null has none: its numbers are its data.
  */
 typedef struct supply_field {
-    const char *name;
+    const char *name; /**< of a child that has none: "item" of a list, "entries" of a map */
     bool nullable;
     const char *format;       /**< see above */
-    const char *child_format; /**< format of the numbers of a list, if format is "+w:N"; else "" */
+    const char *child_format; /**< format of the values of a list; else "" */
+    int child_count;          /**< children */
+    uint32_t entry;           /**< for supply_field_child() */
 } supply_field_t;
 
 /**
@@ -231,6 +243,16 @@ SUPPLY_API int supply_column_index(supply_t *supply, const char *name);
 SUPPLY_API supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes);
 static inline supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field) {
     return supply_field_sized(supply, index, field, sizeof *field);
+}
+
+/**
+ * Name and type of child `child`, from 0, of a field. SUPPLY_OK, or as supply_field(); _NO_COLUMN: it has no such child.
+ */
+SUPPLY_API supply_status_t supply_field_child_sized(supply_t *supply, const supply_field_t *field, int child,
+                                                    supply_field_t *found, size_t struct_bytes);
+static inline supply_status_t supply_field_child(supply_t *supply, const supply_field_t *field, int child,
+                                                 supply_field_t *found) {
+    return supply_field_child_sized(supply, field, child, found, sizeof *found);
 }
 
 /** A value of a column of views (format "vz"), as in Arrow's BinaryView. supply_value() finds its bytes. */
@@ -258,15 +280,20 @@ typedef struct supply_column {
     uint32_t element_count;  /**< elements */
     uint32_t null_count;     /**< elements that are null */
     const uint8_t *validity; /**< bit i % 8 of byte i / 8 set: element i is valid; NULL: all are */
-    /** element_count + 1; NULL: fixed width, or views. Element i is data[offsets[i] … offsets[i+1]) */
+    /**
+     * element_count + 1; NULL: fixed width, or views. Element i of texts and bytes is the bytes offsets[i] to
+     * offsets[i + 1] of data, of a list those elements of its child
+     */
     const int32_t *offsets;
-    /** the values, or their views, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */
+    /** the values, or their views, 64-byte aligned; never NULL. Of a list: the data of its child */
     const void *data;
     size_t data_bytes;              /**< of data */
     const char *child_format;       /**< as in supply_field_t */
     const supply_view_t *views;     /**< the same as data, if it holds views: the values are in place; else NULL */
     const supply_window_t *windows; /**< where they are; valid until the block is released */
     uint32_t window_count;          /**< windows */
+    int child_count;                /**< children */
+    uint32_t entry;                 /**< for supply_column_child() */
 } supply_column_t;
 
 /**
@@ -278,6 +305,18 @@ SUPPLY_API supply_status_t supply_column_sized(supply_t *supply, const supply_bl
 static inline supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index,
                                             supply_column_t *column) {
     return supply_column_sized(supply, block, index, column, sizeof *column);
+}
+
+/**
+ * Child `child`, from 0, of a column of a held block, or of another child. SUPPLY_OK, or as supply_column(); _NO_COLUMN:
+ * it has no such child.
+ */
+SUPPLY_API supply_status_t supply_column_child_sized(supply_t *supply, const supply_block_t *block,
+                                                     const supply_column_t *column, int child, supply_column_t *found,
+                                                     size_t struct_bytes);
+static inline supply_status_t supply_column_child(supply_t *supply, const supply_block_t *block,
+                                                  const supply_column_t *column, int child, supply_column_t *found) {
+    return supply_column_child_sized(supply, block, column, child, found, sizeof *found);
 }
 
 /**

@@ -136,7 +136,7 @@ TEST_F(ChildTest, AChildInTheMiddleOfABlockStopsAtItsEnd) {
 
 TEST_F(ChildTest, AChildLeavesTheResultToItsParent) {
     Handle handle = open();
-    const supply_field_t field = {"id", false, "l", nullptr};
+    const supply_field_t field = {"id", false, "l", nullptr, 0, 0};
     const int64_t ids[] = {1, 2};
     supply_column_t column = {};
     column.element_count = 2;

@@ -23,7 +23,7 @@ supply_status_t fill(const Result &result) {
 }
 
 Result begin(const Handle &handle) {
-    const std::vector<supply_field_t> fields = {{"id", false, "c", ""}, {"data", false, "z", ""}};
+    const std::vector<supply_field_t> fields = {{"id", false, "c", "", 0, 0}, {"data", false, "z", "", 0, 0}};
     supply_result_t *result;
     EXPECT_EQ(SUPPLY_OK, supply_result_open(&result, handle.get(), "scores", fields.data(), 2))
         << supply_result_error(result);
@@ -52,7 +52,7 @@ TEST_F(ResultSpaceTest, AFullFileSystemHasNoSpaceForANewOne) {
     Handle handle = open();
     std::ofstream(small + "/filler") << std::string(1020 << 10, 'x');
     supply_result_t *opened;
-    const supply_field_t field = {"id", false, "c", ""};
+    const supply_field_t field = {"id", false, "c", "", 0, 0};
     EXPECT_EQ(SUPPLY_ERROR_NO_SPACE, supply_result_open(&opened, handle.get(), "scores", &field, 1));
     EXPECT_TRUE(says(supply_result_error(opened), {"65536 bytes are needed"}));
     supply_result_abort(opened, nullptr);

@@ -92,7 +92,7 @@ class SupplyCleanResultsTest : public SupplyCleanTest {
             supply_t *supply;
             supply_result_t *results[3];
             if (supply_open(&supply, &options) != SUPPLY_OK) return 1;
-            const supply_field_t field = {"id", false, "l", ""};
+            const supply_field_t field = {"id", false, "l", "", 0, 0};
             const char *const names[] = {"sealed", "aborted", "dead"};
             for (int i = 0; i < 3; i++)
                 if (supply_result_open(&results[i], supply, names[i], &field, 1) != SUPPLY_OK) return 1;

@@ -78,24 +78,26 @@ static bool arrow_views(const supply_column_t *column, void *memory, struct Arro
     return true;
 }
 
-/* A schema is one piece of memory, an array another. Each is freed when the last of its structures is released. */
+/*
+ * A schema is one piece of memory, an array another: a node for each entry, and for the numbers of a list without a
+ * child. Each piece is freed when the last of its structures is released.
+ */
 
 struct schema_node {
     struct ArrowSchema schema;
-    struct ArrowSchema *child;
     char name[sizeof((struct schema_entry *)0)->name];
     char format[sizeof((struct schema_entry *)0)->format];
 };
 
 struct schema_export {
-    uint32_t references; /* structures that are not released */
-    struct ArrowSchema **columns;
+    uint32_t references;           /* structures that are not released */
+    struct ArrowSchema **children; /* the next free places of a list of children */
+    struct schema_node *next;      /* the next free node */
     struct schema_node nodes[];
 };
 
 struct array_node {
     struct ArrowArray array;
-    struct ArrowArray *child;
     const void *buffers[3];
 };
 
@@ -103,9 +105,10 @@ struct array_export {
     uint32_t references;
     struct exports *exports;
     uint64_t sequence;
-    struct ArrowArray **columns;
     const void *no_validity;
+    struct ArrowArray **children;
     uint8_t *copies; /* of offsets and views: where the next column's begins */
+    struct array_node *next;
     struct array_node nodes[];
 };
 
@@ -127,50 +130,86 @@ static void release_array(struct ArrowArray *array) {
     free(export);
 }
 
-/* `count` columns: two nodes for each, itself and the values of a list, and the list of columns of their parent. */
+/* The entries `first` to `end - 1`: columns with their children. */
+struct range {
+    uint32_t first, end;
+};
 
-static struct schema_export *new_schema(size_t count) {
-    const size_t bytes = sizeof(struct schema_export) + 2 * count * sizeof(struct schema_node);
-    struct schema_export *export = calloc(1, bytes + count * sizeof *export->columns);
-    if (export != NULL) export->columns = (struct ArrowSchema **)((uint8_t *)export + bytes);
-    return export;
-}
+static size_t nodes_of(const struct range *range) { return 2 * (size_t)(range->end - range->first); }
 
-static struct array_export *new_array(size_t count, size_t copied_bytes) {
-    const size_t bytes = sizeof(struct array_export) + 2 * count * sizeof(struct array_node);
-    struct array_export *export = calloc(1, bytes + count * sizeof *export->columns + copied_bytes);
+static struct schema_export *new_schema(const struct range *range) {
+    const size_t count = nodes_of(range), bytes = sizeof(struct schema_export) + count * sizeof(struct schema_node);
+    struct schema_export *export = calloc(1, bytes + count * sizeof *export->children);
     if (export == NULL) return NULL;
-    export->columns = (struct ArrowArray **)((uint8_t *)export + bytes);
-    export->copies = (uint8_t *)(export->columns + count);
+    export->children = (struct ArrowSchema **)((uint8_t *)export + bytes);
+    export->next = export->nodes;
     return export;
 }
 
-static void fill_schema(struct schema_export *export, struct schema_node *node, const struct schema_entry *entry,
-                        struct ArrowSchema *schema) {
-    const bool is_list = supply__schema_format(entry).list_size > 0;
-    memcpy(node[0].name, entry->name, sizeof entry->name);
-    memcpy(node[0].format, entry->format, sizeof entry->format);
+static struct array_export *new_array(const struct range *range, size_t copied_bytes) {
+    const size_t count = nodes_of(range), bytes = sizeof(struct array_export) + count * sizeof(struct array_node);
+    struct array_export *export = calloc(1, bytes + count * sizeof *export->children + copied_bytes);
+    if (export == NULL) return NULL;
+    export->children = (struct ArrowArray **)((uint8_t *)export + bytes);
+    export->copies = (uint8_t *)(export->children + count);
+    export->next = export->nodes;
+    return export;
+}
+
+/* The numbers of a list without a child. */
+static bool has_numbers(const struct schema *schema, uint32_t index) {
+    return schema->formats[index].layout == FORMAT_FIXED && schema->formats[index].list_size > 0;
+}
+
+/* How many children Arrow has for an entry. */
+static int64_t children_of(const struct schema *schema, uint32_t index) {
+    return has_numbers(schema, index) ? 1 : schema->entries[index].children;
+}
+
+/* The place for the list of children; NULL: there are none. */
+#define TAKE_CHILDREN(export, count) ((count) > 0 ? ((export)->children += (count)) - (count) : NULL)
+
+static void fill_number_schema(struct schema_export *export, const char *format, struct ArrowSchema **place) {
+    struct schema_node *node = export->next++;
+    snprintf(node->name, sizeof node->name, "item");
+    snprintf(node->format, sizeof node->format, "%s", format);
+    *place = &node->schema;
+    node->schema = (struct ArrowSchema){
+        .format = node->format, .name = node->name, .release = release_schema, .private_data = export};
+    export->references++;
+}
+
+/* `schema`: of the node, or the caller's. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static void fill_schema(struct schema_export *export, struct schema_node *node, const struct schema *from,
+                        uint32_t index, struct ArrowSchema *schema) {
+    const struct schema_entry *entry = &from->entries[index];
+    const int64_t count = children_of(from, index);
+    memcpy(node->name, entry->name, sizeof entry->name);
+    memcpy(node->format, entry->format, sizeof entry->format);
     *schema = (struct ArrowSchema){
-        .format = node[0].format,
-        .name = node[0].name,
+        .format = node->format,
+        .name = node->name,
         .flags = entry->flags & COLUMN_NULLABLE ? ARROW_FLAG_NULLABLE : 0,
-        .n_children = is_list ? 1 : 0,
-        .children = is_list ? &node[0].child : NULL,
+        .n_children = count,
+        .children = TAKE_CHILDREN(export, count),
         .release = release_schema,
         .private_data = export,
     };
     export->references++;
-    if (!is_list) return;
-    snprintf(node[1].name, sizeof node[1].name, "item");
-    memcpy(node[1].format, entry->child_format, sizeof entry->child_format);
-    node[0].child = &node[1].schema;
-    node[1].schema = (struct ArrowSchema){
-        .format = node[1].format, .name = node[1].name, .release = release_schema, .private_data = export};
-    export->references++;
+    if (has_numbers(from, index)) fill_number_schema(export, entry->child_format, schema->children);
+    for (uint32_t i = 0, child = index + 1; i < entry->children; child = from->ends[child], i++) {
+        struct schema_node *below = export->next++;
+        schema->children[i] = &below->schema;
+        fill_schema(export, below, from, child, &below->schema);
+    }
 }
 
-/* Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy. */
-static bool copy_offsets(const supply_column_t *column, int32_t *copy) {
+/*
+ * Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy. most:
+ * the bytes, or elements of the child, that there are.
+ */
+static bool copy_offsets(const supply_column_t *column, size_t most, int32_t *copy) {
     int32_t before = 0;
     bool decreasing = false;
     for (uint64_t i = 0; i <= column->element_count; i++) {
@@ -178,106 +217,134 @@ static bool copy_offsets(const supply_column_t *column, int32_t *copy) {
         decreasing |= copy[i] < before;
         before = copy[i];
     }
-    return !decreasing && (size_t)before <= column->data_bytes;
+    return !decreasing && (size_t)before <= most;
 }
 
-static void fill_array(struct array_export *export, struct array_node *node, const supply_column_t *column,
-                       uint32_t list_size, struct ArrowArray *array) {
-    const bool is_list = list_size > 0;
-    node[0].buffers[0] = column->validity;
-    /* Of a column with offsets, use_copies() sets the second one. */
-    node[0].buffers[1] = column->data;
-    node[0].buffers[2] = column->data;
-    *array = (struct ArrowArray){
-        .length = column->element_count,
-        .null_count = column->null_count,
-        .n_buffers = is_list                   ? 1
-                     : column->offsets != NULL ? 3
-                                               : 2,
-        .n_children = is_list ? 1 : 0,
-        .buffers = node[0].buffers,
-        .children = is_list ? &node[0].child : NULL,
-        .release = release_array,
-        .private_data = export,
-    };
-    export->references++;
-    if (!is_list) return;
-    node[1].buffers[1] = column->data;
-    node[0].child = &node[1].array;
-    node[1].array = (struct ArrowArray){.length = (int64_t)column->element_count * list_size,
-                                        .n_buffers = 2,
-                                        .buffers = node[1].buffers,
-                                        .release = release_array,
-                                        .private_data = export};
-    export->references++;
-}
-
-static void export_schema(struct schema_export *export, const struct schema *from, size_t first, size_t count, bool all,
+static void export_schema(struct schema_export *export, const struct schema *from, const struct range *range, bool all,
                           struct ArrowSchema *schema) {
-    for (size_t i = 0; i < count; i++) {
-        struct schema_node *node = &export->nodes[2 * i];
-        export->columns[i] = &node->schema;
-        fill_schema(export, node, &from->entries[first + i], all ? &node->schema : schema);
+    struct ArrowSchema **columns = export->children;
+    int64_t count = 0;
+    if (!all) {
+        fill_schema(export, export->next++, from, range->first, schema);
+        return;
     }
-    if (!all) return;
+    export->children += from->column_count;
+    for (uint32_t i = range->first; i < range->end; i = from->ends[i]) {
+        struct schema_node *node = export->next++;
+        columns[count++] = &node->schema;
+        fill_schema(export, node, from, i, &node->schema);
+    }
     export->references++;
     *schema = (struct ArrowSchema){.format = "+s",
                                    .name = "",
-                                   .n_children = (int64_t)count,
-                                   .children = export->columns,
+                                   .n_children = count,
+                                   .children = columns,
                                    .release = release_schema,
                                    .private_data = export};
 }
 
-/* How many bytes of offsets or views are copied of that column. */
-static size_t copied_bytes(const struct schema *schema, const struct block *block, size_t index) {
-    const uint32_t elements = block->notification.element_count;
-    switch (supply__schema_format(&schema->entries[index]).layout) {
+static bool has_offsets(const struct format *format) {
+    return format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST;
+}
+
+/* How many bytes of offsets or views are copied of that entry. */
+static size_t copied_bytes(const struct schema *schema, const struct block *block, uint32_t index) {
+    const uint32_t elements = block->elements[index];
+    if (has_offsets(&schema->formats[index]))
+        return (elements / 2 + (size_t)1) * 2 * sizeof(int32_t); /* the next copy is aligned to 8 bytes */
+    if (schema->formats[index].layout == FORMAT_VIEWS) return arrow_views_bytes(elements, block->windows[index].count);
+    return 0;
+}
+
+static int64_t buffers_of(const struct format *format) {
+    switch (format->layout) {
+        case FORMAT_STRUCT:
+        case FORMAT_FIXED_LIST:
+            return 1;
         case FORMAT_VARIABLE:
-            return (elements / 2 + (size_t)1) * 2 * sizeof(int32_t); /* the next copy is aligned to 8 bytes */
-        case FORMAT_VIEWS:
-            return arrow_views_bytes(elements, block->windows[index].count);
+            return 3;
         default:
-            return 0;
+            return format->list_size > 0 ? 1 : 2;
     }
 }
 
-/* Gives the array copies of the column's offsets or views. False: they have changed since they were checked. */
-static bool use_copies(supply_column_t *column, uint8_t *copies, struct ArrowArray *array) {
-    if (column->views != NULL) return arrow_views(column, copies, array);
-    if (column->offsets == NULL) return true;
-    if (!copy_offsets(column, (int32_t *)copies)) return false;
-    array->buffers[1] = copies;
-    return true;
+static void fill_numbers(struct array_export *export, const supply_column_t *column, uint32_t list_size,
+                         struct ArrowArray **place) {
+    struct array_node *node = export->next++;
+    node->buffers[1] = column->data;
+    *place = &node->array;
+    node->array = (struct ArrowArray){.length = (int64_t)column->element_count * list_size,
+                                      .n_buffers = 2,
+                                      .buffers = node->buffers,
+                                      .release = release_array,
+                                      .private_data = export};
+    export->references++;
+}
+
+/* SUPPLY_OK, or _CONTRACT. `array`: of the node, or the caller's. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static supply_status_t fill_array(struct array_export *export, struct array_node *node, supply_t *supply,
+                                  const struct block *block, uint32_t index, struct ArrowArray *array) {
+    const struct schema *schema = &supply->blocks.schema;
+    const struct format *format = &schema->formats[index];
+    supply_column_t column;
+    supply_status_t status =
+        supply__block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
+    if (status != SUPPLY_OK) return status;
+    const int64_t count = children_of(schema, index);
+    node->buffers[0] = column.validity;
+    node->buffers[1] = node->buffers[2] = column.data;
+    *array = (struct ArrowArray){
+        .length = column.element_count,
+        .null_count = column.null_count,
+        .n_buffers = buffers_of(format),
+        .n_children = count,
+        .buffers = node->buffers,
+        .children = TAKE_CHILDREN(export, count),
+        .release = release_array,
+        .private_data = export,
+    };
+    export->references++;
+    uint8_t *copies = export->copies;
+    export->copies += copied_bytes(schema, block, index);
+    if (has_offsets(format)) {
+        const size_t most = format->layout == FORMAT_LIST ? block->elements[index + 1] : column.data_bytes;
+        if (!copy_offsets(&column, most, (int32_t *)copies)) return supply__fail_by_changed_block(supply);
+        node->buffers[1] = copies;
+    }
+    if (column.views != NULL && !arrow_views(&column, copies, array)) return supply__fail_by_changed_block(supply);
+    if (has_numbers(schema, index)) fill_numbers(export, &column, format->list_size, array->children);
+    for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children && status == SUPPLY_OK;
+         child = schema->ends[child], i++) {
+        struct array_node *below = export->next++;
+        array->children[i] = &below->array;
+        status = fill_array(export, below, supply, block, child, &below->array);
+    }
+    return status;
 }
 
 /* SUPPLY_OK, or _CONTRACT. */
 static supply_status_t export_array(struct array_export *export, supply_t *supply, const struct block *block,
-                                    size_t first, size_t count, bool all, struct ArrowArray *array) {
-    struct ArrowArray only = {0};
-    for (size_t i = 0; i < count; i++) {
-        supply_column_t column;
-        const uint32_t index = (uint32_t)(first + i);
-        supply_status_t status =
-            supply__block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
+                                    const struct range *range, bool all, struct ArrowArray *array) {
+    const struct schema *schema = &supply->blocks.schema;
+    struct ArrowArray **columns = export->children;
+    int64_t count = 0;
+    if (!all) return fill_array(export, export->next++, supply, block, range->first, array);
+    export->children += schema->column_count;
+    for (uint32_t i = range->first; i < range->end; i = schema->ends[i]) {
+        struct array_node *node = export->next++;
+        columns[count++] = &node->array;
+        const supply_status_t status = fill_array(export, node, supply, block, i, &node->array);
         if (status != SUPPLY_OK) return status;
-        struct array_node *node = &export->nodes[2 * i];
-        struct ArrowArray *filled = all ? &node->array : &only;
-        export->columns[i] = &node->array;
-        fill_array(export, node, &column, supply__schema_format(&supply->blocks.schema.entries[index]).list_size,
-                   filled);
-        if (!use_copies(&column, export->copies, filled)) return supply__fail_by_changed_block(supply);
-        export->copies += copied_bytes(&supply->blocks.schema, block, index);
     }
-    export->references += all;
-    *array = all ? (struct ArrowArray){.length = block->notification.element_count,
-                                       .n_buffers = 1,
-                                       .n_children = (int64_t)count,
-                                       .buffers = &export->no_validity,
-                                       .children = export->columns,
-                                       .release = release_array,
-                                       .private_data = export}
-                 : only;
+    export->references++;
+    *array = (struct ArrowArray){.length = block->notification.element_count,
+                                 .n_buffers = 1,
+                                 .n_children = count,
+                                 .buffers = &export->no_validity,
+                                 .children = columns,
+                                 .release = release_array,
+                                 .private_data = export};
     return SUPPLY_OK;
 }
 
@@ -295,9 +362,9 @@ static supply_status_t check(supply_t *supply, const supply_block_t *block, int 
 }
 
 /* The same of these columns together. */
-static size_t all_copied_bytes(const struct schema *schema, const struct block *block, size_t first, size_t count) {
+static size_t all_copied_bytes(const struct schema *schema, const struct block *block, const struct range *range) {
     size_t bytes = 0;
-    for (size_t i = first; i < first + count; i++) bytes += copied_bytes(schema, block, i);
+    for (uint32_t i = range->first; i < range->end; i++) bytes += copied_bytes(schema, block, i);
     return bytes;
 }
 
@@ -308,15 +375,16 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     if (status != SUPPLY_OK) return status;
     const struct schema *known = &supply->blocks.schema;
     const bool all = index == SUPPLY_ALL_COLUMNS;
-    const size_t first = all ? 0 : (size_t)index, count = all ? known->count : 1;
+    const uint32_t first = all ? 0 : supply__schema_entry(known, (uint32_t)index);
+    const struct range range = {first, all ? known->count : known->ends[first]};
 
-    struct schema_export *of_schema = schema != NULL ? new_schema(count) : NULL;
+    struct schema_export *of_schema = schema != NULL ? new_schema(&range) : NULL;
     struct array_export *of_array = NULL;
     struct ArrowArray exported;
     if (array != NULL) {
         const struct block *held = supply__blocks_at(&supply->blocks, &supply->pair, block->sequence);
-        of_array = new_array(count, all_copied_bytes(known, held, first, count));
-        if (of_array != NULL) status = export_array(of_array, supply, held, first, count, all, &exported);
+        of_array = new_array(&range, all_copied_bytes(known, held, &range));
+        if (of_array != NULL) status = export_array(of_array, supply, held, &range, all, &exported);
     }
     if ((schema != NULL && of_schema == NULL) || (array != NULL && of_array == NULL))
         status = fail(supply, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -325,7 +393,7 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
         free(of_array);
         return status;
     }
-    if (schema != NULL) export_schema(of_schema, known, first, count, all, schema);
+    if (schema != NULL) export_schema(of_schema, known, &range, all, schema);
     if (array != NULL) {
         of_array->exports = supply->exports;
         of_array->sequence = block->sequence;

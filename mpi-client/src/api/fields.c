@@ -62,16 +62,30 @@ supply_status_t supply_wait_schema(supply_t *supply) {
 
 supply_status_t supply__schema_check_index(supply_t *supply, int index) {
     supply_status_t status = supply__schema_learn(supply);
-    if (status == SUPPLY_OK && (index < 0 || (uint32_t)index >= supply->blocks.schema.count))
+    if (status == SUPPLY_OK && (index < 0 || (uint32_t)index >= supply->blocks.schema.column_count))
         status = supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
-                              supply->pair.name, index, supply->blocks.schema.count);
+                              supply->pair.name, index, supply->blocks.schema.column_count);
     return status;
+}
+
+supply_status_t supply__schema_check_child(supply_t *supply, uint32_t entry, int child, uint32_t *found) {
+    const supply_status_t status = supply__schema_learn(supply);
+    if (status != SUPPLY_OK) return status;
+    const struct schema *schema = &supply->blocks.schema;
+    if (entry >= schema->count)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: the column is not of this handle",
+                            supply->pair.name);
+    if (child < 0 || (uint32_t)child >= schema->entries[entry].children)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: column '%s' has no child %d among %u",
+                            supply->pair.name, schema->entries[entry].name, child, schema->entries[entry].children);
+    *found = supply__schema_child(schema, entry, (uint32_t)child);
+    return SUPPLY_OK;
 }
 
 int supply_column_count(supply_t *supply) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     const supply_status_t status = supply__schema_learn(supply);
-    return status == SUPPLY_OK ? (int)supply->blocks.schema.count : (int)status;
+    return status == SUPPLY_OK ? (int)supply->blocks.schema.column_count : (int)status;
 }
 
 int supply_column_index(supply_t *supply, const char *name) {
@@ -83,7 +97,21 @@ int supply_column_index(supply_t *supply, const char *name) {
     const int index = supply__schema_index(&supply->blocks.schema, name);
     if (index >= 0) return index;
     return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column '%s' among %u",
-                        supply->pair.name, name, supply->blocks.schema.count);
+                        supply->pair.name, name, supply->blocks.schema.column_count);
+}
+
+static supply_field_t field_of(const struct schema *schema, uint32_t index) {
+    const struct schema_entry *entry = &schema->entries[index];
+    const struct format format = schema->formats[index];
+    const bool is_list = format.layout == FORMAT_LIST || format.layout == FORMAT_FIXED_LIST;
+    return (supply_field_t){
+        .name = entry->name,
+        .format = entry->format,
+        .child_format = is_list ? schema->entries[index + 1].format : entry->child_format,
+        .nullable = (entry->flags & COLUMN_NULLABLE) != 0,
+        .child_count = (int)entry->children,
+        .entry = index,
+    };
 }
 
 supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes) {
@@ -92,13 +120,24 @@ supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
     const supply_status_t status = supply__schema_check_index(supply, index);
     if (status != SUPPLY_OK) return status;
-    const struct schema_entry *entry = &supply->blocks.schema.entries[index];
-    const supply_field_t known = {
-        .name = entry->name,
-        .format = entry->format,
-        .child_format = entry->child_format,
-        .nullable = (entry->flags & COLUMN_NULLABLE) != 0,
-    };
+    const supply_field_t known = field_of(&supply->blocks.schema, supply__schema_entry(&supply->blocks.schema,
+                                                                                       (uint32_t)index));
     supply__copy_sized(field, struct_bytes, &known, sizeof known);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_field_child_sized(supply_t *supply, const supply_field_t *field, int child,
+                                         supply_field_t *found, size_t struct_bytes) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (field == NULL || found == NULL)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                            "supply_field_child: field and found must not be NULL");
+    supply_field_t parent;
+    supply__copy_sized(&parent, sizeof parent, field, struct_bytes);
+    uint32_t entry;
+    const supply_status_t status = supply__schema_check_child(supply, parent.entry, child, &entry);
+    if (status != SUPPLY_OK) return status;
+    const supply_field_t known = field_of(&supply->blocks.schema, entry);
+    supply__copy_sized(found, struct_bytes, &known, sizeof known);
     return SUPPLY_OK;
 }

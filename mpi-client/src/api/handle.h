@@ -105,6 +105,8 @@ supply_status_t supply__schema_learn(supply_t *supply);
 
 /** Learns the schema, and checks that there is such a column. SUPPLY_OK, or the same, or _NO_COLUMN. */
 supply_status_t supply__schema_check_index(supply_t *supply, int index);
+/** The entry of a child of an entry. SUPPLY_OK, _NO_COLUMN, or as supply_column_count(). */
+supply_status_t supply__schema_check_child(supply_t *supply, uint32_t entry, int child, uint32_t *found);
 
 /** Fails because offsets or views of a held block changed. SUPPLY_ERROR_CONTRACT. */
 supply_status_t supply__fail_by_changed_block(supply_t *supply);

@@ -135,7 +135,7 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
         .partition = notification->partition,
         .first_element = notification->first_element,
         .element_count = notification->element_count,
-        .column_count = is_block ? (int)supply->blocks.schema.count : 0,
+        .column_count = is_block ? (int)supply->blocks.schema.column_count : 0,
         .address = checked->address,
         .bytes = notification->size,
     };

@@ -28,7 +28,7 @@ supply_status_t supply__result_begin(supply_result_t **result, const char *name,
                                    (long long)count, SCHEMA_COLUMNS_MAX);
     schema->entries = calloc((size_t)count, sizeof *schema->entries);
     if (schema->entries == NULL) return supply__result_fail(*result, SUPPLY_ERROR_MEMORY, "out of memory");
-    schema->count = (uint32_t)count;
+    schema->count = schema->column_count = (uint32_t)count;
     return SUPPLY_OK;
 }
 

@@ -270,8 +270,29 @@ supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *bloc
     if (status == SUPPLY_OK)
         status = supply__block_column(&supply->blocks, &supply->pair,
                                       supply__blocks_at(&supply->blocks, &supply->pair, block->sequence),
-                                      (uint32_t)index, &known, &supply->failure);
+                                      supply__schema_entry(&supply->blocks.schema, (uint32_t)index), &known,
+                                      &supply->failure);
     if (status == SUPPLY_OK) supply__copy_sized(column, struct_bytes, &known, sizeof known);
+    return status;
+}
+
+supply_status_t supply_column_child_sized(supply_t *supply, const supply_block_t *block, const supply_column_t *column,
+                                          int child, supply_column_t *found, size_t struct_bytes) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (block == NULL || column == NULL || found == NULL || !supply__holds(supply, block->sequence))
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_child: %s",
+                            block == NULL || column == NULL || found == NULL
+                                ? "block, column and found must not be NULL"
+                                : "the block is not held: it has been released");
+    supply_column_t parent, known;
+    supply__copy_sized(&parent, sizeof parent, column, struct_bytes);
+    uint32_t entry;
+    supply_status_t status = supply__schema_check_child(supply, parent.entry, child, &entry);
+    if (status == SUPPLY_OK)
+        status = supply__block_column(&supply->blocks, &supply->pair,
+                                      supply__blocks_at(&supply->blocks, &supply->pair, block->sequence), entry, &known,
+                                      &supply->failure);
+    if (status == SUPPLY_OK) supply__copy_sized(found, struct_bytes, &known, sizeof known);
     return status;
 }
 

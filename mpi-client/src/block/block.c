@@ -16,6 +16,7 @@
 struct check {
     const struct block *block;
     const struct schema_entry *entry;
+    uint64_t elements;       /* of the entry */
     uint32_t buffers_offset; /* where the first buffer may begin */
     struct failure *failure;
 };
@@ -37,8 +38,7 @@ static supply_status_t check_place(const struct check *check, const char *field,
 }
 
 static supply_status_t check_validity(const struct check *check, const struct block_column *column) {
-    uint32_t elements = check->block->notification.element_count;
-    uint32_t bitmap_bytes = elements / 8 + (elements % 8 != 0);
+    const uint64_t elements = check->elements, bitmap_bytes = elements / 8 + (elements % 8 != 0);
     if (column->validity_bytes == 0) {
         if (column->null_count != 0) return fail(check, "null_count", column->null_count, "without a bitmap", 0);
         return SUPPLY_OK;
@@ -49,8 +49,9 @@ static supply_status_t check_validity(const struct check *check, const struct bl
     return check_place(check, "validity_offset", column->validity_offset, column->validity_bytes);
 }
 
-static supply_status_t check_offsets(const struct check *check, const struct block_column *column) {
-    uint64_t elements = check->block->notification.element_count;
+/* *last: the last offset. */
+static supply_status_t check_offsets(const struct check *check, const struct block_column *column, uint32_t *last) {
+    const uint64_t elements = check->elements;
     if (column->offsets_bytes != (elements + 1) * sizeof(int32_t))
         return fail(check, "offsets_bytes", column->offsets_bytes, "exactly", (elements + 1) * sizeof(int32_t));
     supply_status_t status = check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes);
@@ -67,9 +68,16 @@ static supply_status_t check_offsets(const struct check *check, const struct blo
     if (decreasing)
         return supply__fail(check->failure, SUPPLY_ERROR_CONTRACT,
                             "column '%s': offsets must begin at 0 or above and never decrease", check->entry->name);
-    if ((uint32_t)before != column->data_bytes)
-        return fail(check, "the last of its offsets", (uint32_t)before, "data_bytes, which is", column->data_bytes);
+    *last = (uint32_t)before;
     return SUPPLY_OK;
+}
+
+static supply_status_t check_variable(const struct check *check, const struct block_column *column) {
+    uint32_t last = 0;
+    const supply_status_t status = check_offsets(check, column, &last);
+    if (status == SUPPLY_OK && last != column->data_bytes)
+        return fail(check, "the last of its offsets", last, "data_bytes, which is", column->data_bytes);
+    return status;
 }
 
 static supply_status_t check_data_bytes(const struct check *check, const struct block_column *column,
@@ -89,36 +97,50 @@ static supply_status_t check_windows(const struct check *check, const struct blo
         return fail(check, "offsets_bytes", column->offsets_bytes, "a multiple of", sizeof(struct window));
     supply_status_t status = check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes);
     if (status != SUPPLY_OK) return status;
-    return check_data_bytes(check, column, check->block->notification.element_count * sizeof(struct view));
+    return check_data_bytes(check, column, check->elements * sizeof(struct view));
 }
 
-/* SUPPLY_OK, or _CONTRACT with the wrong field. */
-static supply_status_t block_column_check(const struct block *block, const struct block_column *column,
-                                          const struct schema_entry *entry, uint32_t buffers_offset,
-                                          struct failure *failure) {
-    const struct check check = {block, entry, buffers_offset, failure};
-    const uint64_t elements = block->notification.element_count;
-    const struct format format = supply__schema_format(entry);
-    supply_status_t status = SUPPLY_OK;
-    switch (format.layout) {
-        /* supply_column() refuses this column by name. The other columns stay readable. */
-        case FORMAT_UNKNOWN:
-            return SUPPLY_OK;
+/* *children: how many elements each child of the entry has. */
+static supply_status_t check_layout(const struct check *check, const struct block_column *column,
+                                    const struct format *format, uint64_t *children) {
+    const uint64_t elements = check->elements;
+    uint32_t last = 0;
+    supply_status_t status;
+    switch (format->layout) {
         case FORMAT_BITS:
-            status = check_fixed(&check, column, elements / 8 + (elements % 8 != 0));
-            break;
+            return check_fixed(check, column, elements / 8 + (elements % 8 != 0));
         case FORMAT_FIXED:
-            status = check_fixed(&check, column, elements * format.bytes);
-            break;
+            return check_fixed(check, column, elements * format->bytes);
         case FORMAT_VARIABLE:
-            status = check_offsets(&check, column);
-            break;
+            return check_variable(check, column);
         case FORMAT_VIEWS:
-            status = check_windows(&check, column);
-            break;
+            return check_windows(check, column);
+        case FORMAT_LIST:
+            status = check_offsets(check, column, &last);
+            *children = last;
+            return status == SUPPLY_OK ? check_data_bytes(check, column, 0) : status;
+        default:
+            *children = format->layout == FORMAT_FIXED_LIST ? elements * format->list_size : elements;
+            return check_fixed(check, column, 0);
     }
+}
+
+/* SUPPLY_OK, or _CONTRACT with the wrong field. Fills in the elements of the entry's children. */
+static supply_status_t check_entry(struct block *block, const struct schema *schema, uint32_t index,
+                                   struct failure *failure) {
+    /* supply_column() refuses it by name. The other columns stay readable. */
+    if (schema->formats[index].layout == FORMAT_UNKNOWN) return SUPPLY_OK;
+    const struct block_column *column = &block->columns[index];
+    const struct check check = {block, &schema->entries[index], block->elements[index],
+                                (uint32_t)supply__block_header_bytes(schema->count), failure};
+    uint64_t children = 0;
+    supply_status_t status = check_layout(&check, column, &schema->formats[index], &children);
     if (status == SUPPLY_OK) status = check_validity(&check, column);
     if (status == SUPPLY_OK) status = check_place(&check, "data_offset", column->data_offset, column->data_bytes);
+    if (status == SUPPLY_OK && children > INT32_MAX)
+        return fail(&check, "the number of its children's elements", children, "at most", INT32_MAX);
+    for (uint32_t child = index + 1; status == SUPPLY_OK && child < schema->ends[index]; child = schema->ends[child])
+        block->elements[child] = (uint32_t)children;
     return status;
 }
 
@@ -132,6 +154,7 @@ void supply__blocks_free(struct blocks *blocks) {
     for (size_t i = 0; i < blocks->windows_count; i++) free(blocks->windows[i].list);
     supply__schema_free(&blocks->schema);
     free(blocks->windows);
+    free(blocks->elements);
     free(blocks->columns);
     free(blocks->slots);
     *blocks = (struct blocks){0};
@@ -139,7 +162,7 @@ void supply__blocks_free(struct blocks *blocks) {
 
 static bool has_views(const struct schema *schema) {
     for (uint32_t i = 0; i < schema->count; i++)
-        if (supply__schema_format(&schema->entries[i]).layout == FORMAT_VIEWS) return true;
+        if (schema->formats[i].layout == FORMAT_VIEWS) return true;
     return false;
 }
 
@@ -147,8 +170,10 @@ static bool has_views(const struct schema *schema) {
 static bool allocate_columns(struct blocks *blocks, uint32_t block_count, const struct schema *schema) {
     const size_t count = (size_t)block_count * schema->count;
     free(blocks->columns);
+    free(blocks->elements);
     blocks->columns = calloc(count, sizeof *blocks->columns);
-    if (blocks->columns == NULL) return false;
+    blocks->elements = calloc(count, sizeof *blocks->elements);
+    if (blocks->columns == NULL || blocks->elements == NULL) return false;
     if (has_views(schema)) {
         blocks->windows = calloc(count, sizeof *blocks->windows);
         if (blocks->windows == NULL) return false;
@@ -156,6 +181,7 @@ static bool allocate_columns(struct blocks *blocks, uint32_t block_count, const 
     }
     for (uint32_t i = 0; i < block_count; i++) {
         blocks->slots[i].columns = blocks->columns + (size_t)i * schema->count;
+        blocks->slots[i].elements = blocks->elements + (size_t)i * schema->count;
         blocks->slots[i].windows = blocks->windows ? blocks->windows + (size_t)i * schema->count : NULL;
     }
     return true;
@@ -241,7 +267,7 @@ static supply_status_t check_views(struct blocks *blocks, const struct pair *pai
         .windows = (const struct window *)(block->address + column->offsets_offset),
         .views = (const struct view *)(block->address + column->data_offset),
         .window_count = column->offsets_bytes / (uint32_t)sizeof(struct window),
-        .element_count = block->notification.element_count,
+        .element_count = block->elements[index],
     };
     supply_status_t status = supply__block_views_check(&block->windows[index], &views, &blocks->foreign_files,
                                                        supply__mapped_header(&pair->mapped_file), failure);
@@ -265,9 +291,11 @@ static supply_status_t check_columns(struct blocks *blocks, const struct pair *p
         return supply__fail_by_number(failure, "notification.size", block->notification.size,
                                       "at least, with its columns,", buffers_offset);
     memcpy(block->columns, block->address + sizeof(struct block_header), table_bytes);
+    for (uint32_t i = 0; i < schema->column_count; i++)
+        block->elements[supply__schema_entry(schema, i)] = block->notification.element_count;
     for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
-        status = block_column_check(block, &block->columns[i], &schema->entries[i], (uint32_t)buffers_offset, failure);
-        if (status == SUPPLY_OK && supply__schema_format(&schema->entries[i]).layout == FORMAT_VIEWS)
+        status = check_entry(block, schema, i, failure);
+        if (status == SUPPLY_OK && schema->formats[i].layout == FORMAT_VIEWS)
             status = check_views(blocks, pair, block, i, failure);
     }
     return status;
@@ -308,25 +336,35 @@ supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pa
 
 supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
                                      uint32_t index, supply_column_t *column, struct failure *failure) {
-    const struct schema_entry *entry = &blocks->schema.entries[index];
+    const struct schema *schema = &blocks->schema;
+    const struct schema_entry *entry = &schema->entries[index];
     const struct block_column *from = &block->columns[index];
-    struct format format = supply__schema_format(entry);
+    const struct format format = schema->formats[index];
     if (format.layout == FORMAT_UNKNOWN)
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                             "%s: column '%s' has format '%s', which libsupply %s (contract %s) does not know: a newer "
                             "one may",
                             pair->name, entry->name, entry->format, supply_version(), supply_contract_version());
+    const bool has_offsets = format.layout == FORMAT_VARIABLE || format.layout == FORMAT_LIST;
     *column = (supply_column_t){
         .name = entry->name,
         .format = entry->format,
-        .element_count = block->notification.element_count,
+        .element_count = block->elements[index],
         .null_count = from->null_count,
         .validity = from->validity_bytes ? block->address + from->validity_offset : NULL,
-        .offsets = format.layout == FORMAT_VARIABLE ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
+        .offsets = has_offsets ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
         .data = block->address + from->data_offset,
         .data_bytes = from->data_bytes,
         .child_format = entry->child_format,
+        .child_count = (int)entry->children,
+        .entry = index,
     };
+    if (format.layout == FORMAT_LIST || format.layout == FORMAT_FIXED_LIST) {
+        const struct block_column *child = &block->columns[index + 1];
+        column->child_format = schema->entries[index + 1].format;
+        column->data = block->address + child->data_offset;
+        column->data_bytes = child->data_bytes;
+    }
     if (format.layout != FORMAT_VIEWS) return SUPPLY_OK;
     column->views = column->data;
     column->windows = block->windows[index].list;

@@ -12,6 +12,7 @@ struct block {
     struct notification notification;
     const uint8_t *address;
     struct block_column *columns;  /**< schema.count of them, if the kind of the notification is BLOCK */
+    uint32_t *elements;            /**< as many: the elements of each */
     struct block_windows *windows; /**< as many; NULL: no column has views */
     uint32_t referenced_bytes;     /**< in foreign files */
 };
@@ -21,6 +22,7 @@ struct blocks {
     struct schema schema;
     struct block *slots;
     struct block_column *columns;
+    uint32_t *elements;
     struct block_windows *windows; /**< NULL: no column has views */
     size_t windows_count;
     struct foreign_files foreign_files;
@@ -52,8 +54,8 @@ supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pa
 /** Has the kernel read the next published block of a resident file, unless it follows the received one there. */
 void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
 
-/** One column of a checked block. SUPPLY_OK, or _CONTRACT if its format is not known. */
+/** One column of a checked block, or a child of one. SUPPLY_OK, or _CONTRACT if its format is not known. */
 supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
-                                     uint32_t index, supply_column_t *column, struct failure *failure);
+                                     uint32_t entry, supply_column_t *column, struct failure *failure);
 
 #endif

@@ -11,18 +11,31 @@
 #include "base/failure.h"
 #include "layout.h"
 
-/** A copy of this process, which the task cannot change after the check. */
-struct schema {
-    struct schema_entry *entries;
-    uint32_t count;
-    bool is_datum;
-};
-
 /** How the values of a format are laid out. */
 struct format {
-    enum { FORMAT_UNKNOWN, FORMAT_BITS, FORMAT_FIXED, FORMAT_VARIABLE, FORMAT_VIEWS } layout;
+    enum {
+        FORMAT_UNKNOWN,
+        FORMAT_BITS,
+        FORMAT_FIXED,
+        FORMAT_VARIABLE,
+        FORMAT_VIEWS,
+        FORMAT_STRUCT,    /**< children with as many elements */
+        FORMAT_LIST,      /**< offsets of the elements in a child; also a map */
+        FORMAT_FIXED_LIST /**< list_size elements of a child for each element */
+    } layout;
     uint32_t bytes;     /**< of an element, if layout is FORMAT_FIXED */
-    uint32_t list_size; /**< values of an element, if it is a list; else 0 */
+    uint32_t list_size; /**< values of an element, if it is a list of one length; else 0 */
+};
+
+/** A copy of this process, which the task cannot change after the check. */
+struct schema {
+    struct schema_entry *entries; /**< of the columns and of their children, each before its own children */
+    struct format *formats;       /**< of the entries. FORMAT_UNKNOWN: nobody reads it, nor what belongs to it */
+    uint32_t *ends;               /**< of the entries: the first entry behind those that belong to it */
+    uint32_t *columns;            /**< the entries that are no children; NULL: all entries */
+    uint32_t count;               /**< entries */
+    uint32_t column_count;
+    bool is_datum;
 };
 
 /** The columns of a Datum, in their order. */
@@ -37,18 +50,33 @@ enum datum_column {
     DATUM_COLUMNS
 };
 
+/** The entry of that column. */
+static inline uint32_t supply__schema_entry(const struct schema *schema, uint32_t column) {
+    return schema->columns != NULL ? schema->columns[column] : column;
+}
+
 /** Copies and checks the schema in the mapped file. SUPPLY_OK, or _CONTRACT, _MEMORY. */
 supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file_header *header,
                                     struct failure *failure);
 /** SUPPLY_OK if all texts of the entries end with a zero byte; else _CONTRACT. */
 supply_status_t supply__schema_check_texts(const struct schema *schema, struct failure *failure);
 
+/**
+ * Fills in what follows from the entries: formats, ends, columns. SUPPLY_OK, or _CONTRACT: the children are more
+ * than the entries, or too deep; or _MEMORY. Free *schema in any case.
+ */
+supply_status_t supply__schema_index_entries(struct schema *schema, struct failure *failure);
+
 void supply__schema_free(struct schema *schema);
 
 /** Index of the column of that name; -1: there is none. */
 int supply__schema_index(const struct schema *schema, const char *name);
 
+/** Of an entry with that number of children. */
 struct format supply__schema_format(const struct schema_entry *entry);
+
+/** The entry of child `number` of an entry that has so many. */
+uint32_t supply__schema_child(const struct schema *schema, uint32_t entry, uint32_t number);
 
 /** SUPPLY_OK if the columns are those of a Datum; else _CONTRACT with the first that is not. */
 supply_status_t supply__schema_check_datum(const struct schema *schema, const char *who, struct failure *failure);

@@ -40,6 +40,13 @@ Column Column::int32(std::string name, const std::vector<int32_t> &values) {
                  std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(int32_t)));
 }
 
+Column Column::parent(std::string name, std::string format, uint32_t children, std::vector<int32_t> offsets) {
+    Column column = fixed(std::move(name), std::move(format), "");
+    column.children = children;
+    column.offsets = std::move(offsets);
+    return column;
+}
+
 Column Column::views(std::string name, const std::vector<window> &windows, const std::vector<view> &views) {
     Column column = fixed(std::move(name), "vz",
                           std::string(reinterpret_cast<const char *>(views.data()), views.size() * sizeof(view)));
@@ -103,6 +110,7 @@ std::vector<schema_entry> schema_of(const std::vector<Column> &columns) {
         strncpy(entry.format, column.format.c_str(), sizeof entry.format - 1);
         strncpy(entry.child_format, column.child_format.c_str(), sizeof entry.child_format - 1);
         if (!column.validity.empty()) entry.flags = COLUMN_NULLABLE;
+        entry.children = column.children;
         entries.push_back(entry);
     }
     return entries;

@@ -24,12 +24,15 @@ struct Column {
     std::vector<int32_t> offsets; /**< empty: fixed width */
     std::string validity;         /**< empty: no bitmap */
     uint32_t null_count = 0;
+    uint32_t children = 0; /**< how many of the next columns are within this one */
 
     static Column fixed(std::string name, std::string format, std::string values);
     static Column list(std::string name, std::string format, std::string child_format, std::string values);
     static Column variable(std::string name, std::string format, const std::vector<std::string> &values);
     static Column bits(std::string name, const std::vector<bool> &values);
     static Column int32(std::string name, const std::vector<int32_t> &values);
+    /** A list, a map or a struct: offsets are empty unless the format has them. */
+    static Column parent(std::string name, std::string format, uint32_t children, std::vector<int32_t> offsets = {});
     static Column views(std::string name, const std::vector<window> &windows, const std::vector<view> &views);
 };
 

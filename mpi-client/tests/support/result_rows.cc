@@ -5,8 +5,8 @@ namespace supply_test {
 std::vector<supply_field_t> fields_of(const std::vector<Column> &columns) {
     std::vector<supply_field_t> fields;
     for (const Column &column : columns)
-        fields.push_back(
-            {column.name.c_str(), !column.validity.empty(), column.format.c_str(), column.child_format.c_str()});
+        fields.push_back({column.name.c_str(), !column.validity.empty(), column.format.c_str(),
+                          column.child_format.c_str(), static_cast<int>(column.children), 0});
     return fields;
 }
 
