@@ -20,8 +20,11 @@ _FORMATS = {
     pyarrow.int8(): "c", pyarrow.uint8(): "C", pyarrow.int16(): "s", pyarrow.uint16(): "S", pyarrow.int32(): "i",
     pyarrow.uint32(): "I", pyarrow.int64(): "l", pyarrow.uint64(): "L", pyarrow.float32(): "f", pyarrow.float64(): "g",
     pyarrow.date32(): "tdD", pyarrow.bool_(): "b", pyarrow.binary(): "z", pyarrow.string(): "u",
-    pyarrow.binary_view(): "vz",
+    pyarrow.binary_view(): "vz", pyarrow.float16(): "e", pyarrow.duration("us"): "tDu", pyarrow.time64("ns"): "ttn",
 }  # fmt: skip
+
+# Of a type that no version of the contract has.
+_UNKNOWN = "?"
 
 
 def wait_until(what, condition):
@@ -62,20 +65,10 @@ class Task:
         return self.memory[1280:2304].split(b"\0")[0].decode()
 
     def write_schema(self, schema):
-        for index, field in enumerate(schema):
-            kind, child = field.type, ""
-            if pyarrow.types.is_fixed_size_list(kind):
-                form, child = f"+w:{kind.list_size}", _FORMATS[kind.value_type]
-            elif pyarrow.types.is_timestamp(kind):
-                form = f"tsu:{kind.tz or ''}"
-            elif pyarrow.types.is_decimal(kind):
-                form = f"d:{kind.precision},{kind.scale}"
-            else:
-                form = _FORMATS.get(kind, "+l")
-            at = CONSTANTS["SCHEMA_OFFSET"] + index * SIZES["schema_entry"]
-            flags = CONSTANTS["COLUMN_NULLABLE"] if field.nullable else 0
-            put(self.memory, "schema_entry", at, name=field.name, format=form, child_format=child, flags=flags)
-        put(self.memory, "mapped_file_header", schema_columns=len(schema))
+        entries = [entry for field in schema for entry in _entries(field)]
+        for index, fields in enumerate(entries):
+            put(self.memory, "schema_entry", CONSTANTS["SCHEMA_OFFSET"] + index * SIZES["schema_entry"], **fields)
+        put(self.memory, "mapped_file_header", schema_columns=len(entries))
 
     def supply(self, batch, epoch=0, partition=0, first_element=0, foreign_file=None):
         """Publishes a block with the values of a record batch (P1 to P4). A binary_view's stay in the file."""
@@ -84,10 +77,11 @@ class Task:
         if foreign_file is not None:
             put(self.memory, "foreign_file", CONSTANTS["FOREIGN_FILES_OFFSET"], **foreign_file.entry)
             put(self.memory, "mapped_file_header", foreign_count=1)
-        image = bytearray(_aligned(SIZES["block_header"] + batch.num_columns * SIZES["block_column"]))
+        columns = [each for field, column in zip(batch.schema, batch.columns) for each in _with_children(field, column)]
+        image = bytearray(_aligned(SIZES["block_header"] + len(columns) * SIZES["block_column"]))
         referenced = sum(map(_referenced_bytes, batch.columns))
-        put(image, "block_header", column_count=batch.num_columns, referenced_bytes=referenced)
-        for index, column in enumerate(batch.columns):
+        put(image, "block_header", column_count=len(columns), referenced_bytes=referenced)
+        for index, column in enumerate(columns):
             fields = {"null_count": column.null_count}
             for name, buffer in _buffers(column, foreign_file).items():
                 fields.update({f"{name}_offset": len(image), f"{name}_bytes": len(buffer)})
@@ -136,14 +130,78 @@ class Task:
         os.write(self._notifications, notification)
 
 
+def has_numbers(kind):
+    """Whether the data of a fixed list is its numbers. Others have a child: in these tests, if it is called element."""
+    if not pyarrow.types.is_fixed_size_list(kind) or kind.value_field.name == "element":
+        return False
+    return _FORMATS.get(kind.value_type, "?") in set("cCsSiIlLefg")
+
+
+def _child_fields(kind):
+    if pyarrow.types.is_struct(kind):
+        return [kind.field(index) for index in range(kind.num_fields)]
+    if pyarrow.types.is_map(kind):
+        parts = pyarrow.struct([kind.key_field, kind.item_field])
+        return [pyarrow.field("entries", parts, nullable=False)]
+    is_list = pyarrow.types.is_list(kind) or pyarrow.types.is_fixed_size_list(kind) and not has_numbers(kind)
+    return [kind.value_field] if is_list else []
+
+
+def _children(column):
+    kind = column.type
+    if pyarrow.types.is_struct(kind):
+        return [column.field(index) for index in range(kind.num_fields)]
+    if pyarrow.types.is_map(kind):
+        return [pyarrow.StructArray.from_arrays([column.keys, column.items], fields=[kind.key_field, kind.item_field])]
+    return [column.values]
+
+
+def _with_children(field, column):
+    """The column, and behind it all within it."""
+    children = _child_fields(field.type)
+    return [column] + [
+        each
+        for child, values in zip(children, _children(column) if children else [])
+        for each in _with_children(child, values)
+    ]
+
+
+def _entries(field):
+    """The fields of the schema's entries of a column, and of all within it."""
+    kind, child = field.type, ""
+    children = _child_fields(kind)
+    if pyarrow.types.is_fixed_size_list(kind):
+        form, child = f"+w:{kind.list_size}", _FORMATS[kind.value_type] if has_numbers(kind) else ""
+    elif pyarrow.types.is_timestamp(kind):
+        form = f"tsu:{kind.tz or ''}"
+    elif pyarrow.types.is_decimal(kind):
+        form = f"d:{kind.precision},{kind.scale}"
+    elif children:
+        form = "+s" if pyarrow.types.is_struct(kind) else "+m" if pyarrow.types.is_map(kind) else "+l"
+    else:
+        form = _FORMATS.get(kind, _UNKNOWN)
+    flags = CONSTANTS["COLUMN_NULLABLE"] if field.nullable else 0
+    entry = {"name": field.name, "format": form, "child_format": child, "flags": flags, "children": len(children)}
+    return [entry, *(below for child in children for below in _entries(child))]
+
+
 def _buffers(column, foreign_file):
     if column.type == pyarrow.binary_view():
         return {"offsets": foreign_file.windows(), "data": foreign_file.views(column.to_pylist())}
-    values = column.values if pyarrow.types.is_fixed_size_list(column.type) else column
-    validity, *others = column.buffers()[:1] + values.buffers()[1:]
+    assert column.offset == 0, "a slice of an array"
+    values = column.values if has_numbers(column.type) else column
+    buffers = column.buffers()
+    found = {} if buffers[0] is None else {"validity": bytes(buffers[0])[: -(-len(column) // 8)]}
+    others = values.buffers()[1:]
+    if pyarrow.types.is_struct(column.type) or pyarrow.types.is_fixed_size_list(column.type) and values is column:
+        return found
+    if pyarrow.types.is_list(column.type) or pyarrow.types.is_map(column.type):
+        return {**found, "offsets": bytes(others[0] or b"\0" * 4)[: 4 * (len(column) + 1)]}
     names = ("offsets", "data") if len(others) == 2 else ("data",)
-    found = {name: bytes(buffer or b"")[:size] for name, buffer, size in zip(names, others, _sizes(values, others))}
-    return found if validity is None else {"validity": bytes(validity)[: -(-len(column) // 8)], **found}
+    return {
+        **found,
+        **{name: bytes(buffer or b"")[:size] for name, buffer, size in zip(names, others, _sizes(values, others))},
+    }
 
 
 def _referenced_bytes(column):

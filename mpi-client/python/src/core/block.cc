@@ -3,10 +3,27 @@
 namespace nb = nanobind;
 
 std::unique_ptr<Column> Block::column(const std::string &name) const {
-    std::shared_ptr<const ColumnType> type = pair_->schema().find(name);
+    const Schema &schema = pair_->schema();
+    std::shared_ptr<const ColumnType> type = schema.find(name);
     if (type != nullptr) return std::make_unique<Column>(*pair_, block_, std::move(type));
+    std::string of_struct;
+    for (size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1)) {
+        type = schema.find(name.substr(0, dot));
+        if (type == nullptr || type->format != "+s") continue;
+        const std::vector<size_t> places = type->find(name.substr(dot + 1));
+        of_struct = type->name;
+        if (places.empty()) continue;
+        auto column = std::make_unique<Column>(*pair_, block_, std::move(type));
+        for (const size_t place : places) column = column->child(place);
+        return column;
+    }
+    std::vector<std::string> others = names();
+    if (!of_struct.empty()) {
+        others.clear();
+        for (const auto &field : schema.find(of_struct)->children) others.push_back(field->name);
+    }
     std::string known;
-    for (const std::string &other : names()) known += (known.empty() ? "'" : ", '") + other + "'";
+    for (const std::string &other : others) known += (known.empty() ? "'" : ", '") + other + "'";
     throw nb::key_error(("there is no column '" + name + "'; there are " + known).c_str());
 }
 

@@ -274,10 +274,20 @@ NB_MODULE(_core, module) {
         .def("gather", &gather, "first"_a, "count"_a, "to"_a)
         .def("offsets", &offsets)
         .def("validity", &validity)
+        .def("children",
+             [](const Column &column) {
+                 nb::list children;
+                 for (size_t i = 0; i < column.type->children.size(); i++) children.append(nb::cast(column.child(i)));
+                 return children;
+             })
+        .def("nulls_within", &Column::nulls_within)
+        .def("shape", [](const Column &column) { return nb::tuple(nb::cast(column.shape())); })
+        .def_prop_ro("field", [](const Column &column) { return column.type->field; })
+        .def_prop_ro("leaf_format", [](const Column &column) { return column.type->leaf_format; })
         .def_prop_ro("is_plain", [](const Column &column) { return column.type->is_plain; })
         .def_prop_ro("name", [](const Column &column) { return column.type->name; })
         .def_prop_ro("format", [](const Column &column) { return column.type->format; })
-        .def_ro("sequence", &Column::sequence)
+        .def_prop_ro("sequence", &Column::sequence)
         .def_ro("element_count", &Column::element_count)
         .def_ro("null_count", &Column::null_count)
         .def_ro("data_bytes", &Column::data_bytes);

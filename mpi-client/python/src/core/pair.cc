@@ -219,7 +219,7 @@ const Schema &Pair::schema() {
     supply_field_t field;
     for (int i = 0; i < count; i++) {
         check(supply_field(supply, i, &field));
-        schema_.add(i, field);
+        schema_.add(supply, i, field);
     }
     return schema_;
 }

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from supply.errors import ConfigError
-
-
-class Jagged(NamedTuple):
-    """Values of different lengths, one after the other: value i is values[offsets[i] : offsets[i + 1]].
-
-    torch.nested.nested_tensor_from_jagged(*jagged) makes a nested tensor of it, if your PyTorch has that function.
-    """
-
-    values: torch.Tensor
-    offsets: torch.Tensor
-
+from supply.jagged import Jagged
 
 Values = Union[torch.Tensor, Jagged, "list[Any]"]
 

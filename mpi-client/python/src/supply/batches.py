@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Union
 
 import torch
 
-from supply.batch import Batch, Jagged, Values, copy_of, joined
+from supply.batch import Batch, Values, copy_of, joined
 from supply.block import Block
 from supply.block_values import BlockValues, JaggedSlice, Sliceable, TensorSlice
 from supply.errors import SupplyError
+from supply.jagged import Jagged
 
 # A column of a batch that is not made yet.
 Part = Union[Values, TensorSlice, JaggedSlice]

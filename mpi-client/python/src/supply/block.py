@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from supply import _core, column_layout
+from supply import _core, column_layout, nested
 from supply.column_layout import ValuesInPlace
 from supply.errors import ColumnError, SupplyError
 
@@ -111,43 +111,27 @@ class Block:
         column_layout.refuse_nulls(column)
         return column.views(0, column.element_count)
 
-    def numpy(self, name: str, copy: bool = False) -> numpy.ndarray:
-        """The values of a column: a read-only array over the mapped file, or with copy=True a writable copy.
-
-        The shape is (element_count,) for numbers, and (element_count, N) for lists of N numbers. Bytes that all have
-        length L are uint8 of (element_count, L). `data` of Datums of one shape is (element_count, channels, height,
-        width), uint8 or float32. Timestamps are datetime64[us]. Booleans are bits in a block, so they need copy=True.
-
-        Raises KeyError if there is no such column, and ColumnError for what an array cannot hold: text, bytes of
-        different lengths, dates, decimals, nulls, and bits without a copy. Use pyarrow.record_batch(block) for those.
-
-        Values in place (Supplier --in-place) are one strided array over their file, if they lie at equal distances
-        there, with at most 64 KiB between two, and numbers are aligned. Otherwise they need copy=True, or views().
-        """
-        column = self._column(name)
-        if copy and column.format == "b":
+    def _array(self, column: _core.Column, copy: bool) -> numpy.ndarray:
+        form = column.leaf_format
+        if copy and form == "b":
             return column_layout.bits(column)
-        if column.format == "vz":
+        if form == "vz":
             values = self._in_place(column)
             return values.gathered() if copy else column.strided_numpy(*values.strided())
-        layout = column_layout.of(self, column)
-        array = column.numpy(*layout)
-        if layout and column.format.startswith("tsu:"):
+        array = column.numpy(*column_layout.of(self, column))
+        if form.startswith("tsu:"):
             array = array.view("datetime64[us]")
+        elif form == "tDu":
+            array = array.view("timedelta64[us]")
         return array.copy() if copy else array
 
-    def torch(self, name: str, copy: bool = False) -> torch.Tensor:
-        """As numpy(), but a tensor. Timestamps are int64, microseconds since 1970.
-
-        Do not change the tensor in place without copy=True. The mapped file is read-only for this process and PyTorch
-        has no read-only tensors, so x.div_(16) kills the process (SIGSEGV). x / 16 makes a new tensor.
-        """
+    def _tensor(self, column: _core.Column, copy: bool) -> torch.Tensor:
         import torch
 
-        column = self._column(name)
-        if copy and column.format == "b":
+        form = column.leaf_format
+        if copy and form == "b":
             return torch.from_numpy(column_layout.bits(column))
-        if column.format == "vz":
+        if form == "vz":
             values = self._in_place(column)
             return torch.from_numpy(values.gathered()) if copy else column.strided_torch(*values.strided())
         layout = column_layout.of(self, column)
@@ -158,6 +142,43 @@ class Block:
                 column, f"PyTorch {torch.__version__} cannot take it ({error}): use block.numpy()"
             ) from error
         return tensor.clone() if copy else tensor
+
+    def numpy(self, name: str, copy: bool = False) -> Any:
+        """The values of a column: a read-only array over the mapped file, or with copy=True a writable copy.
+
+        The shape is (element_count,) for numbers, and (element_count, N) for lists of N numbers, (element_count, N, M)
+        for N lists of M numbers. Bytes that all have length L are uint8 of (element_count, L). `data` of Datums of one
+        shape is (element_count, channels, height, width), uint8 or float32. Timestamps are datetime64[us], durations
+        timedelta64[us], times int64 of nanoseconds. Booleans are bits in a block, so they need copy=True.
+
+        Lists of different lengths are Jagged(values, offsets): list i is values[offsets[i] : offsets[i + 1]]. A struct
+        is a dict by field, and "point.x" is the name of one field. A map is a dict of "keys" and "values", both Jagged.
+
+        Raises KeyError if there is no such column, and ColumnError for what an array cannot hold: text, bytes of
+        different lengths, dates, decimals, nulls, and bits without a copy. Use pyarrow.record_batch(block) for those.
+
+        Values in place (Supplier --in-place) are one strided array over their file, if they lie at equal distances
+        there, with at most 64 KiB between two, and numbers are aligned. Otherwise they need copy=True, or views().
+        """
+        return nested.arrays(
+            self._column(name),
+            lambda column: self._array(column, copy),
+            numpy.copy if copy else lambda offsets: offsets,
+        )
+
+    def torch(self, name: str, copy: bool = False) -> Any:
+        """As numpy(), but tensors. Timestamps and durations are int64, of microseconds. Offsets are int64.
+
+        Do not change a tensor in place without copy=True. The mapped file is read-only for this process and PyTorch
+        has no read-only tensors, so x.div_(16) kills the process (SIGSEGV). x / 16 makes a new tensor.
+        """
+        import torch
+
+        return nested.arrays(
+            self._column(name),
+            lambda column: self._tensor(column, copy),
+            lambda offsets: torch.from_numpy(offsets.astype(numpy.int64)),
+        )
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """All columns as a record batch, for pyarrow.record_batch(block). Nothing is copied."""

@@ -10,10 +10,11 @@ import torch
 
 from supply import _core, column_layout
 from supply.arguments import MASK, MASK_SUFFIX
-from supply.batch import Batch, Jagged
+from supply.batch import Batch
 from supply.block import Block
 from supply.column_layout import ValuesInPlace
 from supply.errors import ColumnError
+from supply.jagged import Jagged
 
 
 class TensorSlice:

@@ -29,30 +29,29 @@ def refusal(column: _core.Column, why: str) -> ColumnError:
 def of(block: Block, column: _core.Column, nulls: bool = False) -> Layout:
     """DLPack's type code, bits of a value, shape, and the offset of the first value in the column's data, in bytes.
 
-    Nothing for numbers and lists of them: the extension module knows their layout. nulls: the caller replaces the
+    Nothing for numbers and fixed lists of them: the extension module knows their layout. nulls: the caller replaces the
     values of nulls, which are any.
     """
     if not nulls:
         refuse_nulls(column)
-    if column.is_plain:
-        return ()
-    count, form = column.element_count, column.format
-    if form == "z":
-        return _bytes_layout(block, column)
-    if form.startswith("tsu:"):
-        return _INT, 64, (count,), 0
+    form = column.leaf_format
     if form == "tdD" or form.startswith("d:"):
         raise refusal(column, f"arrays have no such type without a copy: {_ARROW}")
+    if column.is_plain:
+        return ()
+    if form == "z":
+        return _bytes_layout(block, column)
     if form == "b":
         raise refusal(column, f"booleans are bits, which an array cannot address: copy=True, or {_ARROW}")
     raise refusal(column, f"its values differ in length, which an array cannot hold: {without_array(column)}")
 
 
 def bits(column: _core.Column, nulls: bool = False) -> numpy.ndarray:
-    """A column of booleans, copied. nulls: as for of()."""
+    """A column of booleans, or of fixed lists of them, copied. nulls: as for of()."""
     if not nulls:
         refuse_nulls(column)
-    return unpacked(column.numpy(_UINT, 8, (column.data_bytes,), 0), column.element_count)
+    shape = column.shape()
+    return unpacked(column.numpy(_UINT, 8, (column.data_bytes,), 0), math.prod(shape)).reshape(shape)
 
 
 def unpacked(bits: numpy.ndarray, count: int) -> numpy.ndarray:
@@ -61,12 +60,20 @@ def unpacked(bits: numpy.ndarray, count: int) -> numpy.ndarray:
 
 
 def refuse_nulls(column: _core.Column) -> None:
-    """Raises ColumnError if an element has no value."""
+    """Raises ColumnError if an element has no value, or a number of a fixed list is none."""
+    if has_nulls(column):
+        raise refusal(column, f"{nulls_of(column)}, which an array cannot hold: {_ARROW}")
+
+
+def has_nulls(column: _core.Column) -> bool:
+    return bool(column.null_count or column.nulls_within())
+
+
+def nulls_of(column: _core.Column) -> str:
+    """How many values are null, for a message."""
     if column.null_count:
-        raise refusal(
-            column,
-            f"{column.null_count} of {column.element_count} elements are null, which an array cannot hold: {_ARROW}",
-        )
+        return f"{column.null_count} of {column.element_count} elements are null"
+    return f"{column.nulls_within()} of the values in its lists are null"
 
 
 def without_array(column: _core.Column) -> str:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from supply.batch import Batch, Jagged
+from supply.batch import Batch
 from supply.block import Block
 from supply.block_values import BlockValues
 from supply.device_group import Ring, Source, source_of
 from supply.errors import AllHeldError, SupplyError
+from supply.jagged import Jagged
 from supply.pair import Supply
 
 # In the mapped file (proto/layout.tsv): the offset of the ring, and of the number of its slots.

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from supply.batch import Batch, Jagged
+from supply.batch import Batch
 from supply.block import Block
 from supply.block_values import JaggedSlice, Sliceable, TensorSlice
+from supply.jagged import Jagged
 
 # A copy takes about as long as that many more bytes in it.
 _GAP_BYTES = 64 << 10

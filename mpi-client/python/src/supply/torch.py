@@ -15,7 +15,7 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from supply.arguments import check_options, column_names, optional_size, refuse_unknown
-from supply.batch import Batch, Jagged, copied, moved, rows_of
+from supply.batch import Batch, copied, moved, rows_of
 from supply.batches import Batches, Made
 from supply.block import Block, known_position
 from supply.block_values import BlockValues
@@ -25,6 +25,7 @@ from supply.epoch import DataLoader, Epoch, EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import ConfigError, SupplyError
 from supply.exchange import exchange_of, limit_of, transport_over
+from supply.jagged import Jagged
 from supply.opening import OPEN_OPTIONS, Config, job_of
 from supply.opening import open as open_supply
 from supply.pair import Supply

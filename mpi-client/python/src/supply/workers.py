@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 
-from supply.batch import Batch, Jagged, Values, copied
+from supply.batch import Batch, Values, copied
 from supply.equal_steps import Step
 from supply.errors import SupplyError
+from supply.jagged import Jagged
 
 
 class WorkerBatches:
