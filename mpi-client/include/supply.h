@@ -59,7 +59,7 @@ extern "C" {
 #define SUPPLY_VERSION_MINOR 1
 #define SUPPLY_VERSION_PATCH 0
 
-/** The version of the loaded library ("0.1.0"), and of the contract that it implements ("1.2"). */
+/** The version of the loaded library ("0.1.0"), and of the contract that it implements ("1.3"). */
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
@@ -246,7 +246,8 @@ static inline supply_status_t supply_field(supply_t *supply, int index, supply_f
 }
 
 /**
- * Name and type of child `child`, from 0, of a field. SUPPLY_OK, or as supply_field(); _NO_COLUMN: it has no such child.
+ * Name and type of child `child`, from 0, of a field. SUPPLY_OK, or as supply_field(); _NO_COLUMN: it has no such
+ * child.
  */
 SUPPLY_API supply_status_t supply_field_child_sized(supply_t *supply, const supply_field_t *field, int child,
                                                     supply_field_t *found, size_t struct_bytes);
@@ -308,8 +309,8 @@ static inline supply_status_t supply_column(supply_t *supply, const supply_block
 }
 
 /**
- * Child `child`, from 0, of a column of a held block, or of another child. SUPPLY_OK, or as supply_column(); _NO_COLUMN:
- * it has no such child.
+ * Child `child`, from 0, of a column of a held block, or of another child. SUPPLY_OK, or as supply_column();
+ * _NO_COLUMN: it has no such child.
  */
 SUPPLY_API supply_status_t supply_column_child_sized(supply_t *supply, const supply_block_t *block,
                                                      const supply_column_t *column, int child, supply_column_t *found,

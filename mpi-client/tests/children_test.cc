@@ -180,8 +180,8 @@ TEST_F(ChildrenTest, AnUnknownParentHidesItsChildren) {
     ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 2, &column), handle);
 }
 
-class OtherChildrenTest : public ChildrenTest, public ::testing::WithParamInterface<std::tuple<int, size_t, uint32_t>> {
-};
+class OtherChildrenTest : public ChildrenTest,
+                          public ::testing::WithParamInterface<std::tuple<int, size_t, uint32_t>> {};
 
 /* Column `first` of the block has children that its format does not have. */
 TEST_P(OtherChildrenTest, TheColumnIsRefusedByName) {

@@ -206,8 +206,8 @@ static void fill_schema(struct schema_export *export, struct schema_node *node, 
 }
 
 /*
- * Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy. most:
- * the bytes, or elements of the child, that there are.
+ * Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy.
+ * most: the bytes, or elements of the child, that there are.
  */
 static bool copy_offsets(const supply_column_t *column, size_t most, int32_t *copy) {
     int32_t before = 0;

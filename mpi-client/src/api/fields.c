@@ -120,8 +120,8 @@ supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
     const supply_status_t status = supply__schema_check_index(supply, index);
     if (status != SUPPLY_OK) return status;
-    const supply_field_t known = field_of(&supply->blocks.schema, supply__schema_entry(&supply->blocks.schema,
-                                                                                       (uint32_t)index));
+    const supply_field_t known =
+        field_of(&supply->blocks.schema, supply__schema_entry(&supply->blocks.schema, (uint32_t)index));
     supply__copy_sized(field, struct_bytes, &known, sizeof known);
     return SUPPLY_OK;
 }

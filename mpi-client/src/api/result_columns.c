@@ -52,7 +52,7 @@ supply_status_t supply__result_set_field(supply_result_t *result, struct schema 
     const bool known = field->format != NULL && copy_text(entry->format, sizeof entry->format, field->format) &&
                        copy_text(entry->child_format, sizeof entry->child_format, child_format) &&
                        supply__schema_format(entry).layout != FORMAT_UNKNOWN &&
-                       supply__schema_format(entry).layout != FORMAT_VIEWS &&
+                       supply__schema_format(entry).layout < FORMAT_VIEWS &&
                        (child_format[0] == '\0' || supply__schema_format(entry).list_size > 0);
     if (known) return SUPPLY_OK;
     return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,

@@ -268,10 +268,9 @@ supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *bloc
     supply_column_t known;
     supply_status_t status = supply__schema_check_index(supply, index);
     if (status == SUPPLY_OK)
-        status = supply__block_column(&supply->blocks, &supply->pair,
-                                      supply__blocks_at(&supply->blocks, &supply->pair, block->sequence),
-                                      supply__schema_entry(&supply->blocks.schema, (uint32_t)index), &known,
-                                      &supply->failure);
+        status = supply__block_column(
+            &supply->blocks, &supply->pair, supply__blocks_at(&supply->blocks, &supply->pair, block->sequence),
+            supply__schema_entry(&supply->blocks.schema, (uint32_t)index), &known, &supply->failure);
     if (status == SUPPLY_OK) supply__copy_sized(column, struct_bytes, &known, sizeof known);
     return status;
 }

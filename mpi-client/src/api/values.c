@@ -42,8 +42,8 @@ static bool know(supply_column_t *known, const supply_column_t *column, size_t s
                  uint32_t count) {
     if (column == NULL) return false;
     supply__copy_sized(known, sizeof *known, column, struct_bytes);
-    return (known->views != NULL || known->offsets != NULL) && known->child_count == 0 && first <= known->element_count &&
-           count <= known->element_count - first;
+    return (known->views != NULL || known->offsets != NULL) && known->child_count == 0 &&
+           first <= known->element_count && count <= known->element_count - first;
 }
 
 supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_bytes, uint32_t index,

@@ -59,7 +59,7 @@ class ForeignFilesSuite extends AnyFunSuite with PairWithRank {
         val message =
           intercept[ConfigException](pair.writeOrCheckSchema(Datum.inPlaceSchema)).getMessage
         assert(message.startsWith("pair 0 (") && message.contains("--in-place") &&
-          message.contains("contract 1.2"))
+          message.contains("contract 1.3"))
         pair.writeOrCheckSchema(Datum.schema)
       }
     }
