@@ -230,7 +230,7 @@ def test_a_collate_fn_gets_rows(batches_of):
     ({"dtypes": {"y": torch.long}}, r"dtypes names 'y', which is not one of columns \(x, label\)"),
     ({"nulls": {"lable": 0}}, r"nulls names 'lable', .* \(did you mean 'label'\?\)"),
     ({"ragged": {"y": "list"}}, "ragged names 'y'"),
-    ({"ragged": {"x": "tensor"}}, r"ragged\['x'\] is 'tensor': it must be 'list' or 'jagged'"),
+    ({"ragged": {"x": "tensor"}}, r"ragged\['x'\] is 'tensor': it must be 'list', 'jagged', 'pad', 'nested' or 's"),
     ({"dtypes": {"x": "float32"}}, "dtypes gives 'float32' .* for 'x': it must be a torch.dtype"),
     ({"dtypes": ["x"]}, r"dtypes is \['x'\] \(list\): it must be a dict by column"),
     ({"nulls": {"x": None}}, "nulls gives None .* for 'x': it must be a number, for text a text"),

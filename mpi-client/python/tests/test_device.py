@@ -280,6 +280,31 @@ def test_positions_are_those_of_the_batches_that_were_handed_out(fed, tmp_path):
     assert positions(*fed(batch_size=2)) == expected and len(set(expected)) == 4
 
 
+def test_lists_structs_and_maps(fed):
+    kind = pyarrow.struct([("x", "int32"), ("t", pyarrow.list_(pyarrow.list_(pyarrow.int32()))), ("w", "string")])
+    scores = pyarrow.map_(pyarrow.int32(), pyarrow.float32())
+    rows = [{"x": i, "t": [[i] * i, []], "w": str(i)} for i in range(6)]
+    options = {"ragged": {"s": "pad"}, "nulls": {"l": "mask"}, "dtypes": {"l": torch.int64}}
+    data, task = fed(["s", "m", "l", "s.x"], batch_size=4, **options)
+    for first in (0, 3):
+        part = rows[first : first + 3]
+        task.supply(
+            batch(
+                s=(part, kind),
+                m=([[(row["x"], 0.5)] for row in part], scores),
+                l=([None, [1, None], [row["x"] for row in part]], pyarrow.list_(pyarrow.int32())),
+            ),
+            first_element=first,
+        )
+    task.end_of_epoch()
+    first, last = data
+    assert first["s"]["x"].tolist() == first["s.x"].tolist() == [0, 1, 2, 3] and last["s"]["w"] == ["4", "5"]
+    assert first["s"]["t"].shape == (4, 2, 3) and last["s"]["t"][1, 0].tolist() == [5] * 5
+    assert last["m"]["keys"].values.tolist() == [4, 5] and last["m"]["values"].offsets.tolist() == [0, 1, 2]
+    assert first["l"].values.tolist() == [1, 0, 0, 1, 2] and first["l"].offsets.tolist() == [0, 0, 2, 5, 5]
+    assert first["l"].values.dtype == torch.int64 and last["l_mask"].values.tolist() == [True, False, True, True, True]
+
+
 @pytest.mark.parametrize("ring", ["64KiB", "256KiB"], ids=["each block", "blocks together"])
 def test_types_of_columns(fed, tmp_path, ring):
     data, task = fed(

@@ -95,6 +95,8 @@ def names_unknown_options(hint: str) -> Callable[[Callable[_P, _R]], Callable[_P
     return decorate
 
 
+# What `ragged` may be. The last one is of a column, and not of all lists.
+FORMS = ("list", "jagged", "pad", "nested", "sparse")
 # A null of `nulls` that is 0, or empty, and gets a column of its own that says so.
 MASK = "mask"
 MASK_SUFFIX = "_mask"
@@ -141,8 +143,11 @@ def check_options(
         # A driver without PyTorch has no torch.dtype to compare with.
         if f"{type(dtype).__module__}.{type(dtype).__name__}" != "torch.dtype":
             raise ConfigError(f"dtypes gives {shown(dtype)} for {name!r}: it must be a torch.dtype, as torch.float32")
-    for name, form in _by_column("ragged", ragged, columns):
-        one_of(f"ragged[{name!r}]", form, ("list", "jagged"))
+    if isinstance(ragged, str):
+        one_of("ragged", ragged, FORMS[:-1])
+    else:
+        for name, form in _by_column("ragged", ragged, columns):
+            one_of(f"ragged[{name!r}]", form, FORMS)
     for name, fill in _by_column("nulls", nulls, columns):
         if not isinstance(fill, (str, bytes, numbers.Real)) and getattr(fill, "dtype", None) is None:
             raise ConfigError(
@@ -162,7 +167,7 @@ def _by_column(option: str, given: Any, columns: list[str]) -> list[tuple[str, A
     if not isinstance(given, Mapping):
         raise ConfigError(f"{option} is {shown(given)}: it must be a dict by column")
     for name in given:
-        if name not in columns:
+        if name not in columns and not any(str(name).startswith(f"{column}.") for column in columns):
             raise ConfigError(
                 f"{option} names {name!r}, which is not one of columns ({', '.join(columns)}){close_to(name, columns)}"
             )

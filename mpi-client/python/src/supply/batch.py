@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Union
 
 import torch
@@ -11,11 +11,14 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 from supply.errors import ConfigError
 from supply.jagged import Jagged
 
-Values = Union[torch.Tensor, Jagged, "list[Any]"]
+Values = Union[torch.Tensor, Jagged, "list[Any]", "dict[str, Any]"]
 
 
 class Batch(dict[str, Values]):
-    """A dict of the values by column. A type of its own, because default_collate() must not take a list of them."""
+    """A dict of the values by column. A type of its own, because default_collate() must not take a list of them.
+
+    Until forms.py has finished it, lists of any length are Jagged, whatever the program wants of them.
+    """
 
 
 def _refuse_collation(batches: Sequence[Batch], **_: Any) -> None:
@@ -28,29 +31,42 @@ def _refuse_collation(batches: Sequence[Batch], **_: Any) -> None:
 default_collate_fn_map[Batch] = _refuse_collation
 
 
-def size_of(batch: Batch) -> int:
+def length_of(values: Values) -> int:
     """Number of elements."""
-    values = next(iter(batch.values()))
+    if isinstance(values, dict):
+        return max(map(length_of, values.values()), default=0)
     return len(values.offsets) - 1 if isinstance(values, Jagged) else len(values)
 
 
-def rows_of(batch: Batch) -> list[dict[str, Any]]:
-    """Each element as a dict of its values by column. Of a jagged column it is a tensor of the element's values."""
-    columns = {name: _unjagged(values) if isinstance(values, Jagged) else values for name, values in batch.items()}
-    return [dict(zip(columns, row)) for row in zip(*columns.values())]
+def size_of(batch: Batch) -> int:
+    """Number of elements."""
+    return length_of(batch)
+
+
+def mapped(values: Values, function: Callable[[Any], Any]) -> Values:
+    """The same with each tensor and list replaced by what the function makes of it."""
+    if isinstance(values, Jagged):
+        return Jagged(mapped(values.values, function), function(values.offsets))
+    if isinstance(values, dict):
+        return {name: mapped(part, function) for name, part in values.items()}
+    return function(values)
+
+
+def tensors_in(values: Values) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    mapped(values, lambda part: found.append(part) if isinstance(part, torch.Tensor) else None)
+    return found
 
 
 def repeated(batch: Batch, size: int) -> Batch:
     """A batch of `size` elements: those of the batch again and again."""
-    indices = [index % size_of(batch) for index in range(size)]
-    return Batch({name: _taken(values, indices) for name, values in batch.items()})
+    indices = torch.arange(size) % size_of(batch)
+    return Batch({name: taken(values, indices) for name, values in batch.items()})
 
 
 def copy_of(values: Values) -> Values:
     """A copy of the values of one column."""
-    if isinstance(values, torch.Tensor):
-        return values.clone()
-    return list(values) if isinstance(values, list) else Jagged(*(part.clone() for part in values))
+    return mapped(values, lambda part: part.clone() if isinstance(part, torch.Tensor) else list(part))
 
 
 def copied(batch: Batch) -> Batch:
@@ -60,34 +76,47 @@ def copied(batch: Batch) -> Batch:
 
 def moved(batch: Batch, device: torch.device | str) -> Batch:
     """The batch with its tensors on the device. What is there already is no copy."""
-    return Batch((name, _moved(values, device)) for name, values in batch.items())
+
+    def move(part: Any) -> Any:
+        return part.to(device) if isinstance(part, torch.Tensor) else part
+
+    return Batch((name, mapped(values, move)) for name, values in batch.items())
 
 
-def _moved(values: Values, device: torch.device | str) -> Values:
-    if isinstance(values, torch.Tensor):
-        return values.to(device)
-    return values if isinstance(values, list) else Jagged(*(part.to(device) for part in values))
-
-
-def joined(parts: Sequence[Jagged]) -> Jagged:
-    """The elements of all parts, which each begin with offset 0."""
-    offsets, length = [parts[0].offsets[:1]], 0
+def joined(parts: Sequence[Any]) -> Any:
+    """The elements of all parts of a column. The offsets of each Jagged begin with 0."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, torch.Tensor):
+        return torch.cat(list(parts))
+    if isinstance(first, dict):
+        return {name: joined([part[name] for part in parts]) for name in first}
+    if not isinstance(first, Jagged):
+        return [value for part in parts for value in part]
+    offsets, length = [first.offsets[:1]], 0
     for part in parts:
         offsets.append(part.offsets[1:] + length)
-        length += len(part.values)
-    return Jagged(torch.cat([part.values for part in parts]), torch.cat(offsets))
+        length += length_of(part.values)
+    return Jagged(joined([part.values for part in parts]), torch.cat(offsets))
 
 
-def _taken(values: Values, indices: list[int]) -> Values:
+def taken(values: Any, indices: torch.Tensor) -> Any:
+    """The elements at these indices, on the host."""
     if isinstance(values, torch.Tensor):
-        return values[torch.tensor(indices)]
-    if isinstance(values, Jagged):
-        elements = _unjagged(values)
-        lengths = torch.tensor([0] + [len(elements[index]) for index in indices], device=values.values.device)
-        return Jagged(torch.cat([elements[index] for index in indices]), lengths.cumsum(0))
-    return [values[index] for index in indices]
+        return values[indices.to(values.device)]
+    if isinstance(values, dict):
+        return {name: taken(part, indices) for name, part in values.items()}
+    if not isinstance(values, Jagged):
+        return [values[index] for index in indices.tolist()]
+    bounds = values.offsets.cpu()
+    begins, lengths = bounds[:-1][indices], bounds.diff()[indices]
+    offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    return Jagged(taken(values.values, places_of(begins, lengths)), offsets.to(values.offsets.device))
 
 
-def _unjagged(values: Jagged) -> list[torch.Tensor]:
-    bounds = values.offsets.tolist()
-    return [values.values[begin:end] for begin, end in zip(bounds, bounds[1:])]
+def places_of(begins: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """All places of lists that begin there, one list after the other."""
+    ends = lengths.cumsum(0)
+    total = int(ends[-1]) if len(ends) else 0
+    return torch.arange(total) + (begins - ends + lengths).repeat_interleave(lengths)

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, Union
 
 import torch
 
-from supply.batch import Batch, Values, copy_of, joined
+from supply.batch import Batch, Values, joined
 from supply.block import Block
-from supply.block_values import BlockValues, JaggedSlice, Sliceable, TensorSlice
+from supply.block_values import BlockValues
 from supply.errors import SupplyError
 from supply.jagged import Jagged
+from supply.sliceable import JaggedSlice, Sliceable, TensorSlice
 
 # A column of a batch that is not made yet.
 Part = Union[Values, TensorSlice, JaggedSlice]
@@ -83,7 +84,9 @@ class Batches:
             return self.copy(name, values)
         if isinstance(values, TensorSlice):
             values = values.view()
-        return values.to(self._dtypes[name]) if name in self._dtypes and isinstance(values, torch.Tensor) else values
+        if isinstance(values, torch.Tensor):
+            return values.to(self._dtypes[name]) if name in self._dtypes else values
+        return self._within(name, values, copy=False)
 
     def copy(self, name: str, values: Part) -> Values:
         """A copy that is independent of the block."""
@@ -93,9 +96,22 @@ class Batches:
             tensor = self.empty(name, values, len(values))
             values.copy_to(tensor)
             return tensor
-        if isinstance(values, torch.Tensor) and name in self._dtypes:
-            return self.empty(name, values, len(values)).copy_(values)
-        return copy_of(values)
+        if isinstance(values, torch.Tensor):
+            return self.empty(name, values, len(values)).copy_(values) if name in self._dtypes else values.clone()
+        return self._within(name, values, copy=True)
+
+    def _within(self, name: str, values: Any, copy: bool) -> Any:
+        """The same of the tensors in a list or a struct. Offsets and lists of texts are no views."""
+        if isinstance(values, Jagged):
+            return Jagged(self._within(name, values.values, copy), values.offsets)
+        if isinstance(values, dict):
+            return {field: self._within(f"{name}.{field}", part, copy) for field, part in values.items()}
+        if not isinstance(values, torch.Tensor):
+            return values
+        # What is set for a whole struct is not for its booleans and masks.
+        is_set = name in self._dtypes or values.dtype != torch.bool
+        dtype = self._values.dtypes.of(name) if is_set else None
+        return values.to(dtype or values.dtype, copy=copy)
 
     def empty(self, name: str, like: torch.Tensor | TensorSlice, length: int) -> torch.Tensor:
         """A tensor for `length` elements of the column."""
@@ -124,10 +140,8 @@ class _PartialBatch:
         for name, values in part.items():
             if isinstance(values, (torch.Tensor, TensorSlice)):
                 self._append_numbers(name, values)
-            elif isinstance(values, (Jagged, JaggedSlice)):
-                self._parts.setdefault(name, []).append(self._batches.copy(name, values))
             else:
-                self._parts.setdefault(name, []).extend(values)
+                self._parts.setdefault(name, []).append(self._batches.copy(name, values))
         self.filled += count
 
     def _append_numbers(self, name: str, values: torch.Tensor | TensorSlice) -> None:
@@ -154,9 +168,6 @@ class _PartialBatch:
         """The batch. The next one is empty."""
         batch = Batch()
         for name, values in self._parts.items():
-            if isinstance(values, torch.Tensor):
-                batch[name] = values[: self.filled]
-            else:
-                batch[name] = joined(values) if isinstance(values[0], Jagged) else values
+            batch[name] = values[: self.filled] if isinstance(values, torch.Tensor) else joined(values)
         self._parts, self.filled = {}, 0
         return batch

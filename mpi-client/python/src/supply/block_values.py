@@ -1,160 +1,37 @@
-"""The columns of a block in the forms that a batch has. Values in place are copied once, and only if need be."""
+"""The columns of a block in the forms that a batch is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Union
+from typing import Any
 
 import numpy
 import torch
 
-from supply import _core, column_layout
+from supply import _core, column_layout, nested
 from supply.arguments import MASK, MASK_SUFFIX
-from supply.batch import Batch
+from supply.batch import Batch, places_of, taken
 from supply.block import Block
+from supply.by_column import ByColumn
 from supply.column_layout import ValuesInPlace
 from supply.errors import ColumnError
-from supply.jagged import Jagged
+from supply.sliceable import (
+    JaggedInPlace,
+    JaggedOfLists,
+    Lists,
+    ListsInPlace,
+    Sliceable,
+    StructValues,
+    TensorsInPlace,
+    bytes_of,
+    jagged_values,
+    sliceable,
+)  # fmt: skip
 
-
-class TensorSlice:
-    """`count` values of one length, from `first` on."""
-
-    def __init__(self, values: ValuesInPlace, first: int, count: int) -> None:
-        self._values = values
-        self._first = first
-        self._count = count
-        self.shape = (count, *values.shape)
-        self.dtype = torch.uint8 if values.dtype == numpy.uint8 else torch.float32
-        self.device = torch.device("cpu")
-
-    def __len__(self) -> int:
-        return self._count
-
-    def view(self) -> torch.Tensor:
-        """The values in place if one tensor can hold them so, else a copy."""
-        strided = self._values.strided_part(self._first, self._count)
-        return self._values.column.strided_torch(*strided) if strided else self._gathered()
-
-    def copy_to(self, to: torch.Tensor) -> None:
-        """Stores the values in a contiguous tensor of that shape."""
-        if to.dtype == self.dtype:
-            self._values.column.gather(self._first, self._count, to.numpy())
-        else:
-            to.copy_(self.view())
-
-    def _gathered(self) -> torch.Tensor:
-        copy = torch.empty(self.shape, dtype=self.dtype)
-        self.copy_to(copy)
-        return copy
-
-
-class JaggedSlice:
-    """`count` values of any length, from `first` on."""
-
-    def __init__(self, column: _core.Column, first: int, count: int) -> None:
-        self._column = column
-        self._first = first
-        self._count = count
-
-    def copy(self, pin: bool = False) -> Jagged:
-        """A copy, with `pin` in pinned memory: one tensor cannot hold them in place."""
-        offsets = torch.empty(self._count + 1, dtype=torch.int64, device="cpu", pin_memory=pin)
-        offsets[0] = 0
-        offsets[1:] = torch.from_numpy(column_layout.ends(self._column, self._first, self._count))
-        values = torch.empty(int(offsets[-1]), dtype=torch.uint8, device="cpu", pin_memory=pin)
-        self._column.gather(self._first, self._count, values.numpy())
-        return Jagged(values, offsets)
-
-
-class TensorsInPlace:
-    """Values of one length of a block."""
-
-    def __init__(self, values: ValuesInPlace) -> None:
-        self._values = values
-
-    def __getitem__(self, part: slice) -> TensorSlice:
-        return TensorSlice(self._values, part.start, part.stop - part.start)
-
-    def clone(self) -> torch.Tensor:
-        """A copy of all values, as Tensor.clone()."""
-        return torch.from_numpy(self._values.gathered())
-
-
-class JaggedInPlace:
-    """Values of any length of a block."""
-
-    def __init__(self, column: _core.Column) -> None:
-        self._column = column
-
-    def __getitem__(self, part: slice) -> JaggedSlice:
-        return JaggedSlice(self._column, part.start, part.stop - part.start)
-
-
-_INT, _UINT = 0, 1
 # Types that PyTorch has since 2.3.
 _UNSIGNED = {"S", "I", "L"}
-
-
-class _Lists:
-    """Texts or bytes of a block. A slice is a list, and only its elements are made. fill: what a null is."""
-
-    def __init__(self, column: _core.Column, valid: numpy.ndarray | None, fill: str | bytes | None) -> None:
-        self._bounds = column.offsets()
-        self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
-        self._make: Callable[[memoryview], Any] = (lambda data: str(data, "utf-8")) if column.format == "u" else bytes
-        self._valid = valid
-        self._fill = fill
-
-    def __getitem__(self, part: slice) -> list[Any]:
-        values = self._made(part)
-        if self._valid is not None:
-            values = [value if valid else self._fill for value, valid in zip(values, self._valid[part].tolist())]
-        return values
-
-    def _made(self, part: slice) -> list[Any]:
-        bounds = self._bounds[part.start : part.stop + 1].tolist()
-        return [self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:])]
-
-
-class _ListsInPlace(_Lists):
-    """The same of bytes in place."""
-
-    def __init__(self, column: _core.Column, valid: numpy.ndarray | None, fill: str | bytes | None) -> None:
-        self._column = column
-        self._valid = valid
-        self._fill = fill
-
-    def _made(self, part: slice) -> list[Any]:
-        return list(map(bytes, self._column.views(part.start, part.stop - part.start)))
-
-
-class _JaggedValues:
-    """Texts or bytes of a block. A slice is Jagged; its values are a view."""
-
-    def __init__(self, column: _core.Column) -> None:
-        self._bounds = column.offsets().astype(numpy.int64)
-        self._data = column.torch(_UINT, 8, (column.data_bytes,), 0)
-
-    def __getitem__(self, part: slice) -> Jagged:
-        bounds = self._bounds[part.start : part.stop + 1]
-        return Jagged(self._data[bounds[0] : bounds[-1]], torch.from_numpy(bounds - bounds[0]))
-
-
-class _JaggedOfLists:
-    """The same with values in place of nulls, which have no bytes in the block. Its values are a copy."""
-
-    def __init__(self, lists: _Lists) -> None:
-        self._lists = lists
-
-    def __getitem__(self, part: slice) -> Jagged:
-        values = [value.encode() if isinstance(value, str) else value for value in self._lists[part]]
-        data = numpy.frombuffer(bytearray(b"".join(values)), numpy.uint8)
-        return Jagged(torch.from_numpy(data), torch.tensor([0, *map(len, values)]).cumsum(0))
-
-
-# A slice of it is what a batch has, or of values in place what makes it.
-Sliceable = Union[torch.Tensor, _Lists, _JaggedValues, _JaggedOfLists, TensorsInPlace, JaggedInPlace]
+# Forms of `ragged` for texts and bytes, besides lists.
+_JAGGED = ("jagged", "pad", "nested")
 
 
 class BlockValues:
@@ -164,19 +41,20 @@ class BlockValues:
         self,
         columns: Sequence[str],
         dtypes: Mapping[str, torch.dtype],
-        ragged: Mapping[str, str],
+        ragged: Mapping[str, str] | str,
         nulls: Mapping[str, Any],
     ) -> None:
         self._columns = columns
-        self._dtypes = dtypes
-        self._ragged = ragged
-        self._nulls = nulls
+        self.dtypes = ByColumn(dtypes, columns)
+        self._ragged = ByColumn({} if isinstance(ragged, str) else ragged, columns)
+        self._nulls = ByColumn(nulls, columns)
         self._plain: bool | None = None
 
     def read(self, block: Block) -> Mapping[str, Sliceable]:
         """The values by name: a Batch if all are tensors. Numbers are views."""
         if self._plain is None:
-            self._plain = not self._nulls and all(self._is_plain(block._column(name)) for name in self._columns)
+            self._check_fields(block)
+            self._plain = not self._nulls.given and all(self._is_plain(block._column(name)) for name in self._columns)
         if self._plain:
             try:
                 return Batch([(name, block.torch(name)) for name in self._columns])
@@ -185,53 +63,95 @@ class BlockValues:
                 pass
         values: dict[str, Sliceable] = {}
         for name in self._columns:
-            column = block._column(name)
-            valid = _valid(column) if name in self._nulls or column.null_count else None
-            values[name] = self._values(block, column, valid)
-            if _is_mask(self._nulls.get(name)):
-                values[name + MASK_SUFFIX] = torch.from_numpy(valid)
+            self._add(values, name, block, block._column(name))
         return values
 
-    def _is_plain(self, column: _core.Column) -> bool:
-        form = column.format
-        return (
-            form not in ("u", "b", "tdD", "vz")
-            and form[:2] != "d:"
-            and column.name not in (*self._ragged, *self._dtypes)
-        )
+    def _add(self, values: dict[str, Sliceable], name: str, block: Block, column: _core.Column) -> None:
+        """Adds a column or a field under that name, and its mask."""
+        values[name] = self._values(block, column)
+        if _is_mask(self._nulls.of(column.name)):
+            values[name + MASK_SUFFIX] = self._mask(column)
 
-    def _values(self, block: Block, column: _core.Column, valid: numpy.ndarray | None) -> Sliceable:
-        ragged = self._ragged.get(column.name, "list" if column.format == "u" else None)
-        is_in_place = column.format == "vz"
-        if ragged is not None:
-            if column.format not in ("u", "z", "vz"):
-                raise column_layout.refusal(column, "ragged is for text and bytes only: leave it out of ragged")
-            lists = (_ListsInPlace if is_in_place else _Lists)(
-                column, valid if column.null_count else None, self._fill_of_list(column)
+    def _check_fields(self, block: Block) -> None:
+        """Refuses settings of fields that do not exist."""
+        known = {name for column in self._columns for name in nested.names(block._column(column))}
+        for option in (self.dtypes, self._ragged, self._nulls):
+            for name in option.fields():
+                if name not in known:
+                    fields = ", ".join(sorted(known.difference(self._columns))) or "none"
+                    raise ColumnError(f"there is no field '{name}' in the columns; there are {fields}")
+
+    def _is_plain(self, column: _core.Column) -> bool:
+        is_tensor = column.format == "z" or (column.is_plain and column.leaf_format != "tdD")
+        return is_tensor and not (column.name in self._ragged.given or column.name in self.dtypes.given)
+
+    def _values(self, block: Block, column: _core.Column, in_list: bool = False) -> Sliceable:
+        """in_list: the column is the values of lists."""
+        ragged = self._ragged.given.get(column.name)
+        if ragged == "sparse" and not in_list and not _is_sparse_vector(column):
+            raise column_layout.refusal(
+                column, "ragged 'sparse' is for sparse vectors, structs of size, indices and values: leave it out"
             )
-            if ragged == "list":
-                return lists
-            self._refuse_nulls(column)
-            if column.null_count:
-                return _JaggedOfLists(lists)
-            return JaggedInPlace(column) if is_in_place else _JaggedValues(column)
-        self._refuse_nulls(column)
-        values = self._in_place(block, column) if is_in_place else self._numbers(block, column)
-        if valid is None:
+        if nested.is_nested(column):
+            return self._nested(block, column)
+        if column.format in ("u", "z", "vz") and (in_list or ragged is not None or column.format == "u"):
+            return self._texts(column, ragged or "list")
+        if ragged is not None and not in_list:
+            raise column_layout.refusal(column, "ragged is for lists, text and bytes: leave it out of ragged")
+        self._refuse_nulls(column, in_list)
+        values = self._in_place(block, column) if column.format == "vz" else self._numbers(block, column)
+        if not column_layout.has_nulls(column):
             return values
         numbers = values.clone()
-        numbers = numbers.to(self._dtypes.get(column.name, numbers.dtype))
-        numbers[~torch.from_numpy(valid)] = self._fill(column, numbers.dtype)
+        numbers = numbers.to(self.dtypes.of(column.name) or numbers.dtype)
+        numbers[~torch.from_numpy(_valid(column))] = self._fill(column, numbers.dtype)
         return numbers
+
+    def _texts(self, column: _core.Column, ragged: str) -> Sliceable:
+        is_in_place = column.format == "vz"
+        lists = (ListsInPlace if is_in_place else Lists)(
+            column, _valid(column) if column.null_count else None, self._fill_of_list(column)
+        )
+        if ragged not in _JAGGED:
+            return lists
+        self._refuse_nulls(column)
+        if column.null_count:
+            return JaggedOfLists(lists)
+        return JaggedInPlace(column) if is_in_place else bytes_of(column)
+
+    def _nested(self, block: Block, column: _core.Column) -> Sliceable:
+        if column.format == "+s":
+            fields: dict[str, Sliceable] = {}
+            for child in column.children():
+                self._add(fields, child.field, block, child)
+            return StructValues(fields)
+        self._refuse_nulls(column)
+        if column.format == "+l" or nested.is_list(column):
+            [child] = column.children()
+            return _lists(column, self._values(block, child, in_list=True), child)
+        parts: dict[str, Sliceable] = {}
+        for name, child in nested.map_parts(column):
+            parts[name] = _lists(column, self._values(block, child, in_list=True), child)
+            if _is_mask(self._nulls.of(child.name)):
+                parts[name + MASK_SUFFIX] = _lists(column, self._mask(child), child)
+        return StructValues(parts)
+
+    def _mask(self, column: _core.Column) -> Sliceable:
+        """In the form of the column's values, whether they are there."""
+        if nested.is_list(column):
+            [child] = column.children()
+            return _lists(column, self._mask(child), child)
+        return torch.from_numpy(_valid(column))
 
     def _fill(self, column: _core.Column, dtype: torch.dtype) -> Any:
         """The value of nulls in a tensor of that type."""
-        fill = self._nulls[column.name]
+        fill = self._nulls.of(column.name)
         if _is_mask(fill):
             return 0
         if isinstance(fill, (str, bytes)):
             form = "" if column.format not in ("z", "vz") else ": for bytes in a list, set ragged, too"
             raise column_layout.refusal(column, f"nulls gives {fill!r}, and the batch has numbers here{form}")
+        assert fill is not None
         if not dtype.is_floating_point and not float(fill).is_integer():
             raise column_layout.refusal(
                 column,
@@ -242,8 +162,8 @@ class BlockValues:
 
     def _fill_of_list(self, column: _core.Column) -> str | bytes | None:
         """The value of nulls among texts or bytes. None: nulls does not say one."""
-        empty = _empty(column)
-        fill = self._nulls.get(column.name)
+        empty: str | bytes = "" if column.format == "u" else b""
+        fill = self._nulls.of(column.name)
         if fill is None or _is_mask(fill):
             return None if fill is None else empty
         if not isinstance(fill, type(empty)):
@@ -253,22 +173,24 @@ class BlockValues:
             )
         return fill
 
-    def _refuse_nulls(self, column: _core.Column) -> None:
-        name = column.name
-        if column.null_count and name not in self._nulls:
-            value = _empty(column) if name in self._ragged else 0
+    def _refuse_nulls(self, column: _core.Column, in_list: bool = False) -> None:
+        name, is_nested = column.name, nested.is_nested(column)
+        has_nulls = column.null_count if is_nested else column_layout.has_nulls(column)
+        if has_nulls and self._nulls.of(name) is None:
+            value = _empty(_innermost(column)) if is_nested or name in self._ragged.given else 0
+            form = " of lists" if in_list else ""
             raise column_layout.refusal(
                 column,
-                f"{column.null_count} of {column.element_count} elements are null: nulls={{{name!r}: {value!r}}}"
-                f" gives them a value, nulls={{{name!r}: {MASK!r}}} adds the column {name + MASK_SUFFIX!r}",
+                f"{column_layout.nulls_of(column, form)}: nulls={{{name!r}: {value!r}}} gives them a value, "
+                f"nulls={{{name!r}: {MASK!r}}} adds the column {name + MASK_SUFFIX!r}",
             )
 
     def _numbers(self, block: Block, column: _core.Column) -> torch.Tensor:
-        form, count = column.format, column.element_count
+        form = column.leaf_format
         if form == "b":
             return torch.from_numpy(column_layout.bits(column, nulls=True))
         if form == "tdD":
-            return column.torch(_INT, 32, (count,), 0)
+            return column.torch()
         if form.startswith("d:"):
             raise column_layout.refusal(
                 column, "tensors have no decimals: cast the column to double in Spark, col.cast('double')"
@@ -284,7 +206,7 @@ class BlockValues:
         return TensorsInPlace(ValuesInPlace(block, column, _common_length(column)))
 
     def _converted(self, column: _core.Column, array: numpy.ndarray) -> torch.Tensor:
-        dtype = self._dtypes.get(column.name)
+        dtype = self.dtypes.of(column.name)
         if dtype is None:
             raise column_layout.refusal(
                 column,
@@ -298,8 +220,19 @@ def _is_mask(fill: Any) -> bool:
     return isinstance(fill, str) and fill == MASK
 
 
-def _empty(column: _core.Column) -> str | bytes:
-    return "" if column.format == "u" else b""
+def _is_sparse_vector(column: _core.Column) -> bool:
+    forms = {child.field: child.format for child in column.children()}
+    return forms == {"size": "i", "indices": "+l", "values": "+l"}
+
+
+def _empty(column: _core.Column) -> str | bytes | int:
+    return "" if column.format == "u" else b"" if column.format in ("z", "vz") else 0
+
+
+def _innermost(column: _core.Column) -> _core.Column:
+    """The values of lists of lists."""
+    children = column.children()
+    return _innermost(children[0]) if len(children) == 1 and column.format != "+s" else column
 
 
 def _common_length(column: _core.Column) -> int:
@@ -307,8 +240,27 @@ def _common_length(column: _core.Column) -> int:
 
 
 def _valid(column: _core.Column) -> numpy.ndarray:
-    """For each element, whether it has a value."""
-    bits = column.validity()
-    if bits is None:
-        return numpy.ones(column.element_count, bool)
-    return column_layout.unpacked(bits, column.element_count)
+    """For each element, whether it has a value, or for each value of fixed lists that may be null."""
+    bits, count = column.validity(), column.element_count
+    valid = numpy.ones(count, bool) if bits is None else column_layout.unpacked(bits, count)
+    if not column.format.startswith("+w:") or nested.is_list(column):
+        return valid
+    for child in column.children():
+        within = _valid(child)
+        within = within.reshape(count, -1, *within.shape[1:])
+        return within & valid.reshape(count, *[1] * (within.ndim - 1))
+    return valid
+
+
+def _lists(column: _core.Column, values: Sliceable, child: _core.Column) -> Sliceable:
+    """The values of a list or of a part of a map, or their mask. A null is an empty list."""
+    bounds = nested.bounds(column).astype(numpy.int64)
+    if column.null_count:
+        lengths = numpy.diff(bounds) * _valid(column)
+        begins, ends = bounds[:-1], numpy.cumsum(lengths)
+        if len(ends) and ends[-1] != bounds[-1] - bounds[0]:
+            # What stands there for a null means nothing.
+            places = places_of(torch.from_numpy(begins), torch.from_numpy(lengths))
+            values = sliceable(taken(values[0 : child.element_count], places))
+            bounds = numpy.concatenate([[0], ends])
+    return jagged_values(values, bounds)

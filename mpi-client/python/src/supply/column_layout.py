@@ -69,10 +69,10 @@ def has_nulls(column: _core.Column) -> bool:
     return bool(column.null_count or column.nulls_within())
 
 
-def nulls_of(column: _core.Column) -> str:
+def nulls_of(column: _core.Column, of_what: str = "") -> str:
     """How many values are null, for a message."""
     if column.null_count:
-        return f"{column.null_count} of {column.element_count} elements are null"
+        return f"{column.null_count} of {column.element_count} elements{of_what} are null"
     return f"{column.nulls_within()} of the values in its lists are null"
 
 

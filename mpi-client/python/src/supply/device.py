@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from supply.batch import Batch
+from supply.batch import Batch, tensors_in
 from supply.block import Block
 from supply.block_values import BlockValues
 from supply.device_group import Ring, Source, source_of
 from supply.errors import AllHeldError, SupplyError
-from supply.jagged import Jagged
 from supply.pair import Supply
 
 # In the mapped file (proto/layout.tsv): the offset of the ring, and of the number of its slots.
@@ -134,7 +133,7 @@ class DeviceCopies:
         """The batch may have been made on another stream."""
         if self._streams_change:
             for values in batch.values():
-                _record(values if isinstance(values, Jagged) else [values], self._loop_stream)
+                _record(tensors_in(values), self._loop_stream)
 
     def ahead(
         self, blocks: Iterator[Block], supply: Supply, values: BlockValues
@@ -229,10 +228,9 @@ class DeviceCopies:
         return True
 
 
-def _record(tensors: Iterable[Any], stream: torch.cuda.Stream) -> None:
+def _record(tensors: Iterable[torch.Tensor], stream: torch.cuda.Stream) -> None:
     for tensor in tensors:
-        if isinstance(tensor, torch.Tensor):
-            tensor.record_stream(stream)
+        tensor.record_stream(stream)
 
 
 def _is_ready(supply: Supply) -> bool:

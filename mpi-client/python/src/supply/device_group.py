@@ -10,25 +10,13 @@ import torch
 
 from supply.batch import Batch
 from supply.block import Block
-from supply.block_values import JaggedSlice, Sliceable, TensorSlice
 from supply.jagged import Jagged
+from supply.sliceable import JaggedSlice, JaggedValues, Sliceable, StructValues, TensorSlice
 
 # A copy takes about as long as that many more bytes in it.
 _GAP_BYTES = 64 << 10
 # Of the device's memory: a view of another type begins at a multiple of its numbers.
 _ALIGNMENT = 64
-
-
-class _JaggedOnDevice:
-    """Texts or bytes of a block. A slice is Jagged, and its values are a view. bounds: on the host, for slices."""
-
-    def __init__(self, whole: Jagged, bounds: list[int]) -> None:
-        self._whole = whole
-        self._bounds = bounds
-
-    def __getitem__(self, part: slice) -> Jagged:
-        begin, end = self._bounds[part.start], self._bounds[part.stop]
-        return Jagged(self._whole.values[begin:end], self._whole.offsets[part.start : part.stop + 1] - begin)
 
 
 class Source(NamedTuple):
@@ -61,7 +49,6 @@ def _columns(makers: Mapping[str, Any], moved: Sequence[torch.Tensor]) -> dict[s
 
 def _column(values: Sliceable, count: int, tensors: list[torch.Tensor]) -> Callable[[Sequence[torch.Tensor]], Any]:
     """What makes the column of the copies. Its tensors are added."""
-    at = len(tensors)
     whole: Any = values if isinstance(values, torch.Tensor) else values[0:count]
     if isinstance(whole, JaggedSlice):
         whole = whole.copy(pin=True)
@@ -69,13 +56,21 @@ def _column(values: Sliceable, count: int, tensors: list[torch.Tensor]) -> Calla
         pinned = torch.empty(whole.shape, dtype=whole.dtype, device="cpu", pin_memory=True)
         whole.copy_to(pinned)
         whole = pinned
+    return _maker(whole, tensors)
+
+
+def _maker(whole: Any, tensors: list[torch.Tensor]) -> Callable[[Sequence[torch.Tensor]], Any]:
+    at = len(tensors)
     if isinstance(whole, torch.Tensor):
         tensors.append(whole)
         return lambda moved: moved[at]
     if isinstance(whole, Jagged):
-        tensors.extend(whole)
-        bounds = whole.offsets.tolist()
-        return lambda moved: _JaggedOnDevice(Jagged(moved[at], moved[at + 1]), bounds)
+        tensors.append(whole.offsets)
+        make, bounds = _maker(whole.values, tensors), whole.offsets.tolist()
+        return lambda moved: JaggedValues(make(moved), bounds, moved[at])
+    if isinstance(whole, dict):
+        makers = {name: _maker(part, tensors) for name, part in whole.items()}
+        return lambda moved: StructValues({name: make(moved) for name, make in makers.items()})
     return lambda _: whole
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +94,7 @@ class Epoch(IterableDataset):
         import pyarrow
 
         whole = pyarrow.schema(self.dataset._opened())
-        schema = pyarrow.schema([self._field(whole.field(name)) for name in self.dataset.columns])
+        schema = pyarrow.schema([self._field(_field_of(whole, name)) for name in self.dataset.columns])
         return pyarrow.RecordBatchReader.from_batches(schema, self._record_batches(schema)).__arrow_c_stream__()
 
     def _record_batches(self, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
@@ -102,7 +102,7 @@ class Epoch(IterableDataset):
 
         # Claimed now and not before: some libraries take a stream for its schema alone.
         for block in self.dataset._claim_blocks(self.number):
-            rows = pyarrow.record_batch(block).select(schema.names)
+            rows = _selected(pyarrow.record_batch(block), schema)
             self.dataset._hand_out(Step(Batch(), block._place_after(len(block))))
             # Otherwise they would hold the block during the next wait.
             del block
@@ -119,6 +119,43 @@ class Epoch(IterableDataset):
 
     def __repr__(self) -> str:
         return f"<supply.torch.Epoch {self.number}>"
+
+
+def _place(fields: Sequence[pyarrow.Field], name: str) -> list[int]:
+    """Where that column is, or the field of a struct, as "point.x"."""
+    for place, field in enumerate(fields):
+        if field.name == name:
+            return [place]
+    for place, field in enumerate(fields):
+        if name.startswith(f"{field.name}.") and str(field.type).startswith("struct"):
+            within = [field.type.field(index) for index in range(field.type.num_fields)]
+            if found := _place(within, name[len(field.name) + 1 :]):
+                return [place, *found]
+    return []
+
+
+def _field_of(schema: pyarrow.Schema, name: str) -> pyarrow.Field:
+    first, *within = _place(list(schema), name) or [name]
+    # pyarrow raises KeyError for a name that it does not find.
+    field = schema.field(first)
+    for place in within:
+        inner = field.type.field(place)
+        field = inner.with_nullable(field.nullable or inner.nullable)
+    return field.with_name(name)
+
+
+def _selected(rows: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    import pyarrow
+    import pyarrow.compute
+
+    if set(schema.names) <= set(rows.schema.names):
+        return rows.select(schema.names)
+    columns = []
+    for name in schema.names:
+        first, *within = _place(list(rows.schema), name)
+        column = rows.column(first)
+        columns.append(pyarrow.compute.struct_field(column, within) if within else column)
+    return pyarrow.record_batch(columns, schema=schema)
 
 
 def _copied(rows: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:

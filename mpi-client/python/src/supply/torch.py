@@ -15,7 +15,7 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from supply.arguments import check_options, column_names, optional_size, refuse_unknown
-from supply.batch import Batch, copied, moved, rows_of
+from supply.batch import Batch, copied, moved
 from supply.batches import Batches, Made
 from supply.block import Block, known_position
 from supply.block_values import BlockValues
@@ -25,6 +25,7 @@ from supply.epoch import DataLoader, Epoch, EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import ConfigError, SupplyError
 from supply.exchange import exchange_of, limit_of, transport_over
+from supply.forms import Forms
 from supply.jagged import Jagged
 from supply.opening import OPEN_OPTIONS, Config, job_of
 from supply.opening import open as open_supply
@@ -50,16 +51,23 @@ class SupplyDataset(Closing, IterableDataset):
     config, local_rank, options: as for supply.open(). The first iteration opens the pair. With `exchange`, all ranks
         must make their data sets in the same order, and take the same epochs. With `feeders`, all ranks must make the
         data set, and its `comm` is the communicator of the ranks.
-    columns: names of the columns.
+    columns: names of the columns. "point.x" is a field of the struct "point", if no column has this name.
     batch_size: elements of a batch, for blocks of any size.
     transform: makes what the loop gets of a batch (a dict by column). In a DataLoader with workers, they call it.
     collate_fn: makes what the loop gets of a list of rows. Each row is a dict by column. Set only one of both.
-    dtypes: types of tensors by column, as {"label": torch.long}. The other columns keep Spark's types.
-    ragged: forms of text or bytes of different lengths, by column: "list", or "jagged" for Jagged. Text is a list if it
-        is not named here. Bytes that are not named must all have one length, and are a tensor of uint8.
+    dtypes: types of tensors by column, as {"label": torch.long}. The other columns keep Spark's types. A setting
+        of dtypes, ragged or nulls for a list or a struct holds for everything in it; "point.x" is one field,
+        "scores.values" the values of a map.
+    ragged: forms of lists, text or bytes of different lengths, by column, or one form for all lists. "jagged": Jagged;
+        lists of numbers have this form if they are not named here. "list": a Python list, for each element a tensor, or
+        str or bytes; text and lists of text have this form. "pad": a dense tensor, with zeros up to the longest of the
+        batch. "nested": a torch.nested tensor with jagged layout. "sparse": of vectors of Spark that are structs of
+        size, indices and values, a torch.sparse_csr tensor. Bytes that are not named must all have one length, and are
+        a tensor of uint8.
     nulls: by column, the value that a null gets: a number, for text a text, for bytes in a list or jagged bytes; or
         "mask": a null is 0 or empty, and the batch has a column NAME_mask of bool that is True for elements with a
-        value. Without it, a null in a list is None, and a null elsewhere is an error.
+        value. Of lists, both are for the values in them: a null list is empty, and the mask has the form of the column,
+        with False for padding. Without it, a null text is None, and a null elsewhere is an error.
     uneven: the end of an epoch if ranks have different numbers of elements. "keep": the last batch may be smaller, and
         ranks may have different numbers of batches. "drop": all ranks have as many batches as the rank with the fewest
         full ones. "pad": all ranks have as many batches as the rank with the most, and all are full: elements and
@@ -82,7 +90,7 @@ class SupplyDataset(Closing, IterableDataset):
         transform: Callable[[Batch], Any] | None = None,
         collate_fn: Callable[[list[dict[str, Any]]], Any] | None = None,
         dtypes: Mapping[str, torch.dtype] | None = None,
-        ragged: Mapping[str, str] | None = None,
+        ragged: Mapping[str, str] | str | None = None,
         nulls: Mapping[str, Any] | None = None,
         uneven: str = "keep",
         process_group: torch.distributed.ProcessGroup | None = None,
@@ -118,7 +126,7 @@ class SupplyDataset(Closing, IterableDataset):
         self._views = Batches(self._values, batch_size, dtypes or {}, zero_copy=True)
         self.columns = names
         self._is_zero_copy = zero_copy
-        self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
+        self._forms = Forms(ragged, names, transform, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group, limit_of(options.get("timeout")))
         self._device: torch.device | None = None
         self._supply: Supply | None = None
@@ -139,7 +147,7 @@ class SupplyDataset(Closing, IterableDataset):
         # A loop that was left may still begin an epoch in a thread of its workers.
         self._lock = threading.RLock()
         self._workers = Workers(partial(_claim_for_workers, weakref.ref(self)))
-        self._in_worker = WorkerSide(self._workers.address, self._transform)
+        self._in_worker = WorkerSide(self._workers.address, self._forms)
 
     def to(self, device: torch.device | str | int) -> SupplyDataset:
         """Batches arrive on this CUDA device; "cpu": in the host's memory, as without the call. Returns the data set.
@@ -301,7 +309,7 @@ class SupplyDataset(Closing, IterableDataset):
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
         steps = self._steps_of(self._claim_blocks(number), self._made)
         while (step := self._next_of(steps)) is not None:
-            result = step.batch if self._transform is None else self._transform(step.batch)
+            result = self._forms(step.batch)
             self._hand_out(step)
             yield result
             del step, result
@@ -320,7 +328,7 @@ class SupplyDataset(Closing, IterableDataset):
         """For workers of the start methods spawn and forkserver."""
         assert_spawning(self)
         self._workers.listen()
-        return WorkerSide, (self._workers.address, self._transform)
+        return WorkerSide, (self._workers.address, self._forms)
 
     def _count_batch(self) -> None:
         """The loop has got the next batch of the workers. For DataLoader."""
@@ -398,10 +406,6 @@ def _known(steps: int | None) -> int:
     if steps is None:
         raise TypeError("the number of batches is not known: Spark has not counted this rank's elements")
     return steps
-
-
-def _collated(collate_fn: Callable[[list[dict[str, Any]]], Any], batch: Batch) -> Any:
-    return collate_fn(rows_of(batch))
 
 
 def _claim_for_workers(dataset_of: weakref.ref[SupplyDataset], number: int | None, is_counted: bool) -> Iterator[Step]:

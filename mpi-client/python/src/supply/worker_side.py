@@ -19,6 +19,7 @@ from supply.workers import Hello, is_of_this_user, unpacked
 
 # Of a DataLoader that is not asked: PyTorch's default.
 PREFETCH_FACTOR = 2
+_PASSES_SPARSE_TENSORS = hasattr(torch.multiprocessing.reductions, "reduce_sparse_tensor")
 
 
 def share(result: Any) -> None:
@@ -27,7 +28,13 @@ def share(result: Any) -> None:
     If they do not fit, this raises SupplyError. PyTorch would touch pages that are not there, and the kernel would kill
     the worker.
     """
-    tensors = [tensor for tensor in _tensors_in(result) if not tensor.is_shared()]
+    found = list(_tensors_in(result))
+    if any(tensor.layout == torch.sparse_csr for tensor in found) and not _PASSES_SPARSE_TENSORS:
+        raise SupplyError(
+            f"PyTorch {torch.__version__} passes no sparse tensors from the workers of a DataLoader: update it, leave "
+            "num_workers out, or make them dense in transform, tensor.to_dense()"
+        )
+    tensors = [tensor for tensor in found if _is_dense(tensor) and not tensor.is_shared()]
     needed = sum(_storage(tensor).nbytes() for tensor in tensors)
     free = space()[1]
     if free is not None and free < needed:
@@ -44,7 +51,7 @@ def require_space(first: Any, free: int | None, workers: int, prefetch_factor: i
 
     free: bytes that were free before; None: there is no limit.
     """
-    size = sum(_storage(tensor).nbytes() for tensor in _tensors_in(first))
+    size = sum(_storage(tensor).nbytes() for tensor in filter(_is_dense, _tensors_in(first)))
     needed = size * workers * prefetch_factor
     if free is not None and free < needed:
         raise SupplyError(
@@ -55,14 +62,17 @@ def require_space(first: Any, free: int | None, workers: int, prefetch_factor: i
 
 def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
-        if value.device.type == "cpu" and value.layout == torch.strided:
-            yield value
+        yield value
     elif isinstance(value, Mapping):
         for each in value.values():
             yield from _tensors_in(each)
     elif isinstance(value, (list, tuple)):
         for each in value:
             yield from _tensors_in(each)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    return bool(tensor.device.type == "cpu" and tensor.layout == torch.strided)
 
 
 def _storage(tensor: torch.Tensor) -> Any:
@@ -82,7 +92,7 @@ _prefetch_factor = PREFETCH_FACTOR
 class WorkerSide(IterableDataset):
     """Asks the process that has the pair for batches, and transforms them."""
 
-    def __init__(self, address: str, transform: Callable[[Batch], Any] | None) -> None:
+    def __init__(self, address: str, transform: Callable[[Batch], Any]) -> None:
         super().__init__()
         self._address = address
         self._transform = transform
@@ -108,7 +118,7 @@ class WorkerSide(IterableDataset):
         while (batch := unpacked(_message(connection))) is not None:
             # The next batch is made while this one is transformed.
             connection.send_bytes(b"")
-            result = batch if self._transform is None else self._transform(batch)
+            result = self._transform(batch)
             if is_first and worker.id == 0:
                 require_space(result, free, worker.num_workers, _prefetch_factor)
             is_first = False

@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 
-from supply.batch import Batch, Values, copied
+from supply.batch import Batch, copied, mapped
 from supply.equal_steps import Step
 from supply.errors import SupplyError
-from supply.jagged import Jagged
 
 
 class WorkerBatches:
@@ -107,7 +106,7 @@ def _next(steps: Iterator[Step]) -> tuple[bytes, Step] | None:
 def packed(batch: Batch | BaseException | None) -> bytes:
     """A message to a worker: a batch, an error, or None at the end of the epoch."""
     if isinstance(batch, Batch):
-        return pickle.dumps({name: _with_arrays(values) for name, values in batch.items()}, protocol=5)
+        return pickle.dumps({name: mapped(values, _with_arrays) for name, values in batch.items()}, protocol=5)
     try:
         return pickle.dumps(batch)
     except Exception:
@@ -120,7 +119,7 @@ def unpacked(message: Any) -> Batch | None:
         raise message
     if message is None:
         return None
-    return Batch((name, _with_tensors(values)) for name, values in message.items())
+    return Batch((name, mapped(values, _with_tensors)) for name, values in message.items())
 
 
 class _BFloat16(NamedTuple):
@@ -129,21 +128,17 @@ class _BFloat16(NamedTuple):
     bits: numpy.ndarray
 
 
-def _with_arrays(values: Values) -> Any:
+def _with_arrays(values: Any) -> Any:
     """numpy arrays: PyTorch would move each tensor into a shared file of its own."""
-    if isinstance(values, list):
+    if not isinstance(values, torch.Tensor):
         return values
-    if isinstance(values, torch.Tensor) and values.dtype == torch.bfloat16:
-        return _BFloat16(values.view(torch.int16).numpy())
-    return Jagged(*(part.numpy() for part in values)) if isinstance(values, Jagged) else values.numpy()
+    return _BFloat16(values.view(torch.int16).numpy()) if values.dtype == torch.bfloat16 else values.numpy()
 
 
-def _with_tensors(values: Any) -> Values:
-    if isinstance(values, list):
-        return values
+def _with_tensors(values: Any) -> Any:
     if isinstance(values, _BFloat16):
         return torch.from_numpy(values.bits).view(torch.bfloat16)
-    return Jagged(*map(torch.from_numpy, values)) if isinstance(values, Jagged) else torch.from_numpy(values)
+    return torch.from_numpy(values) if isinstance(values, numpy.ndarray) else values
 
 
 # How long the server may be out of files. Then no worker gets through to it any more.
