@@ -36,7 +36,7 @@ TEST_F(ResultErrorsTest, NamesAndFieldsAreChecked) {
     expect_refused({Column::int32("", {})}, "r", {"column 0", "name"});
     expect_refused({Column::int32(std::string(128, 'n'), {})}, "r", {"column 0", "127 bytes"});
     for (const char *format :
-         {"", "U", "vu", "vz", "+l", "+w:0", "+w:2", "tdm", "tsn:", "w:4", "long format of no type at all"})
+         {"", "U", "vu", "vz", "+vl", "+w:0", "tdm", "tsn:", "w:4", "long format of no type at all"})
         expect_refused({Column::fixed("x", format, "")}, "r", {"column 'x'", format, "convert it"});
     expect_refused({Column::list("x", "+w:2", "u", "")}, "r", {"column 'x'", "+w:2", "of u"});
     expect_refused({Column::list("x", "i", "f", "")}, "r", {"column 'x'", "of f"});

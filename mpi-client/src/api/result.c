@@ -138,7 +138,7 @@ static supply_status_t fail_too_large(supply_result_t *result, const struct colu
         result, SUPPLY_ERROR_CONFIG,
         "row %llu does not fit into a block of %zu bytes: its column '%s' has %llu bytes: set a larger "
         "block= (and ring=) in mapped-files.conf (%s)",
-        (unsigned long long)result->rows, writer->block_bytes, result->schema.entries[largest].name,
+        (unsigned long long)result->rows, writer->block_bytes, supply__schema_path(&result->schema, largest).text,
         (unsigned long long)supply__block_writer_row_bytes(writer, largest, rows, row), result->pair_origin);
 }
 

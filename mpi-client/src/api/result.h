@@ -36,7 +36,8 @@ supply_status_t supply__result_open_schema(supply_result_t *result, const supply
 supply_status_t supply__result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
                                              struct schema *schema);
 
-/** Appends checked rows, one struct for each column. SUPPLY_OK, or as supply_result_write(), except _ARGUMENT. */
+/** Appends checked rows, one struct for each entry of the schema. SUPPLY_OK, or as supply_result_write(), except
+ * _ARGUMENT. */
 supply_status_t supply__result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count);
 
 /** SUPPLY_OK if the result can be written; else why not. */
@@ -45,18 +46,20 @@ supply_status_t supply__result_check_open(supply_result_t *result);
 /** No limit: the program does not say how many bytes a buffer has. */
 #define BYTES_UNKNOWN UINT64_MAX
 
-/** Checks `count` rows of a column. data_bytes: of rows->data. SUPPLY_OK, or _ARGUMENT. */
-supply_status_t supply__result_check_rows(supply_result_t *result, uint32_t index, const struct column_rows *rows,
-                                          uint64_t count, uint64_t data_bytes);
+/** Checks `count` rows. rows: of each entry of the schema. SUPPLY_OK, or _ARGUMENT. */
+supply_status_t supply__result_check_rows(supply_result_t *result, const struct column_rows *rows, uint64_t count);
 
 /**
- * Allocates a handle, checks what every way to open a result has, and allocates a schema of `count` empty columns.
+ * Allocates a handle, checks what every way to open a result has, and allocates a schema of `count` empty entries.
  * SUPPLY_OK, or _ARGUMENT, _MEMORY. Free *schema in any case.
  */
 supply_status_t supply__result_begin(supply_result_t **result, const char *name, int64_t count, struct schema *schema);
 
-/** Sets and checks a column; those before it are set. SUPPLY_OK, or _ARGUMENT. */
+/** Sets an entry of the schema. SUPPLY_OK, or _ARGUMENT. */
 supply_status_t supply__result_set_field(supply_result_t *result, struct schema *schema, uint32_t index,
                                          const supply_field_t *field);
+
+/** Completes and checks the schema when all entries are set. SUPPLY_OK, or _ARGUMENT, _MEMORY. */
+supply_status_t supply__result_check_fields(supply_result_t *result, struct schema *schema);
 
 #endif

@@ -28,6 +28,7 @@ static const char *fail_without_memory(struct arrow_text *text) {
 }
 
 static bool is_view(const char *format) { return format[0] == 'v'; }
+static bool is_large_list(const char *format) { return strcmp(format, "+L") == 0; }
 
 /* "U", "Z", "vu" or "vz". */
 static bool arrow_text_is_other(const char *format) {
@@ -35,22 +36,21 @@ static bool arrow_text_is_other(const char *format) {
            strcmp(format, "vz") == 0;
 }
 
-/* "u" or "z" for each of these; every other format as it is. */
+/* "u" or "z" for each of these, "+l" for a large list; every other format as it is. */
 static const char *arrow_text_format(const char *format) {
+    if (is_large_list(format)) return "+l";
     if (!arrow_text_is_other(format)) return format;
     return format[strlen(format) - 1] == 'u' || format[0] == 'U' ? "u" : "z";
 }
 
-/* The data stays where it is: its offsets begin at 0 with the first row. */
-static const char *convert_offsets(const struct ArrowArray *array, uint64_t count, int32_t *to,
-                                   struct column_rows *rows) {
-    const int64_t *offsets = (const int64_t *)array->buffers[1] + rows->first;
+/* Offsets of 64 bits as if the first one was 0. *base: the first one. */
+static const char *convert_offsets(const int64_t *offsets, uint64_t count, int32_t *to, int64_t *base) {
     bool decreasing = offsets[0] < 0;
     for (uint64_t i = 0; i < count; i++) decreasing |= offsets[i + 1] < offsets[i];
     if (decreasing) return BROKEN;
     if (offsets[count] - offsets[0] > INT32_MAX) return TOO_LARGE;
     for (uint64_t i = 0; i <= count; i++) to[i] = (int32_t)(offsets[i] - offsets[0]);
-    rows->data = array->buffers[2] == NULL ? NULL : (const uint8_t *)array->buffers[2] + offsets[0];
+    *base = offsets[0];
     return NULL;
 }
 
@@ -69,14 +69,14 @@ static bool is_valid(const struct ArrowArray *array, uint64_t row) {
     return validity == NULL || (validity[row / 8] >> row % 8 & 1) != 0;
 }
 
-/* The view of a null need not be valid. */
-static const char *copy_views(const struct ArrowArray *array, uint64_t count, int32_t *to, struct arrow_text *text,
-                              struct column_rows *rows) {
-    const supply_view_t *views = (const supply_view_t *)array->buffers[1] + rows->first;
+/* `count` views from `first` on. The view of a null need not be valid. */
+static const char *copy_views(const struct ArrowArray *array, uint64_t first, uint64_t count, int32_t *to,
+                              struct arrow_text *text) {
+    const supply_view_t *views = (const supply_view_t *)array->buffers[1] + first;
     uint64_t end = 0;
     to[0] = 0;
     for (uint64_t i = 0; i < count; i++) {
-        if (is_valid(array, rows->first + i)) {
+        if (is_valid(array, first + i)) {
             if (views[i].bytes < 0 || bytes_of(array, &views[i]) == NULL) return BROKEN;
             end += (uint64_t)views[i].bytes;
         }
@@ -89,21 +89,29 @@ static const char *copy_views(const struct ArrowArray *array, uint64_t count, in
         const size_t bytes = (size_t)(to[i + 1] - to[i]);
         if (bytes > 0) memcpy(text->data + to[i], bytes_of(array, &views[i]), bytes);
     }
-    rows->data = text->data;
     return NULL;
 }
 
 /*
- * Converts `count` rows of an array of such a format, from rows->first on. Fills in the offsets and the data of *rows.
- * NULL, or why it fails. Free *text in any case.
+ * Converts these rows of an array of such a format, or of a large list. Fills in the offsets of *rows, and the data of
+ * a text. *base: where the data, or the child, begins in that of the array. NULL, or why it fails. Free *text in any
+ * case.
  */
-static const char *arrow_text_convert(const char *format, const struct ArrowArray *array, uint64_t count,
-                                      struct arrow_text *text, struct column_rows *rows) {
-    text->offsets = malloc((rows->first + count + 1) * sizeof *text->offsets);
+static const char *arrow_text_convert(const char *format, const struct ArrowArray *array, struct row_range range,
+                                      struct arrow_text *text, struct column_rows *rows, int64_t *base) {
+    const uint64_t first = rows->first + range.from, count = range.end - range.from;
+    text->offsets = malloc((first + count + 1) * sizeof *text->offsets);
     if (text->offsets == NULL) return fail_without_memory(text);
     rows->offsets = text->offsets;
-    int32_t *to = text->offsets + rows->first;
-    return is_view(format) ? copy_views(array, count, to, text, rows) : convert_offsets(array, count, to, rows);
+    int32_t *to = text->offsets + first;
+    const char *problem = is_view(format)
+                              ? copy_views(array, first, count, to, text)
+                              : convert_offsets((const int64_t *)array->buffers[1] + first, count, to, base);
+    if (problem != NULL || is_large_list(format)) return problem;
+    rows->data = is_view(format)             ? text->data
+                 : array->buffers[2] == NULL ? NULL
+                                             : (const uint8_t *)array->buffers[2] + *base;
+    return NULL;
 }
 
 static void arrow_text_free(struct arrow_text *text) {
@@ -114,10 +122,10 @@ static void arrow_text_free(struct arrow_text *text) {
 
 #define TIMESTAMP "tsu:"
 
-/** The columns of a batch, in the order of the result, as rows to append. */
+/** The columns of a batch and their children, in the order of the result, as rows to append. */
 struct batch {
     struct column_rows *rows;
-    struct arrow_text *texts; /**< of the columns that are converted */
+    struct arrow_text *texts; /**< of those that are converted */
 };
 
 static supply_status_t refuse_schema(supply_result_t *result, const struct ArrowSchema *schema) {
@@ -127,75 +135,121 @@ static supply_status_t refuse_schema(supply_result_t *result, const struct Arrow
 
 static bool is_batch(const struct ArrowSchema *schema) { return schema != NULL && strcmp(schema->format, "+s") == 0; }
 
+static bool is_fixed_list(const struct ArrowSchema *schema) { return strncmp(schema->format, "+w:", 3) == 0; }
+
+/* The format of the numbers of a list; "": the schema is that of no list of numbers. */
+static const char *number_format(const struct ArrowSchema *schema) {
+    const char *format = is_fixed_list(schema) && schema->n_children == 1 ? schema->children[0]->format : "";
+    return format[0] != '\0' && format[1] == '\0' && strchr("cCsSiIlLefg", format[0]) != NULL ? format : "";
+}
+
+/* Only numbers that may be null are a child: the others are the data of the list. */
+static bool has_children(const struct ArrowSchema *schema) {
+    const bool is_compact = number_format(schema)[0] != '\0' && (schema->children[0]->flags & ARROW_FLAG_NULLABLE) == 0;
+    return schema->n_children > 0 && !is_compact;
+}
+
+/* The type's children, for messages. */
 static const char *child_format(const struct ArrowSchema *schema) {
     return schema->n_children == 1 ? schema->children[0]->format : "";
 }
 
-static supply_status_t set_field(supply_result_t *result, struct schema *schema, uint32_t index,
-                                 const struct ArrowSchema *from) {
-    if (from->dictionary != NULL)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                   "column '%s' is encoded with a dictionary: cast it to the type of its values",
-                                   from->name);
-    const supply_field_t field = {
-        .name = from->name,
-        .nullable = (from->flags & ARROW_FLAG_NULLABLE) != 0,
-        .format = arrow_text_format(from->format),
-        .child_format = child_format(from),
-    };
-    return supply__result_set_field(result, schema, index, &field);
+/* How many entries the children of a schema are, with their own. Those that lie too deep are refused later. */
+// NOLINTNEXTLINE(misc-no-recursion): `depth` ends it
+static int64_t count_entries(const struct ArrowSchema *schema, int depth) {
+    int64_t count = schema->n_children;
+    for (int64_t i = 0; i < schema->n_children && count <= SCHEMA_COLUMNS_MAX && depth <= NESTING_MAX; i++)
+        if (has_children(schema->children[i])) count += count_entries(schema->children[i], depth + 1);
+    return count;
+}
+
+/* Sets the children of a schema as the entries from *next on. */
+// NOLINTNEXTLINE(misc-no-recursion): `depth` ends it
+static supply_status_t set_fields(supply_result_t *result, struct schema *schema, const struct ArrowSchema *of,
+                                  int depth, uint32_t *next) {
+    supply_status_t status = SUPPLY_OK;
+    for (int64_t i = 0; i < of->n_children && status == SUPPLY_OK; i++) {
+        const struct ArrowSchema *from = of->children[i];
+        if (from->dictionary != NULL)
+            return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                       "column '%s' is encoded with a dictionary: cast it to the type of its values",
+                                       from->name != NULL ? from->name : "");
+        const supply_field_t field = {
+            .name = from->name,
+            .nullable = (from->flags & ARROW_FLAG_NULLABLE) != 0,
+            .format = arrow_text_format(from->format),
+            .child_format = number_format(from),
+            .child_count = has_children(from) ? (int)from->n_children : 0,
+        };
+        status = supply__result_set_field(result, schema, (*next)++, &field);
+        if (status == SUPPLY_OK && has_children(from) && depth <= NESTING_MAX)
+            status = set_fields(result, schema, from, depth + 1, next);
+    }
+    return status;
 }
 
 supply_status_t supply_result_open_arrow(supply_result_t **result, supply_t *supply, const char *name,
                                          const struct ArrowSchema *from) {
     struct schema schema;
-    supply_status_t status = supply__result_begin(result, name, is_batch(from) ? from->n_children : 1, &schema);
+    uint32_t next = 0;
+    supply_status_t status = supply__result_begin(result, name, is_batch(from) ? count_entries(from, 0) : 1, &schema);
     if (status == SUPPLY_OK && !is_batch(from)) status = refuse_schema(*result, from);
-    for (uint32_t i = 0; status == SUPPLY_OK && i < schema.count; i++)
-        status = set_field(*result, &schema, i, from->children[i]);
+    if (status == SUPPLY_OK) status = set_fields(*result, &schema, from, 0, &next);
+    if (status == SUPPLY_OK) status = supply__result_check_fields(*result, &schema);
     if (status == SUPPLY_OK) status = supply__result_open_schema(*result, supply, name, &schema);
     supply__schema_free(&schema);
     return status;
 }
 
+static struct schema_path path_of(const supply_result_t *result, uint32_t index) {
+    return supply__schema_path(&result->schema, index);
+}
+
+static supply_status_t refuse_array(supply_result_t *result, uint32_t index) {
+    return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is no valid Arrow array",
+                               path_of(result, index).text);
+}
+
 /* The child of that name; -1 and a failure. */
-static int64_t find(supply_result_t *result, const struct ArrowSchema *schema, const char *name) {
+static int64_t find(supply_result_t *result, const struct ArrowSchema *schema, uint32_t index) {
+    const char *name = result->schema.entries[index].name;
     for (int64_t i = 0; i < schema->n_children; i++)
         if (schema->children[i]->name != NULL && strcmp(schema->children[i]->name, name) == 0) return i;
-    supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is missing in these rows", name);
+    supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is missing in these rows",
+                        path_of(result, index).text);
     return -1;
 }
 
-/* Zones only say how to show an instant. */
+/* Zones only say how to show an instant. What the children are is checked with them. */
 static bool same_type(const struct schema_entry *entry, const struct ArrowSchema *schema) {
     const char *format = arrow_text_format(schema->format);
     const size_t length = strlen(TIMESTAMP);
     if (strncmp(format, TIMESTAMP, length) == 0 && strncmp(entry->format, TIMESTAMP, length) == 0)
         return (format[length] == '\0') == (entry->format[length] == '\0');
-    return schema->dictionary == NULL && strcmp(format, entry->format) == 0 &&
-           strcmp(child_format(schema), entry->child_format) == 0;
+    if (schema->dictionary != NULL || strcmp(format, entry->format) != 0) return false;
+    return entry->children > 0 ? schema->n_children == entry->children
+                               : strcmp(child_format(schema), entry->child_format) == 0;
 }
 
-static supply_status_t fail_by_null_number(supply_result_t *result, const char *name) {
+static supply_status_t fail_by_null_number(supply_result_t *result, uint32_t index) {
     return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                               "column '%s' has a list with a null in it: fill it, or make the whole list null", name);
+                               "column '%s' has a list with a null in it: fill it, or make the whole list null",
+                               path_of(result, index).text);
 }
 
 /* The numbers of lists: their data as if the first list was at its beginning. SUPPLY_OK, or _ARGUMENT. */
-static supply_status_t set_list(supply_result_t *result, const struct schema_entry *entry,
-                                const struct ArrowArray *array, uint64_t count, struct column_rows *rows) {
+static supply_status_t set_list(supply_result_t *result, uint32_t index, const struct ArrowArray *array,
+                                struct row_range range, struct column_rows *rows) {
     const struct ArrowArray *numbers = array->children[0];
-    const struct format format = supply__schema_format(entry);
-    const uint64_t first = rows->first * format.list_size + (uint64_t)numbers->offset;
-    if (numbers->n_buffers != 2 || (uint64_t)numbers->length < (rows->first + count) * format.list_size)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is no valid Arrow array", entry->name);
+    const struct format format = result->schema.formats[index];
+    if (numbers->n_buffers != 2 || (uint64_t)numbers->length < (rows->first + range.end) * format.list_size)
+        return refuse_array(result, index);
     if (numbers->null_count != 0 && numbers->buffers[0] != NULL)
-        for (uint64_t i = 0; i < count; i++) {
-            const uint64_t row = rows->first + i;
+        for (uint64_t i = range.from; i < range.end; i++) {
+            const uint64_t row = rows->first + i, first = row * format.list_size + (uint64_t)numbers->offset;
             const bool is_null = rows->validity != NULL && (rows->validity[row / 8] >> row % 8 & 1) == 0;
-            if (!is_null &&
-                supply__bits_count_zeros(numbers->buffers[0], first + i * format.list_size, format.list_size) > 0)
-                return fail_by_null_number(result, entry->name);
+            if (!is_null && supply__bits_count_zeros(numbers->buffers[0], first, format.list_size) > 0)
+                return fail_by_null_number(result, index);
         }
     const size_t number_bytes = format.bytes / format.list_size;
     rows->data = numbers->buffers[1] == NULL
@@ -204,49 +258,103 @@ static supply_status_t set_list(supply_result_t *result, const struct schema_ent
     return SUPPLY_OK;
 }
 
-static supply_status_t set_buffers(supply_result_t *result, const struct schema_entry *entry, const char *type,
-                                   const struct ArrowArray *array, uint64_t count, struct arrow_text *text,
-                                   struct column_rows *rows) {
+/* *base: where the child of a large list begins. */
+static supply_status_t set_buffers(supply_result_t *result, uint32_t index, const char *type,
+                                   const struct ArrowArray *array, struct row_range range, struct batch *batch,
+                                   int64_t *base) {
+    const struct format *format = &result->schema.formats[index];
+    struct column_rows *rows = &batch->rows[index];
+    struct arrow_text *text = &batch->texts[index];
     if (array->null_count != 0) rows->validity = array->buffers[0];
-    if (supply__schema_format(entry).list_size > 0) return set_list(result, entry, array, count, rows);
-    if (arrow_text_is_other(type)) {
-        const char *problem = arrow_text_convert(type, array, count, text, rows);
+    if (format->layout == FORMAT_FIXED && format->list_size > 0) return set_list(result, index, array, range, rows);
+    if (format->layout == FORMAT_STRUCT || format->layout == FORMAT_FIXED_LIST) return SUPPLY_OK;
+    if (arrow_text_is_other(type) || is_large_list(type)) {
+        const char *problem = arrow_text_convert(type, array, range, text, rows, base);
         return problem == NULL
                    ? SUPPLY_OK
                    : supply__result_fail(result, text->is_without_memory ? SUPPLY_ERROR_MEMORY : SUPPLY_ERROR_ARGUMENT,
-                                         "column '%s' %s", entry->name, problem);
+                                         "column '%s' %s", path_of(result, index).text, problem);
     }
-    const bool has_offsets = array->n_buffers == 3;
+    const bool has_offsets = format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST;
     if (has_offsets) rows->offsets = array->buffers[1];
-    rows->data = array->buffers[has_offsets ? 2 : 1];
+    if (format->layout != FORMAT_LIST) rows->data = array->buffers[has_offsets ? 2 : 1];
     return SUPPLY_OK;
 }
 
-static int64_t buffers_of(const struct schema_entry *entry) {
-    const struct format format = supply__schema_format(entry);
-    return format.list_size > 0 ? 1 : format.layout == FORMAT_VARIABLE ? 3 : 2;
+/* Buffers and children that the array must have. */
+static bool is_whole(const struct format *format, const struct ArrowSchema *type, const struct ArrowArray *array) {
+    const bool has_one = format->list_size > 0 || format->layout == FORMAT_STRUCT;
+    return array->n_buffers >= (has_one                             ? 1
+                                : format->layout == FORMAT_VARIABLE ? 3
+                                                                    : 2) &&
+           array->n_children == type->n_children && array->offset >= 0 && array->length >= 0;
+}
+
+/* Whether the first and the last offset are a range of a child; the others are checked with the rows. */
+static bool has_child_range(const struct column_rows *rows, struct row_range range) {
+    if (range.from == range.end) return true;
+    if (rows->offsets == NULL) return false;
+    const int32_t from = rows->offsets[rows->first + range.from], end = rows->offsets[rows->first + range.end];
+    return from >= 0 && from <= end;
+}
+
+static supply_status_t set_entry(supply_result_t *result, uint32_t index, const struct ArrowSchema *type,
+                                 const struct ArrowArray *array, struct row_range range, struct batch *batch);
+
+/* The children of an entry: fields by their names, others by their places. base: where a child begins. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static supply_status_t set_children(supply_result_t *result, uint32_t index, const struct ArrowSchema *type,
+                                    const struct ArrowArray *array, struct row_range range, int64_t base,
+                                    struct batch *batch) {
+    const struct schema *schema = &result->schema;
+    const bool is_of_map = index > 0 && strcmp(schema->entries[index - 1].format, "+m") == 0;
+    const bool is_by_name = schema->formats[index].layout == FORMAT_STRUCT && !is_of_map;
+    supply_status_t status = SUPPLY_OK;
+    for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children && status == SUPPLY_OK;
+         child = schema->ends[child], i++) {
+        const int64_t at = is_by_name ? find(result, type, child) : i;
+        if (at < 0) return SUPPLY_ERROR_ARGUMENT;
+        const struct ArrowArray *values = array->children[at];
+        if (values->length < base) return refuse_array(result, child);
+        batch->rows[child] = (struct column_rows){.first = (uint64_t)(values->offset + base),
+                                                  .count = (uint64_t)(values->length - base)};
+        status = set_entry(result, child, type->children[at], values, range, batch);
+    }
+    return status;
+}
+
+/* Fills in the rows of an entry, whose `first` and `count` are set, and of its children. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static supply_status_t set_entry(supply_result_t *result, uint32_t index, const struct ArrowSchema *type,
+                                 const struct ArrowArray *array, struct row_range range, struct batch *batch) {
+    const struct schema_entry *entry = &result->schema.entries[index];
+    const struct format *format = &result->schema.formats[index];
+    struct column_rows *rows = &batch->rows[index];
+    int64_t base = 0;
+    rows->data_bytes = BYTES_UNKNOWN;
+    if (!same_type(entry, type))
+        return supply__result_fail(
+            result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s'%s%s, and these rows have '%s'%s%s: cast it",
+            path_of(result, index).text, entry->format, entry->child_format[0] ? " of " : "", entry->child_format,
+            type->format, child_format(type)[0] ? " of " : "", child_format(type));
+    if (!is_whole(format, type, array) || rows->count < range.end) return refuse_array(result, index);
+    supply_status_t status =
+        range.from < range.end ? set_buffers(result, index, type->format, array, range, batch, &base) : SUPPLY_OK;
+    if (status != SUPPLY_OK || entry->children == 0) return status;
+    if (format->layout == FORMAT_LIST && !has_child_range(rows, range)) return refuse_array(result, index);
+    return set_children(result, index, type, array, supply__child_range(format, rows, range), base, batch);
 }
 
 static supply_status_t set_column(supply_result_t *result, uint32_t index, const struct ArrowSchema *schema,
                                   const struct ArrowArray *array, struct batch *batch) {
-    const struct schema_entry *entry = &result->schema.entries[index];
-    const int64_t child = find(result, schema, entry->name);
+    const int64_t child = find(result, schema, index);
     if (child < 0) return SUPPLY_ERROR_ARGUMENT;
-    const struct ArrowSchema *type = schema->children[child];
     const struct ArrowArray *values = array->children[child];
-    if (!same_type(entry, type))
-        return supply__result_fail(
-            result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s'%s%s, and these rows have '%s'%s%s: cast it",
-            entry->name, entry->format, entry->child_format[0] ? " of " : "", entry->child_format, type->format,
-            child_format(type)[0] ? " of " : "", child_format(type));
-    if (values->n_buffers < buffers_of(entry) || values->length < array->offset + array->length)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is no valid Arrow array", entry->name);
-    const uint64_t count = (uint64_t)array->length;
-    struct column_rows *rows = &batch->rows[index];
-    *rows = (struct column_rows){.first = (uint64_t)(array->offset + values->offset)};
-    if (count == 0) return SUPPLY_OK;
-    const supply_status_t status = set_buffers(result, entry, type->format, values, count, &batch->texts[index], rows);
-    return status == SUPPLY_OK ? supply__result_check_rows(result, index, rows, count, BYTES_UNKNOWN) : status;
+    if (values->length < array->offset + array->length) return refuse_array(result, index);
+    batch->rows[index] =
+        (struct column_rows){.first = (uint64_t)(array->offset + values->offset), .count = (uint64_t)array->length};
+    return set_entry(result, index, schema->children[child], values, (struct row_range){0, (uint64_t)array->length},
+                     batch);
 }
 
 static supply_status_t check_batch(supply_result_t *result, const struct ArrowSchema *schema,
@@ -257,7 +365,7 @@ static supply_status_t check_batch(supply_result_t *result, const struct ArrowSc
     if (array->null_count != 0 && array->buffers[0] != NULL &&
         supply__bits_count_zeros(array->buffers[0], (uint64_t)array->offset, (uint64_t)array->length) > 0)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "a row of these is null as a whole");
-    if ((uint64_t)schema->n_children != result->schema.count)
+    if ((uint64_t)schema->n_children != result->schema.column_count)
         for (int64_t i = 0; i < schema->n_children; i++)
             if (schema->children[i]->name == NULL ||
                 supply__schema_index(&result->schema, schema->children[i]->name) < 0)
@@ -270,8 +378,9 @@ static supply_status_t check_batch(supply_result_t *result, const struct ArrowSc
 static supply_status_t write_batch(supply_result_t *result, const struct ArrowSchema *schema,
                                    const struct ArrowArray *array, struct batch *batch) {
     supply_status_t status = SUPPLY_OK;
-    for (uint32_t i = 0; status == SUPPLY_OK && i < result->schema.count; i++)
+    for (uint32_t i = 0; status == SUPPLY_OK && i < result->schema.count; i = result->schema.ends[i])
         status = set_column(result, i, schema, array, batch);
+    if (status == SUPPLY_OK) status = supply__result_check_rows(result, batch->rows, (uint64_t)array->length);
     if (status == SUPPLY_OK) status = supply__result_append(result, batch->rows, (uint64_t)array->length);
     for (uint32_t i = 0; i < result->schema.count; i++) arrow_text_free(&batch->texts[i]);
     return status;

@@ -28,7 +28,7 @@ supply_status_t supply__result_begin(supply_result_t **result, const char *name,
                                    (long long)count, SCHEMA_COLUMNS_MAX);
     schema->entries = calloc((size_t)count, sizeof *schema->entries);
     if (schema->entries == NULL) return supply__result_fail(*result, SUPPLY_ERROR_MEMORY, "out of memory");
-    schema->count = schema->column_count = (uint32_t)count;
+    schema->count = (uint32_t)count;
     return SUPPLY_OK;
 }
 
@@ -38,29 +38,92 @@ static bool copy_text(char *to, size_t to_bytes, const char *text) {
     return true;
 }
 
+static supply_status_t refuse_name(supply_result_t *result, uint32_t index) {
+    return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column %u must have a name of 1 to %zu bytes", index,
+                               sizeof((struct schema_entry *)0)->name - 1);
+}
+
+static supply_status_t refuse_type(supply_result_t *result, const char *name, const char *format,
+                                   const char *child_format) {
+    return supply__result_fail(
+        result, SUPPLY_ERROR_ARGUMENT,
+        "column '%s' has the type '%s'%s%s, which results cannot have: convert it to a boolean, a number, a text, "
+        "bytes, a date, a time, a timestamp in microseconds, an interval, a decimal of 128 bits, or a list, a struct "
+        "or "
+        "a map of these",
+        name, format, child_format[0] ? " of " : "", child_format);
+}
+
 supply_status_t supply__result_set_field(supply_result_t *result, struct schema *schema, uint32_t index,
                                          const supply_field_t *field) {
     struct schema_entry *entry = &schema->entries[index];
-    const char *child_format = field->child_format != NULL ? field->child_format : "";
-    if (field->name == NULL || field->name[0] == '\0' || !copy_text(entry->name, sizeof entry->name, field->name))
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column %u must have a name of 1 to %zu bytes", index,
-                                   sizeof entry->name - 1);
-    if ((uint32_t)supply__schema_index(schema, entry->name) != index)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "there are two columns '%s': rename one",
-                                   entry->name);
+    const char *format = field->format != NULL ? field->format : "";
+    const char *child_format = field->child_format != NULL && field->child_count == 0 ? field->child_format : "";
+    if (!copy_text(entry->name, sizeof entry->name, field->name != NULL ? field->name : ""))
+        return refuse_name(result, index);
     entry->flags = field->nullable ? COLUMN_NULLABLE : 0;
-    const bool known = field->format != NULL && copy_text(entry->format, sizeof entry->format, field->format) &&
+    entry->children = field->child_count > 0 ? (uint32_t)field->child_count : 0;
+    const bool known = copy_text(entry->format, sizeof entry->format, format) &&
                        copy_text(entry->child_format, sizeof entry->child_format, child_format) &&
-                       supply__schema_format(entry).layout != FORMAT_UNKNOWN &&
-                       supply__schema_format(entry).layout < FORMAT_VIEWS &&
                        (child_format[0] == '\0' || supply__schema_format(entry).list_size > 0);
-    if (known) return SUPPLY_OK;
-    return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                               "column '%s' has the type '%s'%s%s, which results cannot have: convert it to a boolean, "
-                               "a number, a text, bytes, a date, a timestamp in microseconds, a decimal of 128 bits or "
-                               "a list of N numbers",
-                               entry->name, field->format ? field->format : "", child_format[0] ? " of " : "",
-                               child_format);
+    return known ? SUPPLY_OK : refuse_type(result, entry->name, format, child_format);
+}
+
+static supply_status_t check_type(supply_result_t *result, const struct schema *schema, uint32_t index) {
+    const struct schema_entry *entry = &schema->entries[index];
+    const struct schema_path path = supply__schema_path(schema, index);
+    const unsigned layout = schema->formats[index].layout, alone = supply__schema_format(entry).layout;
+    if (layout != FORMAT_UNKNOWN && layout != FORMAT_VIEWS) return SUPPLY_OK;
+    if (alone == FORMAT_UNKNOWN || alone == FORMAT_VIEWS)
+        return refuse_type(result, path.text, entry->format, entry->child_format);
+    return supply__result_fail(
+        result, SUPPLY_ERROR_ARGUMENT,
+        "column '%s' has the type '%s' and %u children: a list has 1, a map 1, which is a struct "
+        "of its keys and its values, a struct 1 or more, any other type none",
+        path.text, entry->format, entry->children);
+}
+
+/* The entries `first` to `end - 1`: columns, or the children of a struct, each with its own children. */
+static supply_status_t check_names(supply_result_t *result, const struct schema *schema, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; i = schema->ends[i]) {
+        const char *name = schema->entries[i].name;
+        if (name[0] == '\0') return refuse_name(result, i);
+        for (uint32_t j = first; j < i; j = schema->ends[j])
+            if (strcmp(schema->entries[j].name, name) == 0)
+                return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "there are two columns '%s': rename one",
+                                           supply__schema_path(schema, i).text);
+    }
+    return SUPPLY_OK;
+}
+
+static void set_name(struct schema_entry *entry, const char *name) {
+    if (entry->name[0] == '\0') copy_text(entry->name, sizeof entry->name, name);
+}
+
+/* Children of a list need no names. Nor is an entry of a map ever null, or a key. */
+static void complete_list(struct schema_entry *list) {
+    const bool is_map = strcmp(list->format, "+m") == 0;
+    set_name(&list[1], is_map ? "entries" : "item");
+    if (!is_map) return;
+    set_name(&list[2], "key");
+    if (list[2].children == 0) set_name(&list[3], "value");
+    list[1].flags = list[2].flags = 0;
+}
+
+supply_status_t supply__result_check_fields(supply_result_t *result, struct schema *schema) {
+    struct failure failure;
+    supply_status_t status = supply__schema_index_entries(schema, &failure);
+    if (status == SUPPLY_ERROR_MEMORY) return supply__result_fail(result, status, "%s", failure.text);
+    if (status != SUPPLY_OK) return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "%s", failure.text);
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
+        status = check_type(result, schema, i);
+        if (status == SUPPLY_OK && schema->entries[i].children == 1 && schema->formats[i].layout != FORMAT_STRUCT)
+            complete_list(&schema->entries[i]);
+    }
+    if (status == SUPPLY_OK) status = check_names(result, schema, 0, schema->count);
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++)
+        if (schema->formats[i].layout == FORMAT_STRUCT) status = check_names(result, schema, i + 1, schema->ends[i]);
+    return status;
 }
 
 /* Begins a result, with a schema of these fields. Free *schema in any case. */
@@ -72,7 +135,7 @@ static supply_status_t begin_with_fields(supply_result_t **result, const char *n
         supply__copy_sized(&field, sizeof field, (const uint8_t *)fields + i * struct_bytes, struct_bytes);
         status = supply__result_set_field(*result, schema, i, &field);
     }
-    return status;
+    return status == SUPPLY_OK ? supply__result_check_fields(*result, schema) : status;
 }
 
 supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *supply, const char *name,
@@ -93,39 +156,36 @@ supply_status_t supply_result_create_sized(supply_result_t **result, const suppl
     return status;
 }
 
-static const char *column_name(const supply_result_t *result, uint32_t index) {
-    return result->schema.entries[index].name;
+static struct schema_path path_of(const supply_result_t *result, uint32_t index) {
+    return supply__schema_path(&result->schema, index);
 }
 
-static supply_status_t check_nulls(supply_result_t *result, uint32_t index, const struct column_rows *rows,
-                                   uint64_t count) {
-    if (rows->validity == NULL || (result->schema.entries[index].flags & COLUMN_NULLABLE) != 0) return SUPPLY_OK;
-    for (uint64_t i = 0; i < count; i++) {
-        const uint64_t bit = rows->first + i;
-        if ((rows->validity[bit / 8] >> bit % 8 & 1) == 0)
-            return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                       "column '%s' is not nullable, and its value in row %llu of these is null: make "
-                                       "it nullable in the schema, or fill it",
-                                       column_name(result, index), (unsigned long long)i);
-    }
-    return SUPPLY_OK;
+static bool is_null(const struct column_rows *rows, uint64_t row) {
+    const uint64_t bit = rows->first + row;
+    return rows->validity != NULL && (rows->validity[bit / 8] >> bit % 8 & 1) == 0;
 }
 
 static supply_status_t check_offsets(supply_result_t *result, uint32_t index, const struct column_rows *rows,
-                                     uint64_t count, uint64_t data_bytes) {
+                                     struct row_range range) {
+    if (rows->offsets == NULL)
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                   "column '%s' has no offsets, which its type '%s' needs", path_of(result, index).text,
+                                   result->schema.entries[index].format);
+    const bool is_list = result->schema.formats[index].layout == FORMAT_LIST;
+    const uint64_t most = is_list ? rows[1].count : rows->data_bytes;
     const int32_t *offsets = &rows->offsets[rows->first];
-    bool decreasing = offsets[0] < 0;
-    for (uint64_t i = 0; i < count; i++) decreasing |= offsets[i + 1] < offsets[i];
-    if (decreasing || (uint64_t)offsets[count] > data_bytes)
+    bool decreasing = offsets[range.from] < 0;
+    for (uint64_t i = range.from; i < range.end; i++) decreasing |= offsets[i + 1] < offsets[i];
+    if (decreasing || (uint64_t)offsets[range.end] > most)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "column '%s': its offsets must begin at 0 or above, never decrease, and end within "
-                                   "its data",
-                                   column_name(result, index));
+                                   "its %s",
+                                   path_of(result, index).text, is_list ? "child" : "data");
     return SUPPLY_OK;
 }
 
-static uint64_t bytes_needed(const struct format *format, const struct column_rows *rows, uint64_t count) {
-    const uint64_t end = rows->first + count;
+static uint64_t bytes_needed(const struct format *format, const struct column_rows *rows, struct row_range range) {
+    const uint64_t end = rows->first + range.end;
     switch (format->layout) {
         case FORMAT_BITS:
             return supply__bitmap_bytes(end);
@@ -136,35 +196,87 @@ static uint64_t bytes_needed(const struct format *format, const struct column_ro
     }
 }
 
-supply_status_t supply__result_check_rows(supply_result_t *result, uint32_t index, const struct column_rows *rows,
-                                          uint64_t count, uint64_t data_bytes) {
-    if (count == 0) return SUPPLY_OK;
-    const struct format format = supply__schema_format(&result->schema.entries[index]);
-    if (format.layout == FORMAT_VARIABLE && rows->offsets == NULL)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                   "column '%s' has no offsets, which its type '%s' needs", column_name(result, index),
-                                   result->schema.entries[index].format);
-    supply_status_t status = check_nulls(result, index, rows, count);
-    if (status == SUPPLY_OK && format.layout == FORMAT_VARIABLE)
-        status = check_offsets(result, index, rows, count, data_bytes);
+/* That the buffers have these rows, and those of the children that belong to them. rows: of this entry. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static supply_status_t check_buffers(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                     struct row_range range) {
+    const struct schema *schema = &result->schema;
+    const struct format *format = &schema->formats[index];
+    supply_status_t status = SUPPLY_OK;
+    if (range.from == range.end) return status;
+    if (range.end > rows->count)
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu rows and needs %llu",
+                                   path_of(result, index).text, (unsigned long long)rows->count,
+                                   (unsigned long long)range.end);
+    if (format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST)
+        status = check_offsets(result, index, rows, range);
     if (status != SUPPLY_OK) return status;
-    const uint64_t needed = bytes_needed(&format, rows, count);
-    if (needed > data_bytes || (needed > 0 && rows->data == NULL))
+    const uint64_t needed = bytes_needed(format, rows, range);
+    if (needed > rows->data_bytes || (needed > 0 && rows->data == NULL))
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu bytes of data and needs %llu",
-                                   column_name(result, index),
-                                   (unsigned long long)(rows->data != NULL ? data_bytes : 0),
+                                   path_of(result, index).text,
+                                   (unsigned long long)(rows->data != NULL ? rows->data_bytes : 0),
                                    (unsigned long long)needed);
-    return SUPPLY_OK;
+    const struct row_range below = supply__child_range(format, rows, range);
+    for (uint32_t child = index + 1; child < schema->ends[index] && status == SUPPLY_OK; child = schema->ends[child])
+        status = check_buffers(result, child, rows + (child - index), below);
+    return status;
 }
 
-static supply_status_t check_type(supply_result_t *result, uint32_t index, const supply_column_t *column) {
+static supply_status_t check_nulls(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                   struct row_range range);
+
+/* What the children have for a null means nothing: so each run of other rows is checked. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static supply_status_t check_nulls_below(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                         struct row_range range) {
+    const struct schema *schema = &result->schema;
+    supply_status_t status = SUPPLY_OK;
+    for (uint64_t from = range.from; from < range.end && status == SUPPLY_OK;) {
+        uint64_t end = rows->validity == NULL ? range.end : from;
+        while (end < range.end && !is_null(rows, end)) end++;
+        const struct row_range below =
+            supply__child_range(&schema->formats[index], rows, (struct row_range){from, end});
+        for (uint32_t child = index + 1; child < schema->ends[index] && status == SUPPLY_OK;
+             child = schema->ends[child])
+            status = check_nulls(result, child, rows + (child - index), below);
+        for (from = end; from < range.end && is_null(rows, from);) from++;
+    }
+    return status;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static supply_status_t check_nulls(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                   struct row_range range) {
+    const struct schema_entry *entry = &result->schema.entries[index];
+    for (uint64_t i = range.from; i < range.end && rows->validity != NULL && (entry->flags & COLUMN_NULLABLE) == 0; i++)
+        if (is_null(rows, i))
+            return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                       "column '%s' is not nullable, and its value in row %llu of these is null: make "
+                                       "it nullable in the schema, or fill it",
+                                       path_of(result, index).text, (unsigned long long)i);
+    return entry->children > 0 ? check_nulls_below(result, index, rows, range) : SUPPLY_OK;
+}
+
+supply_status_t supply__result_check_rows(supply_result_t *result, const struct column_rows *rows, uint64_t count) {
+    const struct schema *schema = &result->schema;
+    const struct row_range all = {0, count};
+    supply_status_t status = SUPPLY_OK;
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i = schema->ends[i]) {
+        status = check_buffers(result, i, &rows[i], all);
+        if (status == SUPPLY_OK) status = check_nulls(result, i, &rows[i], all);
+    }
+    return status;
+}
+
+static supply_status_t check_written_type(supply_result_t *result, uint32_t index, const supply_column_t *column) {
     const struct schema_entry *entry = &result->schema.entries[index];
     if ((column->format == NULL || strcmp(column->format, entry->format) == 0) &&
-        (column->format == NULL || column->child_format == NULL ||
+        (column->format == NULL || column->child_format == NULL || entry->children > 0 ||
          strcmp(column->child_format, entry->child_format) == 0))
         return SUPPLY_OK;
     return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s', and these rows have '%s'",
-                               entry->name, entry->format, column->format);
+                               path_of(result, index).text, entry->format, column->format);
 }
 
 /* The offsets of a held block lie in shared memory, and a task could change them after the check. NULL: no memory. */
@@ -178,18 +290,38 @@ static const int32_t *copy_offsets(const supply_column_t *column) {
 
 /* Fills in *rows, with offsets of their own. */
 static supply_status_t take_column(supply_result_t *result, uint32_t index, const supply_column_t *column,
-                                   uint32_t count, struct column_rows *rows) {
-    if (column->element_count != count)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %u rows and column '%s' has %u",
-                                   column_name(result, index), column->element_count, column_name(result, 0), count);
-    const supply_status_t status = check_type(result, index, column);
+                                   struct column_rows *rows) {
+    const unsigned layout = result->schema.formats[index].layout;
+    const supply_status_t status = check_written_type(result, index, column);
     if (status != SUPPLY_OK) return status;
-    *rows = (struct column_rows){.validity = column->validity, .data = column->data};
-    if (column->offsets != NULL && supply__schema_format(&result->schema.entries[index]).layout == FORMAT_VARIABLE) {
+    *rows = (struct column_rows){.validity = column->validity, .count = column->element_count};
+    if (column->offsets != NULL && (layout == FORMAT_VARIABLE || layout == FORMAT_LIST)) {
         rows->offsets = copy_offsets(column);
         if (rows->offsets == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
     }
-    return supply__result_check_rows(result, index, rows, count, column->data_bytes);
+    /* A list of a held block points to the data of its child. */
+    if (result->schema.entries[index].children > 0) return SUPPLY_OK;
+    rows->data = column->data;
+    rows->data_bytes = column->data_bytes;
+    return SUPPLY_OK;
+}
+
+static supply_status_t take_columns(supply_result_t *result, const supply_column_t *columns, size_t struct_bytes,
+                                    struct column_rows *rows) {
+    const struct schema *schema = &result->schema;
+    supply_status_t status = SUPPLY_OK;
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
+        supply_column_t column;
+        supply__copy_sized(&column, sizeof column, (const uint8_t *)columns + i * struct_bytes, struct_bytes);
+        status = take_column(result, i, &column, &rows[i]);
+    }
+    for (uint32_t i = schema->ends[0]; i < schema->count && status == SUPPLY_OK; i = schema->ends[i])
+        if (rows[i].count != rows[0].count)
+            return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                       "column '%s' has %llu rows and column '%s' has %llu", schema->entries[i].name,
+                                       (unsigned long long)rows[i].count, schema->entries[0].name,
+                                       (unsigned long long)rows[0].count);
+    return status;
 }
 
 supply_status_t supply_result_write_sized(supply_result_t *result, const supply_column_t *columns, int count,
@@ -201,13 +333,9 @@ supply_status_t supply_result_write_sized(supply_result_t *result, const supply_
                                    columns != NULL ? count : 0, result->schema.count);
     struct column_rows *rows = calloc((size_t)count, sizeof *rows);
     if (rows == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
-    uint32_t elements = 0;
-    for (uint32_t i = 0; i < result->schema.count && status == SUPPLY_OK; i++) {
-        supply_column_t column;
-        supply__copy_sized(&column, sizeof column, (const uint8_t *)columns + i * struct_bytes, struct_bytes);
-        if (i == 0) elements = column.element_count;
-        status = take_column(result, i, &column, elements, &rows[i]);
-    }
+    status = take_columns(result, columns, struct_bytes, rows);
+    const uint64_t elements = rows[0].count;
+    if (status == SUPPLY_OK) status = supply__result_check_rows(result, rows, elements);
     if (status == SUPPLY_OK) status = supply__result_append(result, rows, elements);
     for (int i = 0; i < count; i++) free((int32_t *)rows[i].offsets);
     free(rows);

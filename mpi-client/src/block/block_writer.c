@@ -87,10 +87,15 @@ static void buffer_free(struct column_buffer *buffer) {
 struct staged_column {
     struct format format;
     bool is_nullable;
+    uint32_t rows;                 /* of a child: those of all rows together */
     struct column_buffer validity; /* if it is nullable */
-    struct column_buffer offsets;  /* of values of any length */
+    struct column_buffer offsets;  /* of values of any length, and of lists */
     struct column_buffer data;
 };
+
+static bool has_offsets(const struct format *format) {
+    return format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST;
+}
 
 supply_status_t supply__block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
                                           struct failure *failure) {
@@ -99,12 +104,13 @@ supply_status_t supply__block_writer_init(struct block_writer *writer, const str
         return supply__fail(failure, SUPPLY_ERROR_CONFIG, "%u columns need blocks of more than %zu bytes",
                             schema->count, supply__block_header_bytes(schema->count));
     writer->columns = calloc(schema->count, sizeof *writer->columns);
+    writer->ranges = calloc(schema->count, sizeof *writer->ranges);
     writer->header = calloc(1, supply__block_header_bytes(schema->count));
     writer->pieces = calloc(1 + PIECES_OF_COLUMN * (size_t)schema->count, sizeof *writer->pieces);
-    if (writer->columns == NULL || writer->header == NULL || writer->pieces == NULL)
+    if (writer->columns == NULL || writer->ranges == NULL || writer->header == NULL || writer->pieces == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < schema->count; i++) {
-        writer->columns[i].format = supply__schema_format(&schema->entries[i]);
+        writer->columns[i].format = schema->formats[i];
         writer->columns[i].is_nullable = (schema->entries[i].flags & COLUMN_NULLABLE) != 0;
     }
     return SUPPLY_OK;
@@ -117,33 +123,60 @@ void supply__block_writer_free(struct block_writer *writer) {
         buffer_free(&writer->columns[i].data);
     }
     free(writer->columns);
+    free(writer->ranges);
     free(writer->header);
     free(writer->pieces);
     *writer = (struct block_writer){0};
 }
 
-static uint64_t value_bytes(const struct staged_column *column, const struct column_rows *rows, uint64_t from,
-                            uint64_t end) {
-    if (column->format.layout == FORMAT_VARIABLE)
-        return (uint64_t)(rows->offsets[rows->first + end] - rows->offsets[rows->first + from]);
-    return (end - from) * column->format.bytes;
+struct row_range supply__child_range(const struct format *format, const struct column_rows *rows,
+                                     struct row_range range) {
+    const uint64_t from = rows->first + range.from, end = rows->first + range.end;
+    if (range.from == range.end) return (struct row_range){0, 0};
+    if (format->layout == FORMAT_LIST)
+        return (struct row_range){(uint64_t)rows->offsets[from], (uint64_t)rows->offsets[end]};
+    const uint64_t size = format->layout == FORMAT_FIXED_LIST ? format->list_size : 1;
+    return (struct row_range){from * size, end * size};
+}
+
+/* The ranges of all entries: parents stand in front of their children. */
+static void set_ranges(const struct block_writer *writer, const struct column_rows *rows, uint64_t from, uint64_t end) {
+    const struct schema *schema = writer->schema;
+    for (uint32_t i = 0; i < schema->column_count; i++)
+        writer->ranges[supply__schema_entry(schema, i)] = (struct row_range){from, end};
+    for (uint32_t i = 0; i < schema->count; i++) {
+        if (schema->entries[i].children == 0) continue;
+        const struct row_range range = supply__child_range(&schema->formats[i], &rows[i], writer->ranges[i]);
+        for (uint32_t child = i + 1; child < schema->ends[i]; child = schema->ends[child])
+            writer->ranges[child] = range;
+    }
+}
+
+static uint64_t value_bytes(const struct staged_column *column, const struct column_rows *rows,
+                            struct row_range range) {
+    if (column->format.layout != FORMAT_VARIABLE) return (range.end - range.from) * column->format.bytes;
+    if (range.from == range.end) return 0;
+    return (uint64_t)(rows->offsets[rows->first + range.end] - rows->offsets[rows->first + range.from]);
 }
 
 /* Bytes of the column's buffers in a block, with these rows added to its own. */
-static uint64_t column_bytes(const struct block_writer *writer, const struct staged_column *column,
-                             const struct column_rows *rows, uint64_t from, uint64_t end) {
-    const uint64_t count = writer->rows + (end - from);
+static uint64_t column_bytes(const struct staged_column *column, const struct column_rows *rows,
+                             struct row_range range) {
+    const uint64_t count = column->rows + (range.end - range.from);
     uint64_t bytes = column->is_nullable ? supply__aligned(supply__bitmap_bytes(count)) : 0;
     if (column->format.layout == FORMAT_BITS) return bytes + supply__aligned(supply__bitmap_bytes(count));
-    if (column->format.layout == FORMAT_VARIABLE) bytes += supply__aligned((count + 1) * sizeof(int32_t));
-    return bytes + supply__aligned(column->data.size + value_bytes(column, rows, from, end));
+    if (has_offsets(&column->format)) bytes += supply__aligned((count + 1) * sizeof(int32_t));
+    return bytes + supply__aligned(column->data.size + value_bytes(column, rows, range));
 }
 
 static bool fits(const struct block_writer *writer, const struct column_rows *rows, uint64_t from, uint64_t end) {
-    if (end - from > ROWS_MAX - writer->rows) return false;
     uint64_t bytes = supply__block_header_bytes(writer->schema->count);
-    for (uint32_t i = 0; i < writer->schema->count && bytes <= writer->block_bytes; i++)
-        bytes += column_bytes(writer, &writer->columns[i], &rows[i], from, end);
+    set_ranges(writer, rows, from, end);
+    for (uint32_t i = 0; i < writer->schema->count && bytes <= writer->block_bytes; i++) {
+        const struct row_range range = writer->ranges[i];
+        if (range.end - range.from > ROWS_MAX - writer->columns[i].rows) return false;
+        bytes += column_bytes(&writer->columns[i], &rows[i], range);
+    }
     return bytes <= writer->block_bytes;
 }
 
@@ -161,47 +194,58 @@ uint64_t supply__block_writer_fit(const struct block_writer *writer, const struc
     return fitting - from;
 }
 
-uint64_t supply__block_writer_row_bytes(const struct block_writer *writer, uint32_t column,
+uint64_t supply__block_writer_row_bytes(const struct block_writer *writer, uint32_t entry,
                                         const struct column_rows *rows, uint64_t row) {
-    const struct staged_column *staged = &writer->columns[column];
-    return staged->format.layout == FORMAT_BITS ? 1 : value_bytes(staged, &rows[column], row, row + 1);
+    const struct staged_column *staged = &writer->columns[entry];
+    set_ranges(writer, rows, row, row + 1);
+    const struct row_range range = writer->ranges[entry];
+    return staged->format.layout == FORMAT_BITS ? supply__bitmap_bytes(range.end - range.from)
+                                                : value_bytes(staged, &rows[entry], range);
 }
 
-static bool append_offsets(struct staged_column *column, const struct column_rows *rows, uint64_t from, uint64_t end) {
+/* Without rows there may be no offsets, but a block has the first one. */
+static bool append_offsets(struct staged_column *column, const struct column_rows *rows, struct row_range range) {
     const bool is_first = column->offsets.size == 0;
-    const int32_t *offsets = &rows->offsets[rows->first + from];
-    int32_t *to = (int32_t *)buffer_reserve(&column->offsets, (is_first + (end - from)) * sizeof *to);
+    const uint64_t count = range.end - range.from;
+    int32_t *to = (int32_t *)buffer_reserve(&column->offsets, (is_first + count) * sizeof *to);
     if (to == NULL) return false;
     if (is_first) *to++ = 0;
-    const int32_t shift = (int32_t)column->data.size - offsets[0];
-    for (uint64_t i = 0; i < end - from; i++) to[i] = offsets[i + 1] + shift;
+    if (count == 0) return true;
+    const int32_t *offsets = &rows->offsets[rows->first + range.from];
+    const int32_t shift = to[-1] - offsets[0];
+    for (uint64_t i = 0; i < count; i++) to[i] = offsets[i + 1] + shift;
     return true;
 }
 
-static bool append_values(struct staged_column *column, uint32_t present, const struct column_rows *rows, uint64_t from,
-                          uint64_t end) {
-    const uint64_t first = rows->first + from;
+static bool append_values(struct staged_column *column, const struct column_rows *rows, struct row_range range) {
+    const uint64_t first = rows->first + range.from;
     if (column->format.layout == FORMAT_BITS)
-        return buffer_append_bits(&column->data, present, rows->data, first, end - from);
-    const bool is_variable = column->format.layout == FORMAT_VARIABLE;
-    if (is_variable && !append_offsets(column, rows, from, end)) return false;
-    const uint64_t at = is_variable ? (uint64_t)rows->offsets[first] : first * column->format.bytes;
-    const size_t bytes = (size_t)value_bytes(column, rows, from, end);
+        return buffer_append_bits(&column->data, column->rows, rows->data, first, range.end - range.from);
+    if (has_offsets(&column->format) && !append_offsets(column, rows, range)) return false;
+    const size_t bytes = (size_t)value_bytes(column, rows, range);
+    if (bytes == 0) return true;
     uint8_t *to = buffer_reserve(&column->data, bytes);
     if (to == NULL) return false;
-    if (bytes > 0) memcpy(to, rows->data + at, bytes);
+    const bool is_variable = column->format.layout == FORMAT_VARIABLE;
+    memcpy(to, rows->data + (is_variable ? (uint64_t)rows->offsets[first] : first * column->format.bytes), bytes);
+    return true;
+}
+
+static bool append_column(struct staged_column *column, const struct column_rows *rows, struct row_range range) {
+    const uint64_t count = range.end - range.from;
+    if (column->is_nullable &&
+        !buffer_append_bits(&column->validity, column->rows, rows->validity, rows->first + range.from, count))
+        return false;
+    if (!append_values(column, rows, range)) return false;
+    column->rows += (uint32_t)count;
     return true;
 }
 
 bool supply__block_writer_append(struct block_writer *writer, const struct column_rows *rows, uint64_t from,
                                  uint64_t end) {
-    for (uint32_t i = 0; i < writer->schema->count; i++) {
-        struct staged_column *column = &writer->columns[i];
-        if (column->is_nullable &&
-            !buffer_append_bits(&column->validity, writer->rows, rows[i].validity, rows[i].first + from, end - from))
-            return false;
-        if (!append_values(column, writer->rows, &rows[i], from, end)) return false;
-    }
+    set_ranges(writer, rows, from, end);
+    for (uint32_t i = 0; i < writer->schema->count; i++)
+        if (!append_column(&writer->columns[i], &rows[i], writer->ranges[i])) return false;
     writer->rows += (uint32_t)(end - from);
     return true;
 }
@@ -221,18 +265,19 @@ static void lay_out_column(struct block_writer *writer, struct staged_column *co
                            int *count, size_t *end) {
     *described = (struct block_column){0};
     if (column->is_nullable)
-        described->null_count = (uint32_t)supply__bits_count_zeros(column->validity.bytes, 0, writer->rows);
+        described->null_count = (uint32_t)supply__bits_count_zeros(column->validity.bytes, 0, column->rows);
     if (described->null_count > 0) {
         described->validity_bytes = (uint32_t)column->validity.size;
         described->validity_offset = add_piece(writer, count, end, &column->validity);
     }
     column->validity.size = 0;
-    if (column->format.layout == FORMAT_VARIABLE) {
+    if (has_offsets(&column->format)) {
         described->offsets_bytes = (uint32_t)column->offsets.size;
         described->offsets_offset = add_piece(writer, count, end, &column->offsets);
     }
     described->data_bytes = (uint32_t)column->data.size;
     described->data_offset = add_piece(writer, count, end, &column->data);
+    column->rows = 0;
 }
 
 int supply__block_writer_lay_out(struct block_writer *writer) {

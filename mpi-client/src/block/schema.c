@@ -144,6 +144,16 @@ uint32_t supply__schema_child(const struct schema *schema, uint32_t entry, uint3
     return child;
 }
 
+struct schema_path supply__schema_path(const struct schema *schema, uint32_t entry) {
+    struct schema_path path = {""};
+    size_t length = 0;
+    for (uint32_t i = 0; i <= entry && length < sizeof path.text; i++)
+        if (i == entry || schema->ends[i] > entry)
+            length += (size_t)snprintf(path.text + length, sizeof path.text - length, "%s%s", length > 0 ? "." : "",
+                                       schema->entries[i].name);
+    return path;
+}
+
 void supply__schema_free(struct schema *schema) {
     free(schema->columns);
     free(schema->ends);

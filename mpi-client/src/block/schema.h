@@ -75,6 +75,12 @@ int supply__schema_index(const struct schema *schema, const char *name);
 /** Of an entry with that number of children. */
 struct format supply__schema_format(const struct schema_entry *entry);
 
+/** The names of an entry's parents and its own: "point.x". */
+struct schema_path {
+    char text[256];
+};
+struct schema_path supply__schema_path(const struct schema *schema, uint32_t entry);
+
 /** The entry of child `number` of an entry that has so many. */
 uint32_t supply__schema_child(const struct schema *schema, uint32_t entry, uint32_t number);
 

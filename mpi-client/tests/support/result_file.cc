@@ -15,11 +15,11 @@ void require(bool holds, const std::string &what) {
 uint32_t width_of(const std::string &format, const std::string &child_format) {
     if (format.rfind("+w:", 0) == 0)
         return static_cast<uint32_t>(std::stoul(format.substr(3))) * width_of(child_format, "");
-    if (format == "tdD") return 4;
+    if (format == "tdD" || format == "tiM") return 4;
     if (format.rfind("tsu:", 0) == 0) return 8;
     if (format.rfind("d:", 0) == 0) return 16;
     return format == "c" || format == "C"                    ? 1
-           : format == "s" || format == "S"                  ? 2
+           : format == "s" || format == "S" || format == "e" ? 2
            : format == "i" || format == "I" || format == "f" ? 4
                                                              : 8;
 }
@@ -34,34 +34,123 @@ std::string buffer(const std::string &block, uint32_t columns_end, uint32_t offs
 
 bool bit(const std::string &bits, uint32_t i) { return (bits.at(i / 8) >> (i % 8) & 1) != 0; }
 
-void add_values(ResultColumn &column, const std::string &block, const block_column &described, uint32_t columns_end,
-                uint32_t rows) {
-    const std::string validity = buffer(block, columns_end, described.validity_offset, described.validity_bytes);
-    const std::string offsets = buffer(block, columns_end, described.offsets_offset, described.offsets_bytes);
-    const std::string data = buffer(block, columns_end, described.data_offset, described.data_bytes);
-    const bool variable = column.format == "z" || column.format == "u";
-    require(validity.empty() || validity.size() == (rows + 7) / 8, "validity_bytes");
-    require(offsets.size() == (variable ? 4 * (rows + size_t{1}) : 0), "offsets_bytes");
-    require(!validity.empty() || described.null_count == 0, "null_count");
-    const auto *ends = reinterpret_cast<const int32_t *>(offsets.data());
-    uint32_t nulls = 0;
-    for (uint32_t i = 0; i < rows; i++) {
-        std::optional<std::string> value;
-        if (column.format == "b")
-            value = std::string(1, bit(data, i) ? '\1' : '\0');
-        else if (variable)
-            value = data.substr(static_cast<size_t>(ends[i]), static_cast<size_t>(ends[i + 1] - ends[i]));
-        else
-            value = data.substr(i * size_t{width_of(column.format, column.child_format)},
-                                width_of(column.format, column.child_format));
-        if (!validity.empty() && !bit(validity, i)) {
-            value.reset();
-            nulls++;
+using Values = std::vector<std::optional<std::string>>;
+
+/** A number, a truth or a text as a test writes it down. */
+std::string text_of(const std::string &format, const std::string &value) {
+    if (format == "u" || format == "z") return value;
+    if (format == "b") return value[0] != 0 ? "true" : "false";
+    int64_t number = 0;
+    memcpy(&number, value.data(), std::min(value.size(), sizeof number));
+    if (format == "i") return std::to_string(static_cast<int32_t>(number));
+    if (format == "s" || format == "e") return std::to_string(static_cast<int16_t>(number));
+    if (format == "l" || format == "tDu" || format == "ttn") return std::to_string(number);
+    std::string hex;
+    for (const unsigned char byte : value) hex += "0123456789abcdef"[byte >> 4], hex += "0123456789abcdef"[byte & 15];
+    return hex;
+}
+
+/** The columns of a block, one after the other, each with its children. */
+class BlockReader {
+  public:
+    BlockReader(const std::string &block, const std::vector<schema_entry> &entries)
+        : block(block), entries(entries),
+          columns_end(static_cast<uint32_t>(sizeof(block_header) + entries.size() * sizeof(block_column))) {}
+
+    /** The values of the next column, of so many elements. */
+    Values next(uint32_t elements) {
+        const block_column described = column(at);
+        const schema_entry &entry = entries.at(at++);
+        const std::string format = entry.format;
+        const std::string validity = buffer(block, columns_end, described.validity_offset, described.validity_bytes);
+        const std::string offsets = buffer(block, columns_end, described.offsets_offset, described.offsets_bytes);
+        const std::string data = buffer(block, columns_end, described.data_offset, described.data_bytes);
+        const bool is_variable = format == "z" || format == "u", is_list = format == "+l" || format == "+m";
+        require(validity.empty() || validity.size() == (elements + 7) / 8, "validity_bytes");
+        require(offsets.size() == (is_variable || is_list ? 4 * (elements + size_t{1}) : 0), "offsets_bytes");
+        require(!validity.empty() || described.null_count == 0, "null_count");
+        const auto *ends = reinterpret_cast<const int32_t *>(offsets.data());
+        Values values;
+        if (is_list) {
+            values = lists(elements, [ends](uint32_t i) { return static_cast<uint32_t>(ends[i]); });
+        } else if (format == "+s") {
+            values = structs(entry.children, elements);
+        } else if (entry.children > 0) {
+            const auto size = static_cast<uint32_t>(std::stoul(format.substr(3)));
+            values = lists(elements, [size](uint32_t i) { return i * size; });
+        } else {
+            const uint32_t width = is_variable || format == "b" ? 0 : width_of(format, entry.child_format);
+            const size_t fixed = format == "b" ? (elements + 7) / 8 : size_t{elements} * width;
+            require(data.size() == (is_variable ? static_cast<size_t>(ends[elements]) : fixed), "data_bytes");
+            for (uint32_t i = 0; i < elements; i++)
+                values.emplace_back(format == "b" ? std::string(1, bit(data, i) ? '\1' : '\0')
+                                    : is_variable ? data.substr(static_cast<size_t>(ends[i]),
+                                                                static_cast<size_t>(ends[i + 1] - ends[i]))
+                                                  : data.substr(i * size_t{width}, width));
         }
-        column.values.push_back(value);
+        require(entry.children == 0 || data.empty(), "data of a parent");
+        uint32_t nulls = 0;
+        for (uint32_t i = 0; i < elements; i++)
+            if (!validity.empty() && !bit(validity, i)) {
+                values[i].reset();
+                nulls++;
+            }
+        require(nulls == described.null_count, "null_count");
+        return values;
     }
-    require(nulls == described.null_count, "null_count");
-    column.null_count += nulls;
+
+    bool has_next() const { return at < entries.size(); }
+
+  private:
+    block_column column(size_t index) const {
+        block_column described;
+        memcpy(&described, block.data() + sizeof(block_header) + index * sizeof described, sizeof described);
+        return described;
+    }
+
+    /** The next column as a child: texts. */
+    Values next_texts(uint32_t elements) {
+        const schema_entry &entry = entries.at(at);
+        Values values = next(elements);
+        for (auto &value : values)
+            value = !value ? "null" : entry.children > 0 ? *value : text_of(entry.format, *value);
+        return values;
+    }
+
+    template <typename End>
+    Values lists(uint32_t elements, End end) {
+        const Values items = next_texts(end(elements));
+        Values values;
+        for (uint32_t i = 0; i < elements; i++) {
+            std::string text;
+            for (uint32_t j = end(i); j < end(i + 1); j++) text += (text.empty() ? "" : ", ") + *items.at(j);
+            values.emplace_back("[" + text + "]");
+        }
+        return values;
+    }
+
+    Values structs(uint32_t children, uint32_t elements) {
+        Values values(elements, "{");
+        for (uint32_t i = 0; i < children; i++) {
+            const std::string name = (i > 0 ? ", " : "") + std::string(entries.at(at).name) + ": ";
+            const Values fields = next_texts(elements);
+            for (uint32_t j = 0; j < elements; j++) *values[j] += name + *fields[j];
+        }
+        for (auto &value : values) *value += "}";
+        return values;
+    }
+
+    const std::string &block;
+    const std::vector<schema_entry> &entries;
+    const uint32_t columns_end;
+    size_t at = 0;
+};
+
+/** The first entry behind an entry and its children. */
+size_t skip(const std::vector<schema_entry> &entries, size_t index) {
+    size_t next = index + 1;
+    for (uint32_t i = 0; i < entries.at(index).children; i++) next = skip(entries, next);
+    return next;
 }
 
 } // namespace
@@ -76,11 +165,11 @@ ResultFile read_result(const std::string &path) {
     require(header.sealed == SEALED_COMPLETE && header.file_use == FILE_USE_RESULT, "sealed, file_use");
     require(header.file_bytes == file.size() && header.ring_offset == RING_OFFSET, "file_bytes");
     require(header.published == header.block_count, "published");
-    for (uint32_t i = 0; i < header.schema_columns; i++) {
-        const auto *entry = reinterpret_cast<const schema_entry *>(file.data() + SCHEMA_OFFSET) + i;
-        result.columns.push_back(
-            {entry->name, entry->format, entry->child_format, entry->flags == COLUMN_NULLABLE, {}, 0});
-    }
+    std::vector<schema_entry> entries(header.schema_columns);
+    memcpy(entries.data(), file.data() + SCHEMA_OFFSET, entries.size() * sizeof entries[0]);
+    for (size_t i = 0; i < entries.size(); i = skip(entries, i))
+        result.columns.push_back({entries[i].name, entries[i].format, entries[i].child_format,
+                                  entries[i].flags == COLUMN_NULLABLE, {}, 0});
     uint64_t rows = 0, end = RING_OFFSET;
     for (uint64_t k = 0; k < header.block_count; k++) {
         const uint64_t at = RING_OFFSET + k * header.block_bytes;
@@ -94,11 +183,13 @@ ResultFile read_result(const std::string &path) {
         require(block.column_count == header.schema_columns, "column_count");
         const std::string bytes = file.substr(at, n.size);
         require(bytes.size() == n.size, "a whole block");
-        const auto columns_end = static_cast<uint32_t>(sizeof block + block.column_count * sizeof(block_column));
-        for (uint32_t i = 0; i < block.column_count; i++) {
-            const auto *described = reinterpret_cast<const block_column *>(bytes.data() + sizeof block) + i;
-            add_values(result.columns[i], bytes, *described, columns_end, n.element_count);
-        }
+        BlockReader reader(bytes, entries);
+        for (size_t i = 0; reader.has_next(); i++)
+            for (auto &value : reader.next(n.element_count)) {
+                ResultColumn &column = result.columns.at(i);
+                column.null_count += !value;
+                column.values.push_back(value);
+            }
         rows += n.element_count;
         end = at + n.size;
         result.block_rows.push_back(n.element_count);

@@ -14,7 +14,8 @@ namespace supply_test {
 struct ResultColumn {
     std::string name, format, child_format;
     bool nullable = false;
-    std::vector<std::optional<std::string>> values; /**< the bytes of each; bits: one byte of 0 or 1 */
+    /** The bytes of each; bits: one byte of 0 or 1. With children a text: "[1, null]", "{name: a, x: 1}" */
+    std::vector<std::optional<std::string>> values;
     uint64_t null_count = 0;
 };
 

@@ -10,19 +10,32 @@ std::vector<supply_field_t> fields_of(const std::vector<Column> &columns) {
     return fields;
 }
 
+namespace {
+
+/** Adds a column of so many rows, then its children. Returns the index behind them. */
+size_t add_rows(const std::vector<Column> &columns, size_t at, uint32_t count, std::vector<supply_column_t> &rows) {
+    const Column &column = columns.at(at++);
+    supply_column_t row = {};
+    row.element_count = count;
+    row.format = column.format.c_str();
+    row.child_format = column.child_format.c_str();
+    if (!column.validity.empty()) row.validity = reinterpret_cast<const uint8_t *>(column.validity.data());
+    if (!column.offsets.empty()) row.offsets = column.offsets.data();
+    row.data = column.values.data();
+    row.data_bytes = column.values.size();
+    rows.push_back(row);
+    uint32_t below = count;
+    if (column.children > 0 && !column.offsets.empty()) below = static_cast<uint32_t>(column.offsets.back());
+    if (column.format.rfind("+w:", 0) == 0) below = count * static_cast<uint32_t>(std::stoul(column.format.substr(3)));
+    for (uint32_t i = 0; i < column.children && at < columns.size(); i++) at = add_rows(columns, at, below, rows);
+    return at;
+}
+
+} // namespace
+
 std::vector<supply_column_t> rows_of(const std::vector<Column> &columns, uint32_t count) {
     std::vector<supply_column_t> rows;
-    for (const Column &column : columns) {
-        supply_column_t row = {};
-        row.element_count = count;
-        row.format = column.format.c_str();
-        row.child_format = column.child_format.c_str();
-        if (!column.validity.empty()) row.validity = reinterpret_cast<const uint8_t *>(column.validity.data());
-        if (!column.offsets.empty()) row.offsets = column.offsets.data();
-        row.data = column.values.data();
-        row.data_bytes = column.values.size();
-        rows.push_back(row);
-    }
+    for (size_t at = 0; at < columns.size();) at = add_rows(columns, at, count, rows);
     return rows;
 }
 

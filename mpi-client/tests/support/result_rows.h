@@ -21,7 +21,7 @@ using Result = std::unique_ptr<supply_result_t, AbortResult>;
 /** Fields of the columns; a column with a bitmap is nullable. */
 std::vector<supply_field_t> fields_of(const std::vector<Column> &columns);
 
-/** The columns as a program passes them. They point into `columns`. */
+/** The columns with their children as a program passes them. They point into `columns`. */
 std::vector<supply_column_t> rows_of(const std::vector<Column> &columns, uint32_t count);
 
 /** The column with a bitmap in which the listed rows are null. */
