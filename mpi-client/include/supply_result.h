@@ -35,8 +35,18 @@ typedef struct supply_result supply_result_t;
  * and the pair's group.
  *
  * name: 1 to 64 of the characters A-Z a-z 0-9 _ -; each result of a pair has its own. fields: names and types of the
- * columns, `count` of them, at least 1. Formats are those of supply_column(); child_format may be NULL unless the
- * column is a list. Everything is copied.
+ * columns and of their children, `count` of them, at least 1. Formats are those of supply_column(), except "vz".
+ * Everything is copied.
+ *
+ * Children: a field with child_count n is followed by its n children, each followed by its own. This is the order in
+ * which supply_field_child() finds them. For a struct of x and y, then a list of texts:
+ *
+ *     {{.name = "point", .format = "+s", .child_count = 2}, {.name = "x", .format = "f"}, {.name = "y", .format = "f"},
+ *      {.name = "words", .format = "+l", .child_count = 1}, {.name = "item", .format = "u"}}
+ *
+ * A map "+m" has one child, a struct of its keys and its values; both the struct and the keys are never null. Children
+ * of lists and maps need no names. child_format: only of a list "+w:N" without a child, whose numbers are never null;
+ * else ignored, or NULL.
  *
  * On failure *result is a handle that only supply_result_error(), supply_result_error_errno() and supply_result_abort()
  * accept; it is NULL if there is no memory even for that.
@@ -69,10 +79,15 @@ static inline supply_status_t supply_result_create(supply_result_t **result, con
 }
 
 /**
- * Appends columns[0].element_count rows. columns: `count` of them, in the order of the fields, as supply_column()
- * returns them: also those of a held block. In each, the call reads element_count, which must be the same in all;
- * validity (NULL: every row has a value; a bit of 0 is an error unless the field is nullable); offsets (element_count +
- * 1, if the format is "z" or "u"); data and data_bytes. format and child_format must be those of the field, or NULL.
+ * Appends columns[0].element_count rows. columns: `count` of them, in the order of the fields, as supply_column() and
+ * supply_column_child() return them: also those of a held block. In each, the call reads element_count; validity (NULL:
+ * every row has a value; a bit of 0 is an error unless the field is nullable); offsets (element_count + 1, if the
+ * format is "z", "u", "+l" or "+m"); data and data_bytes, if it has no children. format and child_format must be those
+ * of the field, or NULL.
+ *
+ * element_count is the same in all columns. That of a child is at least the last offset of its list, N for each element
+ * of a list "+w:N", or that of its struct. What a child has for a null parent means nothing, and may be null.
+ *
  * Values are copied: the buffers are the caller's again after the call.
  *
  * The rows become visible to Spark when every rank has sealed its file. A block is as large as the pair's blocks, and a
@@ -90,14 +105,16 @@ static inline supply_status_t supply_result_write(supply_result_t *result, const
 
 /**
  * As supply_result_open(), with the fields of an Arrow schema: that of a struct (a record batch). Texts and bytes with
- * 64-bit offsets ("U", "Z") or as views ("vu", "vz") become "u" and "z".
+ * 64-bit offsets ("U", "Z") or as views ("vu", "vz") become "u" and "z", and a list "+L" becomes "+l". A list "+w:N" of
+ * numbers that are not nullable has no child, but its child_format.
  */
 SUPPLY_API supply_status_t supply_result_open_arrow(supply_result_t **result, supply_t *supply, const char *name,
                                                     const struct ArrowSchema *schema);
 
 /**
- * Appends the rows of an Arrow record batch. Its columns are found by their names, and may have another order than
- * those of the result. Types must be those of the result; texts and bytes may have any of Arrow's layouts. Both structs
+ * Appends the rows of an Arrow record batch. Its columns, and the fields of structs, are found by their names, and may
+ * have another order than those of the result. Types must be those of the result; texts and bytes may have any of
+ * Arrow's layouts, lists 32-bit or 64-bit offsets. Dictionaries are refused: cast them. Both structs
  * are only read, and stay the caller's. Otherwise as supply_result_write().
  */
 SUPPLY_API supply_status_t supply_result_write_arrow(supply_result_t *result, const struct ArrowSchema *schema,

@@ -142,8 +142,7 @@ TEST_F(ResultChildrenTest, RowsAreCutBetweenBlocks) {
 TEST_F(ResultChildrenTest, ListsMayBeEmptyEverywhere) {
     std::vector<Column> columns = {Column::parent("tokens", "+l", 1, {0, 0, 0}), Column::int32("item", {}),
                                    nullable(Column::parent("deep", "+l", 1, {0, 0, 0}), 2, {0, 1}),
-                                   Column::parent("item", "+l", 1),
-                                   Column::variable("item", "u", {})};
+                                   Column::parent("item", "+l", 1), Column::variable("item", "u", {})};
     const ResultFile read = written(columns, 2);
     EXPECT_EQ((Values{"[]", "[]"}), read.columns[0].values);
     EXPECT_EQ((Values{std::nullopt, std::nullopt}), read.columns[1].values);
@@ -172,13 +171,13 @@ TEST_F(ResultChildrenTest, WhatANullHoldsMeansNothing) {
     EXPECT_EQ((Values{std::nullopt, "{list: [2]}", std::nullopt}), read.columns[0].values);
     // A child that is not nullable may have nulls there.
     Handle handle = open();
-    Result result = begin(handle,
-                          {nullable(Column::parent("point", "+s", 1), 3, {0, 2}), Column::int32("x", {1, 2, 3})},
-                          "other");
-    write(result, {nullable(Column::parent("point", "+s", 1), 3, {0, 2}), nullable(Column::int32("x", {1, 2, 3}), 3, {2})},
-          3);
-    write(result, {nullable(Column::parent("point", "+s", 1), 3, {0, 2}), nullable(Column::int32("x", {1, 2, 3}), 3, {1})},
-          3, SUPPLY_ERROR_ARGUMENT);
+    Result result =
+        begin(handle, {nullable(Column::parent("point", "+s", 1), 3, {0, 2}), Column::int32("x", {1, 2, 3})}, "other");
+    write(result,
+          {nullable(Column::parent("point", "+s", 1), 3, {0, 2}), nullable(Column::int32("x", {1, 2, 3}), 3, {2})}, 3);
+    write(result,
+          {nullable(Column::parent("point", "+s", 1), 3, {0, 2}), nullable(Column::int32("x", {1, 2, 3}), 3, {1})}, 3,
+          SUPPLY_ERROR_ARGUMENT);
     EXPECT_TRUE(says(supply_result_error(result.get()), {"'point.x'", "not nullable", "row 1"}));
 }
 
@@ -223,8 +222,7 @@ TEST_F(ResultChildrenTest, AChildMustHaveTheRowsOfItsParent) {
     Handle handle = open();
     Result result = begin(handle, columns());
     const std::vector<Column> good = columns();
-    for (const auto &[index, words] :
-         std::initializer_list<std::pair<size_t, std::initializer_list<const char *>>>{
+    for (const auto &[index, words] : std::initializer_list<std::pair<size_t, std::initializer_list<const char *>>>{
              {1, {"'tokens'", "within its child"}},
              {4, {"'point.x' has 2 rows", "needs 3"}},
              {10, {"'pairs.item' has 5 rows", "needs 6"}},
@@ -247,10 +245,10 @@ TEST_F(ResultChildrenTest, ARowThatIsTooLargeNamesTheChild) {
 }
 
 TEST_F(ResultChildrenTest, ChildrenOfListsAndMapsNeedNoNames) {
-    const ResultFile read = written({Column::parent("map", "+m", 1, {0, 1}), Column::parent("", "+s", 2),
-                                     Column::int32("", {1}), Column::int32("value", {2}),
-                                     Column::parent("list", "+l", 1, {0, 1}), Column::int32("", {3})},
-                                    1);
+    const ResultFile read =
+        written({Column::parent("map", "+m", 1, {0, 1}), Column::parent("", "+s", 2), Column::int32("", {1}),
+                 Column::int32("value", {2}), Column::parent("list", "+l", 1, {0, 1}), Column::int32("", {3})},
+                1);
     EXPECT_EQ((Values{"[{key: 1, value: 2}]"}), read.columns[0].values);
     EXPECT_EQ((Values{"[3]"}), read.columns[1].values);
 }

@@ -75,7 +75,7 @@ static supply_status_t fail_by_children(const struct schema_entry *entry, const 
                         entry->children, why);
 }
 
-/* Where the entries behind the children of each entry begin, and how deep each lies. */
+/* Where the entries after the children of each entry begin, and how deep each lies. */
 static supply_status_t find_ends(struct schema *schema, struct failure *failure) {
     struct {
         uint32_t entry, missing;

@@ -31,7 +31,7 @@ struct format {
 struct schema {
     struct schema_entry *entries; /**< of the columns and of their children, each before its own children */
     struct format *formats;       /**< of the entries. FORMAT_UNKNOWN: nobody reads it, nor what belongs to it */
-    uint32_t *ends;               /**< of the entries: the first entry behind those that belong to it */
+    uint32_t *ends;               /**< of the entries: the first entry after those that belong to it */
     uint32_t *columns;            /**< the entries that are no children; NULL: all entries */
     uint32_t count;               /**< entries */
     uint32_t column_count;
@@ -81,7 +81,7 @@ struct schema_path {
 };
 struct schema_path supply__schema_path(const struct schema *schema, uint32_t entry);
 
-/** The entry of child `number` of an entry that has so many. */
+/** The entry of child `number` of an entry that has more. */
 uint32_t supply__schema_child(const struct schema *schema, uint32_t entry, uint32_t number);
 
 /** SUPPLY_OK if the columns are those of a Datum; else _CONTRACT with the first that is not. */

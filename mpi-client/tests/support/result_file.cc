@@ -168,8 +168,8 @@ ResultFile read_result(const std::string &path) {
     std::vector<schema_entry> entries(header.schema_columns);
     memcpy(entries.data(), file.data() + SCHEMA_OFFSET, entries.size() * sizeof entries[0]);
     for (size_t i = 0; i < entries.size(); i = skip(entries, i))
-        result.columns.push_back({entries[i].name, entries[i].format, entries[i].child_format,
-                                  entries[i].flags == COLUMN_NULLABLE, {}, 0});
+        result.columns.push_back(
+            {entries[i].name, entries[i].format, entries[i].child_format, entries[i].flags == COLUMN_NULLABLE, {}, 0});
     uint64_t rows = 0, end = RING_OFFSET;
     for (uint64_t k = 0; k < header.block_count; k++) {
         const uint64_t at = RING_OFFSET + k * header.block_bytes;
