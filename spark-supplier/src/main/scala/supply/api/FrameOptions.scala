@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
-import supply.rows.{EvenRows, ListLengths}
+import supply.rows.{EvenRows, Shapes}
 import supply.run.{Progress, RunOptions, RunPlan, UnwantedRuns}
 import supply.source.Source
 import supply.task.SupplySettings
@@ -66,7 +66,7 @@ private[supply] final class FrameOptions {
   /** The rows of `data`, dealt again if that is wanted. */
   def source(sc: SparkContext, data: DataFrame, settings: SupplySettings): Source = {
     tellDependent(data)
-    val own = FrameSource.of(data, new ListLengths)
+    val own = FrameSource.of(data, new Shapes)
     if (repartition == "false" && frameName == null && hubRun == null) own
     else {
       val name = Option(frameName).getOrElse("the data")

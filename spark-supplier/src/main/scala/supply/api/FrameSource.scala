@@ -6,14 +6,14 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 import supply.core.ConfigException
 import supply.lmdb.{Datum, LmdbSource}
-import supply.rows.{ListLengths, RowSource}
+import supply.rows.{Shapes, RowSource}
 import supply.run.InPlaceHint
 import supply.source.{SelectedSource, Source}
 
 /** What ranks get of a DataFrame: its rows, or columns of the LMDB that it reads, in place. */
 private[supply] object FrameSource {
-  /** Throws a SupplyException if it cannot be supplied. A stream keeps its `lengths`. */
-  def of(data: DataFrame, lengths: ListLengths): Source = {
+  /** Throws a SupplyException if it cannot be supplied. A stream keeps its `shapes`. */
+  def of(data: DataFrame, shapes: Shapes): Source = {
     val plans = data.queryExecution
     scanned(plans.optimizedPlan) match {
       case Some((lmdb, columns)) if lmdb.inPlace =>
@@ -27,7 +27,7 @@ private[supply] object FrameSource {
         copied.filter(_._2.contains(Datum.Data)).foreach { case (lmdb, _) =>
           InPlaceHint.show(lmdb.rdd, "option(\"inPlace\", true) of its reader")
         }
-        RowSource.of(data, lengths)
+        RowSource.of(data, shapes)
     }
   }
 

@@ -17,7 +17,7 @@ import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode, SparkSession}
 
 import supply.core.{BuiltFor, ConfigException}
 import supply.results.{LoadResults, ResultsTable}
-import supply.rows.{ListLengths, RefusedColumns}
+import supply.rows.{Shapes, RefusedColumns}
 import supply.run.{QueryStream, RunOptions, SupplyJob, WaitingRanks}
 import supply.task.SupplySettings
 
@@ -148,7 +148,7 @@ private object SupplyDataSource {
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */
 private final class StreamSink(context: SQLContext, settings: SupplySettings) extends Sink {
   private val query = new QueryStream(context, settings, this)
-  private val lists = new ListLengths
+  private val lists = new Shapes
 
   override def addBatch(batch: Long, data: DataFrame): Unit =
     query.batch(batch)(FrameSource.of(data, lists))

@@ -2,25 +2,31 @@ package supply.block
 
 import java.nio.ByteBuffer
 
+import scala.collection.mutable.ArrayBuffer
+
 import supply.protocol.{Column, Format, Layout}
 import supply.protocol.Layout.{BlockColumn => At, View}
 import supply.source.{ForeignFile, ForeignValues}
 
 /**
- * The values of one column of the block under construction, in Arrow's layout. A caller uses only
- * the methods that suit the column's format; `newBytes` takes all but bits.
+ * The values of one entry of the schema in the block under construction, in Arrow's layout. A caller
+ * uses only the methods that suit the column's format; `newBytes` takes all but bits.
  */
-private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer) {
+private[block] final class BlockColumn(
+    column: Column, children: Array[BlockColumn], newBytes: => BytesBuffer) {
   private val format = Format.of(column)
   private val bits = if (format == Format.Bits) new StagedBits else null
-  private val bytes = if (bits == null) newBytes else null
+  private val bytes = if (bits == null && children.isEmpty) newBytes else null
+
+  /** null: its children have the values. */
   private val values: ColumnBuffer = if (bits != null) bits else bytes
 
   /** Whether its values are 32-bit numbers, which are not reserved one by one. */
   private val isInts = format == Format.Fixed(Integer.BYTES) && column.childFormat.isEmpty
 
   /** Where each value ends; null: all have the same width. */
-  private val offsets = if (format == Format.Variable) new StagedInts else null
+  private val offsets =
+    if (format == Format.Variable || format == Format.Lists) new StagedInts else null
   if (offsets != null) offsets.put(0)
 
   /** Where the values are to which views refer; null: the values are in the block. */
@@ -33,6 +39,12 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
     case _ => 1
   }
 
+  /** How many elements each child has for one of this column, if all have as many. */
+  private val repeated = format match {
+    case Format.FixedLists(count) => count
+    case _ => 1
+  }
+
   /** Which elements are not null; null: the column is not nullable. */
   private val validity = if (column.nullable) new StagedValidity else null
 
@@ -42,7 +54,14 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
      else if (isInts || offsets != null) Integer.BYTES
      else if (windows != null) View.SIZE
      else 0) +
-      (if (validity == null) 0 else 1)
+      (if (validity == null) 0 else 1) +
+      (if (offsets == null) repeated * childBytes else 0)
+
+  /** The same of an element of each child. */
+  def childBytes: Int = children.map(_.elementBytes).sum
+
+  /** Bytes of these values that `elementBytes` does not have. */
+  def reservedBytes(count: Int, width: Int): Long = if (isInts) 0 else count.toLong * width
 
   /** Bytes that aligning the buffers takes at most. */
   val paddingBytes: Int =
@@ -80,6 +99,15 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
     bits.put(more, from, count)
     valid(count)
   }
+
+  /** As ElementWriter.putList. */
+  def putList(count: Int): Unit = {
+    offsets.put(Math.addExact(offsets.last, count))
+    valid(1)
+  }
+
+  /** As ElementWriter.putParent. */
+  def putParent(): Unit = valid(1)
 
   /** Space for the next value. Throws [[BlockFull]] if there is none. */
   def reserve(count: Int): ByteBuffer = {
@@ -164,20 +192,28 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
   }
 
   /** An element without a value: zeros, or no bytes. Returns the bytes that it has reserved. */
-  def putNull(): Int = {
+  def putNull(): Long = {
     require(validity != null, s"column '${column.name}' is not nullable")
-    var reserved = 0
+    putBlank()
+  }
+
+  /** The same, or what stands in its place within an element that is null. */
+  private def putBlank(): Long = {
+    var reserved = 0L
+    if (validity != null) validity.putNull()
     if (bits != null) bits.put(false)
     else if (isInts) bytes.putInt(0)
+    else if (format == Format.Lists) offsets.put(offsets.last)
     else if (offsets != null) offsets.put(bytes.size)
-    else {
+    else if (bytes == null) {
+      for (_ <- 0 until repeated; child <- children) reserved += child.putBlank()
+    } else {
       val space = bytes.reserve(width)
       while (reserved < width) {
         space.put(0: Byte)
         reserved += 1
       }
     }
-    validity.putNull()
     reserved
   }
 
@@ -207,11 +243,11 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
   def truncate(elements: Int): Unit = {
     if (validity != null) validity.truncate(elements)
     if (windows != null) windows.truncate(elements)
-    if (offsets == null) values.truncate(width * elements)
-    else {
-      offsets.truncate(elements + 1)
-      values.truncate(offsets.array(elements))
-    }
+    if (offsets != null) offsets.truncate(elements + 1)
+    if (values == null) {
+      val kept = if (offsets != null) offsets.array(elements) else repeated * elements
+      children.foreach(_.truncate(kept))
+    } else values.truncate(if (offsets != null) offsets.array(elements) else width * elements)
   }
 
   /** Copies the buffers into the slot from `at` on, and describes them; returns where they end. */
@@ -234,3 +270,23 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
     if (offset == at) at + aligned(buffer) else at
   }
 }
+
+private[block] object BlockColumn {
+  /** Of all entries of the columns, in their order; `newBytes` of the entry of that number. */
+  def of(columns: IndexedSeq[Column], newBytes: Int => BytesBuffer): BlockColumns = {
+    val all = new ArrayBuffer[BlockColumn]
+    def add(column: Column): BlockColumn = {
+      val entry = all.size
+      all += null
+      val children = column.children.map(add).toArray
+      all(entry) = new BlockColumn(column, children, newBytes(entry))
+      all(entry)
+    }
+    val roots = columns.map(add).toArray
+    new BlockColumns(all.toArray, roots)
+  }
+}
+
+/** The columns of a block: all entries, and those that are within no other. */
+private[block] final class BlockColumns(
+    val entries: Array[BlockColumn], val roots: Array[BlockColumn])

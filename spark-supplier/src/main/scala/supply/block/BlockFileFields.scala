@@ -61,14 +61,14 @@ private[supply] object BlockFileFields {
   }
 
   private def schemaOf(bytes: ByteBuffer, refuse: Refuse): Schema = {
-    val columns = bytes.getInt(At.schemaColumns)
-    for (column <- 0 until math.min(columns, Constant.SCHEMA_COLUMNS_MAX);
+    val entries = bytes.getInt(At.schemaColumns)
+    for (column <- 0 until math.min(entries, Constant.SCHEMA_COLUMNS_MAX);
       (field, end) <- Seq("name" -> Entry.format, "format" -> Entry.childFormat,
         "child_format" -> Entry.flags)) {
       if (bytes.get(Constant.SCHEMA_OFFSET + column * Entry.SIZE + end - 1) != 0)
         refuse(s"schema_entry.$field of column $column", "a text without a zero byte at its end")
     }
-    try Schema.read(bytes, columns)
+    try Schema.read(bytes, entries)
     catch { case e: ContractException => refuse("schema", s"wrong (${e.getMessage})") }
   }
 

@@ -21,17 +21,17 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   import BlockWriter.ReferencedMax
 
   private val blockBytes = pair.blockBytes
-  private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
+  private val headerBytes = Layout.blockHeaderBytes(schema.entries.size)
   private val main = new BytesInSlot(headerBytes)
-  private val columns: Array[BlockColumn] = schema.columns.zipWithIndex.map { case (column, i) =>
-    new BlockColumn(column, if (mainColumn.contains(i)) main else new StagedBytes)
-  }.toArray
+  private val made = BlockColumn.of(schema.columns,
+    entry => if (mainColumn.contains(entry)) main else new StagedBytes)
+  private val columns = made.entries
   if (headerBytes >= blockBytes)
     throw new ConfigException(
-      s"${pair.name}: ${schema.columns.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
+      s"${pair.name}: ${schema.entries.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
 
   /** Bytes of an element besides those that are reserved for it: fixed-width values, offsets. */
-  private val elementBytes = columns.iterator.map(_.elementBytes).sum
+  private val elementBytes = made.roots.iterator.map(_.elementBytes.toLong).sum
   private val paddingBytes = columns.iterator.map(_.paddingBytes).sum
 
   private var claim: pair.Claim = _
@@ -109,7 +109,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
     val referencedBefore = referenced
     def forgetLast(): Unit = {
       elements -= 1
-      columns.foreach(_.truncate(elements))
+      made.roots.foreach(_.truncate(elements))
       refersToTooMuch = referenced > ReferencedMax
       referenced = referencedBefore
     }
@@ -128,7 +128,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   private def open(): Unit = {
     claim = pair.claim()
     main.writeInto(claim.slot)
-    columns.foreach(_.truncate(0))
+    made.roots.foreach(_.truncate(0))
     referenced = 0
     usedAtMost = headerBytes.toLong + paddingBytes
   }
@@ -187,6 +187,18 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
 
   override def putNull(column: Int): Unit = usedAtMost += columns(column).putNull()
 
+  override def putList(column: Int, count: Int): Unit = {
+    usedAtMost += count.toLong * columns(column).childBytes
+    columns(column).putList(count)
+  }
+
+  override def putParent(column: Int): Unit = columns(column).putParent()
+
+  override def reserveMany(column: Int, count: Int, width: Int): ByteBuffer = {
+    usedAtMost += columns(column).reservedBytes(count, width)
+    columns(column).reserveValues(count)
+  }
+
   override def reserve(column: Int, bytes: Int): ByteBuffer = {
     usedAtMost += bytes
     columns(column).reserve(bytes)
@@ -241,8 +253,9 @@ private[block] object BlockWriter {
 /** Counts the blocks that a BlockWriter with the same arguments would make, without a pair. */
 private[supply] final class BlockCount(
     blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
-  private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
-  private val columns = schema.columns.map(new BlockColumn(_, new CountedBytes))
+  private val headerBytes = Layout.blockHeaderBytes(schema.entries.size)
+  private val made = BlockColumn.of(schema.columns, _ => new CountedBytes)
+  private val columns = made.entries
   private var referenced = 0L
   private var elements = 0
   private var count = 0L
@@ -265,7 +278,7 @@ private[supply] final class BlockCount(
   def close(): Unit = {
     elements = 0
     referenced = 0
-    columns.foreach(_.truncate(0))
+    made.roots.foreach(_.truncate(0))
   }
 
   override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
@@ -275,6 +288,13 @@ private[supply] final class BlockCount(
   override def putNull(column: Int): Unit = { columns(column).putNull(); () }
 
   override def reserve(column: Int, bytes: Int): ByteBuffer = columns(column).reserve(bytes)
+
+  override def putList(column: Int, count: Int): Unit = columns(column).putList(count)
+
+  override def putParent(column: Int): Unit = columns(column).putParent()
+
+  override def reserveMany(column: Int, count: Int, width: Int): ByteBuffer =
+    columns(column).reserveValues(count)
 
   override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
       from: Int, count: Int): Unit = for (i <- from until from + count) {

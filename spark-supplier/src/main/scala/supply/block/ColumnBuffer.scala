@@ -29,6 +29,8 @@ private[block] final class StagedInts extends ColumnBuffer {
 
   def array: Array[Int] = values
 
+  def last: Int = values(count - 1)
+
   override def size: Int = Integer.BYTES * count
 
   def put(value: Int): Unit = {

@@ -117,7 +117,7 @@ private[supply] final case class ResidentFileHeader(
     to.putInt(At.fileUse, Constant.FILE_USE_RESIDENT)
     to.putInt(At.`sealed`, if (isSealed) Constant.SEALED_COMPLETE else 0)
     schema.write(to)
-    to.putInt(At.schemaColumns, schema.columns.size)
+    to.putInt(At.schemaColumns, schema.entries.size)
   }
 }
 

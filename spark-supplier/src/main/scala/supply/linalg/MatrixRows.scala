@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.{ArrayType, BinaryType, DataType, DecimalType,
 import org.apache.spark.sql.{Column, DataFrame}
 
 import supply.core.ConfigException
-import supply.rows.{ListLengths, SparkTypes}
+import supply.rows.SparkTypes
 
 /**
  * Which columns of a DataFrame are the rows of a matrix. features: one column of arrays of numbers
@@ -149,8 +149,9 @@ private[linalg] object ExpectedRows {
     if (data.queryExecution.optimizedPlan.stats.sizeInBytes < smallBytes) 0
     else data.schema.head.dataType match {
       case _: ArrayType =>
-        val length = new ListLengths().of(column = 0, data.queryExecution.toRdd)
-        length.fold(0L)(_ + data.columns.length - 1L) * bytesOfNumber
+        val first = data.queryExecution.toRdd.filter(!_.isNullAt(0)).map(
+          _.getArray(0).numElements()).take(1)
+        first.headOption.fold(0L)(_ + data.columns.length - 1L) * bytesOfNumber
       case _ => 0
     }
 }

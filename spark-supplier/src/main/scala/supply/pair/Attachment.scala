@@ -174,6 +174,10 @@ private[supply] trait PairTerms {
       throw new ConfigException(
         s"$name: its rank cannot read values in place (--in-place, inPlace): its libsupply implements contract " +
           s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
+    if (schema.hasChildren && !file.acceptsChildren)
+      throw new ConfigException(
+        s"$name: its rank cannot read columns with others within them (lists of any length, structs, maps): its " +
+          s"libsupply implements contract ${Layout.versionText(file.version)}. Build it from this release")
     file.writeOrCheckSchema(schema)
     FailPoint("A6")
   }

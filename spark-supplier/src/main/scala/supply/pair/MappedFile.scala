@@ -137,7 +137,7 @@ private[supply] final class MappedFile private (
     val columns = acquireInt(At.schemaColumns)
     if (columns == 0) {
       schema.write(header)
-      ints.setRelease(header, At.schemaColumns, schema.columns.size)
+      ints.setRelease(header, At.schemaColumns, schema.entries.size)
     } else if (readSchema(columns) != schema) {
       throw new ContractException(
         s"$path: an earlier attempt has announced other columns: start the ranks anew")
@@ -161,6 +161,9 @@ private[supply] final class MappedFile private (
 
   /** Whether the rank reads columns of views. */
   def acceptsReferences: Boolean = accepts(Constant.ACCEPTS_REFERENCES)
+
+  /** Whether the rank reads columns with children. */
+  def acceptsChildren: Boolean = accepts(Constant.ACCEPTS_CHILDREN)
 
   /** Whether the rank reads blocks of block files. */
   def acceptsBlockFiles: Boolean = accepts(Constant.ACCEPTS_BLOCK_FILES)

@@ -51,6 +51,7 @@ private[supply] object Layout {
     final val format = 128
     final val childFormat = 160
     final val flags = 176
+    final val children = 180
     final val SIZE = 192
   }
 
@@ -128,10 +129,11 @@ private[supply] object Layout {
 
   object Constant {
     final val VERSION_MAJOR = 1
-    final val VERSION_MINOR = 2
+    final val VERSION_MINOR = 3
     final val BYTE_ORDER_MARK = 0x01020304
     final val SCHEMA_OFFSET = 4096
     final val SCHEMA_COLUMNS_MAX = 320
+    final val NESTING_MAX = 32
     final val RING_OFFSET = 65536
     final val FOREIGN_FILES_OFFSET = 2304
     final val FOREIGN_FILES_MAX = 4
@@ -144,6 +146,7 @@ private[supply] object Layout {
     final val ACCEPTS_REFERENCES = 1
     final val ACCEPTS_BLOCK_FILES = 2
     final val ACCEPTS_EXCHANGE = 4
+    final val ACCEPTS_CHILDREN = 8
     final val EXCHANGE_ALL = 1
     final val EXCHANGE_FRACTION_UNIT = 1000000
     final val RANK_LOCK_BYTE = 0

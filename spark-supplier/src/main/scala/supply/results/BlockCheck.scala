@@ -20,7 +20,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
   private var elements = 0L
 
   def block(firstElement: Long): Block = {
-    if (space < Layout.blockHeaderBytes(header.schema.columns.size))
+    if (space < Layout.blockHeaderBytes(header.schema.entries.size))
       refuse(s"has $space bytes, fewer than its header and column table")
     checkHeader(firstElement)
     val columns = header.schema.columns.zipWithIndex.map { case (column, i) =>
@@ -37,7 +37,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
     must("partition", int(At.partition), 0)
     must("first_element", long(At.firstElement), firstElement)
     must("offset", long(At.offset), header.blockOffset(index))
-    must("column_count", int(BlockHeader.columnCount), header.schema.columns.size)
+    must("column_count", int(BlockHeader.columnCount), header.schema.entries.size)
     size = long(At.size)
     if (isLast && size != space)
       refuse(s"size is $size, and up to file_bytes there are $space bytes")
@@ -66,7 +66,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
       case Format.Bits => must(column, "data_bytes", dataBytes, bitmapBytes)
       case Format.Fixed(bytes) => must(column, "data_bytes", dataBytes, elements * bytes)
       case Format.Variable => ()
-      case Format.Views =>
+      case _ =>
         refuse(s"column '${column.name}' has views, and a result has its own values")
     }
     def place(name: String, at: Int, bytes: Long): Long = {
@@ -75,7 +75,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
         refuse(
           s"column '${column.name}': $name is $offset, no multiple of ${Constant.BUFFER_ALIGNMENT}")
       // Nobody reads an empty buffer: its offset does not matter.
-      if (bytes > 0 && offset < Layout.blockHeaderBytes(header.schema.columns.size))
+      if (bytes > 0 && offset < Layout.blockHeaderBytes(header.schema.entries.size))
         refuse(s"column '${column.name}': $name is $offset, inside the block's header")
       if (offset + bytes > size)
         refuse(

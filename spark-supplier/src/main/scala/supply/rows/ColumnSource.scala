@@ -35,6 +35,8 @@ private[rows] final class ColumnSource(override val rdd: RDD[ColumnarBatch],
 /** Rows in batches of columns, as Spark reads files: columns are copied whole. */
 private[rows] final class ColumnCursor(
     batches: Iterator[ColumnarBatch], columns: Array[RowColumn]) extends BatchCursor {
+  /** The entry of each column. */
+  private val entries = columns.map(_.entries).scanLeft(0)(_ + _)
   private val many = columns.map(column => ColumnValues.of(column.column.format))
 
   /** Bytes of a row that a writer reserves, without texts and bytes. */
@@ -81,7 +83,7 @@ private[rows] final class ColumnCursor(
     while (i < columns.length) {
       val vector = batch.column(i)
       many(i) match {
-        case Some(values) if !vector.hasNull => values.write(vector, at, count, i, to)
+        case Some(values) if !vector.hasNull => values.write(vector, at, count, entries(i), to)
         case _ => writeEach(i, count, to)
       }
       i += 1
@@ -93,7 +95,7 @@ private[rows] final class ColumnCursor(
     val column = columns(i)
     var row = at
     while (row < at + count) {
-      column.write(batch.getRow(row), i, to)
+      column.write(batch.getRow(row), i, entries(i), to)
       row += 1
     }
   }

@@ -1,6 +1,5 @@
 package supply.rows
 
-import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.rdd.RDD
@@ -13,8 +12,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.{Partition, TaskContext}
 
-import supply.core.SourceException
-import supply.protocol.Schema
+import supply.protocol.{Column, Format, Schema}
 import supply.source.{ElementWriter, KeepingCursor, PartitionSizes, Source}
 
 /** The rows of a DataFrame, which Spark computes or has cached. */
@@ -27,24 +25,14 @@ private[supply] final class RowSource(
 }
 
 private[supply] object RowSource {
-  /** Throws a SupplyException if these rows cannot be supplied. A stream keeps its `lengths`. */
-  def of(data: DataFrame, lengths: ListLengths): Source = {
+  /** Throws a SupplyException if these rows cannot be supplied. A stream keeps its `shapes`. */
+  def of(data: DataFrame, shapes: Shapes): Source = {
     // Lazy, because it computes the stages in front of a shuffle: columns are refused before that.
     lazy val rows = data.queryExecution.toRdd
-    var areKnown = true
-    val columns = RowColumn.of(
-      data.schema,
-      column =>
-        lengths.of(column, rows).getOrElse {
-          if (!rows.map(_ => 0).isEmpty())
-            throw new SourceException(
-              s"column '${data.schema(column).name}' has no array, or its first one is empty, so the length of all is not " +
-                "known: drop the column, or the rows whose array is empty")
-          areKnown = false
-          1
-        })
+    lazy val found = shapes.of(data.schema, rows)
+    val columns = RowColumn.of(data.schema, found.getOrElse(Vector.fill(data.schema.size)(Shape.Unknown)))
     // If there is no row, the columns do not matter.
-    if (!areKnown) new RowSource(rows, IndexedSeq.empty)
+    if (found.isEmpty) new RowSource(rows, IndexedSeq.empty)
     else {
       val sizes = FrameSizes.of(data)
       ColumnarPlan.batches(data) match {
@@ -116,13 +104,9 @@ private[rows] abstract class DataFrameSource(
     @transient override val partitionSizes: Option[PartitionSizes]) extends Source {
   override def schema: Schema = Schema(columns.map(_.column))
 
-  /** The widest column. Text counts as wider than any number, and bytes as wider than text. */
+  /** The widest entry without others within it. Text counts as wider than a number, bytes as wider than text. */
   override def mainColumn: Option[Int] = {
-    val weights = columns.map { column =>
-      if (column.width > 0) column.width
-      else if (column.column.format == "z") DataFrameSource.BytesLength
-      else DataFrameSource.TextLength
-    }
+    val weights = schema.columns.flatMap(DataFrameSource.weights(_, isInList = false))
     if (weights.isEmpty) None
     else Some(weights.indexOf(weights.max)).filter(weights(_) > DataFrameSource.SmallBytes)
   }
@@ -132,6 +116,18 @@ private object DataFrameSource {
   private final val SmallBytes = 16
   private final val TextLength = 256
   private final val BytesLength = TextLength + 1
+
+  /** What the column's values have, and those within it, as guessed: for each of its entries. */
+  private def weights(column: Column, isInList: Boolean): IndexedSeq[Int] = {
+    val format = Format.of(column)
+    val own = format match {
+      case Format.Fixed(bytes) => if (isInList) TextLength + bytes else bytes
+      case Format.Variable => if (column.format == "z") BytesLength else TextLength
+      case _ => 0
+    }
+    val within = isInList || column.format.startsWith("+w") || format == Format.Lists
+    own +: column.children.flatMap(weights(_, within))
+  }
 }
 
 /** The rows of a DataFrame, dealt to partitions in turn. The stages in front are not run again. */
@@ -171,18 +167,5 @@ private[supply] object EvenRows {
     SparkSession.setActiveSession(session)
     try body
     finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession(_))
-  }
-}
-
-/** The length of each column's arrays: that of the first one found. For one thread. */
-private[supply] final class ListLengths {
-  private val found = mutable.Map.empty[Int, Int]
-
-  /** None: no array, or an empty first one. If none is known, computes rows up to the first. */
-  def of(column: Int, rows: RDD[InternalRow]): Option[Int] = found.get(column).orElse {
-    val length = rows.filter(!_.isNullAt(column)).map(_.getArray(column).numElements()).take(
-      1).headOption.filter(_ > 0)
-    length.foreach(found.update(column, _))
-    length
   }
 }

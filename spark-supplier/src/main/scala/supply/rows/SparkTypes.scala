@@ -18,36 +18,51 @@ private[supply] object SparkTypes {
   private val Others: Seq[(DataType, String)] = Seq(BooleanType -> "b", StringType -> "u",
     BinaryType -> "z", DateType -> "tdD", TimestampType -> "tsu:UTC", TimestampNTZType -> "tsu:")
 
+  /** Types with parameters: those that have all values. */
+  private val Spans: Seq[(DataType, String)] =
+    Seq(DayTimeIntervalType() -> "tDu", YearMonthIntervalType() -> "tiM")
+
   private val formats: Map[DataType, String] = (Numbers ++ Others).toMap
   private val numbers: Map[String, DataType] = (Numbers ++ Unsigned).map(_.swap).toMap
-  private val types: Map[String, DataType] = numbers ++ Others.map(_.swap)
+  private val types: Map[String, DataType] = numbers ++ (Others ++ Spans).map(_.swap)
 
   private val DecimalFormat = """d:([0-9]{1,2}),([0-9]{1,2})""".r
   private val ListFormat = """\+w:([1-9][0-9]*)""".r
 
-  /** The format of a type that is not an array; None: such a column cannot be supplied. */
+  /** The format of a type without others within it; None: such a column cannot be supplied. */
   def formatOf(dataType: DataType): Option[String] = dataType match {
     case decimal: DecimalType => Some(s"d:${decimal.precision},${decimal.scale}")
-    case _: StringType => formats.get(StringType)
+    case _: StringType | _: CharType | _: VarcharType => Some("u")
+    case _: DayTimeIntervalType => Some("tDu")
+    case _: YearMonthIntervalType => Some("tiM")
+    // Of Spark 4.1 and later: nanoseconds, whatever its precision is.
+    case time if time.typeName.startsWith("time(") => Some("ttn")
     case other => formats.get(other)
   }
 
-  /** The format of the numbers of an array; None: such an array cannot be supplied. */
+  /** The format of the numbers of an array; None: it has something else. */
   def numberFormatOf(dataType: DataType): Option[String] =
     Numbers.collectFirst { case (`dataType`, format) => format }
 
   /** The type of a column of blocks; None: this version does not know its format. */
-  def typeOf(column: Column): Option[DataType] = column.format match {
-    case ListFormat(_) =>
+  def typeOf(column: Column): Option[DataType] = (column.format, column.children) match {
+    case (ListFormat(_), Seq()) =>
       listLength(column).flatMap(_ => numbers.get(column.childFormat)).map(ArrayType(_,
           containsNull = false))
     case _ if column.childFormat.nonEmpty => None
-    case DecimalFormat(precision, scale) =>
+    case (ListFormat(_) | "+l", Seq(item)) => typeOf(item).map(ArrayType(_, item.nullable))
+    case ("+s", fields) if fields.nonEmpty =>
+      val types = fields.map(field => typeOf(field).map(StructField(field.name, _, field.nullable)))
+      if (types.forall(_.isDefined)) Some(StructType(types.map(_.get))) else None
+    case ("+m", Seq(Column(_, "+s", _, _, Seq(key, value)))) =>
+      for (keys <- typeOf(key); values <- typeOf(value)) yield MapType(keys, values, value.nullable)
+    case (_, children) if children.nonEmpty => None
+    case (DecimalFormat(precision, scale), _) =>
       Some(precision.toInt -> scale.toInt).collect {
         case (p, s) if p >= 1 && p <= DecimalType.MAX_PRECISION && s <= p => DecimalType(p, s)
       }
-    case instant if instant.startsWith("tsu:") && instant != "tsu:" => Some(TimestampType)
-    case other => types.get(other)
+    case (instant, _) if instant.startsWith("tsu:") && instant != "tsu:" => Some(TimestampType)
+    case (other, _) => types.get(other)
   }
 
   /** The numbers of each element of a list; None: it is none, or too long for an array. */

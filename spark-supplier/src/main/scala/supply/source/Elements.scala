@@ -3,7 +3,8 @@ package supply.source
 import java.nio.ByteBuffer
 
 /**
- * Takes an element from a source: exactly one value per column. If the element does not fit into
+ * Takes an element from a source: exactly one value per column. `column` counts the entries of the
+ * schema: each column, then what is within it. If the element does not fit into
  * the block, any call may end it early (see [[ElementCursor.write]]).
  */
 private[supply] trait ElementWriter {
@@ -18,8 +19,23 @@ private[supply] trait ElementWriter {
 
   def putBoolean(column: Int, value: Boolean): Unit
 
-  /** For a nullable column. */
+  /** For a nullable column. Those within it get what they need, too. */
   def putNull(column: Int): Unit
+
+  // The next three are for columns with others within them. A writer of Datums needs none.
+
+  /**
+   * For a list or a map: a value with `count` values, which the caller then writes to the column within
+   * it, the next one.
+   */
+  def putList(column: Int, count: Int): Unit = throw new UnsupportedOperationException
+
+  /** For a struct or a list of fixed length: a value, whose parts the caller then writes. */
+  def putParent(column: Int): Unit = throw new UnsupportedOperationException
+
+  /** Space for `count` values of `width` bytes of a column within a list: as that of [[reserve]]. */
+  def reserveMany(column: Int, count: Int, width: Int): ByteBuffer =
+    throw new UnsupportedOperationException
 
   /**
    * Space for `bytes` bytes of any other column, little-endian: fill them before any other call.

@@ -9,7 +9,7 @@ import supply.core.ConfigException
 import supply.lmdb.{Datum, TestLmdb}
 import supply.lmdb.CaffeProtos.{Datum => Proto}
 import supply.protocol.Column
-import supply.rows.ListLengths
+import supply.rows.Shapes
 import supply.source.Source
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
@@ -57,7 +57,7 @@ class LmdbDataSourceSuite extends AnyFunSuite with LocalSpark {
       body(spark.read.format("lmdb").option("partitions", 3).option("inPlace", inPlace).load(path))
   }
 
-  private def source(data: DataFrame): Source = FrameSource.of(data, new ListLengths)
+  private def source(data: DataFrame): Source = FrameSource.of(data, new Shapes)
 
   test("a DataFrame that is read with inPlace is supplied in place if it is the whole LMDB") {
     numbered(inPlace = true) { data =>

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, SourceException}
 import supply.plan.Hostfile
-import supply.rows.{ListLengths, RowSource}
+import supply.rows.{Shapes, RowSource}
 import supply.run.RunPlan
 import supply.task.SupplySettings
 import supply.testing.LocalSpark
@@ -41,7 +41,7 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
     import org.apache.spark.ml.linalg.{Matrices, Vectors}
     import org.apache.spark.mllib.linalg.{Vectors => OldVectors}
     def refused(data: DataFrame): String =
-      intercept[ConfigException](RowSource.of(data, new ListLengths)).getMessage
+      intercept[ConfigException](RowSource.of(data, new Shapes)).getMessage
     val session = spark
     import session.implicits._
     val vectors = Seq((Vectors.dense(1, 2), OldVectors.dense(1, 2), Matrices.zeros(1, 1),
@@ -53,7 +53,7 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
       "'several' is array<vector>, use one column for each vector: " +
       "pyspark.ml.functions.vector_to_array(\"several[0]\") (in Scala org.apache.spark.ml.functions))")
     val arrays = vectors.select(vector_to_array($"new"), vector_to_array($"old"))
-    assert(RowSource.of(arrays, new ListLengths).schema.columns.map(_.format) == Seq("+w:2",
+    assert(RowSource.of(arrays, new Shapes).schema.columns.map(_.format) == Seq("+w:2",
       "+w:2"))
 
     Seq(
@@ -71,14 +71,14 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
       val message = refused(rows(s"$made as c"))
       assert(message.startsWith(s"a column cannot be supplied as it is ('c' is $name, use $helps"))
       val expression = helps.replace("'KEY'", "'a'").replace("KEY", "1")
-      RowSource.of(rows(s"$made as c").selectExpr(expression), new ListLengths)
+      RowSource.of(rows(s"$made as c").selectExpr(expression), new Shapes)
     }
   }
 
   test("too many columns and a name that is too long are refused, with advice") {
     def refused(expressions: Seq[String]): String =
       intercept[ConfigException](RowSource.of(rows(expressions: _*),
-          new ListLengths).schema).getMessage
+          new Shapes).schema).getMessage
     assert(refused((0 to 400).map(i => s"id as column_$i")).contains("not 401: select fewer"))
     assert(refused(Seq(s"id as `${"long" * 40}`")).contains("rename 'longlong"))
   }
@@ -92,7 +92,7 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
     logger.addAppender(appender)
     logger.setLevel(Level.WARN)
     try Seq(1, 2).foreach { partitions =>
-        RunPlan(sc, FrameSource.of(rows("id").coalesce(partitions), new ListLengths),
+        RunPlan(sc, FrameSource.of(rows("id").coalesce(partitions), new Shapes),
           SupplySettings(2, "m", "n"), Hostfile.oneNode(2))
       }
     finally {
@@ -108,7 +108,7 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
     Seq("if(id = 0, cast(array() as array<int>), array(1, 2, 3))",
       "cast(null as array<int>)").foreach { list =>
       val message = intercept[SourceException](RowSource.of(rows("id", s"$list as list"),
-          new ListLengths)).getMessage
+          new Shapes)).getMessage
       assert(message.contains("column 'list' has no array, or its first one is empty"))
     }
   }

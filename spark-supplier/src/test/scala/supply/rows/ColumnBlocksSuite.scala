@@ -46,10 +46,10 @@ class ColumnBlocksSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
       TemporaryFolder { folder =>
         everything.write.partitionBy("part").format(format).save(s"$folder/data")
         val data = spark.read.format(format).load(s"$folder/data")
-        val inColumns = RowSource.of(data, new ListLengths).asInstanceOf[ColumnSource]
-        val lengths = new ListLengths
+        val inColumns = RowSource.of(data, new Shapes).asInstanceOf[ColumnSource]
+        val shapes = new Shapes().of(data.schema, data.queryExecution.toRdd).get
         val inRows = new RowSource(data.queryExecution.toRdd,
-          RowColumn.of(data.schema, lengths.of(_, data.queryExecution.toRdd).get))
+          RowColumn.of(data.schema, shapes))
         for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 123L)) {
           val expected = blocksOf(inRows, blockElements, first)
           assert(expected.size > 10 && elements(expected) == rows - first)

@@ -15,7 +15,7 @@ class ColumnarPlanSuite extends AnyFunSuite with LocalSpark {
   private def numbers: DataFrame = spark.range(100).selectExpr("id", "id / 3 as third")
 
   private def isColumnar(data: DataFrame): Boolean =
-    RowSource.of(data, new ListLengths).isInstanceOf[ColumnSource]
+    RowSource.of(data, new Shapes).isInstanceOf[ColumnSource]
 
   for (format <- Seq("parquet", "orc"))
     test(s"columns of files ($format) are taken as columns, until Spark computes with them") {

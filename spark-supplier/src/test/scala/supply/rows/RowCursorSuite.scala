@@ -19,7 +19,7 @@ class RowCursorSuite extends AnyFunSuite {
     .add("money", DecimalType(30, 2), nullable = false)
     .add("list", ArrayType(FloatType, containsNull = false), nullable = false)
 
-  private val columns = RowColumn.of(schema, _ => 2).toArray
+  private val columns = RowColumn.of(schema, RowCursorSuite.shapes(schema, 2)).toArray
 
   private def row(i: Int): InternalRow = InternalRow(
     i,
@@ -50,8 +50,9 @@ class RowCursorSuite extends AnyFunSuite {
 
   test("bytes are copied once, also beside a text: paths and names are short") {
     val files = new StructType().add("path", StringType).add("content", BinaryType)
-    assert(new RowSource(null, RowColumn.of(files, _ => 1)).mainColumn.contains(1))
-    assert(new RowSource(null, RowColumn.of(files.add("list", ArrayType(FloatType)), _ => 100))
+    assert(new RowSource(null, RowColumn.of(files, RowCursorSuite.shapes(files, 1))).mainColumn.contains(1))
+    val lists = files.add("list", ArrayType(FloatType))
+    assert(new RowSource(null, RowColumn.of(lists, RowCursorSuite.shapes(lists, 100)))
         .mainColumn.contains(2))
   }
 
@@ -69,4 +70,10 @@ class RowCursorSuite extends AnyFunSuite {
     (0 until 3).foreach(_ => cursor.next())
     assert(cursor.describe == "row 4 of its partition")
   }
+}
+
+private object RowCursorSuite {
+  /** Every list has that length. */
+  def shapes(schema: StructType, length: Int): IndexedSeq[Shape] =
+    Vector.fill(schema.size)(Shape(length, hasNull = false, IndexedSeq.empty))
 }

@@ -11,7 +11,7 @@ import supply.lmdb.{Datum, LmdbRDD, LmdbSource, TestLmdb}
 import supply.plan.Shuffle
 import supply.protocol.Exchange
 import supply.protocol.Layout.{MappedFileHeader => At}
-import supply.rows.{ListLengths, RowSource}
+import supply.rows.{Shapes, RowSource}
 import supply.source.Source
 import supply.testing.{TemporaryFolder, TestRank, TestStream}
 
@@ -55,7 +55,7 @@ class ExchangeSuite extends AnyFunSuite with RunsWithRanks {
   test("so it does with rows of a DataFrame and with an LMDB") {
     val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
     assertKnown(ofBoth(RowSource.of(spark.range(0, 4, 1, 1).selectExpr("id", "array(id, 2) pair"),
-          new ListLengths)), columns = 2)
+          new Shapes)), columns = 2)
     TemporaryFolder { folder =>
       val database = TestLmdb.numbered(folder.resolve("db"), 4).toString
       assertKnown(ofBoth(new LmdbSource(LmdbRDD.open(sc, database, 1), inPlace = false)),

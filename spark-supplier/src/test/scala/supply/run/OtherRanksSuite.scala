@@ -12,7 +12,7 @@ import supply.bench.DatumSource
 import supply.core.SupplyException
 import supply.lmdb.{Datum, LmdbRDD, LmdbSource, TestLmdb}
 import supply.plan.{Shuffle, Uneven}
-import supply.rows.{ListLengths, RowSource}
+import supply.rows.{Shapes, RowSource}
 import supply.source.Source
 import supply.task.SupplySettings
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
@@ -38,7 +38,7 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
   private def rows(numbers: DataFrame): Source = RowSource.of(
     numbers.selectExpr("encode(string(id), 'UTF-8') key", "int(id) label", "1 channels", "1 height",
       "1 width", "false encoded", "encode('x', 'UTF-8') data"),
-    new ListLengths)
+    new Shapes)
 
   private def withLmdb(body: (=> Source) => Unit): Unit = TemporaryFolder { folder =>
     val path = TestLmdb.write(folder.resolve("lmdb"),

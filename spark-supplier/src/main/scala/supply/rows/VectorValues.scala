@@ -1,0 +1,119 @@
+package supply.rows
+
+import java.nio.ByteBuffer
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+
+import supply.core.SourceException
+import supply.source.ElementWriter
+
+/** A vector of spark.ml or spark.mllib, as Spark keeps it: type, size, indices, values. */
+private[rows] object VectorRow {
+  private final val Fields = 4
+  private final val Sparse: Byte = 0
+
+  def of(row: SpecializedGetters, i: Int): InternalRow = row.getStruct(i, Fields)
+
+  private def isSparse(vector: InternalRow): Boolean = vector.getByte(0) == Sparse
+
+  def size(vector: InternalRow): Int =
+    if (isSparse(vector)) vector.getInt(1) else vector.getArray(3).numElements()
+
+  /** Writes all its numbers, zeros included. */
+  def write(vector: InternalRow, to: ByteBuffer): Unit = {
+    val values = vector.getArray(3)
+    if (!isSparse(vector)) RowBytes.write(values, "g", to)
+    else {
+      val start = to.position()
+      RowBytes.clear(to)
+      val indices = vector.getArray(2)
+      var i = 0
+      while (i < indices.numElements()) {
+        to.putDouble(start + java.lang.Double.BYTES * indices.getInt(i), values.getDouble(i))
+        i += 1
+      }
+    }
+  }
+}
+
+/** A matrix of spark.ml or spark.mllib: type, rows, columns, colPtrs, rowIndices, values, isTransposed. */
+private[rows] object MatrixRow {
+  private final val Fields = 7
+  private final val Sparse: Byte = 0
+
+  def of(row: SpecializedGetters, i: Int): InternalRow = row.getStruct(i, Fields)
+
+  def rows(matrix: InternalRow): Int = matrix.getInt(1)
+
+  def columns(matrix: InternalRow): Int = matrix.getInt(2)
+
+  /** Writes all its numbers, row after row, zeros included. */
+  def write(matrix: InternalRow, to: ByteBuffer): Unit = {
+    val start = to.position()
+    val (all, width) = (rows(matrix), columns(matrix))
+    val values = matrix.getArray(5)
+    val isTransposed = matrix.getBoolean(6)
+    def put(row: Int, column: Int, value: Double): Unit = {
+      to.putDouble(start + java.lang.Double.BYTES * (row * width + column), value)
+      ()
+    }
+    if (matrix.getByte(0) != Sparse) {
+      if (isTransposed) RowBytes.write(values, "g", to)
+      else for (column <- 0 until width; row <- 0 until all)
+        put(row, column, values.getDouble(column * all + row))
+    } else {
+      RowBytes.clear(to)
+      val (ends, indices) = (matrix.getArray(3), matrix.getArray(4))
+      for (i <- 0 until ends.numElements() - 1; j <- ends.getInt(i) until ends.getInt(i + 1)) {
+        if (isTransposed) put(i, indices.getInt(j), values.getDouble(j))
+        else put(indices.getInt(j), i, values.getDouble(j))
+      }
+    }
+  }
+}
+
+/** All vectors have the same size. */
+private final class VectorValue(name: String, size: Int) extends RowValue {
+  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
+    val vector = VectorRow.of(row, i)
+    if (VectorRow.size(vector) != size)
+      throw new SourceException(
+        s"column '$name' has a vector of ${VectorRow.size(vector)} numbers, and one of $size among the first rows: set " +
+          "the option lists to varying")
+    VectorRow.write(vector, to.reserve(column, java.lang.Double.BYTES * size))
+  }
+}
+
+private final class VaryingVectorValue extends RowValue {
+  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
+    val vector = VectorRow.of(row, i)
+    val size = VectorRow.size(vector)
+    to.putList(column, size)
+    if (size > 0) VectorRow.write(vector, to.reserveMany(column + 1, size, java.lang.Double.BYTES))
+  }
+}
+
+/** All matrices have the same numbers of rows and columns. */
+private final class MatrixValue(name: String, rows: Int, columns: Int) extends RowValue {
+  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
+    val matrix = MatrixRow.of(row, i)
+    if (MatrixRow.rows(matrix) != rows || MatrixRow.columns(matrix) != columns)
+      throw new SourceException(
+        s"column '$name' has a matrix of ${MatrixRow.rows(matrix)} x ${MatrixRow.columns(matrix)} numbers, and one of " +
+          s"$rows x $columns among the first rows: set the option lists to varying")
+    to.putParent(column)
+    MatrixRow.write(matrix, to.reserveMany(column + 1, rows, java.lang.Double.BYTES * columns))
+  }
+}
+
+private final class VaryingMatrixValue extends RowValue {
+  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
+    val matrix = MatrixRow.of(row, i)
+    val (rows, columns) = (MatrixRow.rows(matrix), MatrixRow.columns(matrix))
+    to.putList(column, rows)
+    for (_ <- 0 until rows) to.putList(column + 1, columns)
+    if (rows * columns > 0)
+      MatrixRow.write(matrix, to.reserveMany(column + 2, rows * columns, java.lang.Double.BYTES))
+  }
+}
