@@ -21,6 +21,26 @@ EVERY_TYPE = """
     transform(sequence(1, 4), i -> cast(i * id as float)) as vector, transform(sequence(1, 3), i -> i + id) as longs
 """
 
+# Columns with others within them: lists of any length, which are empty or null in some rows, structs, maps; and all of
+# these within each other.
+NESTED = """
+    id, sequence(1, id % 4) as tokens, if(id % 5 = 0, array(), sequence(1L, id % 3 + 1)) as empties,
+    if(id % 3 = 0, null, sequence(1, id % 4)) as lists_or_null,
+    transform(sequence(1, id % 4), i -> if(i = 2, null, cast(i as double))) as numbers_or_null,
+    transform(sequence(1, 3), i -> i > id % 5) as flags, transform(sequence(1, id % 3), i -> repeat('ä', i)) as words,
+    transform(sequence(1, id % 3), i -> cast(i as decimal(10, 2))) as prices,
+    transform(sequence(1, id % 3), i -> sequence(1, i)) as lists_of_lists,
+    transform(sequence(1, id % 3 + 1), i -> transform(sequence(1, 4), j -> cast(j * i as float))) as boxes,
+    struct(id as x, concat('p', id) as name, struct(id % 2 = 0 as even) as inner) as point,
+    if(id % 4 = 0, null, struct(nullif(id, -1) as x, sequence(1, nullif(id, -1) % 3) as list)) as struct_or_null,
+    struct(cast(null as int) as a, cast(null as string) as b) as nothing,
+    map('a', id, repeat('b', int(id % 3)) || 'b', id + 1) as counts, cast(map() as map<string, int>) as no_entries,
+    if(id % 6 = 0, null, map(id, sequence(1, id % 3))) as lists_by_key,
+    transform(sequence(1, id % 3), i -> struct(i as at, concat('w', i) as word)) as spans,
+    cast(array() as array<int>) as always_empty, cast(null as array<string>) as always_null,
+    cast('x' as char(3)) as padded
+"""
+
 FOLDER = tempfile.TemporaryDirectory(prefix="supply-test-")
 
 # Each column is null in some rows, and not in the same rows as its neighbour.
@@ -49,6 +69,13 @@ def frame(spark, name):
         names = ("flag", "tiny", "small", "number", "single", "root")
         nullable = [f"if(id % 3 = {i % 3}, null, {name}) as {name}_or_null" for i, name in enumerate(names)]
         return everything.selectExpr("id", *names, *nullable).cache()
+    if name == "nested":
+        return everything.selectExpr(*split(NESTED))
+    if name == "nested-parquet":
+        everything.selectExpr(*split(NESTED)).write.mode("overwrite").parquet(f"{FOLDER.name}/{name}")
+        return spark.read.parquet(f"{FOLDER.name}/{name}")
+    if name == "nested-cached":
+        return everything.selectExpr(*split(NESTED)).cache()
     if name == "numbers":
         return everything.select("id", "root")
     if name == "empty":

@@ -57,7 +57,21 @@ def counts(s):
     return s.epoch_elements, s.epoch_steps
 
 
-@pytest.mark.parametrize("name", ["every-type", "nullable", "numbers", "shuffled", "parquet", "orc", "cached"])
+NAMES = [
+    "every-type",
+    "nullable",
+    "numbers",
+    "shuffled",
+    "parquet",
+    "orc",
+    "cached",
+    "nested",
+    "nested-parquet",
+    "nested-cached",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name):
     spark.write(files, name, tmp_path / "rows.arrow", epochs=2, seed=7, **{"block-elements": 48})
     tables, counts = read(files, epochs=2)

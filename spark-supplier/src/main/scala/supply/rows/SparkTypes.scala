@@ -33,8 +33,6 @@ private[supply] object SparkTypes {
   def formatOf(dataType: DataType): Option[String] = dataType match {
     case decimal: DecimalType => Some(s"d:${decimal.precision},${decimal.scale}")
     case _: StringType | _: CharType | _: VarcharType => Some("u")
-    case _: DayTimeIntervalType => Some("tDu")
-    case _: YearMonthIntervalType => Some("tiM")
     // Of Spark 4.1 and later: nanoseconds, whatever its precision is.
     case time if time.typeName.startsWith("time(") => Some("ttn")
     case other => formats.get(other)
