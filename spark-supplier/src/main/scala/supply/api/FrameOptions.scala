@@ -23,6 +23,9 @@ private[supply] final class FrameOptions {
   @Mixin
   var run: RunOptions = _
 
+  @Mixin
+  var lists: ListsOption = _
+
   @Opt(names = Array("--frame-name"), paramLabel = "NAME",
     description = Array(
       "What messages call the data. With a name, data without rows is an error. Default: the data."))
@@ -66,7 +69,7 @@ private[supply] final class FrameOptions {
   /** The rows of `data`, dealt again if that is wanted. */
   def source(sc: SparkContext, data: DataFrame, settings: SupplySettings): Source = {
     tellDependent(data)
-    val own = FrameSource.of(data, new Shapes)
+    val own = FrameSource.of(data, lists.shapes)
     if (repartition == "false" && frameName == null && hubRun == null) own
     else {
       val name = Option(frameName).getOrElse("the data")
@@ -114,6 +117,26 @@ private[supply] final class FrameOptions {
       if (partitions > 0) s"$unequal: Spark deals its rows again, over $partitions partitions"
       else unequal)
   }
+}
+
+/** The option of frames and streams that says what arrays become. */
+private[supply] final class ListsOption {
+  @Opt(names = Array("--lists"), paramLabel = "HOW", defaultValue = ListsOption.Auto,
+    description = Array(
+      "auto: a column of arrays that all have one length in the first rows becomes an array of more dimensions, and an array of another " +
+        "length is an error. varying: every array may have its own length. Default: ${DEFAULT-VALUE}."))
+  var lists: String = _
+
+  /** The shapes to find. */
+  def shapes: Shapes = lists match {
+    case ListsOption.Auto => new Shapes
+    case "varying" => new Shapes(areVarying = true)
+    case other => throw new ConfigException(s"lists is '$other': it must be auto or varying")
+  }
+}
+
+private[supply] object ListsOption {
+  final val Auto = "auto"
 }
 
 private[supply] object FrameOptions {

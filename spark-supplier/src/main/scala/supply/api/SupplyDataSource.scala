@@ -14,10 +14,11 @@ import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode, SparkSession}
+import picocli.CommandLine.{Command, Mixin}
 
 import supply.core.{BuiltFor, ConfigException}
 import supply.results.{LoadResults, ResultsTable}
-import supply.rows.{Shapes, RefusedColumns}
+import supply.rows.{RefusedColumns, Shapes}
 import supply.run.{QueryStream, RunOptions, SupplyJob, WaitingRanks}
 import supply.task.SupplySettings
 
@@ -114,13 +115,13 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   override def createSink(context: SQLContext, options: Map[String, String],
       partitionColumns: Seq[String], mode: OutputMode): Sink = {
     requireBuiltForThisSpark()
-    val run = StreamOptions.read(options)
+    val (run, lists) = StreamOptions.read(options)
     new WaitingRanks(context.sparkContext, run.ranksToNotify).notifiedOf {
       if (mode != OutputMode.Append)
         throw new ConfigException("a stream is supplied with outputMode(\"append\"), " +
           s"not $mode: a rank keeps what it has had")
       if (partitionColumns.nonEmpty) refusePartitionBy("each batch")
-      new StreamSink(context, StreamOptions.settings(options, run))
+      new StreamSink(context, StreamOptions.settings(options, run), lists.shapes)
     }
   }
 
@@ -146,17 +147,26 @@ private object SupplyDataSource {
 }
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */
-private final class StreamSink(context: SQLContext, settings: SupplySettings) extends Sink {
+private final class StreamSink(context: SQLContext, settings: SupplySettings, shapes: Shapes)
+    extends Sink {
   private val query = new QueryStream(context, settings, this)
-  private val lists = new Shapes
 
   override def addBatch(batch: Long, data: DataFrame): Unit =
-    query.batch(batch)(FrameSource.of(data, lists))
+    query.batch(batch)(FrameSource.of(data, shapes))
 
   override def toString: String = s"supply[${settings.ranks} ranks]"
 }
 
-/** The options of a stream: those of [[RunOptions]] that make sense without an end. */
+/** The options of a stream: those of [[RunOptions]] that make sense without an end, and of arrays. */
+@Command(name = "supply", sortOptions = false)
+private[api] final class StreamOptions {
+  @Mixin
+  var run: RunOptions = _
+
+  @Mixin
+  var lists: ListsOption = _
+}
+
 private[api] object StreamOptions {
   /** Spark's own options, which it passes to every sink. */
   private val OfSpark = Set("checkpointlocation", "queryname")
@@ -175,8 +185,12 @@ private[api] object StreamOptions {
     "uneven" -> "each row of a batch comes once")
 
   /** As [[RunOptions.parse]]. */
-  def read(options: Map[String, String]): RunOptions =
-    RunOptions.parse(options.filterNot { case (name, _) => OfSpark(name.toLowerCase) })
+  def read(options: Map[String, String]): (RunOptions, ListsOption) = {
+    val stream = new StreamOptions
+    RunOptions.read(stream, options.filterNot { case (name, _) => OfSpark(name.toLowerCase) })(
+      stream.run)
+    stream.run -> stream.lists
+  }
 
   /** Throws a ConfigException if `run`, which was read from `options`, is wrong for a stream. */
   def settings(options: Map[String, String], run: RunOptions): SupplySettings = {

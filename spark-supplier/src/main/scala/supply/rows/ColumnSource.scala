@@ -15,6 +15,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 import org.apache.spark.{Partition, TaskContext}
 
+import supply.protocol.Format
 import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, PartitionSizes}
 
 /** The rows of a DataFrame that Spark computes as batches of columns. */
@@ -42,8 +43,11 @@ private[rows] final class ColumnCursor(
   /** Bytes of a row that a writer reserves, without texts and bytes. */
   private val fixedBytes =
     columns.indices.filter(i => columns(i).isReserved).map(columns(_).width.toLong).sum
-  private val texts = columns.indices.filter(columns(_).width == 0).map(i =>
-    new TextEnds(i, columns(i))).toArray
+  private val texts = columns.indices.filter(i =>
+    Format.of(columns(i).column) == Format.Variable).map(i => new TextEnds(i, columns(i))).toArray
+
+  /** Nobody knows the bytes of values that have others within them: such rows go one by one. */
+  private val areSizesKnown = columns.forall(_.entries == 1)
 
   private var batch: ColumnarBatch = _
   private var size = 0
@@ -66,7 +70,7 @@ private[rows] final class ColumnCursor(
     texts.foreach(_.load(next))
   }
 
-  override def ready: Int = size - at
+  override def ready: Int = if (areSizesKnown) size - at else 0
 
   override def bytes(count: Int): Long = {
     var bytes = count * fixedBytes
