@@ -19,14 +19,15 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
   private var size = 0L
   private var elements = 0L
 
+  /** Where the next entry of the block's table lies. */
+  private var next = address + BlockHeader.SIZE
+
   def block(firstElement: Long): Block = {
     if (space < Layout.blockHeaderBytes(header.schema.entries.size))
       refuse(s"has $space bytes, fewer than its header and column table")
     checkHeader(firstElement)
-    val columns = header.schema.columns.zipWithIndex.map { case (column, i) =>
-      buffers(column, address + BlockHeader.SIZE + i * In.SIZE)
-    }
-    new Block(elements.toInt, columns)
+    new Block(elements.toInt,
+      header.schema.columns.map(column => buffers(column, column.name, elements)))
   }
 
   private def checkHeader(firstElement: Long): Unit = {
@@ -50,56 +51,68 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
       refuse(s"element_count is $elements, and epoch_elements of the header leaves $rest")
   }
 
-  private def buffers(column: Column, entry: Long): ColumnBuffers = {
+  /** Of a column, or of a child, with so many elements; `name`: its path, for messages. */
+  private def buffers(column: Column, name: String, elements: Long): ColumnBuffers = {
+    val entry = next
+    next += In.SIZE
     def field(at: Int): Long = unsigned(entry + at)
+    def must(what: String, is: Long, expected: Long): Unit =
+      this.must(s"column '$name': $what", is, expected)
+    val bitmapBytes = (elements + 7) / 8
     val format = Format.of(column)
+    val hasOffsets = format == Format.Variable || format == Format.Lists
     val validityBytes = field(In.validityBytes)
-    if (validityBytes != 0) must(column, "validity_bytes", validityBytes, bitmapBytes)
+    if (validityBytes != 0) must("validity_bytes", validityBytes, bitmapBytes)
     val nulls = field(In.nullCount)
     if (nulls > (if (validityBytes == 0) 0 else elements))
-      refuse(s"column '${column.name}': null_count is $nulls of $elements elements")
+      refuse(s"column '$name': null_count is $nulls of $elements elements")
     val offsetsBytes = field(In.offsetsBytes)
-    must(column, "offsets_bytes", offsetsBytes,
-      if (format == Format.Variable) (elements + 1) * Integer.BYTES else 0)
+    must("offsets_bytes", offsetsBytes,
+      if (hasOffsets) (elements + 1) * Integer.BYTES else 0)
     val dataBytes = field(In.dataBytes)
     format match {
-      case Format.Bits => must(column, "data_bytes", dataBytes, bitmapBytes)
-      case Format.Fixed(bytes) => must(column, "data_bytes", dataBytes, elements * bytes)
+      case Format.Bits => must("data_bytes", dataBytes, bitmapBytes)
+      case Format.Fixed(bytes) => must("data_bytes", dataBytes, elements * bytes)
       case Format.Variable => ()
-      case _ =>
-        refuse(s"column '${column.name}' has views, and a result has its own values")
+      case Format.Struct | Format.Lists | Format.FixedLists(_) => must("data_bytes", dataBytes, 0)
+      case Format.Views =>
+        refuse(s"column '$name' has views, and a result has its own values")
     }
-    def place(name: String, at: Int, bytes: Long): Long = {
+    def place(buffer: String, at: Int, bytes: Long): Long = {
       val offset = field(at)
       if (offset % Constant.BUFFER_ALIGNMENT != 0)
         refuse(
-          s"column '${column.name}': $name is $offset, no multiple of ${Constant.BUFFER_ALIGNMENT}")
+          s"column '$name': $buffer is $offset, no multiple of ${Constant.BUFFER_ALIGNMENT}")
       // Nobody reads an empty buffer: its offset does not matter.
       if (bytes > 0 && offset < Layout.blockHeaderBytes(header.schema.entries.size))
-        refuse(s"column '${column.name}': $name is $offset, inside the block's header")
+        refuse(s"column '$name': $buffer is $offset, inside the block's header")
       if (offset + bytes > size)
         refuse(
-          s"column '${column.name}': $name is $offset, with $bytes bytes, outside the block's size of $size")
+          s"column '$name': $buffer is $offset, with $bytes bytes, outside the block's size of $size")
       address + offset
     }
     val validity = place("validity_offset", In.validityOffset, validityBytes)
     val offsets = place("offsets_offset", In.offsetsOffset, offsetsBytes)
     val data = place("data_offset", In.dataOffset, dataBytes)
-    new ColumnBuffers(s"$path: block $index, column '${column.name}'", memory, column,
-      elements.toInt,
-      nulls.toInt, if (validityBytes == 0) 0 else validity, offsets, data, dataBytes.toInt)
+    val within = format match {
+      case Format.FixedLists(count) => elements * count
+      case Format.Lists => memory.int(offsets + Integer.BYTES * elements).toLong
+      case _ => elements
+    }
+    if (within < 0 || within > Int.MaxValue)
+      refuse(s"column '$name' has $within elements within it, must be 0 to ${Int.MaxValue}")
+    val children =
+      column.children.map(child => buffers(child, s"$name.${child.name}", within))
+    new ColumnBuffers(s"$path: block $index, column '$name'", memory, column, elements.toInt,
+      nulls.toInt, if (validityBytes == 0) 0 else validity, offsets, data, dataBytes.toInt,
+      children)
   }
-
-  private def bitmapBytes: Long = (elements + 7) / 8
 
   private def int(at: Int): Long = unsigned(address + at)
 
   private def long(at: Int): Long = memory.long(address + at)
 
   private def unsigned(address: Long): Long = memory.int(address) & 0xffffffffL
-
-  private def must(column: Column, field: String, is: Long, expected: Long): Unit =
-    must(s"column '${column.name}': $field", is, expected)
 
   private def must(field: String, is: Long, expected: Long): Unit =
     if (is != expected) refuse(field, is, expected.toString)
@@ -133,4 +146,5 @@ private[results] final class ColumnBuffers(
     val validity: Long,
     val offsets: Long,
     val data: Long,
-    val dataBytes: Int)
+    val dataBytes: Int,
+    val children: IndexedSeq[ColumnBuffers])

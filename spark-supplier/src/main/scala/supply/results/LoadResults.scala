@@ -77,7 +77,7 @@ private[supply] object LoadResults {
   /** The columns of all ranks. One that is nullable on any rank is nullable. */
   private def commonSchema(name: String, found: IndexedSeq[FoundResult]): Schema = {
     // A rank without rows does not know how long lists are.
-    def described(schema: Schema) = schema.columns.map(column =>
+    def described(schema: Schema) = schema.entries.map(column =>
       s"${column.name} ${column.format.replaceFirst(":[0-9]+$", "")}${column.childFormat}").mkString(
       ", ")
     val first = found.head.schema
@@ -86,10 +86,13 @@ private[supply] object LoadResults {
         s"the ranks have written other columns into the result '$name': rank ${found.head.rank} has " +
           s"${described(first)}; rank ${other.rank} has ${described(other.schema)}")
     }
-    Schema(first.columns.indices.map { i =>
-      val column: Column = first.columns(i)
-      column.copy(nullable = found.exists(_.schema.columns(i).nullable))
-    })
+    Schema(first.columns.indices.map(i => common(found.map(_.schema.columns(i)))))
+  }
+
+  private def common(columns: Seq[Column]): Column = {
+    val first = columns.head
+    first.copy(nullable = columns.exists(_.nullable),
+      children = first.children.indices.map(i => common(columns.map(_.children(i)))))
   }
 }
 

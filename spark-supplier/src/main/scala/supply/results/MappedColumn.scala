@@ -17,6 +17,7 @@ import supply.rows.SparkTypes
  */
 private[supply] abstract class MappedColumn private[results] (in: ColumnBuffers, dataType: DataType)
     extends ColumnVector(dataType) {
+  private[results] val elements = in.elements
   private[results] val memory = in.memory
   private[results] val data = in.data
   private val validity = if (in.column.nullable) in.validity else 0L
@@ -69,11 +70,51 @@ private[results] object MappedColumn {
     dataType match {
       case BooleanType => new BooleanColumn(in)
       case StringType | BinaryType => new BytesColumn(in, dataType)
-      case ArrayType(number, _) =>
+      case ArrayType(number, _) if in.children.isEmpty =>
         new ListColumn(in, dataType, NumberColumn(in, in.column.childFormat, number),
           SparkTypes.listLength(in.column).get)
+      case _: ArrayType | _: MapType | _: StructType =>
+        new ParentColumn(in, dataType, in.children.map(MappedColumn(_)))
       case _ => NumberColumn(in, in.column.format, dataType)
     }
+  }
+}
+
+/**
+ * Lists, maps and structs: their values are those of other vectors. Each access checks the two offsets
+ * that it reads.
+ */
+private final class ParentColumn(
+    in: ColumnBuffers, dataType: DataType, children: IndexedSeq[MappedColumn])
+    extends MappedColumn(in, dataType) {
+  private val length = SparkTypes.listLength(in.column).getOrElse(0)
+  private val within = in.children.head.elements
+
+  override def getChild(ordinal: Int): ColumnVector = dataType match {
+    case _: MapType => children.head.getChild(ordinal)
+    case _ => children(ordinal)
+  }
+
+  override def getArray(row: Int): ColumnarArray =
+    if (length > 0) new ColumnarArray(children.head, row * length, length)
+    else {
+      val start = offset(row)
+      new ColumnarArray(children.head, start, lengthFrom(row, start))
+    }
+
+  override def getMap(row: Int): ColumnarMap = {
+    val start = offset(row)
+    new ColumnarMap(getChild(0), getChild(1), start, lengthFrom(row, start))
+  }
+
+  private def offset(row: Int): Int = memory.int(in.offsets + 4L * row)
+
+  private def lengthFrom(row: Int, start: Int): Int = {
+    val end = offset(row + 1)
+    if (start < 0 || end < start || end > within)
+      refuseValue(row,
+        s"its offsets are $start and $end: they must never decrease, nor pass the $within elements within it")
+    end - start
   }
 }
 
@@ -100,7 +141,8 @@ private[results] object NumberColumn {
       case ("s", _) => new ShortColumn(values, dataType)
       case ("S", _) => new UnsignedShortColumn(values, dataType)
       case ("I", _) => new UnsignedIntColumn(values, dataType)
-      case ("i" | "tdD", _) => new IntColumn(values, dataType)
+      case ("i" | "tdD" | "tiM", _) => new IntColumn(values, dataType)
+      case ("e", _) => new HalfColumn(values, dataType)
       case ("f", _) => new FloatColumn(values, dataType)
       case ("g", _) => new DoubleColumn(values, dataType)
       case ("L", decimal: DecimalType) => new UnsignedLongColumn(values, decimal)
@@ -111,7 +153,7 @@ private[results] object NumberColumn {
 
   private def withoutNulls(in: ColumnBuffers) =
     new ColumnBuffers(in.where, in.memory, in.column, in.elements,
-      0, 0, in.offsets, in.data, in.dataBytes)
+      0, 0, in.offsets, in.data, in.dataBytes, in.children)
 }
 
 private final class ByteColumn(in: ColumnBuffers, dataType: DataType)
@@ -165,6 +207,21 @@ private final class FloatColumn(in: ColumnBuffers, dataType: DataType)
 
   override def getFloats(row: Int, count: Int): Array[Float] =
     memory.copy(data + 4L * row, new Array[Float](count), Platform.FLOAT_ARRAY_OFFSET, 4L * count)
+}
+
+/** Numbers of half precision (IEEE 754 binary16), read as floats. */
+private final class HalfColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getFloat(row: Int): Float = {
+    val half = memory.short(data + 2L * row) & 0xffff
+    val (exponent, fraction) = (half >> 10 & 0x1f, half & 0x3ff)
+    val magnitude = exponent match {
+      case 0 => math.scalb(fraction.toFloat, -24)
+      case 0x1f => if (fraction == 0) Float.PositiveInfinity else Float.NaN
+      case _ => math.scalb((0x400 | fraction).toFloat, exponent - 25)
+    }
+    if ((half & 0x8000) != 0) -magnitude else magnitude
+  }
 }
 
 private final class DoubleColumn(in: ColumnBuffers, dataType: DataType)

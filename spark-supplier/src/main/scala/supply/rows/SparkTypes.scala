@@ -23,7 +23,9 @@ private[supply] object SparkTypes {
     Seq(DayTimeIntervalType() -> "tDu", YearMonthIntervalType() -> "tiM")
 
   private val formats: Map[DataType, String] = (Numbers ++ Others).toMap
-  private val numbers: Map[String, DataType] = (Numbers ++ Unsigned).map(_.swap).toMap
+  /** Ranks may write half precision, which Spark has not. */
+  private val numbers: Map[String, DataType] =
+    (Numbers ++ Unsigned :+ (FloatType -> "e")).map(_.swap).toMap
   private val types: Map[String, DataType] = numbers ++ (Others ++ Spans).map(_.swap)
 
   private val DecimalFormat = """d:([0-9]{1,2}),([0-9]{1,2})""".r

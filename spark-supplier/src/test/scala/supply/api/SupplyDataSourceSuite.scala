@@ -8,7 +8,7 @@ import org.apache.logging.log4j.core.appender.WriterAppender
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{ConfigException, SourceException}
+import supply.core.ConfigException
 import supply.plan.Hostfile
 import supply.rows.{Shapes, RowSource}
 import supply.run.RunPlan
