@@ -135,11 +135,11 @@ def _place(fields: Sequence[pyarrow.Field], name: str) -> list[int]:
 
 
 def _field_of(schema: pyarrow.Schema, name: str) -> pyarrow.Field:
-    first, *within = _place(list(schema), name) or [name]
+    place = _place(list(schema), name)
     # pyarrow raises KeyError for a name that it does not find.
-    field = schema.field(first)
-    for place in within:
-        inner = field.type.field(place)
+    field = schema.field(place[0] if place else name)
+    for place_within in place[1:]:
+        inner = field.type.field(place_within)
         field = inner.with_nullable(field.nullable or inner.nullable)
     return field.with_name(name)
 
