@@ -1,6 +1,7 @@
 """A sealed result as a reader sees it, written from PROTOCOL.md."""
 
 import pathlib
+import struct
 
 import pyarrow
 
@@ -9,6 +10,7 @@ from layout import CONSTANTS, SIZES, get
 _TYPES = {
     "c": pyarrow.int8(), "C": pyarrow.uint8(), "s": pyarrow.int16(), "S": pyarrow.uint16(), "i": pyarrow.int32(),
     "I": pyarrow.uint32(), "l": pyarrow.int64(), "L": pyarrow.uint64(), "f": pyarrow.float32(), "g": pyarrow.float64(),
+    "e": pyarrow.float16(), "tDu": pyarrow.duration("us"), "ttn": pyarrow.time64("ns"),
     "tdD": pyarrow.date32(), "b": pyarrow.bool_(), "z": pyarrow.binary(), "u": pyarrow.string(),
 }  # fmt: skip
 
@@ -18,30 +20,58 @@ def _text(memory, offset):
 
 
 def _field(memory, index):
+    """The field of an entry, and the index after its children."""
     at = CONSTANTS["SCHEMA_OFFSET"] + index * SIZES["schema_entry"]
     name, form, child = _text(memory, at), _text(memory, at + 128), _text(memory, at + 160)
+    children = []
+    index += 1
+    for _ in range(get(memory, "schema_entry", "children", at)):
+        field, index = _field(memory, index)
+        children.append(field)
     if form.startswith("+w:"):
-        kind = pyarrow.list_(_TYPES[child], int(form[3:]))
+        kind = pyarrow.list_(children[0] if children else pyarrow.field("numbers", _TYPES[child], False), int(form[3:]))
+    elif form == "+l":
+        kind = pyarrow.list_(children[0])
+    elif form == "+s":
+        kind = pyarrow.struct(children)
+    elif form == "+m":
+        kind = pyarrow.map_(*(field.type for field in children[0].type))
     elif form.startswith("tsu:"):
         kind = pyarrow.timestamp("us", form[4:] or None)
     elif form.startswith("d:"):
         kind = pyarrow.decimal128(*map(int, form[2:].split(",")))
     else:
         kind = _TYPES[form]
-    return pyarrow.field(name, kind, get(memory, "schema_entry", "flags", at) == CONSTANTS["COLUMN_NULLABLE"])
+    return pyarrow.field(name, kind, get(memory, "schema_entry", "flags", at) == CONSTANTS["COLUMN_NULLABLE"]), index
 
 
-def _array(block, at, kind, rows):
+def _array(block, index, kind, rows):
+    """The array of an entry, and the index after its children."""
+    at = SIZES["block_header"] + index * SIZES["block_column"]
+    index += 1
+
     def buffer(name):
         size, offset = (get(block, "block_column", f"{name}_{part}", at) for part in ("bytes", "offset"))
         return pyarrow.py_buffer(block[offset : offset + size]) if size else None
 
-    validity, data = buffer("validity"), buffer("data") or pyarrow.py_buffer(b"")
+    validity, offsets, data = buffer("validity"), buffer("offsets"), buffer("data") or pyarrow.py_buffer(b"")
+    if pyarrow.types.is_struct(kind):
+        children = []
+        for field in kind:
+            child, index = _array(block, index, field.type, rows)
+            children.append(child)
+        return pyarrow.Array.from_buffers(kind, rows, [validity], children=children), index
     if pyarrow.types.is_fixed_size_list(kind):
-        child = pyarrow.Array.from_buffers(kind.value_type, rows * kind.list_size, [None, data])
-        return pyarrow.Array.from_buffers(kind, rows, [validity], children=[child])
-    offsets = buffer("offsets")
-    return pyarrow.Array.from_buffers(kind, rows, [validity, *([offsets] if offsets else []), data])
+        if kind.value_field.name == "numbers":
+            child = pyarrow.Array.from_buffers(kind.value_type, rows * kind.list_size, [None, data])
+        else:
+            child, index = _array(block, index, kind.value_type, rows * kind.list_size)
+        return pyarrow.Array.from_buffers(kind, rows, [validity], children=[child]), index
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_map(kind):
+        below = kind.value_type if pyarrow.types.is_list(kind) else pyarrow.struct([kind.key_field, kind.item_field])
+        child, index = _array(block, index, below, struct.unpack_from("<i", offsets, 4 * rows)[0])
+        return pyarrow.Array.from_buffers(kind, rows, [validity, offsets], children=[child]), index
+    return pyarrow.Array.from_buffers(kind, rows, [validity, *([offsets] if offsets else []), data]), index
 
 
 def read_result(path):
@@ -50,14 +80,20 @@ def read_result(path):
     assert memory[:8] == b"SUPBLK\r\n"
     assert get(memory, "mapped_file_header", "sealed") == CONSTANTS["SEALED_COMPLETE"]
     assert get(memory, "mapped_file_header", "file_bytes") == len(memory)
-    schema = pyarrow.schema([_field(memory, i) for i in range(get(memory, "mapped_file_header", "schema_columns"))])
+    fields, index = [], 0
+    while index < get(memory, "mapped_file_header", "schema_columns"):
+        field, index = _field(memory, index)
+        fields.append(field)
+    schema = pyarrow.schema(fields)
     batches = []
     for number in range(get(memory, "mapped_file_header", "block_count")):
         at = CONSTANTS["RING_OFFSET"] + number * get(memory, "mapped_file_header", "block_bytes")
         block = memory[at : at + get(memory, "notification", "size", at)]
         rows = get(block, "notification", "element_count")
-        places = [SIZES["block_header"] + i * SIZES["block_column"] for i in range(len(schema))]
-        arrays = [_array(block, place, field.type, rows) for place, field in zip(places, schema)]
+        arrays, index = [], 0
+        for field in schema:
+            array, index = _array(block, index, field.type, rows)
+            arrays.append(array)
         batches.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
         batches[-1].validate(full=True)
     table = pyarrow.Table.from_batches(batches, schema)

@@ -219,19 +219,19 @@ NB_MODULE(_core, module) {
 
     nb::class_<Result>(module, "Result", nb::is_weak_referenceable())
         .def("__init__", [](Result *self, const Pair &pair, const std::string &name,
-                            const std::vector<ResultField> &fields) { new (self) Result(pair, name, fields); })
+                            const nb::list &fields) { new (self) Result(pair, name, fields_from(fields)); })
         .def(
             "__init__",
             [](Result *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
                size_t block_bytes, const std::string &group, const std::string &results_folder, const std::string &name,
-               const std::vector<ResultField> &fields) {
+               const nb::list &fields) {
                 new (self) Result(Options{mapped_files, named_pipes, group, "", results_folder, local_rank, rank, 0, 0,
                                           block_bytes, false},
-                                  name, fields);
+                                  name, fields_from(fields));
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "block_bytes"_a, "group"_a, "results_folder"_a,
             "name"_a, "fields"_a)
-        .def("write", &Result::write, "rows"_a, "columns"_a)
+        .def("write", &Result::write, "columns"_a)
         .def("write_arrow", &Result::write_arrow, "schema"_a, "array"_a)
         .def("write_stream", &Result::write_stream, "stream"_a)
         .def("seal", &Result::seal)

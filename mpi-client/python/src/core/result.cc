@@ -44,8 +44,17 @@ Structure *structure_in(const nb::capsule &capsule, const char *name) {
 std::string format_in_result(const ArrowSchema &field) {
     const std::string format = field.format;
     if (field.dictionary != nullptr) return "dictionary";
+    if (format == "+L") return "+l";
     if (format == "U" || format == "vu") return "u";
     return format == "Z" || format == "vz" ? "z" : format;
+}
+
+/* Whether an Arrow list of fixed length is numbers that are never null, which the list itself has. */
+bool has_numbers(const ArrowSchema &field) {
+    if (strncmp(field.format, "+w:", 3) != 0 || field.n_children != 1) return false;
+    const char *child = field.children[0]->format;
+    return child[0] != '\0' && child[1] == '\0' && strchr("cCsSiIlLefg", child[0]) != nullptr &&
+           (field.children[0]->flags & ARROW_FLAG_NULLABLE) == 0;
 }
 
 /** Releases a structure that this code took out of a stream. */
@@ -65,33 +74,59 @@ void check_stream(ArrowArrayStream *stream, int error) {
     raise(SUPPLY_ERROR_ARGUMENT, std::string("the Arrow stream failed: ") + (text != nullptr ? text : strerror(error)));
 }
 
-std::vector<ResultField> fields_of(const ArrowSchema &schema) {
-    if (strcmp(schema.format, "+s") != 0)
-        raise(SUPPLY_ERROR_ARGUMENT, "the rows of a result must be record batches, not an array of one column");
-    std::vector<ResultField> fields;
+nb::list children_of(const ArrowSchema &schema) {
+    nb::list fields;
     for (int64_t i = 0; i < schema.n_children; i++) {
         const ArrowSchema &field = *schema.children[i];
-        fields.emplace_back(field.name != nullptr ? field.name : "", format_in_result(field),
-                            field.n_children == 1 ? field.children[0]->format : "",
-                            (field.flags & ARROW_FLAG_NULLABLE) != 0);
+        const bool compact = has_numbers(field);
+        fields.append(nb::make_tuple(field.name != nullptr ? field.name : "", format_in_result(field),
+                                     compact ? field.children[0]->format : "", (field.flags & ARROW_FLAG_NULLABLE) != 0,
+                                     compact ? nb::list() : children_of(field)));
     }
     return fields;
 }
 
+nb::list fields_of(const ArrowSchema &schema) {
+    if (strcmp(schema.format, "+s") != 0)
+        raise(SUPPLY_ERROR_ARGUMENT, "the rows of a result must be record batches, not an array of one column");
+    return children_of(schema);
+}
+
+void add_fields(const nb::list &from, std::vector<ResultField> &to) {
+    for (const nb::handle &each : from) {
+        const auto field = nb::cast<nb::tuple>(each);
+        const auto children = nb::cast<nb::list>(field[4]);
+        to.push_back({nb::cast<std::string>(field[0]), nb::cast<std::string>(field[1]), nb::cast<std::string>(field[2]),
+                      nb::cast<bool>(field[3]), static_cast<int>(nb::len(children))});
+        add_fields(children, to);
+    }
+}
+
 std::vector<supply_field_t> passed_fields(const std::vector<ResultField> &fields) {
     std::vector<supply_field_t> passed;
-    for (const auto &[column, format, child_format, nullable] : fields)
-        passed.push_back({column.c_str(), nullable, format.c_str(), child_format.c_str()});
+    for (const ResultField &field : fields) {
+        supply_field_t one = {};
+        one.name = field.name.c_str();
+        one.nullable = field.nullable;
+        one.format = field.format.c_str();
+        one.child_format = field.child_format.c_str();
+        one.child_count = field.child_count;
+        passed.push_back(one);
+    }
     return passed;
 }
 
 } // namespace
 
-std::vector<ResultField> result_fields(nb::capsule schema) {
-    return fields_of(*structure_in<ArrowSchema>(schema, "arrow_schema"));
+std::vector<ResultField> fields_from(const nb::list &fields) {
+    std::vector<ResultField> found;
+    add_fields(fields, found);
+    return found;
 }
 
-std::vector<ResultField> stream_fields(nb::capsule capsule) {
+nb::list result_fields(nb::capsule schema) { return fields_of(*structure_in<ArrowSchema>(schema, "arrow_schema")); }
+
+nb::list stream_fields(nb::capsule capsule) {
     auto *stream = structure_in<ArrowArrayStream>(capsule, "arrow_array_stream");
     Taken<ArrowSchema> schema;
     check_stream(stream, stream->get_schema(stream, &schema));
@@ -132,11 +167,11 @@ void Result::check(supply_status_t status) const {
     if (status < 0) raise(status, supply_result_error(result_), supply_result_error_errno(result_));
 }
 
-void Result::write(uint32_t rows, const std::vector<ResultBuffers> &columns) {
+void Result::write(const std::vector<ResultBuffers> &columns) {
     supply_result_t *const result = handle();
     std::vector<Buffer> buffers;
     std::vector<supply_column_t> passed;
-    for (const auto &[validity, offsets, data] : columns) {
+    for (const auto &[rows, validity, offsets, data] : columns) {
         buffers.emplace_back(validity);
         buffers.emplace_back(offsets);
         buffers.emplace_back(data);

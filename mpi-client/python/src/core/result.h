@@ -9,11 +9,21 @@
 #include "pair.h"
 #include "supply_result.h"
 
-/** Name, format, format of the numbers of a list or "", and whether it is nullable. */
-using ResultField = std::tuple<std::string, std::string, std::string, bool>;
+/** In Python a tuple of these, and a list of them. */
+struct ResultField {
+    std::string name, format, child_format;
+    bool nullable;
+    int child_count;
+};
 
-/** Buffers of a column: validity or None, offsets or None, data. They support the buffer protocol. */
-using ResultBuffers = std::tuple<nanobind::object, nanobind::object, nanobind::object>;
+/** The fields of a list of tuples, each with its children after it, as supply_result_open() takes them. */
+std::vector<ResultField> fields_from(const nanobind::list &fields);
+
+/**
+ * Rows and buffers of a column, or of a child: validity or None, offsets or None, data or None. They support the buffer
+ * protocol.
+ */
+using ResultBuffers = std::tuple<uint32_t, nanobind::object, nanobind::object, nanobind::object>;
 
 class Result {
   public:
@@ -24,8 +34,8 @@ class Result {
     Result(const Result &) = delete;
     Result &operator=(const Result &) = delete;
 
-    /** As supply_result_write(): columns in the order of the fields. */
-    void write(uint32_t rows, const std::vector<ResultBuffers> &columns);
+    /** As supply_result_write(): columns in the order of the fields, each with its children after it. */
+    void write(const std::vector<ResultBuffers> &columns);
     /** As supply_result_write_arrow(), with capsules of the Arrow PyCapsule interface. */
     void write_arrow(nanobind::capsule schema, nanobind::capsule array);
     /** All batches of a stream. */
@@ -51,9 +61,9 @@ class Result {
 
 /** The fields of an Arrow schema. Texts have offsets of 32 bits in a result, whatever layout they have in the schema.
  */
-std::vector<ResultField> result_fields(nanobind::capsule schema);
+nanobind::list result_fields(nanobind::capsule schema);
 
 /** The same of an Arrow stream, which can be read afterwards. */
-std::vector<ResultField> stream_fields(nanobind::capsule stream);
+nanobind::list stream_fields(nanobind::capsule stream);
 
 #endif

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from supply.errors import ColumnError
+from supply.result_nested import (
+    Column,
+    child_of,
+    fitted,
+    host_offsets,
+    of_dicts,
+    of_lists,
+    of_mapping,
+    of_sequences,
+    offsets_of,
+    with_nulls,
+)  # fmt: skip
 from supply.result_schema import type_name
 
 if TYPE_CHECKING:
@@ -18,78 +30,63 @@ if TYPE_CHECKING:
 # numpy's types by the format in a result.
 _NUMBERS = {
     "c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32", "I": "uint32", "l": "int64", "L": "uint64",
-    "f": "float32", "g": "float64",
+    "e": "float16", "f": "float32", "g": "float64",
 }  # fmt: skip
 _FORMATS = {numpy.dtype(name): form for form, name in _NUMBERS.items()}
-_KINDS = (
-    "numbers of 8 to 64 bits (float16 and bfloat16: cast them to float32), booleans, datetime64, text, bytes, or rows "
-    "of N numbers"
-)
+_KINDS = "numbers of 8 to 64 bits, booleans, datetime64, timedelta64, text, bytes, or lists or dicts of these"
 
 # Devices whose memory numpy can read, in DLPack.
 _CPU, _PINNED = 1, 3
 
 
-@dataclass
-class Column:
-    """Buffers in Arrow's layout."""
-
-    rows: int
-    form: str
-    data: Any
-    child_form: str = ""
-    offsets: Any = None
-    validity: Any = None
-    # A list of Python has values that may be None in a later batch.
-    nullable: bool = False
-
-    def field(self, name: str) -> _core.ResultField:
-        return name, self.form, self.child_form, self.nullable or self.validity is not None
-
-
 def column_of(name: str, values: Any, field: _core.ResultField | None) -> Column:
     """The values as a column of that field. None: of the type that they have."""
     try:
-        column = _converted(values, field)
+        column = _converted(name, values, field)
+    except ColumnError:
+        # Of something in it.
+        raise
     except (ValueError, OverflowError, TypeError) as error:
         target = "" if field is None else f" as {type_name(*field[1:3])}"
         raise ColumnError(f"column '{name}' cannot be written{target}: {error}") from error
-    if field is not None and (column.form, column.child_form) != field[1:3] and not _is_open_list(column, field):
-        raise ColumnError(
-            f"column '{name}' has the type {type_name(column.form, column.child_form)}, and the result has "
-            f"{type_name(*field[1:3])}: cast it, or pass schema="
-        )
-    return column
-
-
-def _is_open_list(column: Column, field: _core.ResultField) -> bool:
-    return field[1] == "+w:?" and column.form.startswith("+w:") and column.child_form == field[2]
+    return column if field is None else fitted(name, column, field)
 
 
 def on_host(values: Any) -> Any:
     """A tensor, or an array of a device, as a numpy array. Anything else as it is."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
-        return values.detach().cpu().numpy()
+        return _array_of(values.detach().cpu())
     if _is_on_device(values):
         import torch
 
-        return torch.from_dlpack(values).cpu().numpy()
+        return _array_of(torch.from_dlpack(values).cpu())
     return values
 
 
-def _converted(values: Any, field: _core.ResultField | None) -> Column:
+def _array_of(tensor: Any) -> numpy.ndarray:
+    if str(tensor.layout) != "torch.strided":
+        raise TypeError(f"it is a tensor with {tensor.layout}: write its to_dense(), or Jagged(values, offsets)")
+    # numpy has no bfloat16.
+    array: numpy.ndarray = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return array
+
+
+def _converted(name: str, values: Any, field: _core.ResultField | None) -> Column:
     values = on_host(values)
     if type(values).__module__.partition(".")[0] == "pandas":
-        return _of_pandas(values, field)
+        return _of_pandas(name, values, field)
     if isinstance(values, tuple) and hasattr(values, "offsets"):
-        return _of_jagged(values, field)
+        return _of_jagged(name, values, field)
+    if isinstance(values, Mapping):
+        return of_mapping(name, values, field, column_of)
     if isinstance(values, numpy.ma.MaskedArray):
-        return _with_nulls(_of_array(values.filled(numpy.zeros((), values.dtype)[()]), field), ~_mask_of(values))
+        filled = _of_array(name, values.filled(numpy.zeros((), values.dtype)[()]), field)
+        return with_nulls(filled, ~_mask_of(values))
     if isinstance(values, numpy.ndarray) and values.dtype.kind not in "OUS":
-        return _of_array(values, field)
+        return _of_array(name, values, field)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise TypeError(f"{type(values).__name__} is no array, tensor or list")
-    return _of_list(list(values), field)
+    return _of_list(name, list(values), field)
 
 
 def _is_on_device(values: Any) -> bool:
@@ -97,11 +94,14 @@ def _is_on_device(values: Any) -> bool:
     return hasattr(values, "__dlpack_device__") and values.__dlpack_device__()[0] not in (_CPU, _PINNED)
 
 
-def _of_jagged(values: Any, field: _core.ResultField | None) -> Column:
-    """Text or bytes, as a batch has them with ragged="jagged"."""
-    lengths, rows = values.offsets.diff().tolist(), len(values.offsets) - 1
-    form = "u" if field is not None and field[1] == "u" else "z"
-    return Column(rows, form, values.values.cpu().numpy(), offsets=_offsets(lengths, rows))
+def _of_jagged(name: str, values: Any, field: _core.ResultField | None) -> Column:
+    """Lists of any length. Those of uint8 are bytes or text, unless the field is a list."""
+    offsets, inner = host_offsets(values.offsets), on_host(values.values)
+    is_bytes = isinstance(inner, numpy.ndarray) and inner.dtype == numpy.uint8 and inner.ndim == 1
+    if is_bytes and (field is None or field[1] in ("u", "z")):
+        form = "u" if field is not None and field[1] == "u" else "z"
+        return Column(len(offsets) - 1, form, inner, offsets=offsets)
+    return of_lists(name, offsets, inner, field, column_of)
 
 
 def _mask_of(values: numpy.ma.MaskedArray[Any, Any]) -> numpy.ndarray:
@@ -109,97 +109,102 @@ def _mask_of(values: numpy.ma.MaskedArray[Any, Any]) -> numpy.ndarray:
     return mask.any(axis=1) if mask.ndim == 2 else mask
 
 
-def _of_array(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
+def _of_array(name: str, array: numpy.ndarray, field: _core.ResultField | None) -> Column:
     array = numpy.ascontiguousarray(array)
-    if array.dtype.kind == "M":
+    if array.dtype.kind in "mM" and array.ndim == 1:
         return _of_times(array, field)
     if array.dtype == bool and array.ndim == 1:
         return Column(len(array), "b", numpy.packbits(array, bitorder="little"))
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
+    if array.dtype == numpy.float16 and (field is None or "e" not in field[1:3]) and array.ndim < 3:
+        array = array.astype(numpy.float32)
     form = _FORMATS.get(array.dtype)
     if field is not None and array.ndim == 1 and form and form == _integers_of_time(field[1]):
         return Column(len(array), field[1], array)
-    if form is None or array.ndim not in (1, 2) or array.shape[1:] == (0,):
+    is_list = array.ndim > 1 and 0 not in array.shape[1:]
+    if (form is None and not (is_list and array.dtype.kind in "bmM")) or not (array.ndim == 1 or is_list):
         raise ValueError(f"it is an array of {array.dtype} with the shape {array.shape}: it must have {_KINDS}")
     if array.ndim == 1:
-        return Column(len(array), form, array)
-    rows, width = array.shape
-    if field is not None and field[1] == "z" and form == "C":
-        return Column(rows, "z", array, offsets=_offsets(itertools.repeat(width, rows), rows))
-    return Column(rows, f"+w:{width}", array, child_form=form)
+        return Column(len(array), form or "", array)
+    rows, width = array.shape[:2]
+    if field is not None and field[1] == "z" and form == "C" and array.ndim == 2:
+        return Column(rows, "z", array, offsets=offsets_of(itertools.repeat(width, rows), rows))
+    if form is not None and array.ndim == 2:
+        return Column(rows, f"+w:{width}", array, child_form=form)
+    values = array.reshape(rows * width, *array.shape[2:])
+    return Column(rows, f"+w:{width}", children={"item": column_of(name, values, child_of(field))})
 
 
 def _integers_of_time(form: str) -> str | None:
     """The numbers that a tensor has of dates and timestamps: batches have these."""
-    return "i" if form == "tdD" else "l" if form.startswith("tsu:") else None
+    if form in ("tdD", "tiM"):
+        return "i"
+    return "l" if form in ("tDu", "ttn") or form.startswith("tsu:") else None
 
 
 def _of_times(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
     """Days are dates. Other units are microseconds, in the zone of the field if there is one."""
     is_date = numpy.datetime_data(array.dtype)[0] == "D"
     is_null = numpy.isnat(array)
+    if array.dtype.kind == "m":
+        durations = numpy.where(is_null, 0, array.astype("timedelta64[us]").view("int64"))
+        column = Column(len(array), "tDu", durations, nullable=True)
+        return with_nulls(column, ~is_null) if is_null.any() else column
     if is_date:
         numbers = numpy.where(is_null, 0, array.astype("datetime64[D]").view("int64")).astype("int32")
     else:
         numbers = numpy.where(is_null, 0, array.astype("datetime64[us]").view("int64"))
     zone = field[1] if field is not None and field[1].startswith("tsu:") else "tsu:"
     column = Column(len(array), "tdD" if is_date else zone, numbers, nullable=True)
-    return _with_nulls(column, ~is_null) if is_null.any() else column
+    return with_nulls(column, ~is_null) if is_null.any() else column
 
 
-def _with_nulls(column: Column, is_valid: numpy.ndarray) -> Column:
-    column.validity = numpy.packbits(is_valid, bitorder="little")
-    return column
-
-
-def _offsets(lengths: Any, count: int) -> numpy.ndarray:
-    offsets = numpy.zeros(count + 1, "int64")
-    numpy.cumsum(numpy.fromiter(lengths, "int64", count), out=offsets[1:])
-    if offsets[-1] > numpy.iinfo("int32").max:
-        raise ValueError("it has more than 2 GiB in one batch: write smaller batches")
-    return offsets.astype("int32")
-
-
-def _of_pandas(series: Any, field: _core.ResultField | None) -> Column:
+def _of_pandas(name: str, series: Any, field: _core.ResultField | None) -> Column:
     zone = getattr(series.dtype, "tz", None)
     if zone is not None:
         instants = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
-        return _of_times(instants, field or ("", f"tsu:{zone}", "", True))
+        return _of_times(instants, field or ("", f"tsu:{zone}", "", True, []))
     if isinstance(series.dtype, numpy.dtype) and series.dtype.kind not in "OUS":
-        return _of_array(series.to_numpy(), field)
+        return _of_array(name, series.to_numpy(), field)
     is_null = series.isna().to_numpy()
     numbers = getattr(series.dtype, "numpy_dtype", None)
     if isinstance(numbers, numpy.dtype) and numbers.kind in "biuf":
         filled = series.to_numpy(dtype=numbers, na_value=numbers.type(0))
-        return _with_nulls(_of_array(filled, field), ~is_null)
-    return _of_list([None if null else value for value, null in zip(series.tolist(), is_null)], field)
+        return with_nulls(_of_array(name, filled, field), ~is_null)
+    return _of_list(name, [None if null else value for value, null in zip(series.tolist(), is_null)], field)
 
 
-def _of_list(values: list[Any], field: _core.ResultField | None) -> Column:
+def _of_list(name: str, values: list[Any], field: _core.ResultField | None) -> Column:
     """Python's values. None is null."""
     is_valid = numpy.fromiter((value is not None for value in values), bool, len(values))
     first = next((value for value in values if value is not None), None)
     if first is None and field is None and values:
         raise ValueError("all its values are None, so its type is not known: pass schema=")
-    column = _of_values(values, first, field)
+    column = _of_values(name, values, first, field)
     column.nullable = True
-    return column if is_valid.all() else _with_nulls(column, is_valid)
+    return column if is_valid.all() else with_nulls(column, is_valid)
 
 
-def _of_values(values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
+def _of_values(name: str, values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
     form = field[1] if field is not None else _form_of(first)
     if form in ("u", "z"):
         encoded = [value.encode() if form == "u" and type(value) is str else _encoded(value, form) for value in values]
-        return Column(len(values), form, b"".join(encoded), offsets=_offsets(map(len, encoded), len(values)))
+        return Column(len(values), form, b"".join(encoded), offsets=offsets_of(map(len, encoded), len(values)))
     if form == "b":
-        return _of_array(numpy.array([_checked(value, (bool, numpy.bool_), False) for value in values], bool), field)
+        return _of_array(
+            name, numpy.array([_checked(value, (bool, numpy.bool_), False) for value in values], bool), field
+        )
     if form in _NUMBERS:
-        return _of_array(_numbers(values, form), field)
+        return _of_array(name, _numbers(values, form), field)
     if form == "tdD" or form.startswith("tsu:"):
         return _of_times(numpy.array(values, "datetime64[D]" if form == "tdD" else "datetime64[us]"), field)
-    if form.startswith("+w:"):
-        return _of_rows(values, first, field)
+    if form in ("+s", "+m"):
+        return of_dicts(name, values, field, column_of)
+    if form == "+l" or form.startswith("+w:"):
+        child = _form_of_numbers(values) if field is None else field[2]
+        rows = _of_rows(name, values, child, field) if child in _NUMBERS else None
+        return of_sequences(name, values, field, column_of) if rows is None else rows
     raise ValueError(f"a list cannot have the type {type_name(form)}: write it as an Arrow array")
 
 
@@ -218,6 +223,8 @@ def _form_of(value: Any) -> str:
     for kinds, form in forms:
         if isinstance(value, kinds):
             return form
+    if isinstance(value, Mapping):
+        return "+s"
     if hasattr(value, "__len__"):
         return "+w:?"
     raise ValueError(f"it has values of the type {type(value).__name__}: it must have {_KINDS}")
@@ -262,14 +269,25 @@ def _fitting(array: numpy.ndarray, kind: numpy.dtype[Any]) -> numpy.ndarray | No
     return array.astype(kind)
 
 
-def _of_rows(values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
-    """Each value is a list of N numbers."""
-    child = field[2] if field is not None else _form_of(first[0] if len(first) else None)
-    if child not in _NUMBERS:
-        raise ValueError(f"it has lists of values that are no numbers: it must have {_KINDS}")
+def _form_of_numbers(values: list[Any]) -> str:
+    """The format of the first number in lists."""
+    return next((_form_of(value[0]) for value in values if value is not None and len(value)), "")
+
+
+def _of_rows(name: str, values: list[Any], child: str, field: _core.ResultField | None) -> Column | None:
+    """Each value is a list of N numbers. None: they have different lengths, or nulls in them."""
     lengths = {len(value) for value in values if value is not None}
-    if len(lengths) > 1:
-        raise ValueError(f"it has lists of {min(lengths)} to {max(lengths)} numbers: all must have one length")
-    width = lengths.pop() if lengths else int(field[1][3:]) if field is not None and field[1] != "+w:?" else 1
+    if len(lengths) > 1 or 0 in lengths or any(_is_no_row(value) for value in values):
+        return None
+    width = lengths.pop() if lengths else _width(field)
     array = numpy.array([numpy.zeros(width) if value is None else value for value in values], _NUMBERS[child])
-    return _of_array(array.reshape(len(values), width), field)
+    return _of_array(name, array.reshape(len(values), width), field)
+
+
+def _width(field: _core.ResultField | None) -> int:
+    return int(field[1][3:]) if field is not None and field[1][:3] == "+w:" and field[1] != "+w:?" else 1
+
+
+def _is_no_row(value: Any) -> bool:
+    """Whether it is a tensor, or has a null in it."""
+    return hasattr(value, "detach") or (isinstance(value, (list, tuple)) and None in value)

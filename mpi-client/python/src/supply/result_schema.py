@@ -19,17 +19,18 @@ _FORMATS = {
 # The name for messages: the first of the list, and numpy's for types that Spark does not have.
 _NAMES = {
     **{form: name for name, form in reversed(_FORMATS.items())},
-    "C": "uint8", "S": "uint16", "I": "uint32", "L": "uint64",
+    "C": "uint8", "S": "uint16", "I": "uint32", "L": "uint64", "e": "float16", "tDu": "day-time interval",
+    "tiM": "year-month interval", "ttn": "time", "+l": "array", "+s": "struct", "+m": "map",
 }  # fmt: skip
 
 # `name` or name; its type, and NOT NULL.
 _COLUMN = re.compile(
-    r"\s*(?:`([^`]+)`|(\w+))(?:\s*:?\s+([a-z_]+(?:\(\s*\d+\s*,\s*\d+\s*\)|<\s*[a-z]+\s*>)?)"
-    r"(\s+not\s+null)?)?\s*(?:,|$)",
-    re.IGNORECASE,
+    r"\s*(?:`([^`]+)`|(\w+))(?:\s*:?\s+([a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*", re.IGNORECASE | re.DOTALL
 )
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_LIST = re.compile(r"array<\s*([a-z]+)\s*>")
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
+_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+# Of a struct: its fields have a colon and no space.
+_FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*:\s*(.+?)(\s+not\s+null)?\s*", re.IGNORECASE | re.DOTALL)
 
 # Spark's arrays do not say how many numbers they have.
 _LIST_OF_ANY_LENGTH = "+w:?"
@@ -60,17 +61,22 @@ def type_name(form: str, child: str = "") -> str:
 
 
 def is_complete(fields: list[_core.ResultField]) -> bool:
-    """Whether all lists have a length."""
-    return all(form != _LIST_OF_ANY_LENGTH for _, form, _, _ in fields)
+    """Whether it is known of all lists whether they have a length."""
+    return all(field[1] != _LIST_OF_ANY_LENGTH for field in fields)
 
 
 def completed(fields: list[_core.ResultField], of_batch: list[_core.ResultField]) -> list[_core.ResultField]:
     """The fields, with the lengths of lists from those of a batch. A list that it has not gets the length 1."""
-    formats = {name: form for name, form, _, _ in of_batch if form.startswith("+w:")}
-    return [
-        (name, formats.get(name, "+w:1") if form == _LIST_OF_ANY_LENGTH else form, child, nullable)
-        for name, form, child, nullable in fields
-    ]
+    formats = {field[0]: field[1] for field in of_batch}
+    return [_completed(field, formats) if field[1] == _LIST_OF_ANY_LENGTH else field for field in fields]
+
+
+def _completed(field: _core.ResultField, formats: Mapping[str, str]) -> _core.ResultField:
+    name, _, child, nullable, _ = field
+    form = formats.get(name, "")
+    if form == "+l":
+        return name, form, "", nullable, [("item", child, "", True, [])]
+    return name, form if form.startswith("+w:") else "+w:1", child, nullable, []
 
 
 def with_types(text: str, columns: Mapping[str, str]) -> str:
@@ -92,23 +98,41 @@ def column_text(name: str, kind: str, is_nullable: bool) -> str:
 
 
 def _fields_of_text(text: str) -> list[_core.ResultField]:
-    fields = []
+    fields: list[_core.ResultField] = []
     for name, kind, is_nullable in _columns_of(text):
         if kind is None:
             raise _no_column(text, name)
-        fields.append((name, *_format_of(name, kind), is_nullable))
+        numbers = _NESTED.fullmatch(kind)
+        form = _FORMATS.get(numbers[2].strip().lower(), "") if numbers and numbers[1].lower() == "array" else ""
+        if form in tuple("csilfg"):
+            fields.append((name, _LIST_OF_ANY_LENGTH, form, is_nullable, []))
+        else:
+            fields.append(_field_of(name, name, kind, is_nullable))
     return fields
 
 
 def _columns_of(text: str) -> Iterator[tuple[str, str | None, bool]]:
     """Name, type, and whether it may be null, of each column."""
-    at = 0
-    while at < len(text.rstrip()):
-        found = _COLUMN.match(text, at)
+    for part in _parts(text):
+        found = _COLUMN.fullmatch(part)
         if found is None:
-            raise _no_column(text, text[at:].strip())
-        yield found[1] or found[2], found[3] and found[3].lower(), found[4] is None
-        at = found.end()
+            raise _no_column(text, part.strip())
+        yield found[1] or found[2], found[3], found[4] is None
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What commas separate, but not those in brackets and backquotes."""
+    depth, begin, is_quoted = 0, 0, False
+    for at, each in enumerate(text):
+        is_quoted ^= each == "`"
+        if is_quoted:
+            continue
+        depth += (each in "<(") - (each in ">)")
+        if each == "," and depth == 0:
+            yield text[begin:at]
+            begin = at + 1
+    if text[begin:].strip():
+        yield text[begin:]
 
 
 def _no_column(text: str, part: str) -> SupplyError:
@@ -118,15 +142,30 @@ def _no_column(text: str, part: str) -> SupplyError:
     )
 
 
-def _format_of(name: str, kind: str) -> tuple[str, str]:
-    decimal, numbers = _DECIMAL.fullmatch(kind), _LIST.fullmatch(kind)
+def _field_of(path: str, name: str, kind: str, is_nullable: bool) -> _core.ResultField:
+    """path: its name with those around it, for errors."""
+    kind = kind.strip()
+    decimal, nested = _DECIMAL.fullmatch(kind), _NESTED.fullmatch(kind)
     if decimal:
-        return f"d:{decimal[1]},{decimal[2]}", ""
-    if numbers and _FORMATS.get(numbers[1], "") in tuple("csilfg"):
-        return _LIST_OF_ANY_LENGTH, _FORMATS[numbers[1]]
-    if kind in _FORMATS:
-        return _FORMATS[kind], ""
+        return name, f"d:{decimal[1]},{decimal[2]}", "", is_nullable, []
+    if kind.lower() in _FORMATS:
+        return name, _FORMATS[kind.lower()], "", is_nullable, []
+    parts = list(_parts(nested[2])) if nested else []
+    outer = nested[1].lower() if nested else ""
+    if outer == "array" and len(parts) == 1:
+        return name, "+l", "", is_nullable, [_field_of(path, "item", parts[0], True)]
+    if outer == "map" and len(parts) == 2:
+        both = [_field_of(f"{path}.keys", "key", parts[0], False), _field_of(f"{path}.values", "value", parts[1], True)]
+        return name, "+m", "", is_nullable, [("entries", "+s", "", False, both)]
+    found = [_FIELD.fullmatch(part) for part in parts] if outer == "struct" else []
+    if found and all(found):
+        fields = [
+            _field_of(f"{path}.{field[1] or field[2]}", field[1] or field[2], field[3], field[4] is None)
+            for field in found
+            if field is not None
+        ]
+        return name, "+s", "", is_nullable, fields
     raise SupplyError(
-        f"column '{name}' has the type '{kind}', which results do not know: {', '.join(_FORMATS)}, decimal(P,S), "
-        "array<NUMBER>"
+        f"column '{path}' has the type '{kind}', which results do not know: {', '.join(_FORMATS)}, decimal(P,S), "
+        "array<TYPE>, map<TYPE,TYPE>, struct<NAME:TYPE,...>"
     )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Union
 from supply import _core
 from supply.closing import Closing, leave_to_parent
 from supply.errors import SupplyError
-from supply.result_columns import Column, column_of
+from supply.result_columns import column_of
+from supply.result_nested import Column
 from supply.result_schema import completed, fields_of, is_complete
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ class Result(Closing):
 
         batch: anything with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars), a pandas DataFrame without its
             index, or a dict by column of arrays, tensors and lists. An array of two dimensions is a list of N numbers
-            for each row. None in a list, and NaT, are null; NaN is a number.
+            for each row, of three dimensions N lists of M numbers. Jagged and lists of tensors are lists of any length,
+            a dict by field is a struct. None in a list, and NaT, are null; NaN is a number. float16 and bfloat16 become
+            float32.
 
         Every batch must have the columns of the schema, or of the first batch, in any order. ColumnError and
         SupplyError name the column and what to do; the rows of that batch are not written then. Of a stream of record
@@ -97,7 +100,7 @@ class Result(Closing):
             return
         if self._core is None:
             # Spark reads the reason, and no column.
-            self._open([("aborted", "b", "", False)])
+            self._open([("aborted", "b", "", False, [])])
         self._is_closed = True
         assert self._core is not None
         self._core.abort(reason)
@@ -124,8 +127,7 @@ class Result(Closing):
             raise SupplyError(f"result '{self._name}': the columns have different numbers of rows: {listed}")
         core = self._opened([column.field(name) for name, column in columns.items()])
         assert self._fields is not None
-        ordered = [columns[field[0]] for field in self._fields]
-        core.write(ordered[0].rows, [(column.validity, column.offsets, column.data) for column in ordered])
+        core.write([buffers for field in self._fields for buffers in columns[field[0]].buffers()])
 
     def _columns(self, batch: Mapping[str, Any]) -> dict[str, Column]:
         if self._fields is None:

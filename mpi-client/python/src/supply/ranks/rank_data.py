@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy
 import torch.distributed
 
 from supply import _core
@@ -17,7 +16,7 @@ from supply.errors import ColumnError, SupplyError
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Loop, Progress
 from supply.ranks.run_files import RunFiles
-from supply.result_columns import Column
+from supply.result_nested import Column, with_mask
 from supply.results import Begin, Result
 from supply.torch import SupplyDataset
 
@@ -44,9 +43,7 @@ class RunRows(Result):
                 raise ColumnError(
                     f"column '{name}' has nulls='mask': write '{self._masks[name]}' beside it, so that nulls come back"
                 )
-            if not mask.all():
-                valid = numpy.asarray(mask.cpu() if hasattr(mask, "cpu") else mask, bool)
-                written[name].validity = numpy.packbits(valid, bitorder="little")
+            with_mask(written[name], mask)
         return written
 
 

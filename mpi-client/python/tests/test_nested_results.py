@@ -1,0 +1,186 @@
+"""Results with lists, structs and maps: what a rank writes in any form is what a reader finds in the file."""
+
+import datetime
+import pathlib
+
+import numpy
+import pyarrow
+import pytest
+import supply
+from supply.jagged import Jagged
+
+from result_file import abort_reason, read_result
+from values import NEEDS_TORCH, batch, received
+
+INTS, FLOATS, WORDS = (pyarrow.list_(kind()) for kind in (pyarrow.int32, pyarrow.float32, pyarrow.string))
+POINT = pyarrow.struct([("x", "int32"), ("name", "string")])
+SCORES = pyarrow.map_(pyarrow.string(), pyarrow.float64())
+ARROW = {
+    "lists": pyarrow.array([[1, None], None, []], INTS),
+    "large": pyarrow.array([[1], [], None], pyarrow.large_list(pyarrow.int64())),
+    "lists of lists": pyarrow.array([[[0.5], []], None, [None, [1.5, 2.5]]], pyarrow.list_(FLOATS)),
+    "words": pyarrow.array([["a", None], [], ["\u00e9"]], WORDS),
+    "struct": pyarrow.array([{"x": 1, "name": None}, None, {"x": None, "name": "a"}], POINT),
+    "structs": pyarrow.array([[{"x": 1, "name": "a"}], [], None], pyarrow.list_(POINT)),
+    "map": pyarrow.array([[("a", 0.5)], None, [("b", None), ("c", 1.5)]], SCORES),
+    "fixed": pyarrow.array([[1, None], None, [3, 4]], pyarrow.list_(pyarrow.int32(), 2)),
+    "half": pyarrow.array([numpy.float16(0.5), None, numpy.float16(2)], pyarrow.float16()),
+    "duration": pyarrow.array([1, None, 3], pyarrow.duration("us")),
+    "time": pyarrow.array([datetime.time(1), None, datetime.time(2)], pyarrow.time64("ns")),
+}
+TABLE = pyarrow.table(ARROW)
+
+
+@pytest.fixture
+def rank(pair):
+    return pair[0]
+
+
+@pytest.fixture
+def written(rank, files):
+    """A function that writes batches as a result, and returns its table."""
+
+    def write(*batches, schema=None):
+        with rank.results("scores", schema) as out:
+            for batch in batches:
+                out.write(batch)
+        path = pathlib.Path(f"{files.paths[0]}.scores.result")
+        table = read_result(path)
+        path.unlink()
+        return table
+
+    return write
+
+
+@pytest.mark.parametrize("form", [TABLE, TABLE.to_batches()[0], pyarrow.concat_tables([TABLE, TABLE]).slice(3, 3)])
+@pytest.mark.parametrize("schema", [None, TABLE.schema.set(1, pyarrow.field("large", pyarrow.list_(pyarrow.int64())))])
+def test_arrow(written, form, schema):
+    assert written(form, schema=schema).to_pydict() == TABLE.to_pydict()
+
+
+def test_a_block_comes_back(pair, written):
+    names = [name for name in ARROW if name not in ("large", "fixed")]
+    block = received(pair, batch(**{name: ARROW[name] for name in names}))
+    assert written(block).to_pydict() == TABLE.select(names).to_pydict()
+
+
+def forms():
+    """numpy, and torch if it is there."""
+    yield numpy.array
+    try:
+        import torch
+    except ImportError:
+        return
+    yield torch.tensor
+
+
+@pytest.mark.parametrize("make", list(forms()))
+def test_jagged_structs_and_cubes(written, make):
+    jagged = Jagged(make([1, 2, 3]), make([0, 2, 2, 3]))
+    table = written({
+        "jagged": jagged,
+        "nested": Jagged(Jagged(make([0.5, 1.5]), make([0, 1, 2])), make([0, 0, 2, 2])),
+        "struct": {"x": make([1, 2, 3]), "t": jagged, "name": ["a", None, "c"]},
+        "structs": Jagged({"x": make([1, 2])}, make([0, 1, 1, 2])),
+        "cube": make([[[1, 2]], [[3, 4]], [[5, 6]]]),
+        "flags": make([[True, False]] * 3),
+        "rows": Jagged(make([[1, 2], [3, 4]]), make([0, 1, 1, 2])),
+    })  # fmt: skip
+    assert table.to_pydict() == {
+        "jagged": [[1, 2], [], [3]], "nested": [[], [[0.5], [1.5]], []],
+        "struct": [
+            {"x": 1, "t": [1, 2], "name": "a"}, {"x": 2, "t": [], "name": None}, {"x": 3, "t": [3], "name": "c"},
+        ],
+        "structs": [[{"x": 1}], [], [{"x": 2}]], "cube": [[[1, 2]], [[3, 4]], [[5, 6]]],
+        "flags": [[True, False]] * 3, "rows": [[[1, 2]], [], [[3, 4]]],
+    }  # fmt: skip
+
+
+def test_lists_of_python(written):
+    values = {
+        "lists": [[1, 2], None, [3]], "nulls": [[1, None], [], None], "words": [["a"], [], ["b", None]],
+        "lists of lists": [[[0.5], []], [], None], "structs": [{"x": 1, "y": "a"}, None, {"x": 2, "y": None}],
+        "arrays": [numpy.arange(2), numpy.arange(0), numpy.arange(1)],
+        "list of structs": [[{"x": 1}], [], [{"x": 2}, {"x": None}]],
+    }  # fmt: skip
+    table = written(values)
+    assert table.to_pydict() == {**values, "arrays": [[0, 1], [], [0]]}
+
+
+@NEEDS_TORCH
+def test_tensors(written):
+    import torch
+
+    table = written({
+        "half": torch.tensor([0.5, 1], dtype=torch.float16), "brain": torch.tensor([0.5, 1], dtype=torch.bfloat16),
+        "brains": torch.ones(2, 2, dtype=torch.bfloat16), "lists": [torch.tensor([1.5]), torch.tensor([])],
+        "jagged": Jagged(torch.ones(1, dtype=torch.bfloat16), torch.tensor([0, 1, 1])),
+    })  # fmt: skip
+    assert table.to_pydict() == {
+        "half": [0.5, 1], "brain": [0.5, 1], "brains": [[1, 1]] * 2, "lists": [[1.5], []], "jagged": [[1], []],
+    }  # fmt: skip
+    kinds = [table.schema.field(name).type for name in ("half", "brain")]
+    assert kinds == [pyarrow.float32()] * 2
+    with pytest.raises(supply.ColumnError, match=r"column 'x' cannot be written: it is a tensor with torch.sparse_csr"):
+        written({"x": torch.ones(2, 2).to_sparse_csr()})
+
+
+SPARK = (
+    "id long not null, tokens array<int>, m map<string, double>, s struct<x:int, `a b`:array<array<float>>>, "
+    "d array<decimal(9,2)>, flags array<boolean>"
+)
+
+
+def test_a_schema_as_spark_writes_it(written):
+    values = {
+        "id": [1, 2], "tokens": [[1, None], []], "m": [{"a": 0.5}, None], "s": [{"x": 1, "a b": [[0.5]]}, None],
+        "flags": [[True], None],
+    }  # fmt: skip
+    table = written(values, schema=SPARK.replace("d array<decimal(9,2)>, ", ""))
+    assert table.to_pydict() == {**values, "m": [[("a", 0.5)], None]}
+    assert table.schema.field("s").type.field("x").type == pyarrow.int32()
+    assert table.schema.field("tokens").type.value_type == pyarrow.int32()
+    arrow = pyarrow.table(
+        {"id": pyarrow.array([1]), "d": pyarrow.array([[1]], pyarrow.list_(pyarrow.decimal128(9, 2)))}
+    )
+    assert written(arrow, schema="id long, d array<decimal(9,2)>").to_pydict() == arrow.to_pydict()
+
+
+def test_maps_as_batches_have_them(written):
+    keys, values = Jagged(["a", "b"], numpy.array([0, 1, 2])), Jagged(numpy.array([0.5, 1]), numpy.array([0, 1, 2]))
+    table = written({"m": {"keys": keys, "values": values}}, schema="m map<string, double>")
+    assert table.to_pydict() == {"m": [[("a", 0.5)], [("b", 1)]]}
+
+
+@pytest.mark.parametrize(
+    "kind", [INTS, pyarrow.list_(pyarrow.int32(), 2), pyarrow.list_(pyarrow.field("item", "int32", False), 2)]
+)
+@pytest.mark.parametrize("values", [
+    numpy.array([[1, 2], [3, 4]], "int32"), [[1, 2], [3, 4]],
+    Jagged(numpy.arange(5, dtype="int32"), numpy.array([1, 3, 5])),
+    [numpy.array([1, 2], "int32"), numpy.array([3, 4], "int32")],
+])  # fmt: skip
+def test_lists_of_one_length_fit_any_list(written, kind, values):
+    table = written({"x": values}, schema=pyarrow.schema({"x": kind}))
+    assert table.to_pydict() == {"x": [[1, 2], [3, 4]]}
+
+
+REFUSED = {
+    "lengths": ({"x": [[1], [2, 3]]}, pyarrow.list_(pyarrow.int32(), 2), "'x' has lists of 1 to 2 values"),
+    "field": ({"x": {"x": [1]}}, POINT, "column 'x' cannot be written as struct: its field 'name' is missing"),
+    "more": ({"x": {"x": [1], "name": ["a"], "z": [1]}}, POINT, "no field 'z' in it"),
+    "rows": ({"x": {"x": [1], "name": ["a", "b"]}}, POINT, "different numbers of values"),
+    "type": ({"x": {"x": numpy.zeros(1), "name": ["a"]}}, POINT, "'x.x' has the type double, and the result has int"),
+    "in list": ({"x": [["a"]]}, INTS, "column 'x' cannot be written as int: 'a' is a str"),
+    "empty": ({"x": [[], []]}, None, "all its lists are empty"),
+    "map": ({"x": [[1]]}, SCORES, "as map: .1. is a list, not a dict"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_by_path(rank, files, name):
+    values, kind, text = REFUSED[name]
+    schema = None if kind is None else pyarrow.schema({"x": kind})
+    with pytest.raises(supply.ColumnError, match=text), rank.results("scores", schema) as out:
+        out.write(values)
+    assert "ColumnError" in abort_reason(f"{files.paths[0]}.scores.result")
