@@ -26,6 +26,8 @@ def quoted(name: str) -> str:
 
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _SUPPLIED = (*_NUMBERS, "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")
+# What vectors and matrices of spark.ml and spark.mllib call themselves.
+_OF_ML = ("vector", "matrix")
 
 
 @contextlib.contextmanager
@@ -152,6 +154,12 @@ def repartition_option(value: Any) -> str | int:
     raise RunError(f"repartition is {value!r}: it must be 'auto', False, or a number of partitions")
 
 
+def check_lists(lists: Any) -> None:
+    """Refuses a wrong value of the option lists."""
+    if lists not in ("auto", "varying"):
+        raise RunError(f"lists is {lists!r}: it must be 'auto' or 'varying'")
+
+
 def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | None:
     """What the ranks exchange elements over: "mpi" or "torch". None: they do not."""
     if shuffle != "all":
@@ -170,19 +178,20 @@ def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | Non
 
 
 def _is_supplied(kind: Any) -> bool:
-    if kind.typeName() == "array":
-        return kind.elementType.typeName() in _NUMBERS
-    return kind.typeName() in _SUPPLIED
+    name = kind.typeName()
+    if name == "array":
+        return _is_supplied(kind.elementType)
+    if name == "map":
+        return _is_supplied(kind.keyType) and _is_supplied(kind.valueType)
+    if name == "struct":
+        return bool(kind.fields) and all(_is_supplied(field.dataType) for field in kind.fields)
+    return name in _SUPPLIED or kind.simpleString() in _OF_ML
 
 
 def _fix(kind: Any) -> str:
     if kind.typeName() == "decimal":
         return "cast it to double"
-    if "vector" in kind.simpleString():
-        return "use pyspark.ml.functions.vector_to_array"
-    if kind.typeName() == "struct":
-        return "select its fields as columns"
-    return "cast it to a number, text, bytes, or an array of numbers"
+    return "cast it to a number, text, bytes, or lists, structs and maps of these"
 
 
 def result_schema(schema: Any, df: Any, columns: Sequence[str]) -> str:

@@ -158,6 +158,7 @@ class Supplier:
         exchange_fraction: float | None = None,
         uneven: str | None = None,
         repartition: str | int = "auto",
+        lists: str = "auto",
         block_elements: int | None = None,
         resident: bool = False,
         resident_folder: str | os.PathLike[str] | None = None,
@@ -192,6 +193,8 @@ class Supplier:
         repartition: "auto": if df has fewer partitions than ranks, or one rank would get more than twice the rows of
             another, as far as Spark knows before it computes the rows, they are repartitioned round-robin (a shuffle),
             with a warning. False: never. A number: always, over that number of partitions. The same for validation.
+        lists: "auto": a column of arrays that all have one length in the first rows becomes an array of more dimensions,
+            and an array of another length is an error. "varying": every array may have its own length.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
@@ -232,6 +235,7 @@ class Supplier:
             checks.check_same_types(df, validation, columns)
             checks.check_nulls(validation, nulls, ragged, dtypes)
         spread = checks.repartition_option(repartition)
+        checks.check_lists(lists)
         over = checks.exchange_over(shuffle, self._launcher, backend)
         check_function(function)
         script, call = (
@@ -258,6 +262,7 @@ class Supplier:
             "exchange-fraction": exchange_fraction,
             "resident": resident, "resident-folder": resident_folder,
             "resident-quota": optional_size("resident_quota", resident_quota), "keep": keep,
+            "lists": lists,
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
         }  # fmt: skip
