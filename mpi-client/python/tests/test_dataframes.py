@@ -154,9 +154,9 @@ def test_a_frame_without_rows_is_supplied(files, spark):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("map", ["'lookup' is map<bigint,string>, use lookup[KEY]", "'pair' is struct<id:bigint>, use pair.id"]),
+        ("intervals", ["'span' is interval, use cast(span as string)", "'within.item.none' is void, use a cast"]),
         ("indeterminate", ["Spark may compute other rows each time", "write it to files first"]),
-        ("uneven-lists", ["column 'list' has an array of", "they must all have the same length"]),
+        ("uneven-lists", ["column 'list' has an array of 1 numbers, and one of 2", "set the option lists to varying"]),
     ],
 )
 def test_both_sides_name_a_column_that_cannot_be_supplied(files, spark, name, says):
@@ -166,6 +166,24 @@ def test_both_sides_name_a_column_that_cannot_be_supplied(files, spark, name, sa
     error = spark.error()
     for text in says:
         assert text in str(failure.value) and text in error
+
+
+def test_lists_may_differ_in_length_after_the_first_rows(files, spark):
+    spark.write(files, "uneven-lists", lists="varying")
+    [rows], _ = read(files, epochs=1)
+    assert spark.error() is None
+    assert [row["list"] for row in rows] == [[1, 2] if id < 900 else [1] for id in range(1000)]
+
+
+def test_vectors_and_matrices_arrive_as_arrays_of_numbers(files, spark):
+    spark.write(files, "vectors")
+    [rows], _ = read(files, epochs=1)
+    assert spark.error() is None
+    assert [list(row) for row in rows[:1]] == [["id", "dense", "sparse", "matrix", "several"]]
+    for id, row in enumerate(rows):
+        dense = [id, 2.0]
+        assert row["dense"] == dense and row["sparse"] == [0, id, 0]
+        assert row["matrix"] == [[id, 2, 3], [4, 5, 6]] and row["several"] == [dense] * (id % 3)
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name(files, spark):
