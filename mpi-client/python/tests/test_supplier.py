@@ -305,9 +305,19 @@ def test_wrong_input_is_refused_before_anything_starts(run, spark, options, says
 
 
 def test_a_column_of_a_wrong_type_is_named_with_a_remedy(run, spark):
-    df = rows(spark, ROWS).selectExpr("cast(id as decimal(10, 2)) as price", "struct(id) as pair")
-    with pytest.raises(RunError, match=r"'price' is decimal\(10,2\): cast it to double; 'pair' is struct<id:"):
-        run(list, df, columns=["price", "pair"])
+    df = rows(spark, ROWS).selectExpr(
+        "cast(id as decimal(10, 2)) as price", "struct(null as nothing, array(interval 1 day) as days) as pair",
+        "map(id, cast(id as decimal(10, 2))) as prices",
+    )  # fmt: skip
+    says = (
+        r"'price' is decimal\(10,2\): cast it to double; 'pair.nothing' is void: it has only nulls.*'prices.values' is"
+    )
+    with pytest.raises(RunError, match=says):
+        run(list, df, columns=["price", "pair", "prices"])
+    with pytest.raises(RunError, match="'pair.z' is not a column"):
+        run(list, df, columns=["pair.days", "pair.z"])
+    with pytest.raises(RunError, match="nulls gives 'x' .* for 'tokens', which is array<int>: give a number"):
+        run(list, df.selectExpr("array(1) as tokens"), columns=["tokens"], nulls={"tokens": "x"})
 
 
 def test_an_object_that_cannot_be_pickled_is_named(run, spark):

@@ -222,7 +222,7 @@ def _is_mask(fill: Any) -> bool:
 
 def _is_sparse_vector(column: _core.Column) -> bool:
     forms = {child.field: child.format for child in column.children()}
-    return forms == {"size": "i", "indices": "+l", "values": "+l"}
+    return {"size": "i", "indices": "+l", "values": "+l"}.items() <= forms.items()
 
 
 def _empty(column: _core.Column) -> str | bytes | int:

@@ -111,13 +111,22 @@ def of_mapping(name: str, values: Mapping[str, Any], of: _core.ResultField | Non
 
 
 def _of_map(name: str, values: Mapping[str, Any], of: _core.ResultField, convert: Convert) -> Column:
-    if set(values) != set(_MAP) or not all(hasattr(values[part], "offsets") for part in _MAP):
-        raise ValueError("a map is a dict of 'keys' and 'values', both lists of any length (Jagged)")
-    keys, items = (values[part] for part in _MAP)
-    offsets = host_offsets(keys.offsets)
-    if not numpy.array_equal(offsets, host_offsets(items.offsets)):
+    if set(values) != set(_MAP):
+        raise ValueError("a map is a dict of 'keys' and 'values', both lists")
+    (offsets, keys), (others, items) = (_flat(values[part]) for part in _MAP)
+    if not numpy.array_equal(offsets, others):
         raise ValueError("its keys and its values have lists of different lengths")
-    return _map(name, offsets, keys.values, items.values, of, convert)
+    return _map(name, offsets, keys, items, of, convert)
+
+
+def _flat(lists: Any) -> tuple[numpy.ndarray, Any]:
+    """The offsets of lists, Jagged or of Python, and their values."""
+    if hasattr(lists, "offsets"):
+        return host_offsets(lists.offsets), lists.values
+    lists = list(lists)
+    offsets = offsets_of(map(len, lists), len(lists))
+    is_arrays = lists and all(hasattr(each, "dtype") for each in lists)
+    return offsets, joined(lists) if is_arrays else list(chain.from_iterable(lists))
 
 
 def _map(name: str, offsets: numpy.ndarray, keys: Any, values: Any, of: _core.ResultField, convert: Convert) -> Column:

@@ -25,9 +25,35 @@ def quoted(name: str) -> str:
 
 
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
-_SUPPLIED = (*_NUMBERS, "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")
+_SUPPLIED = (
+    *_NUMBERS, "boolean", "string", "char", "varchar", "binary", "date", "timestamp", "timestamp_ntz", "time",
+    "daytimeinterval", "yearmonthinterval",
+)  # fmt: skip
 # What vectors and matrices of spark.ml and spark.mllib call themselves.
 _OF_ML = ("vector", "matrix")
+
+
+def path_of(struct: Any, name: str) -> list[Any]:
+    """The fields on the way to a column, or to a field of a struct, as "point.x". Empty: there is none."""
+    for field in struct.fields:
+        if field.name == name:
+            return [field]
+    for field in struct.fields:
+        if field.dataType.typeName() == "struct" and name.startswith(f"{field.name}."):
+            within = path_of(field.dataType, name[len(field.name) + 1 :])
+            if within:
+                return [field, *within]
+    return []
+
+
+def selected(df: DataFrame, name: str) -> Any:
+    """For df.select(): the column of that name, or the field of a struct, which gets this name."""
+    path = path_of(df.schema, name)
+    if len(path) == 1:
+        return quoted(name)
+    from pyspark.sql import functions
+
+    return functions.col(".".join(quoted(field.name) for field in path)).alias(name)
 
 
 @contextlib.contextmanager
@@ -103,13 +129,15 @@ def check_columns(df: DataFrame, columns: Any, name: str = "df") -> list[str]:
         alike = [
             f.name for f in fields if f.name == column or not is_case_sensitive and f.name.lower() == column.lower()
         ]
-        if column not in types:
+        path = path_of(df.schema, column)
+        if not path:
             problems.append(f"'{column}' is not a column{close_to(column, types)}")
         elif len(alike) > 1:
             both = " and ".join(f"'{other}'" for other in alike)
             problems.append(f"{name} has the columns {both}, which are one name for Spark: rename or drop one")
-        elif not _is_supplied(types[column]):
-            problems.append(f"'{column}' is {types[column].simpleString()}: {_fix(types[column])}")
+        else:
+            for place, kind in _refused(column, path[-1].dataType):
+                problems.append(f"'{place}' is {kind.simpleString()}: {_fix(kind)}")
     if problems:
         raise RunError(f"{'; '.join(problems)} (columns of {name}: {', '.join(field.name for field in fields)})")
     return names
@@ -118,7 +146,7 @@ def check_columns(df: DataFrame, columns: Any, name: str = "df") -> list[str]:
 def check_same_types(df: DataFrame, validation: DataFrame, columns: Sequence[str]) -> None:
     """Refuses validation data whose columns have other types."""
     for name in columns:
-        types = [frame.schema[name].dataType.simpleString() for frame in (df, validation)]
+        types = [path_of(frame.schema, name)[-1].dataType.simpleString() for frame in (df, validation)]
         if types[0] != types[1]:
             raise RunError(f"column {name!r} is {types[0]} in df, and {types[1]} in validation: cast one of them")
 
@@ -126,13 +154,18 @@ def check_same_types(df: DataFrame, validation: DataFrame, columns: Sequence[str
 def check_nulls(df: DataFrame, nulls: Mapping[str, Any] | None, ragged: Any, dtypes: Any) -> None:
     """Refuses values for nulls that the columns cannot have. The options were checked for themselves before."""
     for name, fill in (nulls or {}).items():
-        kind = df.schema[name].dataType
-        element = kind.elementType.typeName() if kind.typeName() == "array" else kind.typeName()
+        kind = _type_at(df.schema, name)
+        if kind is None:
+            raise RunError(f"nulls names {name!r}, and there is no such field in df")
+        element = _innermost(kind).typeName()
+        if element in ("struct", "map", "udt"):
+            # It is for what is in it, of several types.
+            continue
         if isinstance(fill, str) and fill == MASK:
             continue
         if element == "string":
             fits, needs = isinstance(fill, str), "a text"
-        elif element == "binary" and name in (ragged or {}):
+        elif element == "binary" and (kind.typeName() == "array" or (isinstance(ragged, Mapping) and name in ragged)):
             fits, needs = isinstance(fill, bytes), "bytes"
         else:
             fits, needs = not isinstance(fill, (str, bytes)), "a number"
@@ -177,36 +210,64 @@ def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | Non
     return "mpi" if launcher == "mpirun" else "torch"
 
 
-def _is_supplied(kind: Any) -> bool:
+def _refused(path: str, kind: Any) -> Iterator[tuple[str, Any]]:
+    """What ranks cannot get of a column of that type, with its path."""
     name = kind.typeName()
     if name == "array":
-        return _is_supplied(kind.elementType)
-    if name == "map":
-        return _is_supplied(kind.keyType) and _is_supplied(kind.valueType)
-    if name == "struct":
-        return bool(kind.fields) and all(_is_supplied(field.dataType) for field in kind.fields)
-    return name in _SUPPLIED or kind.simpleString() in _OF_ML
+        yield from _refused(path, kind.elementType)
+    elif name == "map":
+        yield from _refused(f"{path}.keys", kind.keyType)
+        yield from _refused(f"{path}.values", kind.valueType)
+    elif name == "struct" and kind.fields:
+        for field in kind.fields:
+            yield from _refused(f"{path}.{field.name}", field.dataType)
+    elif kind.simpleString() not in _OF_ML and name not in _SUPPLIED:
+        yield path, kind
+
+
+def _innermost(kind: Any) -> Any:
+    return _innermost(kind.elementType) if kind.typeName() == "array" else kind
+
+
+def _type_at(struct: Any, name: str) -> Any:
+    """The type of a column, or of something in it, as nulls names it. None: there is none."""
+    path = path_of(struct, name)
+    if path:
+        return path[-1].dataType
+    for field in struct.fields:
+        kind, rest = _innermost(field.dataType), name[len(field.name) + 1 :]
+        if not name.startswith(f"{field.name}."):
+            continue
+        if kind.typeName() == "map" and rest in ("keys", "values"):
+            return kind.keyType if rest == "keys" else kind.valueType
+        if kind.typeName() == "struct" and (found := _type_at(kind, rest)) is not None:
+            return found
+    return None
 
 
 def _fix(kind: Any) -> str:
     if kind.typeName() == "decimal":
         return "cast it to double"
-    return "cast it to a number, text, bytes, or lists, structs and maps of these"
+    if kind.typeName() == "variant":
+        return "make a text of it, with to_json()"
+    if kind.typeName() == "void":
+        return "it has only nulls: leave it out, or cast it to double"
+    return "cast it to a number, text or bytes, or leave it out"
 
 
 def result_schema(schema: Any, df: Any, columns: Sequence[str]) -> str:
     """The schema of results as text, with the types of columns of df. Refuses types that ranks cannot write."""
     text: str = schema if isinstance(schema, str) else ", ".join(map(_text_of, schema))
     try:
-        complete = with_types(text, {name: _text_of(df.schema[name]) for name in columns})
+        complete = with_types(text, {name: _text_of(path_of(df.schema, name)[-1], name) for name in columns})
         fields_of(complete)
     except SupplyError as error:
         raise RunError(f"results is {text!r}: {error}") from None
     return complete
 
 
-def _text_of(field: Any) -> str:
-    return column_text(field.name, field.dataType.simpleString(), field.nullable)
+def _text_of(field: Any, name: str | None = None) -> str:
+    return column_text(name or field.name, field.dataType.simpleString(), field.nullable)
 
 
 def check_folder(folder: Any) -> str:

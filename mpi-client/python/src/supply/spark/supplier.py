@@ -12,7 +12,7 @@ from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS
 from supply.ranks.job import DataSpec, Job, Script
 from supply.spark import checks
-from supply.spark.checks import check_environment, check_folder, check_order, check_resident, quoted
+from supply.spark.checks import check_environment, check_folder, check_order, check_resident
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
 from supply.spark.results import keys_of
@@ -169,7 +169,7 @@ class Supplier:
         transform: Callable[[Any], Any] | None = None,
         collate_fn: Callable[[Any], Any] | None = None,
         dtypes: Mapping[str, Any] | None = None,
-        ragged: Mapping[str, str] | None = None,
+        ragged: Mapping[str, str] | str | None = None,
         nulls: Mapping[str, Any] | None = None,
         zero_copy: bool = False,
         results: str | StructType | None = None,
@@ -183,7 +183,7 @@ class Supplier:
             set from supply.spark.data(), args as words of sys.argv, and kwargs as --name value.
         df: the training data. Nothing is written to disk without resident_folder, and training starts while Spark
             still computes df.
-        columns: the columns of df that ranks get; None: all.
+        columns: the columns of df that ranks get; None: all. "point.x" is a field of the struct "point".
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
@@ -267,13 +267,28 @@ class Supplier:
             "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
         }  # fmt: skip
         resumed = {**options, "resume-positions": positions}
-        supplied = [Supplied(df.select(*map(quoted, columns)), "train", resumed, spread, keys_of(df, schema))]
+        supplied = [
+            Supplied(
+                df.select(*(checks.selected(df, column) for column in columns)),
+                "train",
+                resumed,
+                spread,
+                keys_of(df, schema),
+            )
+        ]
         if validation is not None:
             # Other data, with a name of its own.
             named = {**options, "keep": keep and f"{keep} (validation)"}
             if over is not None:
                 named.update({"shuffle": "partitions", "exchange-fraction": None})
-            supplied.append(Supplied(validation.select(*map(quoted, columns)), "validation", named, spread))
+            supplied.append(
+                Supplied(
+                    validation.select(*(checks.selected(validation, column) for column in columns)),
+                    "validation",
+                    named,
+                    spread,
+                )
+            )
         wanted = Wanted(
             session,
             lambda: make_launcher(self._launcher, self._ranks, self._host_file),
