@@ -2,12 +2,14 @@
 
 import datetime
 import pathlib
+from typing import Any
 
 import numpy
 import pyarrow
 import pytest
 import supply
 from supply.jagged import Jagged
+from supply.result_schema import fields_of
 
 from result_file import abort_reason, read_result
 from values import NEEDS_TORCH, batch, received
@@ -144,6 +146,20 @@ def test_a_schema_as_spark_writes_it(written):
         {"id": pyarrow.array([1]), "d": pyarrow.array([[1]], pyarrow.list_(pyarrow.decimal128(9, 2)))}
     )
     assert written(arrow, schema="id long, d array<decimal(9,2)>").to_pydict() == arrow.to_pydict()
+
+
+def test_intervals_and_times(written):
+    schema = "d interval day to second, t time(6), c varchar(5), many array<interval hour>, none interval year to month"
+    assert fields_of(schema)[-1][1] == "tiM"
+    spans, seconds = numpy.array([1, 2], "timedelta64[s]"), [datetime.timedelta(seconds=i) for i in (1, 2)]
+    times = [datetime.time(1), datetime.time(0, 0, 2)]
+    expected: dict[str, Any] = {"d": seconds, "t": times, "c": ["a", None], "many": [seconds, []]}
+    schema = schema.replace(", none interval year to month", "")
+    jagged = Jagged(spans, numpy.array([0, 2, 2]))
+    nanoseconds = numpy.array([3600 * 10**9, 2 * 10**9])
+    table = written({"d": spans, "t": nanoseconds, "c": ["a", None], "many": jagged}, expected, schema=schema)
+    assert table.to_pydict() == {name: values * 2 for name, values in expected.items()}
+    assert written({"d": seconds, "t": times}).to_pydict() == {"d": seconds, "t": times}
 
 
 def test_maps_as_batches_have_them(written):

@@ -199,6 +199,11 @@ def _of_values(name: str, values: list[Any], first: Any, field: _core.ResultFiel
         return _of_array(name, _numbers(values, form), field)
     if form == "tdD" or form.startswith("tsu:"):
         return _of_times(numpy.array(values, "datetime64[D]" if form == "tdD" else "datetime64[us]"), field)
+    if form == "tDu":
+        return _of_times(numpy.array(values, "timedelta64[us]"), field)
+    if form in ("tiM", "ttn"):
+        integers = [_nanoseconds(value) if isinstance(value, datetime.time) else value for value in values]
+        return Column(len(values), form, _numbers(integers, "i" if form == "tiM" else "l"))
     if form in ("+s", "+m"):
         return of_dicts(name, values, field, column_of)
     if form == "+l" or form.startswith("+w:"):
@@ -206,6 +211,11 @@ def _of_values(name: str, values: list[Any], first: Any, field: _core.ResultFiel
         rows = _of_rows(name, values, child, field) if child in _NUMBERS else None
         return of_sequences(name, values, field, column_of) if rows is None else rows
     raise ValueError(f"a list cannot have the type {type_name(form)}: write it as an Arrow array")
+
+
+def _nanoseconds(time: datetime.time) -> int:
+    """Since midnight."""
+    return ((time.hour * 60 + time.minute) * 60 + time.second) * 10**9 + time.microsecond * 1000
 
 
 def _form_of(value: Any) -> str:
@@ -216,6 +226,8 @@ def _form_of(value: Any) -> str:
         if getattr(value, "tzinfo", None) is not None:
             raise ValueError("its times have a zone: write it as a pandas Series, or as an Arrow array")
         return "tsu:" if isinstance(value, datetime.datetime) else "tdD"
+    if isinstance(value, (datetime.timedelta, datetime.time)):
+        return "tDu" if isinstance(value, datetime.timedelta) else "ttn"
     forms: tuple[tuple[Any, str], ...] = (
         ((int, numpy.integer), "l"), ((float, numpy.floating), "g"), (str, "u"), ((bytes, bytearray, memoryview), "z"),
         (type(None), "u"),

@@ -25,9 +25,17 @@ _NAMES = {
 
 # `name` or name; its type, and NOT NULL.
 _COLUMN = re.compile(
-    r"\s*(?:`([^`]+)`|(\w+))(?:\s*:?\s+([a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*", re.IGNORECASE | re.DOTALL
+    r"\s*(?:`([^`]+)`|(\w+))(?:\s*:?\s+(interval\s+[a-z]+(?:\s+to\s+[a-z]+)?|[a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*",
+    re.IGNORECASE | re.DOTALL,
 )
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
+# Types with parameters that a result does not keep.
+_FAMILIES = {
+    re.compile(r"interval\s+(day|hour|minute|second)\b.*", re.IGNORECASE): "tDu",
+    re.compile(r"interval\s+(year|month)\b.*", re.IGNORECASE): "tiM",
+    re.compile(r"time\s*(\(\s*\d\s*\))?", re.IGNORECASE): "ttn",
+    re.compile(r"(var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE): "u",
+}
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 # Of a struct: its fields have a colon and no space.
 _FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*:\s*(.+?)(\s+not\s+null)?\s*", re.IGNORECASE | re.DOTALL)
@@ -148,8 +156,9 @@ def _field_of(path: str, name: str, kind: str, is_nullable: bool) -> _core.Resul
     decimal, nested = _DECIMAL.fullmatch(kind), _NESTED.fullmatch(kind)
     if decimal:
         return name, f"d:{decimal[1]},{decimal[2]}", "", is_nullable, []
-    if kind.lower() in _FORMATS:
-        return name, _FORMATS[kind.lower()], "", is_nullable, []
+    form = _FORMATS.get(kind.lower()) or next((f for family, f in _FAMILIES.items() if family.fullmatch(kind)), None)
+    if form is not None:
+        return name, form, "", is_nullable, []
     parts = list(_parts(nested[2])) if nested else []
     outer = nested[1].lower() if nested else ""
     if outer == "array" and len(parts) == 1:
