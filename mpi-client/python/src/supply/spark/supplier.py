@@ -193,8 +193,8 @@ class Supplier:
         repartition: "auto": if df has fewer partitions than ranks, or one rank would get more than twice the rows of
             another, as far as Spark knows before it computes the rows, they are repartitioned round-robin (a shuffle),
             with a warning. False: never. A number: always, over that number of partitions. The same for validation.
-        lists: "auto": a column of arrays that all have one length in the first rows becomes an array of more dimensions,
-            and an array of another length is an error. "varying": every array may have its own length.
+        lists: "auto": a column of arrays that all have one length in the first rows becomes an array of more
+            dimensions, and an array of another length is an error. "varying": every array may have its own length.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
