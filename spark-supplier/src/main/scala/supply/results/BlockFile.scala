@@ -190,10 +190,11 @@ private[supply] object BlockFileHeader {
 
   private def requireTypes(path: Path, schema: Schema): Unit =
     schema.columns.find(column =>
-      SparkTypes.typeOf(column).isEmpty || Try(column.entries.map(Format.of)).isFailure).foreach { column =>
-      val child = if (column.childFormat.isEmpty) "" else s" of '${column.childFormat}'"
-      throw new ContractException(
-        s"$path: column '${column.name}' has the format '${column.format}'$child, which this version does not know")
+      SparkTypes.typeOf(column).isEmpty || Try(column.entries.map(Format.of)).isFailure).foreach {
+      column =>
+        val child = if (column.childFormat.isEmpty) "" else s" of '${column.childFormat}'"
+        throw new ContractException(
+          s"$path: column '${column.name}' has the format '${column.format}'$child, which this version does not know")
     }
 
   /** Why the rank aborted the result. */

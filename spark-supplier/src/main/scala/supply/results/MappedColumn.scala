@@ -216,9 +216,9 @@ private final class HalfColumn(in: ColumnBuffers, dataType: DataType)
     val half = memory.short(data + 2L * row) & 0xffff
     val (exponent, fraction) = (half >> 10 & 0x1f, half & 0x3ff)
     val magnitude = exponent match {
-      case 0 => math.scalb(fraction.toFloat, -24)
+      case 0 => Math.scalb(fraction.toFloat, -24)
       case 0x1f => if (fraction == 0) Float.PositiveInfinity else Float.NaN
-      case _ => math.scalb((0x400 | fraction).toFloat, exponent - 25)
+      case _ => Math.scalb((0x400 | fraction).toFloat, exponent - 25)
     }
     if ((half & 0x8000) != 0) -magnitude else magnitude
   }

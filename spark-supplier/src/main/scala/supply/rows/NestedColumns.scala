@@ -59,11 +59,13 @@ private[rows] object NestedColumns {
   private def ofMatrix(name: String, nullable: Boolean, shape: Shape): Made = {
     val (rows, columns) = (shape.length, shape.child(0).length)
     if (rows > 0 && columns > 0)
-      Made(Column(name, s"+w:$rows", nullable, children = Vector(Column("item", s"+w:$columns",
-            childFormat = "g"))), new MatrixValue(name, rows, columns))
+      Made(Column(name, s"+w:$rows", nullable,
+          children = Vector(Column("item", s"+w:$columns",
+              childFormat = "g"))), new MatrixValue(name, rows, columns))
     else
-      Made(Column(name, "+l", nullable, children = Vector(Column("item", "+l",
-            children = Vector(Column("item", "g"))))), new VaryingMatrixValue)
+      Made(Column(name, "+l", nullable,
+          children = Vector(Column("item", "+l",
+              children = Vector(Column("item", "g"))))), new VaryingMatrixValue)
   }
 }
 

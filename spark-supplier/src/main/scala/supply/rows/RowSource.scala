@@ -30,7 +30,8 @@ private[supply] object RowSource {
     // Lazy, because it computes the stages in front of a shuffle: columns are refused before that.
     lazy val rows = data.queryExecution.toRdd
     lazy val found = shapes.of(data.schema, rows)
-    val columns = RowColumn.of(data.schema, found.getOrElse(Vector.fill(data.schema.size)(Shape.Unknown)))
+    val columns =
+      RowColumn.of(data.schema, found.getOrElse(Vector.fill(data.schema.size)(Shape.Unknown)))
     // If there is no row, the columns do not matter.
     if (found.isEmpty) new RowSource(rows, IndexedSeq.empty)
     else {

@@ -41,7 +41,7 @@ private[supply] final class Shapes(areVarying: Boolean = false) {
         if (partition.isEmpty) Iterator.empty
         else {
           val samples = types.map(ShapeSample.of)
-          partition.take(Shapes.SampledRows).foreach { row =>
+          partition.take(ShapeSample.Rows).foreach { row =>
             for (i <- samples.indices if !row.isNullAt(i)) samples(i).add(row, i)
           }
           Iterator.single(samples.map(_.shape))
@@ -50,11 +50,6 @@ private[supply] final class Shapes(areVarying: Boolean = false) {
       found
     }
   }
-}
-
-private object Shapes {
-  /** Enough that lists which differ in length do so in them; few, because they are computed twice. */
-  final val SampledRows = 100
 }
 
 /** What the values of one column were in the rows of a sample. */
@@ -66,6 +61,9 @@ private abstract class ShapeSample {
 }
 
 private object ShapeSample {
+  /** Enough that lists which differ in length do so in them; few, because they are computed twice. */
+  final val Rows = 100
+
   def hasLists(dataType: DataType): Boolean = dataType match {
     case _: ArrayType | _: MapType => true
     case StructType(fields) => fields.exists(field => hasLists(field.dataType))

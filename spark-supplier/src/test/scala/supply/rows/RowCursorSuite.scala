@@ -50,7 +50,8 @@ class RowCursorSuite extends AnyFunSuite {
 
   test("bytes are copied once, also beside a text: paths and names are short") {
     val files = new StructType().add("path", StringType).add("content", BinaryType)
-    assert(new RowSource(null, RowColumn.of(files, RowCursorSuite.shapes(files, 1))).mainColumn.contains(1))
+    assert(new RowSource(null,
+        RowColumn.of(files, RowCursorSuite.shapes(files, 1))).mainColumn.contains(1))
     val lists = files.add("list", ArrayType(FloatType))
     assert(new RowSource(null, RowColumn.of(lists, RowCursorSuite.shapes(lists, 100)))
         .mainColumn.contains(2))
