@@ -101,7 +101,7 @@ def kubernetes(folder):
         raise Skipped(f"no Kubernetes: {why}")
     shared = folder / "shared"
     shared.mkdir()
-    # For the executors' user: pods and driver see it at one path, as a mount of NFS.
+    # Pods and driver see it at one path, as a mount of NFS.
     shared.chmod(0o1777)
     cluster.start(2, lambda text: print(f"session-matrix: {text}", file=sys.stderr, flush=True))
     try:
@@ -110,6 +110,8 @@ def kubernetes(folder):
         settings = one_call.settings(2, 3) | {
             f"{volume}.mount.path": str(shared), f"{volume}.options.path": str(shared),
             "spark.sql.warehouse.dir": str(shared),
+            # The executors' user writes into folders that the driver's user makes. Hadoop sets the folders' modes.
+            "spark.hadoop.fs.permissions.umask-mode": "000",
         }  # fmt: skip
         yield Place(settings, cluster.environment)
     finally:
