@@ -98,6 +98,23 @@ def test_a_killed_executor(start):
 
 
 @pytest.mark.long
+def test_ranks_that_end_with_their_task_before_spark_knows(start):
+    """As on a node that is slow, or cut off: the ranks say first that they were stopped."""
+    program = start(CLUSTER)
+    (executor,) = program.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")
+    (node,) = program.processes("supply.ranks.node")
+    os.kill(executor, signal.SIGSTOP)
+    try:
+        os.kill(_parent(node), signal.SIGKILL)
+        while not (said := program.line()).startswith("failed: "):
+            pass
+    finally:
+        os.kill(executor, signal.SIGKILL)
+    program.end()
+    assert said.startswith("failed: RunError: the ranks have ended with Spark's task that keeps them: the process that")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("launcher", ["torch", "mpirun"])
 def test_a_killed_driver(start, launcher):
     program = start(CLUSTER, launcher)

@@ -227,6 +227,9 @@ class Run:
         begin = time.monotonic()
         while time.monotonic() - begin < (_EXPLAIN_SECONDS if self._is_unexplained() else _SETTLE_SECONDS):
             self._handle_event()
+        if self._launcher.lost_host is not None and not failures.first(self._causes).is_explained:
+            # Its ranks have said first that they were stopped.
+            self._explain_loss(self._launcher.lost_host, 0)
 
     def _is_unexplained(self) -> bool:
         """Whether the first cause is still to come."""
@@ -245,15 +248,15 @@ class Run:
         if event := self._pool.next_event():
             self._handle(*event)
         if self._launcher.lost_host is not None:
-            self._explain_loss(self._launcher.lost_host)
+            self._explain_loss(self._launcher.lost_host, _EXPLAIN_SECONDS)
 
-    def _explain_loss(self, host: str) -> None:
+    def _explain_loss(self, host: str, seconds: float) -> None:
         """Spark retries the task that kept the ranks of that host, so its job has not ended. It soon knows why."""
         if any(cause.priority == Priority.SPARK for cause in self._causes):
             return
         now = time.monotonic()
         self._lost_at = self._lost_at or now
-        if (why := self._pool.jobs.starters_failure()) or now - self._lost_at > _EXPLAIN_SECONDS:
+        if (why := self._pool.jobs.starters_failure()) or now - self._lost_at >= seconds:
             text = f"{_ENDED_WITH_TASK}: {why or f'the process that keeps the ranks of {host} has ended'}"
             self._causes.append(Cause(Priority.SPARK, RunError(text)))
 
