@@ -54,6 +54,8 @@ TEST_F(SupplyDoctorTest, WithoutProblems) {
     EXPECT_TRUE(says(reported(findings, "memory", "ok"), {"0.2 MB"}));
     EXPECT_TRUE(says(reported(findings, "huge pages", "ok"), {"none are needed"}) ||
                 says(reported(findings, "huge pages", "ok"), {"whole huge pages"}));
+    EXPECT_TRUE(says(reported(findings, "temporary", "ok"), {"can be written"}));
+    EXPECT_NE("", reported(findings, "threads", "ok") + reported(findings, "threads", "warning"));
     EXPECT_TRUE(says(reported(findings, "spark", "skipped"), {"launch/supply-doctor"}));
     EXPECT_FALSE(exists(0) || exists(1));
     EXPECT_TRUE(says(reported(doctor(0, {"--local-rank", "1"}), "space", "ok"), {"0.1 MB", "1 pair,"}));
@@ -122,6 +124,26 @@ TEST_F(SupplyDoctorTest, AFullTmpfs) {
     EXPECT_TRUE(
         says(reported(doctor(0), "space", "ok"), {"1.4 MB are needed for 2 pairs", "the file system has no limit"}));
     umount(small.c_str());
+}
+
+TEST_F(SupplyDoctorTest, AReadOnlyFileSystem) {
+    const std::string read_only = folder.file("read-only");
+    ASSERT_EQ(0, mkdir(read_only.c_str(), 0700));
+    if (mount(read_only.c_str(), read_only.c_str(), nullptr, MS_BIND, nullptr) != 0)
+        GTEST_SKIP() << "cannot make a read-only mount here";
+    ASSERT_EQ(0, mount(nullptr, read_only.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr));
+    folder.write("mapped-files.conf",
+                 read_only + "/a ring=16KiB block=8KiB\n" + read_only + "/run/b ring=16KiB block=8KiB\n");
+    const std::string failed = reported(doctor(1), "folders", "failed");
+    EXPECT_TRUE(says(failed, {"it cannot be made in", "its folder cannot be made in", "Read-only file system",
+                              "/dev/shm", "emptyDir"}));
+    const Ended ended = Process({"env", "TMPDIR=" + read_only, SUPPLY_TEST_DOCTOR, "--json", "--mapped-files",
+                                 config[1], "--named-pipes", config[3]},
+                                folder.path())
+                            .wait();
+    EXPECT_TRUE(says(reported(findings_in(ended.out), "temporary", "warning"),
+                     {read_only.c_str(), "Read-only file system", "TMPDIR", "emptyDir"}));
+    umount(read_only.c_str());
 }
 
 TEST_F(SupplyDoctorTest, UnsafeFolders) {

@@ -5,6 +5,7 @@
 #include "diagnose_machine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@
 #include "diagnosis.h"
 #include "files/file_space.h"
 #include "memory_limit.h"
+#include "thread_limit.h"
 
 #define SHMEM_HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 
@@ -150,6 +152,45 @@ void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need 
     check_memory(diagnosis, sum(needs, count));
     check_container(diagnosis, sum(needs, count));
     check_huge_pages(diagnosis);
+}
+
+/* Of a rank with PyTorch, and of an executor's JVM with its Python. */
+enum { THREADS_OF_RANK = 20, THREADS_OF_EXECUTOR = 120 };
+
+void diagnose_threads(struct diagnosis *diagnosis, const struct thread_limit *limit, size_t ranks) {
+    static const char of_container[] = "start fewer ranks, or raise the limit: docker run --pids-limit, the kubelet's "
+                                       "podPidsLimit, systemd's TasksMax";
+    static const char of_user[] = "start fewer ranks, or raise the limit: ulimit -u, nproc in limits.conf";
+    if (!limit->limited) {
+        diagnosis_report(diagnosis, DIAGNOSIS_OK, "threads", NULL, "no limit");
+        return;
+    }
+    const uint64_t needed = THREADS_OF_EXECUTOR + THREADS_OF_RANK * ranks, left = thread_limit_left(limit);
+    const enum diagnosis_status status = left < ranks    ? DIAGNOSIS_FAILED
+                                         : left < needed ? DIAGNOSIS_WARNING
+                                                         : DIAGNOSIS_OK;
+    diagnosis_report(diagnosis, status, "threads",
+                     status == DIAGNOSIS_OK ? NULL
+                     : *limit->place        ? of_container
+                                            : of_user,
+                     "an executor and %zu rank%s with PyTorch need about %" PRIu64 "; the limit is %" PRIu64
+                     ", and %" PRIu64 " are left (%s)",
+                     ranks, ranks == 1 ? "" : "s", needed, limit->limit, left,
+                     *limit->place ? limit->place : "ulimit -u");
+}
+
+void diagnose_temporary(struct diagnosis *diagnosis) {
+    static const char fix[] =
+        "set TMPDIR to a folder that this user can write, also for the executors (spark.executorEnv.TMPDIR), or mount "
+        "a volume there (on Kubernetes an emptyDir). Java's is -Djava.io.tmpdir in spark.executor.extraJavaOptions";
+    const char *folder = getenv("TMPDIR");
+    if (folder == NULL || *folder == '\0') folder = "/tmp";
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+        diagnosis_report(diagnosis, DIAGNOSIS_OK, "temporary", NULL, "%s can be written", folder);
+    else
+        diagnosis_report(diagnosis, DIAGNOSIS_WARNING, "temporary", fix,
+                         "%s cannot be written (%m): Spark, Java, DataLoader workers and copies of scripts need it",
+                         folder);
 }
 
 /* The memory nodes that have processors and memory, as "0" or "0-1"; empty if the kernel names none. */

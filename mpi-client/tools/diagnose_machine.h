@@ -1,12 +1,13 @@
 /**
- * Checks of supply-doctor about this machine: space and memory for the mapped files, memory nodes (NUMA), and copies
- * between the memory of processes.
+ * Checks of supply-doctor about this machine: space and memory for the mapped files, threads, the folder for temporary
+ * files, memory nodes (NUMA), and copies between the memory of processes.
  */
 #ifndef SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
 #define SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
 
 #include "files/config_files.h"
 #include "diagnosis.h"
+#include "thread_limit.h"
 
 /** The bytes that the mapped file of a pair needs in addition to those that it already has. */
 struct mapped_file_need {
@@ -16,6 +17,12 @@ struct mapped_file_need {
 
 /** Checks the space in the file systems, the memory of this machine and of this container, and huge pages. */
 void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count);
+
+/** Says whether the threads of an executor and of these ranks fit into the limit. */
+void diagnose_threads(struct diagnosis *diagnosis, const struct thread_limit *limit, size_t ranks);
+
+/** Checks the folder for temporary files: TMPDIR, or /tmp. */
+void diagnose_temporary(struct diagnosis *diagnosis);
 
 /* The check of supply-doctor for machines with several memory nodes (NUMA). */
 

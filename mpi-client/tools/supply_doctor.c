@@ -78,9 +78,14 @@ static bool check_folder(struct diagnosis *diagnosis, const struct named_path *f
     char folder[PATH_MAX];
     existing_folder(file->path, folder);
     const size_t own = (size_t)(strrchr(file->path, '/') - file->path);
-    if (strlen(folder) >= own || faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0) return true;
-    diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "folders", "set a folder that this user can make, or make it",
-                     "%s (%s): its folder cannot be made in %s: %m", file->path, file->origin, folder);
+    const bool exists = strlen(folder) >= own;
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 || (exists && errno != EROFS)) return true;
+    diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "folders",
+                     errno == EROFS ? "set paths in /dev/shm, or in another tmpfs, or mount a volume there (on "
+                                      "Kubernetes an emptyDir of medium Memory)"
+                                    : "set a folder that this user can make, or make it",
+                     "%s (%s): %s cannot be made in %s: %m", file->path, file->origin, exists ? "it" : "its folder",
+                     folder);
     return false;
 }
 
@@ -202,6 +207,10 @@ static void check_config(struct diagnosis *diagnosis, struct pair_selection *sel
         else {
             diagnose_pairs(diagnosis, selection, &lines, needs, &count);
             diagnose_memory(diagnosis, needs, count);
+            struct thread_limit threads;
+            thread_limit_read(&threads, "");
+            diagnose_threads(diagnosis, &threads, selection->local_rank < 0 ? lines.count : 1);
+            diagnose_temporary(diagnosis);
             diagnose_nodes(diagnosis, NODES_FOLDER);
             diagnose_copies(diagnosis);
         }
