@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 
 from . import places
 
@@ -17,6 +18,17 @@ class Failure(Exception):
         super().__init__(message)
         self.status = status
         self.log = log
+
+
+def temporary_folder():
+    """The folder for temporary files."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise Failure(
+            f"there is no folder for temporary files ({error.strerror}): set TMPDIR to one that this user can write, "
+            "or mount a volume on /tmp, on Kubernetes an emptyDir"
+        ) from error
 
 
 class TimeLimit(Failure):

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from . import config_files, host_file, last_words, places
-from .command import Failure
+from .command import Failure, temporary_folder
 from .last_words import StderrFiles, failed_side
 from .mpi import Launcher
 from .processes import Sides, remove_folders, signal_name
@@ -86,8 +86,8 @@ class Run:
     def _prepare(self):
         """Makes what both sides need. Returns a folder for temporary files, and one in memory."""
         options = self._options
-        work = self._make_folder(tempfile.gettempdir())
-        in_memory = self._make_folder("/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+        work = self._make_folder(temporary_folder())
+        in_memory = self._make_folder("/dev/shm" if os.access("/dev/shm", os.W_OK) else temporary_folder())
         if not options.mapped_files:
             self._configs = config_files.write(
                 options.ranks, in_memory, in_memory, options.ring, options.block, options.group

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from . import config_files, host_file, places, slurm_allocation, slurm_node
-from .command import Failure, Parser, add_config_options, heap_size, split_at_program
+from .command import Failure, Parser, add_config_options, heap_size, split_at_program, temporary_folder
 from .processes import Sides, remove_folders
 from .spark import Spark, java_options
 
@@ -91,7 +91,7 @@ class Job:
         options = self._options
         self._work = work = self._make_folder("--folder", options.folder, os.environ["SLURM_JOB_ID"])
         # The other nodes make one of the same name. Spark and mpirun write there, so that it is removed with the run.
-        self._scratch = self._make_folder("TMPDIR", tempfile.gettempdir(), os.getuid())
+        self._scratch = self._make_folder("TMPDIR", temporary_folder(), os.getuid())
         host_file.write(work / "hosts", self._nodes)
         ranks_a_node = max(tasks for _, tasks in self._nodes)
         pairs = f"/dev/shm/supply-{os.getuid()}-{os.environ['SLURM_JOB_ID']}"

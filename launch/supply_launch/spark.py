@@ -4,10 +4,9 @@ import os
 import pathlib
 import re
 import shutil
-import tempfile
 
 from . import places
-from .command import Failure
+from .command import Failure, temporary_folder
 
 # Otherwise every JVM leaves a folder in /tmp.
 NO_PERF_DATA = "-XX:-UsePerfData"
@@ -69,7 +68,7 @@ class Spark:
 
     def program(self, name, master, conf, arguments):
         """A program of the jar with its driver on this machine: its command and its environment."""
-        temporary = tempfile.gettempdir()
+        temporary = temporary_folder()
         environment = self.environment()
         environment.setdefault("SPARK_LOCAL_DIRS", temporary)
         settings = [f"spark.driver.defaultJavaOptions={java_options(temporary)}"]

@@ -1,13 +1,11 @@
 """launch/supply-doctor: checks, before a run, both sides of this node for what would make the run fail."""
 
 import os
-import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 from . import places
 from .command import Failure, Parser
@@ -53,11 +51,12 @@ def main(arguments):
     options, others = parser.parse_known_args(arguments)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
-    with tempfile.TemporaryDirectory(prefix=f"supply-doctor-{os.getuid()}-") as work:
-        findings = pathlib.Path(work, "findings")
-        contract = _output(doctor, "--version").partition("(contract ")[2].partition(")")[0]
-        findings.write_text(_check_spark(contract, options), encoding="utf-8")
-        return subprocess.run([doctor, *others, "--findings", findings], check=False).returncode
+    contract = _output(doctor, "--version").partition("(contract ")[2].partition(")")[0]
+    # In memory: there may be no folder for temporary files, and then the report says so.
+    findings = os.memfd_create("findings")
+    os.write(findings, _check_spark(contract, options).encode())
+    command = [doctor, *others, "--findings", f"/proc/self/fd/{findings}"]
+    return subprocess.run(command, pass_fds=[findings], check=False).returncode
 
 
 def _output(doctor, option):

@@ -31,6 +31,7 @@ from supply.ranks.messages import (
 )
 from supply.ranks.output import Forwarder
 from supply.ranks.run_files import RunFiles
+from supply.ranks.thread_limit import fix, is_of_limit, require_threads
 
 # Set by PySpark, which makes spark.executor.pyspark.memory a limit of the address space of workers and their children.
 _MEMORY_OF_PYSPARK = "PYSPARK_EXECUTOR_MEMORY_MB"
@@ -61,6 +62,7 @@ class Node:
         try:
             spec.versions.check(spec.host)
             lift_memory_limit(spec.host)
+            require_threads(len(spec.ranks), self._threads(), spec.host)
             self._driver.send(NodeStarted(spec.host))
             while (message := self._calls.get()) is not None:
                 if isinstance(message, End):
@@ -121,6 +123,11 @@ class Node:
         watcher = threading.Thread(target=self._watch, args=(rank, process), daemon=True)
         watcher.start()
         return watcher
+
+    def _threads(self) -> int:
+        """OMP_NUM_THREADS of a rank."""
+        of_user = self._spec.environment.get(OMP_NUM_THREADS) or os.environ.get(OMP_NUM_THREADS, "")
+        return int(of_user) if of_user.isdecimal() else cores_of_rank(len(self._spec.ranks))
 
     def _watch(self, rank: int, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None and process.stderr is not None
@@ -185,13 +192,17 @@ def main() -> int:
             pass
         node.stop(Stop())
 
-    for follow in (follow_driver, follow_starter):
-        threading.Thread(target=follow, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: node.stop(Stop()))
     try:
+        for follow in (follow_driver, follow_starter):
+            threading.Thread(target=follow, daemon=True).start()
         node.run()
     except RunError as error:
         driver.send(NodeFailed(str(error)))
+    except (OSError, RuntimeError) as error:
+        if not is_of_limit(error):
+            raise
+        driver.send(NodeFailed(f"{error}: {fix(spec.host)}"))
     return 0
 
 

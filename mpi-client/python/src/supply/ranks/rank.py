@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import errno
 import faulthandler
 import os
 import queue
@@ -20,7 +21,7 @@ from types import FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
-from supply.ranks import exceptions
+from supply.ranks import exceptions, thread_limit
 from supply.ranks.exceptions import in_words_of_run
 from supply.ranks.hub import KEY, Driver, connect
 from supply.ranks.job import Job, set_current_data
@@ -264,6 +265,13 @@ def _remedy(host: str, error: BaseException) -> str:
         )
     if "shared memory" in str(error):
         return f"{fix(host)}\n"
+    if thread_limit.is_of_limit(error):
+        return f"{thread_limit.fix(host)}\n"
+    if isinstance(error, OSError) and (error.errno == errno.EROFS or "No usable temporary directory" in str(error)):
+        return (
+            f"{host} has no folder there that can be written: name another one (for temporary files TMPDIR, in "
+            "Supplier(environment=...)), or mount a volume there, on Kubernetes an emptyDir\n"
+        )
     return ""
 
 

@@ -1,0 +1,44 @@
+"""Runs in a control group with few threads, for test_thread_limit: `thread_limits_program.py GROUP`."""
+
+import os
+import pathlib
+import sys
+import threading
+import time
+
+import supply.spark
+from pyspark.sql import SparkSession
+
+GROUP = pathlib.Path(sys.argv[1])
+
+
+def limit(group, left):
+    used = int((group / "pids.current").read_text())
+    (group / "pids.max").write_text(str(used + left))
+
+
+def start_threads(data, group):
+    """In a group below, so that Spark keeps its threads."""
+    below = pathlib.Path(group, "below")
+    below.mkdir()
+    (below / "cgroup.procs").write_text(str(os.getpid()))
+    limit(below, 5)
+    for _ in range(50):
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+
+
+def failure(ranks, function, frame, **options):
+    begin = time.monotonic()
+    try:
+        supply.spark.Supplier(ranks).run(function, frame, start_timeout=60, **options)
+    except Exception as error:
+        return f"{type(error).__name__} after {time.monotonic() - begin:.0f} s: {error}"
+    return "it did not fail"
+
+
+spark = supply.spark.session(SparkSession.builder.master("local[5]"))
+frame = spark.range(100)
+print("RANK", failure(1, start_threads, frame, args=(str(GROUP),)), flush=True)
+limit(GROUP, 40)
+print("NODE", failure(4, print, frame), flush=True)
+(GROUP / "pids.max").write_text("max")
