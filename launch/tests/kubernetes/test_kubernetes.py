@@ -127,7 +127,7 @@ def test_a_pod_without_a_volume_for_shared_memory(driver, tmp_path):
 
 def test_rings_that_do_not_fit_into_the_containers_memory(driver):
     spark = driver.session(**{"spark.executor.memoryOverhead": "128m"})
-    expected = r"need 500 MiB, but of the memory limit of their container on .*, 640 MiB, \d+ MiB are left: raise"
+    expected = r"need 500 MiB, but of their container's memory limit on .*, 640 MiB, \d+ MiB are left: raise"
     with pytest.raises(RunError, match=expected):
         run(spark, gather, ring="250MiB")
 

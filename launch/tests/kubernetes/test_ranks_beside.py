@@ -88,7 +88,7 @@ def session(driver, template):
 
 def test_ranks_in_a_container_beside_the_executor(cluster, driver, config, prepare, tmp_path):
     spark = session(driver, prepare("executor-and-ranks.yaml"))
-    executors = wait_for_executors(spark.sparkContext)
+    executors = wait_for_executors(spark)
     supply(spark, executors, tmp_path)
     found = pods(cluster)
     assert_all_rows(cluster, [found[host] for host in executors])
@@ -97,7 +97,7 @@ def test_ranks_in_a_container_beside_the_executor(cluster, driver, config, prepa
 
 def test_ranks_in_pods_of_their_own(cluster, driver, config, prepare, tmp_path):
     spark = session(driver, prepare("executor-on-node-memory.yaml"))
-    executors = wait_for_executors(spark.sparkContext)
+    executors = wait_for_executors(spark)
     cluster.kubectl("apply", f"--filename={prepare('ranks.yaml')}")
     try:
         supply(spark, executors, tmp_path)
