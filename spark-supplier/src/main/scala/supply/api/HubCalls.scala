@@ -3,7 +3,7 @@ package supply.api
 import java.math.BigInteger
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.Base64
+import java.util.{Base64, HexFormat}
 
 import scala.util.Try
 
@@ -95,8 +95,7 @@ private[supply] final class HubCall {
     val found = Hubs.find(run).getOrElse(throw new ConfigException(
         s"there is no run $run at the hub: it was closed, its client was silent for minutes, or Spark has ended"))
     val said = s"$verb\n$run\n$counter\n$bytes"
-    val expected =
-      Hub.proof(found.key, said.getBytes(UTF_8)).map(byte => f"${byte & 0xff}%02x").mkString
+    val expected = HexFormat.of().formatHex(Hub.proof(found.key, said.getBytes(UTF_8)))
     if (MessageDigest.isEqual(proof.getBytes(UTF_8), expected.getBytes(UTF_8))) found
     else throw new ConfigException(s"hub-proof proves no key of the run $run")
   }

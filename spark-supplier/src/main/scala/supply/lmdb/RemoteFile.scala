@@ -3,6 +3,7 @@ package supply.lmdb
 import java.io.{FileNotFoundException, IOException, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
+import java.util.HexFormat
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.util.SerializableConfiguration
@@ -17,8 +18,9 @@ private[supply] final case class RemoteFile(uri: String, length: Long, modified:
     hadoop: SerializableConfiguration) {
   /** Names this version of the file. Another length, or time of change, gives another key. */
   def key: String =
-    MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)).take(
-      16).map(b => f"${b & 0xff}%02x").mkString
+    HexFormat.of().formatHex(
+      MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)),
+      0, RemoteFile.KeyBytes)
 
   def describe: String =
     s"$uri\n$length bytes, modified ${java.time.Instant.ofEpochMilli(modified)}\n"
@@ -35,6 +37,8 @@ private[supply] final case class RemoteFile(uri: String, length: Long, modified:
 }
 
 private[supply] object RemoteFile {
+  private final val KeyBytes = 16
+
   /** Whether a name has the form of a key. */
   private[lmdb] def isKey(name: String): Boolean = name.matches("[0-9a-f]{32}")
 

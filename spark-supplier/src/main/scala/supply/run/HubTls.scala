@@ -5,6 +5,7 @@ import java.net.Socket
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 import java.security.{GeneralSecurityException, KeyStore}
+import java.util.HexFormat
 import java.util.concurrent.TimeUnit.SECONDS
 import javax.net.ssl.{KeyManagerFactory, SSLContext, SSLSocket}
 
@@ -55,7 +56,7 @@ private[supply] object HubTls {
     val folder = Files.createTempDirectory("supply-hub") // Mode 700.
     val file = folder.resolve("key")
     try {
-      val password = Hub.random().map(byte => f"${byte & 0xff}%02x").mkString
+      val password = HexFormat.of().formatHex(Hub.random())
       makeKey(file, password, new File(System.getProperty("java.home"), "bin/keytool"))
       of(file, "PKCS12", Some(password), None)
     } finally {

@@ -4,7 +4,7 @@ import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, Da
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.Base64
+import java.util.{Base64, HexFormat}
 
 import scala.collection.mutable
 
@@ -46,10 +46,9 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
   private def proof(verb: String, run: String, options: (String, Any)*): String = {
     val named = options.toMap.map { case (name, value) => name -> value.toString }
     val counter = if (verb == "poll") "after" else "number"
-    HubSocket.hmac(key,
+    HexFormat.of().formatHex(HubSocket.hmac(key,
       s"$verb\n$run\n${named.getOrElse(counter, "0")}\n${named.getOrElse("bytes", "")}".getBytes(
-        UTF_8))
-      .map(byte => f"${byte & 0xff}%02x").mkString
+        UTF_8)))
   }
 
   private def call(verb: String, run: String, options: (String, Any)*): Array[Byte] = {
