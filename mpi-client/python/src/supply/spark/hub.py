@@ -86,6 +86,9 @@ class _Channel(abc.ABC):
     def _take(self, number: int, flag: int, piece: bytearray) -> None:
         if number == _JVM:
             told = json.loads(piece)
+            if "failure" in told:
+                self._receive(Peer(self, number), RunError(told["failure"]))
+                return
             self._receive(Peer(self, number), (Imbalance if "warning" in told else OrderDependent)(**told))
             return
         peer = self._peers.setdefault(number, Peer(self, number))

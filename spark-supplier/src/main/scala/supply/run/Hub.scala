@@ -33,7 +33,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   private val accepting = new Object
   private var isClosed = false
   threads.execute(() => accept())
-  timer.scheduleWithFixedDelay(() => closeAlone(), 1, 1, TimeUnit.SECONDS)
+  timer.scheduleWithFixedDelay(() => closeWaiting(), 1, 1, TimeUnit.SECONDS)
   Hub.log.info(s"a hub for the processes of runs is at $address:$port")
 
   def port: Int = server.getLocalPort
@@ -105,13 +105,16 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   private def closeLater(seconds: Double)(close: => Unit) =
     timer.schedule((() => close): Runnable, (seconds * 1000).toLong, TimeUnit.MILLISECONDS)
 
-  /** Runs without a client: it has died, or cannot reach the driver. */
-  private def closeAlone(): Unit =
-    synchronized(runs.values.toSeq).filter(_.secondsAlone > limits.secondsAlone).foreach { run =>
+  /** Peers for which all others wait, and runs without a client: it has died, or cannot reach us. */
+  private def closeWaiting(): Unit = {
+    val open = synchronized(runs.values.toSeq)
+    open.foreach(_.closeStalled(limits.secondsOfPeers))
+    open.filter(_.secondsAlone > limits.secondsAlone).foreach { run =>
       Hub.log.warn(
         f"the run ${run.name} has had no client for ${limits.secondsAlone}%.0f s: it is closed")
       close(run)
     }
+  }
 
   private def accept(): Unit = while (!server.isClosed) {
     strangers.acquire()
@@ -186,9 +189,11 @@ private[supply] object Hub {
    * @param waitingBytes what may wait for a client, and for all peers of a run
    * @param secondsOfStrangers until a connection must have proved its key
    * @param secondsAlone how long a run stays open without a client
+   * @param secondsOfPeers
+   *   how long a peer may take nothing while others wait for space: less than a client waits for a call
    */
   final case class Limits(waitingBytes: Long = 64L << 20, secondsOfStrangers: Double = 30,
-      secondsAlone: Double = 300)
+      secondsAlone: Double = 300, secondsOfPeers: Double = 30)
 
   private[run] final val Peer = 0
   private[run] final val Client = 1

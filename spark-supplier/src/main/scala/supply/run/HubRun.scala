@@ -1,10 +1,13 @@
 package supply.run
 
 import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.Executor
 
 import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.ObjectMapper
 
 import supply.core.ConfigException
 
@@ -125,6 +128,15 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
       case None => spaceToPeers.release(piece.cost)
     }
 
+  /** If nothing more can be sent to peers: ends those that take nothing, and tells the client. */
+  def closeStalled(seconds: Double): Unit = if (spaceToPeers.used >= limit)
+    synchronized(peers.values.toSeq).filter(_.secondsStalled > seconds).foreach { peer =>
+      tell(HubRun.failure(
+          f"a process of this run has taken no message for $seconds%.0f s: a rank or the task of its node is " +
+            "suspended, or the network is down"))
+      peer.close()
+    }
+
   /**
    * Ends all connections, those of the peers after what was sent to them. A second call returns when
    * the first has.
@@ -144,6 +156,14 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
   private final class Peer(val number: Int, connection: HubConnection) {
     private val unsent = mutable.Queue.empty[Piece]
     private var isWriting = false
+    private var tookAt = 0L
+
+    /** For how long it has not taken what there is for it, in seconds. */
+    def secondsStalled: Double = synchronized {
+      if (isWriting) (System.nanoTime() - tookAt) / 1e9 else 0
+    }
+
+    def close(): Unit = connection.close()
 
     /** Never waits: a thread writes what has come, and ends. */
     def send(piece: Piece): Unit = {
@@ -151,6 +171,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
         unsent += piece
         if (!isWriting) {
           isWriting = true
+          tookAt = System.nanoTime()
           threads.execute(() => while (writeNext()) ())
         }
       }
@@ -171,6 +192,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
 
     private def next(): Option[Piece] = synchronized {
       isWriting = unsent.nonEmpty
+      tookAt = System.nanoTime()
       if (isWriting) Some(unsent.dequeue()) else None
     }
   }
@@ -181,4 +203,7 @@ private[run] object HubRun {
 
   /** The hub's own number among the peers'. */
   private final val Itself = 0
+
+  private def failure(text: String): Array[Byte] =
+    new ObjectMapper().createObjectNode().put("failure", text).toString.getBytes(UTF_8)
 }

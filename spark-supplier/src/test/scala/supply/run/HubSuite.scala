@@ -283,6 +283,28 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
     }
   }
 
+  test("a peer that takes nothing while the client cannot send is ended, and the client is told") {
+    withHub(Hub.Limits(waitingBytes = 1 << 20, secondsOfPeers = 1)) { hub =>
+      val run = hub.open("run", key).get
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        Using.resource(join(hub, HubSocket.Peer)) { _ =>
+          assert(client.heard() == ((1, 3, "")))
+          Using.resource(join(hub, HubSocket.Peer)) { two =>
+            assert(client.heard() == ((2, 3, "")))
+            val sent = inBackground(sendMessage(client, 100 << 20, 1, Some(1)))
+            val (itself, _, told) = client.heard()
+            assert(itself == 0 && told.contains("has taken no message for 1 s"))
+            assert(client.heard() == ((1, 2, "")))
+            result(sent)
+            client.sayTo(2, "hello two")
+            assert(two.piece()._2.map(_.toChar).mkString == "hello two")
+            soon(run.waitingBytes._2 == 0)
+          }
+        }
+      }
+    }
+  }
+
   test("a run that never has a client is closed after a time") {
     withHub(Hub.Limits(secondsAlone = 0.5)) { hub =>
       hub.open("run", key)
