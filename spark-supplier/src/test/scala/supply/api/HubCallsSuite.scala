@@ -47,8 +47,8 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     val named = options.toMap.map { case (name, value) => name -> value.toString }
     val counter = if (verb == "poll") "after" else "number"
     HexFormat.of().formatHex(HubSocket.hmac(key,
-      s"$verb\n$run\n${named.getOrElse(counter, "0")}\n${named.getOrElse("bytes", "")}".getBytes(
-        UTF_8)))
+        s"$verb\n$run\n${named.getOrElse(counter, "0")}\n${named.getOrElse("bytes", "")}".getBytes(
+          UTF_8)))
   }
 
   private def call(verb: String, run: String, options: (String, Any)*): Array[Byte] = {
