@@ -8,17 +8,16 @@ import supply.source.{ForeignFile, ForeignValues}
 
 /**
  * The values of one column of the block under construction, in Arrow's layout. A caller uses only
- * the methods that suit the column's format; `newBytes` takes all but bits and 32-bit numbers.
+ * the methods that suit the column's format; `newBytes` takes all but bits.
  */
 private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer) {
   private val format = Format.of(column)
   private val bits = if (format == Format.Bits) new StagedBits else null
-  private val ints =
-    if (format == Format.Fixed(Integer.BYTES) && column.childFormat.isEmpty) new StagedInts
-    else null
-  private val bytes = if (bits == null && ints == null) newBytes else null
-  private val values: ColumnBuffer =
-    if (bits != null) bits else if (ints != null) ints else bytes
+  private val bytes = if (bits == null) newBytes else null
+  private val values: ColumnBuffer = if (bits != null) bits else bytes
+
+  /** Whether its values are 32-bit numbers, which are not reserved one by one. */
+  private val isInts = format == Format.Fixed(Integer.BYTES) && column.childFormat.isEmpty
 
   /** Where each value ends; null: all have the same width. */
   private val offsets = if (format == Format.Variable) new StagedInts else null
@@ -29,18 +28,18 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
 
   /** The width of a value in `bytes`; 1 otherwise, because `values` then counts elements. */
   private val width = format match {
-    case Format.Fixed(width) if bytes != null => width
+    case Format.Fixed(width) => width
     case Format.Views => View.SIZE
     case _ => 1
   }
 
   /** Which elements are not null; null: the column is not nullable. */
-  private val validity = if (column.nullable) new StagedBits else null
+  private val validity = if (column.nullable) new StagedValidity else null
 
   /** Upper bound of the bytes that an element adds to the block beside its reserved bytes. */
   val elementBytes: Int =
     (if (bits != null) 1
-     else if (ints != null || offsets != null) Integer.BYTES
+     else if (isInts || offsets != null) Integer.BYTES
      else if (windows != null) View.SIZE
      else 0) +
       (if (validity == null) 0 else 1)
@@ -57,12 +56,12 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
     if (buffer == null) 0 else Layout.aligned(buffer.size)
 
   def putInt(value: Int): Unit = {
-    ints.put(value)
+    bytes.putInt(value)
     valid(1)
   }
 
   def putInts(more: Array[Int], from: Int, count: Int): Unit = {
-    ints.put(more, from, count, 0)
+    bytes.reserve(Integer.BYTES * count).asIntBuffer().put(more, from, count)
     valid(count)
   }
 
@@ -72,6 +71,12 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
   }
 
   def putBooleans(more: Array[Int], from: Int, count: Int): Unit = {
+    bits.put(more, from, count)
+    valid(count)
+  }
+
+  /** As BatchWriter.putBits. */
+  def putBits(more: Array[Byte], from: Int, count: Int): Unit = {
     bits.put(more, from, count)
     valid(count)
   }
@@ -113,6 +118,20 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
     space
   }
 
+  /** As BatchWriter.reserveBytes. */
+  def reserveBytes(lengths: Array[Int], from: Int, count: Int): ByteBuffer = {
+    val start = bytes.size
+    var end = start
+    var i = from
+    while (i < from + count) {
+      end = Math.addExact(end, lengths(i))
+      offsets.put(end)
+      i += 1
+    }
+    valid(count)
+    bytes.reserve(end - start)
+  }
+
   /** As BatchWriter.putBytes. */
   def putBytes(more: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
     val length = ends(from + count - 1) - start
@@ -149,7 +168,7 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
     require(validity != null, s"column '${column.name}' is not nullable")
     var reserved = 0
     if (bits != null) bits.put(false)
-    else if (ints != null) ints.put(0)
+    else if (isInts) bytes.putInt(0)
     else if (offsets != null) offsets.put(bytes.size)
     else {
       val space = bytes.reserve(width)
@@ -158,17 +177,31 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
         reserved += 1
       }
     }
-    validity.put(false)
+    validity.putNull()
     reserved
   }
 
-  private def valid(count: Int): Unit = if (validity != null) {
+  /** As BatchWriter.markNulls. */
+  def markNulls(nulls: Array[Byte], from: Int, count: Int): Unit = {
+    require(validity != null, s"column '${column.name}' is not nullable")
+    val before = validity.nullCount
+    validity.markNulls(nulls, from, count)
+    // A null of variable width has no bytes already.
+    if (offsets == null && validity.nullCount > before) clearNulls(nulls, from, count)
+  }
+
+  private def clearNulls(nulls: Array[Byte], from: Int, count: Int): Unit = {
+    val first = (if (bits != null) bits.length else bytes.size / width) - count
     var i = 0
     while (i < count) {
-      validity.put(true)
+      if (nulls(from + i) != 0) {
+        if (bits != null) bits.clear(first + i) else bytes.clear(width * (first + i), width)
+      }
       i += 1
     }
   }
+
+  private def valid(count: Int): Unit = if (validity != null) validity.putValid(count)
 
   /** Keeps the first `elements` elements. */
   def truncate(elements: Int): Unit = {
@@ -183,7 +216,7 @@ private[block] final class BlockColumn(column: Column, newBytes: => BytesBuffer)
 
   /** Copies the buffers into the slot from `at` on, and describes them; returns where they end. */
   def append(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    val nulls = if (validity == null) 0 else validity.zeros
+    val nulls = if (validity == null) 0 else validity.nullCount
     slot.putInt(describedAt + At.nullCount, nulls)
     slot.putInt(describedAt + At.reserved, 0)
     val afterValidity =

@@ -210,6 +210,15 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   override def reserveValues(column: Int, count: Int): ByteBuffer =
     columns(column).reserveValues(count)
 
+  override def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer =
+    columns(column).reserveBytes(lengths, from, count)
+
+  override def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit =
+    columns(column).putBits(values, from, count)
+
+  override def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
+    columns(column).markNulls(nulls, from, count)
+
   override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     columns(column).putInts(values, from, count)
 
@@ -284,6 +293,10 @@ private[block] final class CountedBytes extends BytesBuffer {
     count += n
     scratch.clear().limit(n)
   }
+
+  override def putInt(value: Int): Unit = count += Integer.BYTES
+
+  override def clear(at: Int, n: Int): Unit = ()
 
   override def appendTo(slot: ByteBuffer, at: Int): Int =
     throw new UnsupportedOperationException("the bytes are only counted")

@@ -22,7 +22,7 @@ private[block] abstract class ColumnBuffer {
   def appendTo(slot: ByteBuffer, at: Int): Int
 }
 
-/** int32 values. */
+/** int32 values: where each value of a column ends. */
 private[block] final class StagedInts extends ColumnBuffer {
   private var values = new Array[Int](1024)
   private var count = 0
@@ -53,68 +53,6 @@ private[block] final class StagedInts extends ColumnBuffer {
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = {
     slot.slice(at, size).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().put(values, 0, count)
-    at
-  }
-}
-
-/** Bits, least significant first. */
-private[block] final class StagedBits extends ColumnBuffer {
-  private var bytes = new Array[Byte](1024)
-  private var count = 0
-
-  override def size: Int = (count + 7) / 8
-
-  def zeros: Int = {
-    var ones = 0
-    var i = 0
-    while (i < size) {
-      ones += Integer.bitCount(bytes(i) & 0xff)
-      i += 1
-    }
-    count - ones
-  }
-
-  def put(value: Boolean): Unit = {
-    val bit = count & 7
-    if (bit == 0) begin(0)
-    if (value) bytes(count >> 3) = (bytes(count >> 3) | 1 << bit).toByte
-    count += 1
-  }
-
-  /** Per-bit writes would dominate, so eight bits are packed at once. */
-  def put(values: Array[Int], from: Int, n: Int): Unit = {
-    var i = from
-    while (i < from + n) {
-      if ((count & 7) == 0 && i + 8 <= from + n) {
-        var byte = 0
-        var bit = 0
-        while (bit < 8) {
-          if (values(i + bit) != 0) byte |= 1 << bit
-          bit += 1
-        }
-        begin(byte)
-        count += 8
-        i += 8
-      } else {
-        put(values(i) != 0)
-        i += 1
-      }
-    }
-  }
-
-  private def begin(byte: Int): Unit = {
-    if (size == bytes.length) bytes = Arrays.copyOf(bytes, 2 * size)
-    bytes(size) = byte.toByte
-  }
-
-  override def truncate(n: Int): Unit = {
-    count = n
-    val rest = n & 7
-    if (rest != 0) bytes(n >> 3) = (bytes(n >> 3) & (1 << rest) - 1).toByte
-  }
-
-  override def appendTo(slot: ByteBuffer, at: Int): Int = {
-    slot.put(at, bytes, 0, size)
     at
   }
 }
@@ -177,24 +115,44 @@ private[block] abstract class BytesBuffer extends ColumnBuffer {
 
   /** The next `n` bytes, little-endian, to fill at once. Throws [[BlockFull]] if there is none. */
   def reserve(n: Int): ByteBuffer
+
+  /** The same as `reserve(4).putInt(value)`. */
+  def putInt(value: Int): Unit
+
+  /** Sets `n` bytes from `at` on, which have been reserved, to 0. */
+  def clear(at: Int, n: Int): Unit
 }
 
 private[block] final class StagedBytes extends BytesBuffer {
   private var values = new Array[Byte](4096)
   private var buffer = wrapped
 
+  /** Its limit never moves. */
+  private var all = wrapped
+
   private def wrapped = ByteBuffer.wrap(values).order(ByteOrder.LITTLE_ENDIAN)
 
   override def reserve(n: Int): ByteBuffer = {
-    if (n > values.length - count) {
-      values = Arrays.copyOf(values,
-        math.max(2L * values.length, count.toLong + n).min(Int.MaxValue - 8L).toInt)
-      buffer = wrapped
-    }
+    if (n > values.length - count) grow(n)
     buffer.limit(count + n).position(count)
     count += n
     buffer
   }
+
+  override def putInt(value: Int): Unit = {
+    if (Integer.BYTES > values.length - count) grow(Integer.BYTES)
+    all.putInt(count, value)
+    count += Integer.BYTES
+  }
+
+  private def grow(n: Int): Unit = {
+    values = Arrays.copyOf(values,
+      math.max(2L * values.length, count.toLong + n).min(Int.MaxValue - 8L).toInt)
+    buffer = wrapped
+    all = wrapped
+  }
+
+  override def clear(at: Int, n: Int): Unit = Arrays.fill(values, at, at + n, 0: Byte)
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = {
     slot.put(at, values, 0, count)
@@ -216,6 +174,17 @@ private[block] final class BytesInSlot(start: Int) extends BytesBuffer {
     if (n > slot.capacity() - at) throw BlockFull
     count += n
     slot.limit(at + n).position(at)
+  }
+
+  override def putInt(value: Int): Unit = { reserve(Integer.BYTES).putInt(value); () }
+
+  override def clear(at: Int, n: Int): Unit = {
+    slot.limit(start + at + n)
+    var i = start + at
+    while (i < start + at + n) {
+      slot.put(i, 0: Byte)
+      i += 1
+    }
   }
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = start

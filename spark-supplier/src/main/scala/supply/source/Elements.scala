@@ -37,14 +37,26 @@ private[supply] trait ElementWriter {
  * must get as many values.
  */
 private[supply] trait BatchWriter extends ElementWriter {
-  /** Space for `count` values of a column that `reserve` is for, and whose values have one width. */
+  /** Space for `count` values of one width, which are not booleans: fill it as that of `reserve`. */
   def reserveValues(column: Int, count: Int): ByteBuffer
+
+  /** Space for `count` values of variable width: `lengths(from)` bytes, and so on. Fill it likewise. */
+  def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer
 
   /** `count` values from `values(from)` on. */
   def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
   /** As [[putInts]], for booleans: 0 is false, everything else true. */
   def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
+
+  /** `count` booleans from `values(from)` on: each is 0 or 1. */
+  def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit
+
+  /**
+   * Of the last `count` values of a nullable column, those are null whose byte from `nulls(from)` on
+   * is 1, and not 0. They have just been written: bytes of no length, or any value. At most once.
+   */
+  def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit
 
   /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */
   def putBytes(

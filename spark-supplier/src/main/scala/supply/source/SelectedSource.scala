@@ -130,6 +130,24 @@ private[source] final class SelectedWriter(columns: IndexedSeq[Column], places: 
       case _ => discard(0)
     }
 
+  override def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer =
+    if (isTaken(column)) many.reserveBytes(places(column), lengths, from, count)
+    else {
+      var bytes = 0
+      var i = from
+      while (i < from + count) {
+        bytes = Math.addExact(bytes, lengths(i))
+        i += 1
+      }
+      discard(bytes)
+    }
+
+  override def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit =
+    if (isTaken(column)) many.putBits(places(column), values, from, count)
+
+  override def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
+    if (isTaken(column)) many.markNulls(places(column), nulls, from, count)
+
   override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     if (isTaken(column)) many.putInts(places(column), values, from, count)
 
