@@ -64,14 +64,14 @@ private[block] final class StagedBits extends ColumnBuffer {
     }
   }
 
-  /** `n` bits from `values(from)` on, each of which is 0 or 1; with `flip` 1, each is turned round. */
+  /** The lowest bits of `n` values from `values(from)` on; with `flip` 1, each is turned round. */
   def put(values: Array[Byte], from: Int, n: Int, flip: Int = 0): Unit = {
     val words = ByteBuffer.wrap(values).order(ByteOrder.LITTLE_ENDIAN)
     val end = from + n
     reserve((count + n + 7) / 8)
     var i = from
     while (i < end && (count & 7) != 0) {
-      put((values(i) ^ flip) != 0)
+      put(((values(i) ^ flip) & 1) != 0)
       i += 1
     }
     var at = count >> 3
@@ -82,7 +82,7 @@ private[block] final class StagedBits extends ColumnBuffer {
       i += 8
     }
     while (i < end) {
-      put((values(i) ^ flip) != 0)
+      put(((values(i) ^ flip) & 1) != 0)
       i += 1
     }
   }
@@ -111,8 +111,9 @@ private[block] final class StagedBits extends ColumnBuffer {
 }
 
 private object StagedBits {
-  /** Eight bytes, each 0 or 1, as bits: the products of all other pairs of bits are no part of it. */
-  def packed(bytes: Long): Int = (bytes * 0x0102040810204080L >>> 56).toInt
+  /** The lowest bit of each of eight bytes: no other product of two bits reaches the result. */
+  def packed(bytes: Long): Int =
+    ((bytes & 0x0101010101010101L) * 0x0102040810204080L >>> 56).toInt
 }
 
 /** Which elements are not null. The bits end with the last null: elements after it cost nothing. */

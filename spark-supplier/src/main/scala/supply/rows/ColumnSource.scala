@@ -1,53 +1,55 @@
 package supply.rows
 
-import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
-import org.apache.spark.sql.execution.vectorized.WritableColumnVector
-import org.apache.spark.sql.execution.{ColumnarToRowExec, DataSourceScanExec, InputAdapter, SQLExecutionRDD, SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
+import org.apache.spark.supply.VectorInternals
 import org.apache.spark.{Partition, TaskContext}
 
-import supply.protocol.Format
-import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, PartitionSizes}
+import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor, KeepingCursor, PartitionSizes}
 
 /** The rows of a DataFrame that Spark computes as batches of columns. */
-private[rows] final class ColumnSource(override val rdd: RDD[ColumnarBatch],
+private[rows] final class ColumnSource(batches: ColumnBatches,
     columns: IndexedSeq[RowColumn], rowType: StructType, sizes: Option[PartitionSizes])
     extends DataFrameSource(columns, sizes) {
-  override def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
-    new ColumnCursor(rdd.iterator(partition, context), columns.toArray)
+  override def rdd: RDD[ColumnarBatch] = batches.rdd
 
-  /** Row by row: what is kept are rows. */
+  override def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
+    new ColumnCursor(rdd.iterator(partition, context), columns.toArray, batches.areOurs)
+
   override def open(partition: Partition, context: TaskContext): KeepingCursor = {
-    val toRow = UnsafeProjection.create(rowType)
-    val batches = rdd.iterator(partition, context)
-    new RowCursor(batches.flatMap(_.rowIterator.asScala).map(toRow), columns.toArray)
+    val read = rdd.iterator(partition, context)
+    if (KeptColumns.canKeep(columns.toArray))
+      new ColumnCursor(read, columns.toArray, batches.areOurs)
+    else {
+      val toRow = UnsafeProjection.create(rowType)
+      new RowCursor(read.flatMap(_.rowIterator.asScala).map(toRow), columns.toArray)
+    }
   }
 }
 
-/** Rows in batches of columns, as Spark reads files: columns are copied whole. */
-private[rows] final class ColumnCursor(
-    batches: Iterator[ColumnarBatch], columns: Array[RowColumn]) extends BatchCursor {
-  /** The entry of each column. */
-  private val entries = columns.map(_.entries).scanLeft(0)(_ + _)
+/** Rows in batches of columns: those of a batch are copied whole, where its vectors permit that. */
+private[rows] final class ColumnCursor(batches: Iterator[ColumnarBatch], columns: Array[RowColumn],
+    areOurs: Boolean) extends BatchCursor with GatheringCursor {
   private val many = columns.map(column => ColumnValues.of(column.column.format))
+  private val copies = columns.map(column => ColumnCopy.of(column).orNull)
+
+  /** Whether the column of this batch can be copied whole. */
+  private val isLoaded = new Array[Boolean](columns.length)
 
   /** Bytes of a row that a writer reserves, without texts and bytes. */
   private val fixedBytes =
     columns.indices.filter(i => columns(i).isReserved).map(columns(_).width.toLong).sum
-  private val texts = columns.indices.filter(i =>
-    Format.of(columns(i).column) == Format.Variable).map(i => new TextEnds(i, columns(i))).toArray
+  private val texts = copies.collect { case texts: BytesCopy => texts }
 
-  /** Nobody knows the bytes of values that have others within them: such rows go one by one. */
-  private val areSizesKnown = columns.forall(_.entries == 1)
+  /**
+   * Nobody knows the bytes of other columns whose values differ in size, or have others within them: their
+   * rows go one by one. So in what follows, the number of a column is that of its entry.
+   */
+  private val areSizesKnown = columns.count(_.width == 0) == texts.length
 
   private var batch: ColumnarBatch = _
   private var size = 0
@@ -56,9 +58,15 @@ private[rows] final class ColumnCursor(
   private var at = -1
   private var rowsBefore = 0L
 
+  private lazy val kept = new KeptRows(columns)
+
+  /** The place whose row is the current one; -1: it is the newest one. */
+  private var recalled = -1
+
   override def next(): Boolean = {
+    recalled = -1
     at += 1
-    while (at >= size && batches.hasNext) load(batches.next())
+    while (at >= size && { free(); batches.hasNext }) load(batches.next())
     at < size
   }
 
@@ -67,7 +75,16 @@ private[rows] final class ColumnCursor(
     batch = next
     size = next.numRows
     at = 0
-    texts.foreach(_.load(next))
+    var i = 0
+    while (i < columns.length) {
+      isLoaded(i) = copies(i) != null && copies(i).load(next.column(i), size)
+      i += 1
+    }
+  }
+
+  private def free(): Unit = if (batch != null) {
+    VectorInternals.free(batch, areOurs)
+    batch = null
   }
 
   override def ready: Int = if (areSizesKnown) size - at else 0
@@ -85,10 +102,13 @@ private[rows] final class ColumnCursor(
   override def write(to: BatchWriter, count: Int): Unit = {
     var i = 0
     while (i < columns.length) {
-      val vector = batch.column(i)
-      many(i) match {
-        case Some(values) if !vector.hasNull => values.write(vector, at, count, entries(i), to)
-        case _ => writeEach(i, count, to)
+      if (isLoaded(i)) copies(i).write(at, count, i, to)
+      else {
+        val vector = batch.column(i)
+        many(i) match {
+          case Some(values) if !vector.hasNull => values.write(vector, at, count, i, to)
+          case _ => writeEach(i, count, to)
+        }
       }
       i += 1
     }
@@ -99,19 +119,65 @@ private[rows] final class ColumnCursor(
     val column = columns(i)
     var row = at
     while (row < at + count) {
-      column.write(batch.getRow(row), i, entries(i), to)
+      column.write(batch.getRow(row), i, i, to)
       row += 1
     }
   }
 
-  override def write(to: ElementWriter): Unit = RowColumn.write(columns, batch.getRow(at), to)
+  override def write(to: ElementWriter): Unit =
+    if (recalled >= 0) kept.columns.write(to, recalled)
+    else RowColumn.write(columns, batch.getRow(at), to)
 
-  override def describe: String = s"row ${rowsBefore + at} of its partition"
+  override def keep(place: Int): Unit = keep(Array(place), 0, 1)
 
-  override def close(): Unit = ()
+  override def keepNext(places: Array[Int], count: Int): Int = {
+    var i = 0
+    while (i < count && next()) {
+      val run = math.min(count - i, size - at)
+      keep(places, i, run)
+      at += run - 1
+      i += run
+    }
+    i
+  }
+
+  /** Keeps `count` rows from the current one on. */
+  private def keep(places: Array[Int], from: Int, count: Int): Unit = {
+    var i = 0
+    while (i < columns.length) {
+      if (isLoaded(i)) kept.columns.keepRun(copies(i), i, at, places, from, count)
+      else {
+        var k = 0
+        while (k < count) {
+          kept.columns.keepValue(batch.getRow(at + k), i, places(from + k))
+          k += 1
+        }
+      }
+      i += 1
+    }
+    kept.number(places, from, count, rowsBefore + at)
+  }
+
+  override def recall(place: Int): Unit = recalled = place
+
+  override def bytes(places: Array[Int], from: Int, count: Int): Long =
+    kept.columns.bytes(places, from, count)
+
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    kept.columns.write(to, places, from, count)
+
+  override def describe: String = {
+    val number = if (recalled >= 0) kept.number(recalled) else rowsBefore + at
+    s"row $number of its partition"
+  }
+
+  override def close(): Unit = free()
 }
 
-/** Writes many values of a column of Spark at once, none of which is null, as those of column `i`. */
+/**
+ * Writes many values of a vector without memory of its own, none of which is null, as those of
+ * column `i`.
+ */
 private[rows] trait ColumnValues extends Serializable {
   def write(values: ColumnVector, from: Int, count: Int, i: Int, to: BatchWriter): Unit
 }
@@ -141,59 +207,5 @@ private[rows] object ColumnValues {
       i += 1
     }
     bits
-  }
-}
-
-/** How many bytes the values of a column of texts or bytes have, added up over a batch. */
-private[rows] final class TextEnds(i: Int, column: RowColumn) {
-  private val isText = column.column.format == "u"
-  private var ends = Array(0L)
-
-  def load(batch: ColumnarBatch): Unit = {
-    val vector = batch.column(i)
-    if (ends.length <= batch.numRows) ends = new Array(batch.numRows + 1)
-    var row = 0
-    while (row < batch.numRows) {
-      ends(row + 1) = ends(row) + (if (vector.isNullAt(row)) 0 else length(vector, row))
-      row += 1
-    }
-  }
-
-  private def length(vector: ColumnVector, row: Int): Int = vector match {
-    case written: WritableColumnVector if !written.hasDictionary => written.getArrayLength(row)
-    case _ if isText => vector.getUTF8String(row).numBytes
-    case _ => vector.getBinary(row).length
-  }
-
-  def bytes(from: Int, count: Int): Long = ends(from + count) - ends(from)
-}
-
-/**
- * What Spark reads as batches of columns, and would only make rows of in the end. Its cache is read
- * as rows: Spark keeps each batch of the cache until the partition's context ends.
- */
-private[rows] object ColumnarPlan {
-  /** None: Spark computes rows. Computes the stages in front of a shuffle. */
-  def batches(data: DataFrame): Option[RDD[ColumnarBatch]] = {
-    val query = data.queryExecution
-    scan(query.executedPlan).map { plan =>
-      // SQLExecutionRDD makes the session's settings known to the tasks. It passes on what it gets.
-      val passedOn = plan.executeColumnar().asInstanceOf[RDD[InternalRow]]
-      new SQLExecutionRDD(passedOn, query.sparkSession.sessionState.conf)
-        .asInstanceOf[RDD[ColumnarBatch]]
-    }
-  }
-
-  @tailrec private def scan(plan: SparkPlan): Option[SparkPlan] = plan match {
-    case adaptive: AdaptiveSparkPlanExec => scan(adaptive.finalPhysicalPlan)
-    case WholeStageCodegenExec(inside) => scan(inside)
-    case ColumnarToRowExec(InputAdapter(columns)) => Some(columns).filter(isScan)
-    case ColumnarToRowExec(columns) => Some(columns).filter(isScan)
-    case _ => None
-  }
-
-  private def isScan(plan: SparkPlan): Boolean = plan match {
-    case _: DataSourceScanExec | _: DataSourceV2ScanExecBase => true
-    case _ => false
   }
 }

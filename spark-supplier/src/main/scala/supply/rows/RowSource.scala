@@ -13,15 +13,23 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.{Partition, TaskContext}
 
 import supply.protocol.{Column, Format, Schema}
-import supply.source.{ElementWriter, KeepingCursor, PartitionSizes, Source}
+import supply.source.{ElementCursor, ElementWriter, KeepingCursor, PartitionSizes, Source}
 
 /** The rows of a DataFrame, which Spark computes or has cached. */
 private[supply] final class RowSource(
     override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn],
     override val isOrdered: Boolean = false, sizes: Option[PartitionSizes] = None)
     extends DataFrameSource(columns, sizes) {
-  override def open(partition: Partition, context: TaskContext): KeepingCursor =
-    new RowCursor(rdd.iterator(partition, context), columns.toArray)
+  override def open(partition: Partition, context: TaskContext): KeepingCursor = {
+    val rows = rdd.iterator(partition, context)
+    if (KeptColumns.canKeep(columns.toArray)) new GatheredRowCursor(rows, columns.toArray)
+    else new RowCursor(rows, columns.toArray)
+  }
+
+  override def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
+    if (RowRunCursor.isFaster(columns))
+      new RowRunCursor(rdd.iterator(partition, context), columns.toArray)
+    else new RowCursor(rdd.iterator(partition, context), columns.toArray)
 }
 
 private[supply] object RowSource {

@@ -65,7 +65,7 @@ private[supply] trait BatchWriter extends ElementWriter {
   /** As [[putInts]], for booleans: 0 is false, everything else true. */
   def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
-  /** `count` booleans from `values(from)` on: each is 0 or 1. */
+  /** `count` booleans from `values(from)` on: 0 is false, 1 true. Those of nulls may have any value. */
   def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit
 
   /**

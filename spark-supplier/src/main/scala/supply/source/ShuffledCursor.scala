@@ -57,11 +57,14 @@ private[supply] final class ShuffledCursor(
 
   private def fill(): Unit = {
     places = new Array(ShuffledCursor.Ahead)
-    while (size < buffer && cursor.next()) {
+    var isEnd = false
+    while (size < buffer && !isEnd) {
       if (size == places.length) places = Arrays.copyOf(places, 2 * size)
-      cursor.keep(size)
-      places(size) = size
-      size += 1
+      val next = Array.range(size, math.min(places.length, buffer))
+      val kept = cursor.keepNext(next, next.length)
+      System.arraycopy(next, 0, places, size, kept)
+      size += kept
+      isEnd = kept < next.length
     }
     drawn = Array.range(size, size + ahead)
     free = new Array(ahead)

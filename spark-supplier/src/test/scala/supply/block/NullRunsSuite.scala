@@ -93,7 +93,10 @@ private object NullRunsSuite {
       to.putInts(0, run, 0, count)
       val longs = to.reserveValues(Longs, count)
       run.foreach(i => longs.putLong(i.toLong))
-      to.putBits(2, run.map(i => if (i % 3 == 0) 1: Byte else 0: Byte), 0, count)
+      to.putBits(2,
+        run.map { i =>
+          if (isNull(2, i)) i.toByte else if (i % 3 == 0) 1: Byte else 0: Byte
+        }, 0, count)
       to.reserveValues(3, count).put(run.map(_.toByte))
       val lengths = run.map(i => if (isNull(Texts, i)) 0 else texts(i).length)
       val space = to.reserveBytes(Texts, lengths, 0, count)

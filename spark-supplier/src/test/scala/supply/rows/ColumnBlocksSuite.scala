@@ -1,12 +1,15 @@
 package supply.rows
 
 import org.apache.spark.TaskContext
-import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector
+import org.apache.spark.sql.supply.ArrowBatches
+import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.supply.VectorInternals
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.block.WrittenBlocks
-import supply.source.{ElementCursor, Source}
+import supply.source.{ElementCursor, KeepingCursor, ShuffledCursor, Source}
 import supply.testing.{LocalSpark, TemporaryFolder}
 
 /** Columns that are copied whole make the same blocks as their rows, one by one. */
@@ -39,32 +42,138 @@ class ColumnBlocksSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
     "cast(id as decimal(38, 5)) * -1000003 as large",
     "transform(sequence(1, 4), i -> cast(i * id as float)) as list",
     "if(id % 9 = 0, null, transform(sequence(1, 3), i -> i + id)) as longs_or_null",
+    "if(id % 8 = 0, null, cast(id % 50 as decimal(7, 1))) as small_price",
+    "if(id % 3 = 1, null, cast(id as decimal(30, 3)) * -77) as large_or_null",
+    "if(id % 10 = 3, null, cast(id % 100 as tinyint)) as tiny_or_null",
+    "if(id % 9 = 1, null, cast(id % 300 as smallint)) as few_shorts",
+    "if(id % 5 = 1, null, cast(id % 7 as float)) as few_floats",
+    "if(id % 5 = 2, null, id % 7 / 3) as few_doubles",
+    "if(id < 990, null, cast(string(id) as binary)) as late_bytes",
     "id div 600 as part")
 
-  for (format <- Seq("parquet", "orc"))
-    test(s"columns of files ($format) make the same blocks as rows") {
-      TemporaryFolder { folder =>
+  private def withOffHeap(isSet: Boolean)(body: => Unit): Unit = {
+    spark.conf.set("spark.sql.columnVector.offheap.enabled", isSet)
+    try body
+    finally spark.conf.unset("spark.sql.columnVector.offheap.enabled")
+  }
+
+  private def inRows(data: DataFrame): RowSource = {
+    val rows = data.queryExecution.toRdd
+    new RowSource(rows, RowColumn.of(data.schema, new Shapes().of(data.schema, rows).get))
+  }
+
+  private def inColumns(data: DataFrame): ColumnSource =
+    RowSource.of(data, new Shapes).asInstanceOf[ColumnSource]
+
+  private def compareBlocks(data: DataFrame, sources: DataFrameSource*): Unit = {
+    val rowSource = inRows(data)
+    def oneByOne(context: TaskContext): RowCursor =
+      new RowCursor(rowSource.rdd.iterator(rowSource.rdd.partitions.head, context),
+        rowSource.columns.toArray)
+    def shuffled(cursor: KeepingCursor) = new ShuffledCursor(cursor, buffer = 300, seed = 5)
+    for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 123L)) {
+      val expected = blocksOf(rowSource, blockElements, first)(oneByOne)
+      assert(expected.size > 2 && elements(expected) == rows - first)
+      val expectedShuffled =
+        blocksOf(rowSource, blockElements, first)(context => shuffled(oneByOne(context)))
+      assert(expectedShuffled != expected && elements(expectedShuffled) == rows - first)
+      for (source <- sources; partition = source.rdd.partitions.head) {
+        assert(blocksOf(source, blockElements, first)(source.openInOrder(partition, _)) == expected)
+        assert(blocksOf(source, blockElements, first)(context =>
+          shuffled(source.open(partition, context))) == expectedShuffled)
+      }
+    }
+  }
+
+  for ((format, offHeap) <- Seq("parquet" -> false, "parquet" -> true, "orc" -> false))
+    test(s"columns of files ($format, off-heap: $offHeap) make the same blocks as rows") {
+      withOffHeap(offHeap)(TemporaryFolder { folder =>
         everything.write.partitionBy("part").format(format).save(s"$folder/data")
         val data = spark.read.format(format).load(s"$folder/data")
-        val inColumns = RowSource.of(data, new Shapes).asInstanceOf[ColumnSource]
-        val shapes = new Shapes().of(data.schema, data.queryExecution.toRdd).get
-        val inRows = new RowSource(data.queryExecution.toRdd,
-          RowColumn.of(data.schema, shapes))
-        for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 123L)) {
-          val expected = blocksOf(inRows, blockElements, first)
-          assert(expected.size > 10 && elements(expected) == rows - first)
-          assert(blocksOf(inColumns, blockElements, first) == expected)
-        }
+        compareBlocks(data, inColumns(data), inRows(data))
+        val loaded = loadedColumns(inColumns(data))
+        if (format == "parquet") assert(loaded == data.columns.toSet - "part")
+      })
+    }
+
+  for (offHeap <- Seq(false, true))
+    test(s"Spark's cache (off-heap: $offHeap) makes the same blocks as its rows") {
+      withOffHeap(offHeap) {
+        val cached = everything.select("id", "flag", "tiny", "small", "number", "single", "root",
+          "few_numbers", "long_or_null", "int_or_null", "flag_or_null", "tiny_or_null",
+          "few_floats",
+          "few_doubles").cache()
+        try {
+          compareBlocks(cached, inColumns(cached), inRows(cached))
+          assert(loadedColumns(inColumns(cached)) == cached.columns.toSet)
+        } finally { cached.unpersist(blocking = true); () }
       }
     }
 
+  test("batches of Spark's cache are freed one by one, as they are read") {
+    spark.conf.set("spark.sql.inMemoryColumnarStorage.batchSize", 100L)
+    val cached = everything.select("id", "root").cache()
+    try {
+      val source = inColumns(cached)
+      val held = source.rdd.sparkContext.runJob(source.rdd,
+        (_: TaskContext, batches: Iterator[ColumnarBatch]) => {
+          var read = Vector.empty[OnHeapColumnVector]
+          def held = read.count(vector => VectorInternals.values(vector) != null)
+          val cursor = new ColumnCursor(batches.map { batch =>
+              read :+= batch.column(0).asInstanceOf[OnHeapColumnVector]
+              batch
+            }, source.columns.toArray, areOurs = true)
+          var most = 0
+          while (cursor.next()) most = math.max(most, held)
+          (read.size, most, held)
+        }).toSeq
+      assert(held == Seq((10, 1, 0)))
+    } finally {
+      cached.unpersist(blocking = true)
+      spark.conf.unset("spark.sql.inMemoryColumnarStorage.batchSize")
+    }
+  }
+
+  test("vectors over Arrow's memory make the same blocks as their rows") {
+    val data = everything.repartition(1)
+    val columns = RowColumn.of(data.schema, new Shapes().of(data.schema, data.queryExecution.toRdd).get)
+    val all = data.queryExecution.toRdd.map(_.copy()).collect().toSeq
+    for (blockElements <- Seq(Int.MaxValue, 7))
+      ArrowBatches.use(all.grouped(97), data.schema) { batches =>
+        val source = new RowSource(null, columns)
+        def blocksBy(cursor: ElementCursor) =
+          blocks(cursor, source.schema, source.mainColumn, blockElements, 0, blockBytes = 1 << 14)
+        val expected = blocksBy(new RowCursor(all.iterator, columns.toArray))
+        val copied = new ColumnCursor(batches, columns.toArray, areOurs = false)
+        assert(blocksBy(copied) == expected)
+      }
+    ArrowBatches.use(all.grouped(97), data.schema) { batches =>
+      val batch = batches.next()
+      for (i <- columns.indices)
+        assert(ColumnCopy.of(columns(i)).get.load(batch.column(i), batch.numRows),
+          columns(i).column)
+    }
+  }
+
+  private def loadedColumns(source: ColumnSource): Set[String] = {
+    val columns = source.columns
+    source.rdd.sparkContext.runJob(source.rdd,
+      (_: TaskContext, batches: Iterator[ColumnarBatch]) => {
+        val copies = columns.map(ColumnCopy.of(_).get)
+        batches.map(batch =>
+          columns.indices.filter(i => copies(i).load(batch.column(i), batch.numRows))
+            .map(columns(_).column.name).toSet).reduce(_ intersect _)
+      }).reduce(_ intersect _)
+  }
+
   /** The blocks of the only partition. */
-  private def blocksOf(source: Source, blockElements: Int, first: Long): Seq[Seq[Any]] = {
+  private def blocksOf(source: Source, blockElements: Int, first: Long)(
+      open: TaskContext => ElementCursor): Seq[Seq[Any]] = {
     var written = Seq.empty[Seq[Any]]
-    use = cursor =>
-      written = blocks(cursor, source.schema, source.mainColumn, blockElements, first,
+    use = context =>
+      written = blocks(open(context), source.schema, source.mainColumn, blockElements, first,
         blockBytes = 1 << 14)
-    runWithCursor(source)
+    runTask(source)
     written
   }
 }
@@ -72,15 +181,12 @@ class ColumnBlocksSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
 private object ColumnBlocksSuite {
   private val rows = 1000L
 
-  /** What the task does with its cursor. In local mode, tasks are in this JVM. */
-  @volatile private var use: ElementCursor => Unit = _
+  /** What the task does. In local mode, tasks are in this JVM. */
+  @volatile private var use: TaskContext => Unit = _
 
-  private def runWithCursor(source: Source): Unit = {
-    val partition = source.rdd.partitions.head
-    val rdd = source.rdd.asInstanceOf[RDD[Any]]
-    rdd.sparkContext.runJob(rdd,
-      (context: TaskContext, _: Iterator[Any]) =>
-        use(source.openInOrder(partition, context)))
+  private def runTask(source: Source): Unit = {
+    val sc = source.rdd.sparkContext
+    sc.runJob(sc.parallelize(Seq(0), 1), (context: TaskContext, _: Iterator[Int]) => use(context))
     ()
   }
 }

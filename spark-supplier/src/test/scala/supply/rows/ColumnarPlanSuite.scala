@@ -1,5 +1,9 @@
 package supply.rows
 
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.execution.{ColumnarToRowExec, LeafExecNode}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -29,19 +33,44 @@ class ColumnarPlanSuite extends AnyFunSuite with LocalSpark {
         assert(!isColumnar(read.selectExpr("id + 1")))
         assert(!isColumnar(read.repartition(2)))
         assert(!isColumnar(read.limit(5)))
-        assert(!isColumnar(read.union(read)))
+        assert(isColumnar(read.union(read)))
       }
     }
 
-  test("Spark's cache is taken as rows: it keeps batches of columns until a task ends") {
-    val cached = numbers.cache()
-    val read = numbers
-    assert(!isColumnar(cached) && !isColumnar(read.select("id")) && !isColumnar(read.union(read)))
-    cached.unpersist(blocking = true)
+  for (adaptive <- Seq(false, true))
+    test(s"Spark's cache is taken as columns, adaptive: $adaptive") {
+      spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+      val cached = numbers.repartition(3).cache()
+      try {
+        assert(
+          isColumnar(cached) && isColumnar(cached.select("id")) && isColumnar(cached.union(cached)))
+        assert(!isColumnar(cached.where("id > 3")) && !isColumnar(cached.selectExpr("id + 1")))
+      } finally {
+        cached.unpersist(blocking = true)
+        spark.conf.unset("spark.sql.adaptive.enabled")
+      }
+    }
+
+  test("batches of engines with memory of their own are left to these engines: they make rows") {
+    val columns = ColumnarPlan.columns(new EngineScan)
+    assert(columns.isDefined)
+    assert(ColumnarPlan.columns(new com.nvidia.spark.rapids.GpuScan).isEmpty)
+    assert(ColumnarPlan.columns(ColumnarToRowExec(new com.nvidia.spark.rapids.GpuScan)).isEmpty)
+    assert(ColumnarPlan.columns(new com.nvidia.spark.rapids.GpuToRows(new EngineScan)).isEmpty)
   }
 
   test("computed rows are taken as rows") {
     assert(!isColumnar(numbers))
     assert(!isColumnar(numbers.groupBy("third").count()))
   }
+}
+
+/** A plan of columns, of an engine that nobody here knows. */
+class EngineScan extends LeafExecNode {
+  override def supportsColumnar: Boolean = true
+  override def output: Seq[Attribute] = Nil
+  override protected def doExecute(): RDD[InternalRow] = throw new UnsupportedOperationException
+  override def productArity: Int = 0
+  override def productElement(n: Int): Any = throw new NoSuchElementException
+  override def canEqual(that: Any): Boolean = that.isInstanceOf[EngineScan]
 }
