@@ -117,7 +117,7 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     const supply_status_t status =
         exchange_columns_learn(&exchange->columns, exchange->pair, exchange->inspected.name, failure);
     if (status == SUPPLY_OK && columns->schema.count > 0)
-        supply__filler_set_schema(exchange->handle, columns->schema.entries, columns->schema.count);
+        supply__filler_set_schema(exchange->handle, columns->whole.entries, columns->whole.count);
     return status;
 }
 

@@ -19,6 +19,11 @@ supply_status_t exchange_find_key(const struct exchange_settings *settings, cons
             failure, SUPPLY_ERROR_ARGUMENT, "there is no column '%s' to %s by: the first columns are '%s'%s%s%s",
             settings->column, purpose, columns->schema.entries[0].name, columns->schema.count > 1 ? ", '" : "",
             columns->schema.count > 1 ? columns->schema.entries[1].name : "", columns->schema.count > 1 ? "'" : "");
+    if (columns->schema.entries[found].children > 0)
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "the column '%s' to %s by has format '%s', whose values are no keys: choose a number, text "
+                            "or bytes",
+                            settings->column, purpose, columns->schema.entries[found].format);
     if (columns->plans[found].is_nullable && !settings->nulls_together)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
                             "the column '%s' to %s by is nullable: set nulls_together, so that its nulls form one "

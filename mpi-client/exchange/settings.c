@@ -44,39 +44,49 @@ static uint64_t fingerprint_of(const struct schema *schema) {
         fingerprint = exchange_hash(entry->name, strlen(entry->name), fingerprint);
         fingerprint = exchange_hash(entry->format, strlen(entry->format), fingerprint);
         fingerprint = exchange_hash(entry->child_format, strlen(entry->child_format), fingerprint);
-        fingerprint = exchange_mix(fingerprint ^ entry->flags);
+        fingerprint = exchange_mix(fingerprint ^ entry->flags ^ (uint64_t)entry->children << 32);
     }
     return fingerprint ? fingerprint : 1;
 }
 
-/* Plans the columns of columns->schema. */
-static supply_status_t plan(struct columns *columns, const char *name, struct failure *failure) {
-    struct schema *schema = &columns->schema;
-    if (supply__schema_check_texts(schema, failure) != SUPPLY_OK)
-        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "%s: %s", name, failure->text);
-    columns->plans = calloc(schema->count, sizeof *columns->plans);
-    columns->buffers = calloc((size_t)schema->count * BUFFERS_OF_COLUMN, sizeof *columns->buffers);
-    if (columns->plans == NULL || columns->buffers == NULL)
-        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
+static supply_status_t check_formats(struct schema *schema, const char *name, struct failure *failure) {
     for (uint32_t i = 0; i < schema->count; i++) {
         struct schema_entry *entry = &schema->entries[i];
-        const struct format format = supply__schema_format(entry);
-        if (format.layout == FORMAT_UNKNOWN)
+        if (schema->formats[i].layout == FORMAT_UNKNOWN)
             return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                 "%s: column '%s' has format '%s', which this exchange does not know: drop the column, "
                                 "or use a newer libsupply_exchange",
-                                name, entry->name, entry->format);
-        if (entry->children > 0)
-            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                                "%s: column '%s' has values within values, which an exchange does not carry: use "
-                                "--shuffle elements, or drop the column",
-                                name, entry->name);
-        if (format.layout == FORMAT_VIEWS) memcpy(entry->format, "z", sizeof "z");
+                                name, supply__schema_path(schema, i).text, entry->format);
+        if (schema->formats[i].layout == FORMAT_VIEWS) memcpy(entry->format, "z", sizeof "z");
+    }
+    return SUPPLY_OK;
+}
+
+/* Plans the columns of columns->whole, and fills in columns->schema. */
+static supply_status_t plan(struct columns *columns, const char *name, struct failure *failure) {
+    struct schema *whole = &columns->whole;
+    supply_status_t status = supply__schema_check_texts(whole, failure);
+    if (status == SUPPLY_OK) status = supply__schema_index_entries(whole, failure);
+    if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", name, failure->text);
+    status = check_formats(whole, name, failure);
+    if (status != SUPPLY_OK) return status;
+    const uint32_t count = whole->column_count;
+    columns->schema.entries = calloc(count, sizeof *columns->schema.entries);
+    columns->plans = calloc(count, sizeof *columns->plans);
+    columns->buffers = calloc((size_t)count * BUFFERS_OF_COLUMN, sizeof *columns->buffers);
+    if (columns->schema.entries == NULL || columns->plans == NULL || columns->buffers == NULL)
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
+    columns->schema.count = columns->schema.column_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = supply__schema_entry(whole, i);
+        const struct schema_entry *entry = &whole->entries[index];
+        columns->schema.entries[i] = *entry;
         columns->plans[i] =
-            (struct column_plan){.format = format, .is_nullable = (entry->flags & COLUMN_NULLABLE) != 0};
+            (struct column_plan){.format = whole->formats[index], .is_nullable = (entry->flags & COLUMN_NULLABLE) != 0};
+        if (entry->children > 0) columns->plans[i].format = (struct format){FORMAT_VARIABLE, 0, 0};
         plan_column(columns, i);
     }
-    columns->fingerprint = fingerprint_of(schema);
+    columns->fingerprint = fingerprint_of(whole);
     return SUPPLY_OK;
 }
 
@@ -88,16 +98,17 @@ static supply_status_t plan_or_free(struct columns *columns, const char *name, s
 
 supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
                                      const char *name, struct failure *failure) {
-    columns->schema.entries = malloc(count * sizeof *entries);
-    if (columns->schema.entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
-    memcpy(columns->schema.entries, entries, count * sizeof *entries);
-    columns->schema.count = columns->schema.column_count = count;
+    columns->whole.entries = malloc(count * sizeof *entries);
+    if (columns->whole.entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
+    memcpy(columns->whole.entries, entries, count * sizeof *entries);
+    columns->whole.count = count;
     return plan_or_free(columns, name, failure);
 }
 
 static bool is_same(const struct schema_entry *entry, const struct schema_entry *other) {
     return strcmp(entry->name, other->name) == 0 && strcmp(entry->format, other->format) == 0 &&
-           strcmp(entry->child_format, other->child_format) == 0 && entry->flags == other->flags;
+           strcmp(entry->child_format, other->child_format) == 0 && entry->flags == other->flags &&
+           entry->children == other->children;
 }
 
 static bool are_same(const struct schema *schema, const struct schema *other) {
@@ -119,7 +130,7 @@ supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, 
     if (columns->schema.count == 0) {
         *columns = own;
     } else {
-        if (!are_same(&columns->schema, &own.schema))
+        if (!are_same(&columns->whole, &own.whole))
             status = supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                   "%s: Spark supplies other columns than to other ranks", name);
         exchange_columns_free(&own);
@@ -149,6 +160,7 @@ void exchange_columns_text(const struct columns *columns, char *text, size_t tex
 
 void exchange_columns_free(struct columns *columns) {
     supply__schema_free(&columns->schema);
+    supply__schema_free(&columns->whole);
     free(columns->plans);
     free(columns->buffers);
     *columns = (struct columns){0};

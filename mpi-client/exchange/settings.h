@@ -23,12 +23,13 @@ struct wire_buffer {
 };
 
 struct column_plan {
-    struct format format; /**< in the pair: FORMAT_VIEWS for "vz" */
+    struct format format; /**< in the pair: FORMAT_VIEWS for "vz"; FORMAT_VARIABLE of a column with children */
     bool is_nullable;
 };
 
 struct columns {
-    struct schema schema; /**< with "vz" as "z"; count 0: not known yet */
+    struct schema schema; /**< the columns without their children, with "vz" as "z"; count 0: not known yet */
+    struct schema whole;  /**< with their children */
     struct column_plan *plans;
     struct wire_buffer *buffers;
     uint32_t buffer_count;

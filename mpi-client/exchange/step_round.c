@@ -2,6 +2,7 @@
  * The steps of a round: *offer*, *grant*, *count*, *pack*, *move* and *finish*. It runs in the thread that uses the
  * handle, without a lock. What other ranks say is checked in round.c and transfer.c.
  */
+#include "children.h"
 #include "exchange_state.h"
 
 static struct cargo cargo_of(struct exchange *exchange) {
@@ -91,13 +92,17 @@ static void deliver(struct exchange *exchange, uint64_t skipped) {
         .element_count = (uint32_t)kept,
         .bytes = exchange_slot_finish(&exchange->layout, &exchange->columns, skipped),
     };
-    if (exchange->filled.bytes > 0) {
-        exchange->step = STEP_DELIVER;
-        return;
-    }
     struct failure failure;
-    supply__fail(&failure, SUPPLY_ERROR_CONTRACT, "another rank has sent other lengths than it has announced");
-    exchange_fail_later(exchange, &failure);
+    supply_status_t status = SUPPLY_ERROR_CONTRACT;
+    if (exchange->filled.bytes > 0)
+        status = exchange_children_unpack(&exchange->columns, &exchange->layout.slot, (uint32_t)kept,
+                                          &exchange->filled.bytes, &failure);
+    else
+        supply__fail(&failure, status, "another rank has sent other lengths than it has announced");
+    if (status == SUPPLY_OK)
+        exchange->step = STEP_DELIVER;
+    else
+        exchange_fail_later(exchange, &failure);
 }
 
 /* The ranks have agreed with this window that the epoch ends, so no further agreement is needed. */

@@ -37,7 +37,7 @@ static supply_status_t exchange_use_columns(struct exchange *exchange, struct fa
     if (status == SUPPLY_OK) status = exchange_transfer_set_columns(&exchange->transfer, columns, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&exchange->layout, columns, failure);
     if (status != SUPPLY_OK) return status;
-    supply__filler_set_schema(exchange->handle, columns->schema.entries, columns->schema.count);
+    supply__filler_set_schema(exchange->handle, columns->whole.entries, columns->whole.count);
     exchange->has_memory = true;
     return SUPPLY_OK;
 }
@@ -89,7 +89,7 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
     struct rank_state *state = &exchange->agree.mine;
     *state = (struct rank_state){
         .window = exchange->number,
-        .columns = exchange->columns.schema.count,
+        .columns = exchange->columns.whole.count,
         .settings = exchange->fingerprint,
         .schema = exchange->columns.fingerprint,
     };
@@ -159,7 +159,7 @@ static supply_status_t send_columns(struct exchange *exchange, struct failure *f
         receive[rank] = (struct part){.bytes = receives ? bytes : 0};
     }
     exchange->step = STEP_COLUMNS;
-    return exchange_alltoallv(&exchange->collective, exchange->columns.schema.entries, send, exchange->columns_of_other,
+    return exchange_alltoallv(&exchange->collective, exchange->columns.whole.entries, send, exchange->columns_of_other,
                               receive, failure);
 }
 

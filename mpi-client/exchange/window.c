@@ -8,24 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "children.h"
+
 /* The windows of a column are valid until the block is released: a copied block has its own lists. */
 static void free_windows(const supply_column_t *columns, uint32_t column_count) {
     for (uint32_t i = 0; i < column_count; i++) free((void *)columns[i].windows);
 }
 
+static void free_packed(supply_column_t *columns, uint32_t column_count) {
+    for (uint32_t i = 0; i < column_count; i++) exchange_children_free(&columns[i]);
+}
+
 void exchange_free_held(struct held_block *held, supply_t *pair, uint32_t column_count) {
     if (held->copy == NULL && pair != NULL) supply_release(pair, &held->block);
     if (held->copy != NULL) free_windows(held->columns, column_count);
+    free_packed(held->columns, column_count);
     free(held->copy);
     free(held->columns);
     free(held);
 }
 
-static supply_status_t list_columns(supply_t *pair, const supply_block_t *block, supply_column_t *list, uint32_t count,
-                                    struct failure *failure) {
-    for (uint32_t i = 0; i < count; i++) {
-        const supply_status_t status = supply_column(pair, block, (int)i, &list[i]);
+static supply_status_t list_columns(supply_t *pair, const supply_block_t *block, const struct columns *columns,
+                                    supply_column_t *list, struct failure *failure) {
+    for (uint32_t i = 0; i < columns->schema.count; i++) {
+        supply_column_t column;
+        supply_status_t status = supply_column(pair, block, (int)i, &column);
         if (status != SUPPLY_OK) return supply__fail(failure, status, "%s", supply_error(pair));
+        if (column.child_count > 0) status = exchange_children_pack(pair, block, columns, &column, failure);
+        if (status != SUPPLY_OK) return status;
+        list[i] = column;
     }
     return SUPPLY_OK;
 }
@@ -36,11 +47,14 @@ struct held_block *exchange_hold(supply_t *pair, const supply_block_t *block, co
     supply_column_t *list = calloc(columns->schema.count, sizeof *list);
     if (held == NULL || list == NULL)
         supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    else if (list_columns(pair, block, list, columns->schema.count, failure) == SUPPLY_OK) {
+    else if (list_columns(pair, block, columns, list, failure) == SUPPLY_OK) {
         *held = (struct held_block){.block = *block, .columns = list, .users = 1};
+        for (uint32_t i = 0; i < columns->schema.count; i++)
+            if (list[i].child_count > 0) held->packed_bytes += list[i].data_bytes;
         return held;
     }
     supply_release(pair, block);
+    if (list != NULL) free_packed(list, columns->schema.count);
     free(list);
     free(held);
     return NULL;
@@ -59,10 +73,11 @@ static bool move_columns(const struct held_block *held, const uint8_t *copy, sup
         supply_column_t *column = &columns[i];
         *column = *from;
         column->validity = moved(held, copy, from->validity);
+        column->windows = NULL;
+        if (from->child_count > 0) continue; /* packed in memory of its own */
         column->offsets = moved(held, copy, from->offsets);
         column->data = moved(held, copy, from->data);
         column->views = moved(held, copy, from->views);
-        column->windows = NULL;
         if (from->window_count == 0) continue;
         supply_window_t *windows = malloc(from->window_count * sizeof *windows);
         if (windows == NULL) return false;

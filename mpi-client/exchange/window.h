@@ -10,6 +10,7 @@ struct held_block {
     supply_block_t block;
     supply_column_t *columns;
     uint8_t *copy;           /**< NULL: the block lies in the ring */
+    size_t packed_bytes;     /**< of its columns with children, in memory of their own */
     uint32_t users;          /**< pieces of windows, and the gathering itself */
     struct held_block *next; /**< the next newer one */
 };

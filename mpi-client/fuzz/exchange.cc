@@ -117,7 +117,27 @@ class OtherRanks {
     bool changed_ = false;
 };
 
-std::vector<Column> columns_of(uint32_t first, uint32_t count) {
+/** A list of texts and of lists of numbers. */
+void add_children(std::vector<Column> &columns, uint32_t first, uint32_t count) {
+    std::vector<int32_t> ends = {0}, inner_ends = {0}, numbers;
+    std::vector<std::string> texts;
+    for (uint32_t i = first; i < first + count; i++) {
+        for (uint32_t k = 0; k < i % 3; k++) {
+            texts.emplace_back(k, 'x');
+            numbers.push_back(static_cast<int32_t>(i));
+            inner_ends.push_back(static_cast<int32_t>(numbers.size()));
+        }
+        ends.push_back(static_cast<int32_t>(texts.size()));
+    }
+    columns.push_back(Column::parent("list", "+l", 1, ends));
+    columns.push_back(Column::parent("item", "+s", 2));
+    columns.push_back(Column::variable("text", "u", texts));
+    columns.back().validity = std::string((texts.size() + 7) / 8, '\xff');
+    columns.push_back(Column::parent("numbers", "+l", 1, inner_ends));
+    columns.push_back(Column::int32("item", numbers));
+}
+
+std::vector<Column> columns_of(uint32_t first, uint32_t count, bool has_children) {
     std::string ids;
     std::vector<bool> flags;
     std::vector<std::string> texts;
@@ -131,15 +151,17 @@ std::vector<Column> columns_of(uint32_t first, uint32_t count) {
                                    Column::variable("text", "z", texts)};
     columns[2].validity = std::string((count + 7) / 8, '\xf7');
     for (uint32_t i = 0; i < count; i++) columns[2].null_count += i % 8 == 3;
+    if (has_children) add_children(columns, first, count);
     return columns;
 }
 
 /** The task of the rank: publishes what its ring has space for. */
 class ValidTask {
   public:
-    ValidTask(FuzzedPair &pair, bool has_data) : pair_(pair), has_data_(has_data) {
+    ValidTask(FuzzedPair &pair, bool has_data, bool has_children)
+        : pair_(pair), has_data_(has_data), has_children_(has_children) {
         if (!has_data) return;
-        const std::vector<schema_entry> schema = supply_test::schema_of(columns_of(0, 1));
+        const std::vector<schema_entry> schema = supply_test::schema_of(columns_of(0, 9, has_children));
         memcpy(pair.mapping() + SCHEMA_OFFSET, schema.data(), schema.size() * sizeof schema[0]);
         __atomic_store_n(&pair.header().schema_columns, static_cast<uint32_t>(schema.size()), __ATOMIC_RELEASE);
     }
@@ -154,7 +176,7 @@ class ValidTask {
             else if (rows[next_] == 0)
                 publish(NOTIFICATION_END_OF_EPOCH, {}, 0);
             else if (has_data_)
-                publish(NOTIFICATION_BLOCK, columns_of(element_, rows[next_]), rows[next_]);
+                publish(NOTIFICATION_BLOCK, columns_of(element_, rows[next_], has_children_), rows[next_]);
             next_++;
         }
     }
@@ -180,14 +202,14 @@ class ValidTask {
     }
 
     FuzzedPair &pair_;
-    const bool has_data_;
+    const bool has_data_, has_children_;
     uint64_t next_ = 0, sequence_ = 0;
     uint32_t epoch_ = 0, element_ = 0;
 };
 
-/** u8 policy, key and whether the rank has data; u8 number of ranks and rank; then the changes. */
+/** u8 policy, key, whether the rank has data, and with children; u8 number of ranks and rank; then the changes. */
 void run(Input input) {
-    enum { POLICIES = 4, KEY_IS_TEXT = 4, NO_DATA = 8, SPILLS = 16 };
+    enum { POLICIES = 4, KEY_IS_TEXT = 4, NO_DATA = 8, SPILLS = 16, CHILDREN = 32 };
     FuzzedPair pair(true);
     const uint8_t how = input.number<uint8_t>();
     supply_exchange_options_t options;
@@ -200,7 +222,7 @@ void run(Input input) {
     }
     if (options.policy == SUPPLY_EXCHANGE_RANGE && how & SPILLS) options.memory_bytes = 1;
     OtherRanks others(input, input.number<uint8_t>());
-    ValidTask task(pair, !(how & NO_DATA));
+    ValidTask task(pair, !(how & NO_DATA), how & CHILDREN);
     task.publish();
     const transport transport = others.interface();
     if (supply__exchange_over(&pair.handle(), &transport, &options) != SUPPLY_OK) return;

@@ -207,19 +207,46 @@ void FuzzedPair::read_values(const supply_block_t &block, const supply_column_t 
 
 void FuzzedPair::read_column(const supply_block_t &block, int index) {
     supply_column_t column;
+    supply_field_t field;
+    if (supply_field(supply_, index, &field) == SUPPLY_OK) read_field(field);
     if (supply_column(supply_, &block, index, &column) != SUPPLY_OK) {
         check_error();
         return;
     }
-    if (strlen(column.name) >= sizeof(schema_entry::name)) found("the name of a column has no zero byte");
     if (supply_column_index(supply_, column.name) < 0) found("a column without an index");
+    read_buffers(block, column);
+}
+
+/* Of a column or a child, and of its children. */
+void FuzzedPair::read_buffers(const supply_block_t &block, const supply_column_t &column) {
+    if (strlen(column.name) >= sizeof(schema_entry::name)) found("the name of a column has no zero byte");
     read_bytes(block, column.data, column.data_bytes, "data outside the block");
     if (column.validity != nullptr)
         read_bytes(block, column.validity, (column.element_count + 7u) / 8, "validity outside the block");
     if (column.offsets != nullptr)
         read_bytes(block, column.offsets, (column.element_count + size_t{1}) * sizeof(int32_t),
                    "offsets outside the block");
-    if (column.offsets != nullptr || column.views != nullptr) read_values(block, column);
+    if (column.child_count == 0 && (column.offsets != nullptr || column.views != nullptr)) read_values(block, column);
+    for (int i = 0; i < column.child_count; i++) {
+        supply_column_t child;
+        if (supply_column_child(supply_, &block, &column, i, &child) != SUPPLY_OK) {
+            check_error();
+            continue;
+        }
+        read_buffers(block, child);
+    }
+}
+
+/* A field and its children have names and formats. */
+void FuzzedPair::read_field(const supply_field_t &field) {
+    if (strlen(field.name) >= sizeof(schema_entry::name) || strlen(field.format) >= sizeof(schema_entry::format) ||
+        strlen(field.child_format) >= sizeof(schema_entry::format))
+        found("a field has no zero byte");
+    for (int i = 0; i < field.child_count; i++) {
+        supply_field_t child;
+        if (supply_field_child(supply_, &field, i, &child) != SUPPLY_OK) found("a field without its child");
+        read_field(child);
+    }
 }
 
 /* Views are copies, which are not in the block. */
@@ -240,28 +267,40 @@ void read_views(const supply_column_t &column, const ArrowArray &array) {
     }
 }
 
-/* Reads every buffer of an exported array and of its children. index: as of read_arrow(). */
-void FuzzedPair::read_array(const supply_block_t &block, int index, const ArrowSchema &schema,
+/* That copied offsets never decrease. Returns the last one. */
+int64_t read_offsets(const ArrowArray &array) {
+    const auto *offsets = static_cast<const int32_t *>(array.buffers[1]); /* a copy, which is not in the block */
+    for (int64_t i = 0; i < array.length; i++)
+        if (offsets[i] < 0 || offsets[i + 1] < offsets[i]) found("exported offsets that decrease");
+    return offsets[array.length];
+}
+
+/* Reads every buffer of an exported array and of its children. column: its own; NULL: the numbers of a list. */
+void FuzzedPair::read_array(const supply_block_t &block, const supply_column_t *column, const ArrowSchema &schema,
                             const ArrowArray &array) {
     if (schema.n_children != array.n_children) found("an array with other children than its schema");
     if (array.n_buffers > 0 && array.buffers[0] != nullptr)
         read_bytes(block, array.buffers[0], static_cast<size_t>(array.length + 7) / 8, "a bitmap outside the block");
     if (strcmp(schema.format, "vz") == 0) {
-        supply_column_t column;
-        if (supply_column(supply_, &block, index, &column) != SUPPLY_OK) found("an exported column that is none");
-        read_views(column, array);
+        if (column == nullptr) found("exported views of no column");
+        read_views(*column, array);
+    } else if (strcmp(schema.format, "+l") == 0 || strcmp(schema.format, "+m") == 0) {
+        if (read_offsets(array) > array.children[0]->length) found("exported offsets outside the child");
     } else if (array.n_buffers == 3) {
-        const auto *offsets = static_cast<const int32_t *>(array.buffers[1]); /* a copy, which is not in the block */
-        for (int64_t i = 0; i < array.length; i++)
-            if (offsets[i] < 0 || offsets[i + 1] < offsets[i]) found("exported offsets that decrease");
-        read_bytes(block, array.buffers[2], static_cast<size_t>(offsets[array.length]),
+        read_bytes(block, array.buffers[2], static_cast<size_t>(read_offsets(array)),
                    "exported data outside the block");
     } else if (array.n_buffers > 1)
         read_bytes(block, array.buffers[1], static_cast<size_t>(array.length + 7) / 8, "a buffer outside the block");
-    for (int i = 0; i < array.n_children; i++)
-        read_array(block, index == SUPPLY_ALL_COLUMNS ? i : index, *schema.children[i], *array.children[i]);
+    for (int i = 0; i < array.n_children; i++) {
+        supply_column_t child;
+        const bool has_child = column != nullptr && column->child_count > 0;
+        if (has_child && supply_column_child(supply_, &block, column, i, &child) != SUPPLY_OK)
+            found("an exported child that is none");
+        read_array(block, has_child ? &child : nullptr, *schema.children[i], *array.children[i]);
+    }
 }
 
+/* All columns together, or one. */
 void FuzzedPair::read_arrow(const supply_block_t &block, int index) {
     ArrowSchema schema;
     ArrowArray array;
@@ -269,7 +308,13 @@ void FuzzedPair::read_arrow(const supply_block_t &block, int index) {
         check_error();
         return;
     }
-    read_array(block, index, schema, array);
+    const bool all = index == SUPPLY_ALL_COLUMNS;
+    for (int i = 0; i < (all ? block.column_count : 1); i++) {
+        supply_column_t column;
+        if (supply_column(supply_, &block, all ? i : index, &column) != SUPPLY_OK)
+            found("an exported column that is none");
+        read_array(block, &column, all ? *schema.children[i] : schema, all ? *array.children[i] : array);
+    }
     array.release(&array);
     schema.release(&schema);
 }

@@ -57,9 +57,12 @@ class FuzzedPair {
   private:
     void read(const supply_block_t &block);
     void read_values(const supply_block_t &block, const supply_column_t &column);
-    void read_array(const supply_block_t &block, int index, const ArrowSchema &schema, const ArrowArray &array);
+    void read_array(const supply_block_t &block, const supply_column_t *column, const ArrowSchema &schema,
+                    const ArrowArray &array);
     void read_arrow(const supply_block_t &block, int index);
     void read_column(const supply_block_t &block, int index);
+    void read_buffers(const supply_block_t &block, const supply_column_t &column);
+    void read_field(const supply_field_t &field);
     void check_error();
     bool is_in_resident_file(const supply_block_t &block) const;
 

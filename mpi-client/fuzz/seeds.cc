@@ -25,6 +25,14 @@ class Seed {
             bytes(entries[i].name, strlen(entries[i].name));
             put<uint8_t>(SET_SCHEMA, static_cast<uint8_t>(i), offsetof(schema_entry, format));
             bytes(entries[i].format, strlen(entries[i].format));
+            if (entries[i].child_format[0] != '\0') {
+                put<uint8_t>(SET_SCHEMA, static_cast<uint8_t>(i), offsetof(schema_entry, child_format));
+                bytes(entries[i].child_format, strlen(entries[i].child_format));
+            }
+            if (entries[i].children > 0) {
+                put<uint8_t>(SET_SCHEMA, static_cast<uint8_t>(i), offsetof(schema_entry, children));
+                bytes(&entries[i].children, sizeof entries[i].children);
+            }
         }
         put<uint8_t>(SET_COLUMNS);
         put<uint32_t>(static_cast<uint32_t>(entries.size()));
@@ -177,6 +185,39 @@ Seed every_format() {
     return seed;
 }
 
+/* Lists, structs and maps, each within another one. */
+Seed children() {
+    using namespace supply_test;
+    std::vector<Column> columns = {
+        Column::parent("tokens", "+l", 1, {0, 2, 2, 5}),
+        Column::int32("item", {1, 2, 3, 4, 5}),
+        Column::parent("point", "+s", 3),
+        Column::variable("name", "u", {"a", "", "cd"}),
+        Column::list("vector", "+w:2", "s", std::string(12, '\1')),
+        Column::views("bytes", {window_of(1, 0, 13)},
+                      {view_of(std::string(13, 'x'), 0, 0), inline_view("y"), inline_view("z")}),
+        Column::parent("counts", "+m", 1, {0, 1, 1, 2}),
+        Column::parent("entries", "+s", 2),
+        Column::variable("key", "u", {"k", "l"}),
+        Column::parent("value", "+l", 1, {0, 0, 3}),
+        Column::bits("item", {true, false, true}),
+        Column::parent("pairs", "+w:2", 1),
+        Column::parent("item", "+l", 1, {0, 1, 2, 3, 3, 4, 6}),
+        Column::int32("item", {1, 2, 3, 4, 5, 6}),
+        Column::fixed("half", "e", std::string(6, '\1')),
+        Column::fixed("time", "ttn", std::string(24, '\1')),
+    };
+    columns[1].validity = "\x1d";
+    columns[1].null_count = 1;
+    columns[2].validity = "\5";
+    columns[2].null_count = 1;
+    Seed seed;
+    seed.schema(schema_of(columns));
+    seed.block(BlockImage(columns, 3));
+    seed.end(NOTIFICATION_END_OF_DATA);
+    return seed;
+}
+
 Seed resident() {
     const BlockImage image = supply_test::datum_block(elements(0, 5));
     Seed seed;
@@ -277,6 +318,7 @@ int main(int argc, char **argv) {
     std::filesystem::create_directories(folder);
     supply_fuzz::datums().write(folder + "datums");
     supply_fuzz::every_format().write(folder + "every-format");
+    supply_fuzz::children().write(folder + "children");
     supply_fuzz::resident().write(folder + "resident");
     supply_fuzz::in_place().write(folder + "in-place");
     supply_fuzz::windows().write(folder + "windows");

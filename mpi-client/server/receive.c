@@ -81,6 +81,8 @@ static bool find(struct intake *intake, const supply_block_t *block, const char 
     if (index == SUPPLY_ERROR_NO_COLUMN) return true;
     if (index < 0 || supply_column(supply, block, index, column) != SUPPLY_OK)
         return refuse(intake, "%s", supply_error(supply));
+    if (column->child_count > 0)
+        return refuse(intake, "column '%s' has values within values of the type '%s'", name, column->format);
     if (column->offsets != NULL && column->offsets[0] != 0)
         return refuse(intake, "column '%s' has bytes in front of its first row", name);
     if (column->null_count == 0) return true;

@@ -180,6 +180,23 @@ TEST_F(ChildrenTest, AnUnknownParentHidesItsChildren) {
     ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 2, &column), handle);
 }
 
+TEST_F(ChildrenTest, AListOfAnUnknownFormatHasNoData) {
+    std::vector<Column> all = columns();
+    all[1].format = "tdm";
+    BlockImage image(all, 3);
+    image.column(1).data_offset = 0xFFFFFFC0;
+    Task task(files);
+    ASSERT_STATUS(SUPPLY_OK, receive(task, all, image), handle);
+    supply_column_t column = {};
+    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 0, &column), handle);
+    EXPECT_EQ(block.address, column.data);
+    EXPECT_EQ(0u, column.data_bytes);
+    EXPECT_EQ(SUPPLY_ERROR_CONTRACT, supply_column_child(handle.get(), &block, &column, 0, &column));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"'item'", "'tdm'"}));
+    ArrowArray array;
+    EXPECT_EQ(SUPPLY_ERROR_CONTRACT, supply_export_arrow(handle.get(), &block, 0, nullptr, &array));
+}
+
 class OtherChildrenTest : public ChildrenTest,
                           public ::testing::WithParamInterface<std::tuple<int, size_t, uint32_t>> {};
 

@@ -222,16 +222,16 @@ TEST_F(ResultChildrenTest, AChildMustHaveTheRowsOfItsParent) {
     Handle handle = open();
     Result result = begin(handle, columns());
     const std::vector<Column> good = columns();
-    for (const auto &[index, words] : std::initializer_list<std::pair<size_t, std::initializer_list<const char *>>>{
-             {1, {"'tokens'", "within its child"}},
-             {4, {"'point.x' has 2 rows", "needs 3"}},
-             {10, {"'pairs.item' has 5 rows", "needs 6"}},
-             {12, {"'last' has 2 rows", "'tokens' has 3"}}}) {
+    const auto expect_refused = [&](size_t index, std::initializer_list<const char *> words) {
         std::vector<supply_column_t> rows = rows_of(good, 3);
         rows[index].element_count--;
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_result_write(result.get(), rows.data(), 13));
         EXPECT_TRUE(says(supply_result_error(result.get()), words));
-    }
+    };
+    expect_refused(1, {"'tokens'", "within its child"});
+    expect_refused(4, {"'point.x' has 2 rows", "needs 3"});
+    expect_refused(10, {"'pairs.item' has 5 rows", "needs 6"});
+    expect_refused(12, {"'last' has 2 rows", "'tokens' has 3"});
     EXPECT_EQ(0u, supply_result_rows(result.get()));
 }
 

@@ -182,7 +182,7 @@ void exchange_merge_pop(struct merge *merge) {
 
 /* Of blocks, more is kept than their elements' bytes: padding, offsets, and what sorting needs. */
 static size_t bytes_of(const struct held_block *held) {
-    return held->block.bytes + (size_t)held->block.element_count * SORT_BYTES_OF_ELEMENT;
+    return held->block.bytes + held->packed_bytes + (size_t)held->block.element_count * SORT_BYTES_OF_ELEMENT;
 }
 
 static void free_blocks(struct sorter *sorter) {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "children.h"
+
 static uint64_t bytes_of(const struct sorter *sorter, uint32_t element) {
     uint32_t row;
     const struct piece *piece = exchange_window_find(&sorter->window, element, &row);
@@ -121,7 +123,7 @@ static supply_status_t learn_columns(struct sorter *sorter, struct failure *fail
     status = find_column(sorter, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&sorter->layout, &sorter->columns, failure);
     if (status == SUPPLY_OK)
-        supply__filler_set_schema(sorter->handle, sorter->columns.schema.entries, sorter->columns.schema.count);
+        supply__filler_set_schema(sorter->handle, sorter->columns.whole.entries, sorter->columns.whole.count);
     return status;
 }
 
@@ -201,8 +203,9 @@ static supply_status_t take(struct sorter *sorter, const struct slot *slot, stru
                             struct failure *failure) {
     *filled = (struct filled){.epoch = sorter->epoch, .first_element = sorter->returned};
     if (sorter->merge.count > 0) {
-        const supply_status_t status =
-            exchange_take_sorted(sorter, slot, &filled->element_count, &filled->bytes, failure);
+        supply_status_t status = exchange_take_sorted(sorter, slot, &filled->element_count, &filled->bytes, failure);
+        if (status == SUPPLY_OK)
+            status = exchange_children_unpack(&sorter->columns, slot, filled->element_count, &filled->bytes, failure);
         sorter->returned += filled->element_count;
         return status;
     }

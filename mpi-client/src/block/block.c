@@ -361,9 +361,11 @@ supply_status_t supply__block_column(const struct blocks *blocks, const struct p
     };
     if (format.layout == FORMAT_LIST || format.layout == FORMAT_FIXED_LIST) {
         const struct block_column *child = &block->columns[index + 1];
+        /* The place of a child of an unknown format is not checked. */
+        const bool is_known = schema->formats[index + 1].layout != FORMAT_UNKNOWN;
         column->child_format = schema->entries[index + 1].format;
-        column->data = block->address + child->data_offset;
-        column->data_bytes = child->data_bytes;
+        column->data = block->address + (is_known ? child->data_offset : 0);
+        column->data_bytes = is_known ? child->data_bytes : 0;
     }
     if (format.layout != FORMAT_VIEWS) return SUPPLY_OK;
     column->views = column->data;

@@ -13,6 +13,7 @@ namespace supply_test {
 struct FedData {
     uint32_t block_elements = 20;
     uint32_t epochs = 2;
+    bool are_lists = false; /**< not Datums */
 };
 
 class FedRanks {
@@ -70,9 +71,19 @@ class FedRanks {
         }
     }
 
-    /** Supplies blocks of Datums, numbered from `first`. */
+    /** Lists of numbers from `first` on, each once or more. */
+    static std::vector<Column> lists(int32_t first, uint32_t count) {
+        std::vector<int32_t> ends = {0}, numbers;
+        for (int32_t number = first; number < first + static_cast<int32_t>(count); number++) {
+            numbers.insert(numbers.end(), static_cast<size_t>(1 + number % 3), number);
+            ends.push_back(static_cast<int32_t>(numbers.size()));
+        }
+        return {Column::parent("tokens", "+l", 1, ends), Column::int32("item", numbers)};
+    }
+
+    /** Supplies blocks, numbered from `first`. */
     void supply(Task &task, uint32_t first, uint32_t blocks) const {
-        task.write_schema(schema_of(datum_columns({numbered_element(0)})));
+        task.write_schema(data.are_lists ? schema_of(lists(0, 1)) : schema_of(datum_columns({numbered_element(0)})));
         const mapped_file_header &header = task.header();
         for (uint32_t epoch = header.start_epoch; epoch < data.epochs; epoch++) {
             const bool is_rest = epoch == header.start_epoch && header.start_inside;
@@ -81,7 +92,12 @@ class FedRanks {
                 std::vector<Element> elements;
                 for (uint32_t i = 0; i < data.block_elements; i++)
                     elements.push_back(numbered_element(first + at + i, 50 + i));
-                task.supply(datum_block(elements), epoch, 0, at);
+                if (data.are_lists)
+                    task.supply(
+                        BlockImage(lists(static_cast<int32_t>(first + at), data.block_elements), data.block_elements),
+                        epoch, 0, at);
+                else
+                    task.supply(datum_block(elements), epoch, 0, at);
             }
             task.end_of_epoch(epoch);
         }

@@ -17,8 +17,10 @@ class RemoteMpiTest : public ::testing::Test {
         return command;
     }
 
-    static void expect_all(int feeders, int ranks, const std::vector<uint32_t> &blocks, const std::string &mode) {
+    static void expect_all(int feeders, int ranks, const std::vector<uint32_t> &blocks, const std::string &mode,
+                           bool are_lists = false) {
         FedRanks fed(blocks.size());
+        fed.data.are_lists = are_lists;
         const Ended ended = fed.run(command(feeders, ranks, mode), blocks);
         uint64_t elements = 0;
         for (const uint32_t count : blocks) elements += uint64_t{count} * fed.data.block_elements;
@@ -34,6 +36,11 @@ TEST_F(RemoteMpiTest, MoreRanksThanFeeders) { expect_all(2, 3, {10, 4, 7}, "read
 TEST_F(RemoteMpiTest, MoreFeedersThanRanks) { expect_all(3, 2, {10, 0, 7}, "read"); }
 
 TEST_F(RemoteMpiTest, ExchangeOfWhatFeedersSend) { expect_all(1, 2, {10, 10}, "exchange"); }
+
+TEST_F(RemoteMpiTest, BlocksWithChildren) {
+    expect_all(1, 2, {10, 4}, "read", true);
+    expect_all(1, 2, {10, 4}, "exchange", true);
+}
 
 /* A pair of which feeders open several has no position inside an epoch. What the ranks sort has one. */
 TEST_F(RemoteMpiTest, SortedElementsOfSeveralFeedersHavePositions) {

@@ -71,6 +71,93 @@ void check_counts(const supply_column_t &column) {
     EXPECT_EQ(nulls, column.null_count) << column.name;
 }
 
+/* The values of a row with children, as nested_text() reads them. */
+std::string nested_of(int64_t id) {
+    std::string tokens, counts;
+    for (int64_t k = 0; k < id % 4; k++)
+        tokens += (id + k) % 3 == 0 ? "null " : std::to_string(static_cast<int32_t>(id * 10 + k)) + " ";
+    for (int64_t k = 0; k < id % 3; k++) {
+        counts += "{" + key_of(id + k) + " [";
+        for (int64_t j = 0; j < k; j++) counts += std::to_string(static_cast<int32_t>(id + j)) + " ";
+        counts += "] } ";
+    }
+    return (is_null(id) ? "null" : "[" + tokens + "]") + " {" + key_of(id) + " [" +
+           (is_null(id) ? "null" : std::to_string(id % 2)) + " 1 ] } [" + counts + "]";
+}
+
+/* Columns with children for these rows. */
+void add_nested(std::vector<Column> &columns, const std::vector<int64_t> &ids) {
+    std::vector<int32_t> token_ends = {0}, tokens, count_ends = {0}, list_ends = {0}, numbers;
+    std::vector<std::string> names, keys;
+    std::vector<bool> flags;
+    std::string token_validity, flag_validity;
+    const auto set = [](std::string &bits, size_t index, bool value) {
+        if (bits.size() <= index / 8) bits += '\0';
+        bits[index / 8] = static_cast<char>(bits[index / 8] | (value ? 1 << index % 8 : 0));
+        return value ? 0u : 1u;
+    };
+    uint32_t token_nulls = 0, flag_nulls = 0;
+    for (const int64_t id : ids) {
+        for (int64_t k = 0; k < id % 4; k++) {
+            token_nulls += set(token_validity, tokens.size(), (id + k) % 3 != 0);
+            tokens.push_back(static_cast<int32_t>(id * 10 + k));
+        }
+        token_ends.push_back(static_cast<int32_t>(tokens.size()));
+        names.push_back(key_of(id));
+        flag_nulls += set(flag_validity, flags.size(), !is_null(id));
+        flags.push_back(id % 2 != 0);
+        set(flag_validity, flags.size(), true);
+        flags.push_back(true);
+        for (int64_t k = 0; k < id % 3; k++) {
+            keys.push_back(key_of(id + k));
+            for (int64_t j = 0; j < k; j++) numbers.push_back(static_cast<int32_t>(id + j));
+            list_ends.push_back(static_cast<int32_t>(numbers.size()));
+        }
+        count_ends.push_back(static_cast<int32_t>(keys.size()));
+    }
+    columns.push_back(Column::parent("tokens", "+l", 1, token_ends));
+    set_validity(columns.back(), ids);
+    columns.push_back(Column::int32("item", tokens));
+    columns.back().validity = token_validity.empty() ? std::string() : token_validity;
+    columns.back().null_count = token_nulls;
+    columns.push_back(Column::parent("point", "+s", 2));
+    columns.push_back(Column::variable("name", "u", names));
+    columns.push_back(Column::parent("flags", "+w:2", 1));
+    columns.push_back(Column::bits("item", flags));
+    columns.back().validity = flag_validity;
+    columns.back().null_count = flag_nulls;
+    columns.push_back(Column::parent("counts", "+m", 1, count_ends));
+    columns.push_back(Column::parent("entries", "+s", 2));
+    columns.push_back(Column::variable("key", "u", keys));
+    columns.push_back(Column::parent("value", "+l", 1, list_ends));
+    columns.push_back(Column::int32("item", numbers));
+}
+
+supply_column_t child_of(supply_t *supply, const supply_block_t &block, const supply_column_t &column, int index) {
+    supply_column_t child = {};
+    EXPECT_EQ(SUPPLY_OK, supply_column_child(supply, &block, &column, index, &child)) << supply_error(supply);
+    return child;
+}
+
+std::string nested_text(supply_t *supply, const supply_block_t &block, const supply_column_t &column, uint32_t row) {
+    const std::string format = column.format;
+    if (column.validity != nullptr && !bit(column.validity, row)) return "null";
+    if (format == "b") return bit(column.data, row) ? "1" : "0";
+    if (format == "i") return std::to_string(number<int32_t>(column, row));
+    if (format == "u") return value(column, row);
+    const bool is_struct = format == "+s";
+    std::string text;
+    for (int i = 0; is_struct && i < column.child_count; i++)
+        text += nested_text(supply, block, child_of(supply, block, column, i), row) + " ";
+    if (is_struct) return "{" + text + "}";
+    const uint32_t size = format == "+w:2" ? 2 : 0;
+    const uint32_t begin = size > 0 ? row * size : static_cast<uint32_t>(column.offsets[row]);
+    const uint32_t end = size > 0 ? begin + size : static_cast<uint32_t>(column.offsets[row + 1]);
+    const supply_column_t items = child_of(supply, block, column, 0);
+    for (uint32_t i = begin; i < end; i++) text += nested_text(supply, block, items, i) + " ";
+    return "[" + text + "]";
+}
+
 } // namespace
 
 std::string key_of(int64_t id) {
@@ -79,7 +166,8 @@ std::string key_of(int64_t id) {
 
 std::vector<Column> row_columns(Shape shape, const std::vector<int64_t> &ids) {
     std::vector<Column> columns = {Column::fixed("id", "l", bytes_of(ids))};
-    if (shape == Shape::fixed) return columns;
+    if (shape == Shape::nested) add_nested(columns, ids);
+    if (shape != Shape::every) return columns;
     std::vector<int16_t> smalls;
     std::vector<int32_t> maybes, lists;
     std::vector<bool> flags;
@@ -107,7 +195,7 @@ BlockImage row_block(Shape shape, const std::vector<int64_t> &ids) {
     return BlockImage(row_columns(shape, ids), static_cast<uint32_t>(ids.size()));
 }
 
-std::vector<schema_entry> row_schema(Shape shape) { return schema_of(row_columns(shape, {0})); }
+std::vector<schema_entry> row_schema(Shape shape) { return schema_of(row_columns(shape, {3})); }
 
 std::vector<int64_t> read_rows(supply_t *supply, const supply_block_t &block, Shape shape) {
     std::vector<supply_column_t> columns(static_cast<size_t>(block.column_count));
@@ -120,6 +208,11 @@ std::vector<int64_t> read_rows(supply_t *supply, const supply_block_t &block, Sh
     for (uint32_t i = 0; i < block.element_count; i++) {
         ids.push_back(number<int64_t>(columns[0], i));
         if (shape == Shape::every) check_row(columns, i, ids.back());
+        if (shape != Shape::nested) continue;
+        std::string text;
+        for (size_t k = 1; k < columns.size(); k++)
+            text += (k > 1 ? " " : "") + nested_text(supply, block, columns[k], i);
+        EXPECT_EQ(nested_of(ids.back()), text) << ids.back();
     }
     return ids;
 }

@@ -14,6 +14,7 @@ namespace supply_test {
 enum class Shape {
     fixed, /**< id */
     every, /**< id, small, flag, maybe, list, key, text */
+    nested /**< id; tokens, point and counts, with children */
 };
 
 /** The key of a row: eight different ones, of different lengths. */

@@ -1,0 +1,395 @@
+/**
+ * Packs columns with children into values of any length, and makes their buffers again. Offsets of a held block are
+ * read once and checked, because the task may change them; what other ranks have sent is checked twice, when it is
+ * measured and when it is placed. It runs in the thread that uses the handle, without a lock.
+ */
+#include "children.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "window.h"
+
+struct packer {
+    const struct schema *schema;
+    const supply_column_t *tree; /* of the column's entries */
+    uint32_t first;              /* the column's entry */
+    uint8_t *bytes;
+    size_t size, capacity;
+    bool is_without_memory;
+    bool has_changed;
+};
+
+/* Space for `count` more bytes; NULL: no memory. */
+static uint8_t *reserve(struct packer *packer, size_t count) {
+    if (count > packer->capacity - packer->size) {
+        const size_t capacity =
+            2 * packer->capacity > packer->size + count ? 2 * packer->capacity : packer->size + count;
+        uint8_t *grown = realloc(packer->bytes, capacity);
+        packer->is_without_memory |= grown == NULL;
+        if (grown == NULL) return NULL;
+        packer->bytes = grown;
+        packer->capacity = capacity;
+    }
+    uint8_t *space = packer->bytes + packer->size;
+    packer->size += count;
+    return space;
+}
+
+/* from NULL: zeros. */
+static void append(struct packer *packer, const void *from, size_t count) {
+    uint8_t *to = count > 0 ? reserve(packer, count) : NULL;
+    if (to == NULL) return;
+    if (from != NULL)
+        memcpy(to, from, count);
+    else
+        memset(to, 0, count);
+}
+
+static void append_number(struct packer *packer, uint32_t number) { append(packer, &number, sizeof number); }
+
+static void pack_text(struct packer *packer, const supply_column_t *column, uint32_t row) {
+    const uint32_t bytes = exchange_value_bytes(column, row);
+    const uint8_t *value = exchange_value(column, row, bytes);
+    packer->has_changed |= value == NULL;
+    append_number(packer, value != NULL ? bytes : 0);
+    if (value != NULL) append(packer, value, bytes);
+}
+
+static void pack_rows(struct packer *packer, uint32_t entry, uint32_t from, uint32_t count, bool is_null);
+
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static void pack_list(struct packer *packer, uint32_t entry, uint32_t row) {
+    const supply_column_t *column = &packer->tree[entry - packer->first];
+    const int32_t begin = SHARED_READ(column->offsets[row]), end = SHARED_READ(column->offsets[row + 1]);
+    const bool is_valid = begin >= 0 && end >= begin && (uint32_t)end <= column[1].element_count;
+    packer->has_changed |= !is_valid;
+    append_number(packer, is_valid ? (uint32_t)(end - begin) : 0);
+    if (is_valid) pack_rows(packer, entry + 1, (uint32_t)begin, (uint32_t)(end - begin), false);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static void pack_value(struct packer *packer, uint32_t entry, uint32_t row, bool is_null) {
+    const struct schema *schema = packer->schema;
+    const struct format *format = &schema->formats[entry];
+    const supply_column_t *column = &packer->tree[entry - packer->first];
+    switch (format->layout) {
+        case FORMAT_BITS:
+            append(packer, &(uint8_t){!is_null && (((const uint8_t *)column->data)[row / 8] >> row % 8 & 1)}, 1);
+            break;
+        case FORMAT_FIXED:
+            append(packer, is_null ? NULL : (const uint8_t *)column->data + (size_t)row * format->bytes, format->bytes);
+            break;
+        case FORMAT_FIXED_LIST:
+            pack_rows(packer, entry + 1, row * format->list_size, format->list_size, is_null);
+            break;
+        case FORMAT_STRUCT:
+            for (uint32_t child = entry + 1; child < schema->ends[entry]; child = schema->ends[child])
+                pack_rows(packer, child, row, 1, is_null);
+            break;
+        case FORMAT_LIST:
+            if (is_null)
+                append_number(packer, 0);
+            else
+                pack_list(packer, entry, row);
+            break;
+        default:
+            if (is_null)
+                append_number(packer, 0);
+            else
+                pack_text(packer, column, row);
+    }
+}
+
+/* is_null: of what they belong to. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static void pack_rows(struct packer *packer, uint32_t entry, uint32_t from, uint32_t count, bool is_null) {
+    const struct format *format = &packer->schema->formats[entry];
+    const supply_column_t *column = &packer->tree[entry - packer->first];
+    const bool is_nullable = (packer->schema->entries[entry].flags & COLUMN_NULLABLE) != 0;
+    if (format->layout == FORMAT_FIXED && !is_nullable && !is_null) {
+        append(packer, (const uint8_t *)column->data + (size_t)from * format->bytes, (size_t)count * format->bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < count && !packer->is_without_memory; i++) {
+        const bool is_own_null = is_null || (is_nullable && exchange_is_null(column, from + i));
+        if (is_nullable) append(packer, &(uint8_t){!is_own_null}, 1);
+        pack_value(packer, entry, from + i, is_own_null);
+    }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static supply_status_t list_children(supply_t *pair, const supply_block_t *block, supply_column_t *column,
+                                     supply_column_t **next, struct failure *failure) {
+    for (int i = 0; i < column->child_count; i++) {
+        supply_column_t *child = (*next)++;
+        supply_status_t status = supply_column_child(pair, block, column, i, child);
+        if (status != SUPPLY_OK) return supply__fail(failure, status, "%s", supply_error(pair));
+        status = list_children(pair, block, child, next, failure);
+        if (status != SUPPLY_OK) return status;
+    }
+    return SUPPLY_OK;
+}
+
+static supply_status_t fail_to_pack(const struct packer *packer, const char *name, struct failure *failure) {
+    if (packer->has_changed) return exchange_fail_by_change(failure);
+    if (packer->is_without_memory)
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the values of column '%s'", name);
+    return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                        "column '%s' of a block has more than 2 GiB in an exchange: set a smaller block", name);
+}
+
+supply_status_t exchange_children_pack(supply_t *pair, const supply_block_t *block, const struct columns *columns,
+                                       supply_column_t *column, struct failure *failure) {
+    const struct schema *schema = &columns->whole;
+    const uint32_t entry = column->entry, elements = column->element_count;
+    supply_column_t *tree = calloc(schema->ends[entry] - entry, sizeof *tree), *next = tree + 1;
+    int32_t *offsets = calloc((size_t)elements + 1, sizeof *offsets);
+    struct packer packer = {.schema = schema, .tree = tree, .first = entry, .is_without_memory = !tree || !offsets};
+    supply_status_t status = SUPPLY_OK;
+    if (!packer.is_without_memory) {
+        *tree = *column;
+        status = list_children(pair, block, tree, &next, failure);
+    }
+    for (uint32_t i = 0; i < elements && status == SUPPLY_OK && !packer.is_without_memory; i++) {
+        pack_value(&packer, entry, i, exchange_is_null(column, i));
+        if (packer.size > INT32_MAX) break;
+        offsets[i + 1] = (int32_t)packer.size;
+    }
+    free(tree);
+    if (status == SUPPLY_OK && (packer.is_without_memory || packer.has_changed || packer.size > INT32_MAX))
+        status = fail_to_pack(&packer, column->name, failure);
+    if (status != SUPPLY_OK) {
+        free(offsets);
+        free(packer.bytes);
+        return status;
+    }
+    column->offsets = offsets;
+    column->data = packer.bytes;
+    column->data_bytes = packer.size;
+    return SUPPLY_OK;
+}
+
+void exchange_children_free(supply_column_t *column) {
+    if (column->child_count == 0) return;
+    free((void *)column->offsets);
+    free((void *)column->data);
+    column->child_count = 0;
+}
+
+/* The buffers of an entry. NULL: they are measured. */
+struct place {
+    uint8_t *validity, *data;
+    int32_t *offsets;
+    uint64_t elements, data_bytes, nulls;
+};
+
+struct unpacker {
+    const struct schema *schema;
+    struct place *places; /* of the entries */
+    const uint8_t *at, *end;
+    bool is_broken; /* they are not what a rank packs */
+};
+
+/* The next bytes; NULL: there are not that many. */
+static const uint8_t *take(struct unpacker *unpacker, uint64_t bytes) {
+    const uint8_t *taken = unpacker->at;
+    unpacker->is_broken |= bytes > (uint64_t)(unpacker->end - taken);
+    if (unpacker->is_broken) return NULL;
+    unpacker->at += bytes;
+    return taken;
+}
+
+static uint32_t take_number(struct unpacker *unpacker) {
+    uint32_t number = 0;
+    const uint8_t *from = take(unpacker, sizeof number);
+    if (from != NULL) memcpy(&number, from, sizeof number);
+    return number;
+}
+
+static void set_bit(uint8_t *bits, uint64_t index, bool value) {
+    if (bits != NULL && value) bits[index / 8] |= (uint8_t)(1 << index % 8);
+}
+
+static void add_data(struct place *place, const uint8_t *from, uint64_t bytes) {
+    if (place->data != NULL && from != NULL) memcpy(place->data + place->data_bytes, from, bytes);
+    place->data_bytes += bytes;
+}
+
+static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t count);
+
+/* The value of element `index`; the entry counts it already. */
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static void unpack_value(struct unpacker *unpacker, uint32_t entry, uint64_t index) {
+    const struct schema *schema = unpacker->schema;
+    const struct format *format = &schema->formats[entry];
+    struct place *place = &unpacker->places[entry];
+    const uint8_t *from;
+    uint32_t count;
+    switch (format->layout) {
+        case FORMAT_BITS:
+            from = take(unpacker, 1);
+            set_bit(place->data, index, from != NULL && (*from & 1) != 0);
+            break;
+        case FORMAT_FIXED:
+            add_data(place, take(unpacker, format->bytes), format->bytes);
+            break;
+        case FORMAT_FIXED_LIST:
+            unpack_rows(unpacker, entry + 1, format->list_size);
+            break;
+        case FORMAT_STRUCT:
+            for (uint32_t child = entry + 1; child < schema->ends[entry]; child = schema->ends[child])
+                unpack_rows(unpacker, child, 1);
+            break;
+        case FORMAT_LIST:
+            count = take_number(unpacker);
+            unpack_rows(unpacker, entry + 1, count);
+            if (place->offsets != NULL) place->offsets[index + 1] = (int32_t)unpacker->places[entry + 1].elements;
+            break;
+        default:
+            count = take_number(unpacker);
+            add_data(place, take(unpacker, count), count);
+            if (place->offsets != NULL) place->offsets[index + 1] = (int32_t)place->data_bytes;
+    }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
+static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t count) {
+    const struct format *format = &unpacker->schema->formats[entry];
+    struct place *place = &unpacker->places[entry];
+    const bool is_nullable = (unpacker->schema->entries[entry].flags & COLUMN_NULLABLE) != 0;
+    unpacker->is_broken |= place->elements + count > INT32_MAX;
+    if (unpacker->is_broken) return;
+    if (format->layout == FORMAT_FIXED && !is_nullable) {
+        place->elements += count;
+        add_data(place, take(unpacker, (uint64_t)count * format->bytes), (uint64_t)count * format->bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < count && !unpacker->is_broken; i++) {
+        const uint64_t index = place->elements++;
+        const uint8_t *valid = is_nullable ? take(unpacker, 1) : NULL;
+        const bool is_null = valid != NULL && (*valid & 1) == 0;
+        set_bit(place->validity, index, !is_null);
+        place->nulls += is_null;
+        unpack_value(unpacker, entry, index);
+    }
+}
+
+/* All elements of a column: their packed values lie one after the other. False: they are not what a rank packs. */
+static bool unpack_column(struct unpacker *unpacker, uint32_t entry, const uint8_t *packed,
+                          const struct block_column *column, uint32_t elements) {
+    const int32_t *offsets = (const int32_t *)(packed + column->offsets_offset);
+    const uint8_t *data = packed + column->data_offset;
+    for (uint32_t i = entry; i < unpacker->schema->ends[entry]; i++)
+        unpacker->places[i].elements = unpacker->places[i].data_bytes = unpacker->places[i].nulls = 0;
+    for (uint32_t i = 0; i < elements && !unpacker->is_broken; i++) {
+        unpacker->at = data + offsets[i];
+        unpacker->end = data + offsets[i + 1];
+        unpack_value(unpacker, entry, unpacker->places[entry].elements++);
+        unpacker->is_broken |= unpacker->at != unpacker->end;
+    }
+    return !unpacker->is_broken;
+}
+
+/* Takes the next bytes of the slot for a buffer. Returns their offset; 0: there are not that many. */
+static uint32_t add_buffer(const struct slot *slot, size_t *end, uint64_t bytes) {
+    const size_t at = *end;
+    if (bytes > slot->bytes - at || supply__aligned((size_t)bytes) > slot->bytes - at) return 0;
+    *end += supply__aligned((size_t)bytes);
+    return (uint32_t)at;
+}
+
+/* Copies a buffer of the packed block. False: the slot is full. */
+static bool copy_buffer(const struct slot *slot, size_t *end, const uint8_t *packed, uint32_t from, uint32_t bytes,
+                        uint32_t *place) {
+    *place = add_buffer(slot, end, bytes);
+    if (*place != 0 && bytes > 0) memcpy(slot->address + *place, packed + from, bytes);
+    return *place != 0;
+}
+
+static bool copy_column(const struct slot *slot, size_t *end, const uint8_t *packed, const struct block_column *from,
+                        struct block_column *to) {
+    *to = *from;
+    return copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &to->validity_offset) &&
+           copy_buffer(slot, end, packed, from->offsets_offset, from->offsets_bytes, &to->offsets_offset) &&
+           copy_buffer(slot, end, packed, from->data_offset, from->data_bytes, &to->data_offset);
+}
+
+/* Takes the buffers of a measured entry, filled with zeros. False: the slot is full. */
+static bool place_entry(const struct slot *slot, size_t *end, const struct format *format, bool is_child,
+                        struct place *place, struct block_column *column) {
+    const bool has_offsets =
+        format->layout == FORMAT_LIST || format->layout == FORMAT_VARIABLE || format->layout == FORMAT_VIEWS;
+    const uint64_t bits = (place->elements + 7) / 8;
+    if (is_child) {
+        column->null_count = (uint32_t)place->nulls;
+        column->validity_bytes = place->nulls > 0 ? (uint32_t)bits : 0;
+        column->validity_offset = add_buffer(slot, end, column->validity_bytes);
+    }
+    column->offsets_bytes = has_offsets ? (uint32_t)((place->elements + 1) * sizeof(int32_t)) : 0;
+    column->offsets_offset = add_buffer(slot, end, column->offsets_bytes);
+    column->data_bytes = (uint32_t)(format->layout == FORMAT_BITS ? bits : place->data_bytes);
+    column->data_offset = add_buffer(slot, end, column->data_bytes);
+    if ((is_child && column->validity_offset == 0) || column->offsets_offset == 0 || column->data_offset == 0)
+        return false;
+    place->validity = is_child && place->nulls > 0 ? slot->address + column->validity_offset : NULL;
+    place->offsets = has_offsets ? (int32_t *)(slot->address + column->offsets_offset) : NULL;
+    place->data = slot->address + column->data_offset;
+    if (place->validity != NULL) memset(place->validity, 0, column->validity_bytes);
+    if (has_offsets) place->offsets[0] = 0;
+    if (format->layout == FORMAT_BITS) memset(place->data, 0, column->data_bytes);
+    return true;
+}
+
+/* Measures a column with children, places it, and fills it. False: it is not what a rank packs. */
+static bool make_column(struct unpacker *unpacker, const struct slot *slot, size_t *end, uint32_t entry,
+                        const uint8_t *packed, const struct block_column *from, uint32_t elements) {
+    const struct schema *schema = unpacker->schema;
+    struct block_column *table = (struct block_column *)(slot->address + sizeof(struct block_header));
+    if (!unpack_column(unpacker, entry, packed, from, elements)) return false;
+    table[entry].null_count = from->null_count;
+    table[entry].validity_bytes = from->validity_bytes;
+    if (!copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &table[entry].validity_offset))
+        return false;
+    for (uint32_t i = entry; i < schema->ends[entry]; i++)
+        if (!place_entry(slot, end, &schema->formats[i], i > entry, &unpacker->places[i], &table[i])) return false;
+    return unpack_column(unpacker, entry, packed, from, elements);
+}
+
+static bool unpack(struct unpacker *unpacker, const struct slot *slot, const uint8_t *packed, uint32_t elements,
+                   size_t *bytes) {
+    const struct schema *schema = unpacker->schema;
+    const struct block_column *from = (const struct block_column *)(packed + sizeof(struct block_header));
+    struct block_column *table = (struct block_column *)(slot->address + sizeof(struct block_header));
+    size_t end = supply__block_header_bytes(schema->count);
+    memset(table, 0, schema->count * sizeof *table);
+    for (uint32_t i = 0; i < schema->column_count; i++) {
+        const uint32_t entry = supply__schema_entry(schema, i);
+        const bool is_whole = schema->entries[entry].children == 0
+                                  ? copy_column(slot, &end, packed, &from[i], &table[entry])
+                                  : make_column(unpacker, slot, &end, entry, packed, &from[i], elements);
+        if (!is_whole) return false;
+    }
+    *bytes = end;
+    return true;
+}
+
+supply_status_t exchange_children_unpack(const struct columns *columns, const struct slot *slot, uint32_t elements,
+                                         size_t *bytes, struct failure *failure) {
+    const struct schema *schema = &columns->whole;
+    if (schema->count == schema->column_count) return SUPPLY_OK;
+    struct unpacker unpacker = {.schema = schema, .places = calloc(schema->count, sizeof *unpacker.places)};
+    uint8_t *packed = malloc(*bytes);
+    supply_status_t status = SUPPLY_OK;
+    if (packed == NULL || unpacker.places == NULL) {
+        status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for a copy of a block of %zu bytes", *bytes);
+    } else {
+        memcpy(packed, slot->address, *bytes);
+        if (!unpack(&unpacker, slot, packed, elements, bytes))
+            status = supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                  "another rank has sent values that do not belong to the columns");
+    }
+    free(packed);
+    free(unpacker.places);
+    return status;
+}
