@@ -180,6 +180,18 @@ TEST_F(ChildrenTest, AnUnknownParentHidesItsChildren) {
     ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 2, &column), handle);
 }
 
+TEST_F(ChildrenTest, TheyAreNoColumnsOfADatum) {
+    const std::vector<Column> few = {Column::variable("key", "z", {"a"}), Column::int32("label", {1})};
+    std::vector<Column> all = few;
+    for (int i = 0; i < 5; i++) all.push_back(Column::parent(i == 0 ? "channels" : "deep", "+s", 1));
+    all.push_back(Column::int32("x", {1}));
+    Task task(files);
+    ASSERT_STATUS(SUPPLY_OK, receive(task, all, BlockImage(all, 1)), handle);
+    supply_datum_t datum;
+    EXPECT_EQ(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 0, &datum));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"column 2 is 'channels' of format '+s'"}));
+}
+
 TEST_F(ChildrenTest, AListOfAnUnknownFormatHasNoData) {
     std::vector<Column> all = columns();
     all[1].format = "tdm";

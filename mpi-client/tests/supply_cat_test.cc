@@ -218,6 +218,19 @@ TEST_F(SupplyCatTest, ColumnsOfAnotherKindAreNamed) {
     EXPECT_TRUE(says(task.header().rank_failure, {"'weight'"}));
 }
 
+/* The children of a key are no columns of a Datum. */
+TEST_F(SupplyCatTest, ColumnsWithChildrenAreNamed) {
+    Process cat(command(), folder.path());
+    Task task(files);
+    const std::vector<Column> columns = {Column::variable("key", "z", {"k"}), Column::int32("label", {1}),
+                                         Column::parent("channels", "+l", 1, {0, 2}), Column::int32("item", {1, 2})};
+    task.write_schema(schema_of(columns));
+    task.supply(BlockImage(columns, 1));
+    const Ended ended = cat.wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-cat: ", "column 2 is 'channels' of format '+l'"}));
+}
+
 TEST_F(SupplyCatTest, WrongOptionsPrintTheUsage) {
     const std::vector<std::string> wrong[] = {{"--bogus"},         {"--ring", "16MB"},    {"--block", "0"},
                                               {"--timeout", "-1"}, {"--local-rank", "x"}, {"argument"},

@@ -228,8 +228,8 @@ struct format supply__schema_format(const struct schema_entry *entry) {
 
 supply_status_t supply__schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {
     if (schema->is_datum) return SUPPLY_OK;
-    for (uint32_t i = 0; i < DATUM_COLUMNS && i < schema->count; i++) {
-        const struct schema_entry *entry = &schema->entries[i];
+    for (uint32_t i = 0; i < DATUM_COLUMNS && i < schema->column_count; i++) {
+        const struct schema_entry *entry = &schema->entries[supply__schema_entry(schema, i)];
         if (!is_datum_column(entry, i))
             return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                 "%s: column %u is '%s' of format '%s', a Datum's is '%s' of format '%s': use "
@@ -238,5 +238,5 @@ supply_status_t supply__schema_check_datum(const struct schema *schema, const ch
     }
     return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                         "%s: there are %u columns, a Datum has %d: use supply_next() and supply_column()", who,
-                        schema->count, DATUM_COLUMNS);
+                        schema->column_count, DATUM_COLUMNS);
 }
