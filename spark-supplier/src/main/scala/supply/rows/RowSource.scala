@@ -22,7 +22,7 @@ private[supply] final class RowSource(
     extends DataFrameSource(columns, sizes) {
   override def open(partition: Partition, context: TaskContext): KeepingCursor = {
     val rows = rdd.iterator(partition, context)
-    if (KeptColumns.canKeep(columns.toArray)) new GatheredRowCursor(rows, columns.toArray)
+    if (RowRunCursor.isFaster(columns)) new GatheredRowCursor(rows, columns.toArray)
     else new RowCursor(rows, columns.toArray)
   }
 
