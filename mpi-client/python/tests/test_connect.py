@@ -137,14 +137,23 @@ def test_a_jar_of_another_version(spark, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_server_that_ends_during_a_run():
+def test_a_server_that_ends_during_a_run(tmp_path):
+    started = tmp_path / "started"
+
     def waits(data):
-        print("waiting", flush=True)
+        started.touch()
         time.sleep(1000)
+
+    def kill(server):
+        # Not before the run has begun: PySpark tries for ten minutes to reach a server for calls of its own.
+        end = time.monotonic() + 3 * LIMIT_SECONDS
+        while not started.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        server.process.kill()
 
     with shared_memory() as folder, connect_server("local[2]", supply.spark.jars()) as server:
         spark = SparkSession.builder.remote(server.remote).create()
         sessions.append(spark)
-        threading.Timer(15, server.process.kill).start()
+        threading.Thread(target=kill, args=(server,), daemon=True).start()
         with pytest.raises(RunError, match="the server of Spark Connect has not answered for 60 s"):
             Supplier(ranks=1, folder=folder).run(waits, rows(spark, COUNT), backend=None)
