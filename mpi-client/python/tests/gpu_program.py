@@ -57,6 +57,24 @@ def meet(data, folder, number):
     return os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
+def card(data):
+    import os
+
+    return os.environ.get("CUDA_VISIBLE_DEVICES"), os.getpid()
+
+
+def beside_idle_ranks(spark, folder, run):
+    """Runs of one rank and of two, while a rank waits for a call."""
+    with supply.spark.Supplier(1, folder=folder) as warm:
+        gpu, process = warm.run(card, spark.range(0, 20, 1, 2), backend=None)
+        process = f"/proc/{process}"
+        return {
+            "idle": gpu,
+            "one": run(spark, 1)[0][0], "after one": os.path.exists(process),
+            "two": run(spark, 2)[0][0], "after two": os.path.exists(process),
+        }  # fmt: skip
+
+
 def main():
     folder, discovery = sys.argv[1:]
     scratch = os.path.dirname(discovery)
@@ -85,6 +103,7 @@ def main():
     }
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found["at once"] = list(pool.map(lambda number: run(spark, 1, meet, (scratch, number)), (0, 1)))
+    found["beside idle ranks"] = beside_idle_ranks(spark, folder, run)
     spark.stop()
     for name in ON_CLUSTER:
         # The JVM keeps the settings of its first session for all of them.

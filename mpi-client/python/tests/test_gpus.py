@@ -51,6 +51,12 @@ def test_runs_at_once_have_different_gpus(found):
     assert sorted(found["at once"]) == ["3", "5"]
 
 
+def test_idle_ranks_yield_their_gpus(found):
+    beside = found["beside idle ranks"]
+    assert sorted([beside["idle"], beside["one"]]) == ["3", "5"] and beside["after one"]
+    assert sorted(beside["two"].split(",")) == ["3", "5"] and not beside["after two"]
+
+
 def test_a_local_master_has_the_gpus_of_the_driver(found):
     assert [rank[0] for rank in found["driver"]] == ["5", "5"]
 

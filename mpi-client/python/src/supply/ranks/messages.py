@@ -198,6 +198,13 @@ class OrderDependent:
 
 
 @dataclass
+class SlotsWanted:
+    """From the driver's JVM: another run needs what ranks hold that wait for a call."""
+
+    wanted: bool
+
+
+@dataclass
 class Stop:
     """To a node process: end the ranks. To a rank: return now.
 

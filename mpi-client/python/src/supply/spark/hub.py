@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks import hub
-from supply.ranks.messages import Imbalance, Message, OrderDependent
+from supply.ranks.messages import Imbalance, Message, OrderDependent, SlotsWanted
 from supply.spark.hub_key import KeyAgreement, proof
 from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
@@ -89,7 +89,8 @@ class _Channel(abc.ABC):
             if "failure" in told:
                 self._receive(Peer(self, number), RunError(told["failure"]))
                 return
-            self._receive(Peer(self, number), (Imbalance if "warning" in told else OrderDependent)(**told))
+            kind = Imbalance if "warning" in told else SlotsWanted if "wanted" in told else OrderDependent
+            self._receive(Peer(self, number), kind(**told))
             return
         peer = self._peers.setdefault(number, Peer(self, number))
         if flag == hub.GONE:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from supply.errors import RunError
@@ -16,10 +15,10 @@ from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.hub import Peer
 from supply.spark.mpirun_launcher import MpirunLauncher
-from supply.spark.placement import wait_for_placement, with_devices
+from supply.spark.placement import wait_for_placement
 from supply.spark.sessions import Session
 from supply.spark.spark_jobs import SparkJobs
-from supply.spark.turns import gpus_for_ranks
+from supply.spark.turns import Needs
 
 
 class TorchLauncher:
@@ -48,17 +47,13 @@ class TorchLauncher:
         self._hosts = wait_for_placement(session, self._ranks, tasks_per_rank, timeout, option)
         return max(map(len, self._hosts.values()))
 
-    @contextlib.contextmanager
-    def devices(self, session: Session) -> Iterator[None]:
-        with gpus_for_ranks(session, {host: len(ranks) for host, ranks in self._hosts.items()}) as self._gpus:
-            yield
+    def use(self, gpus: dict[str, str]) -> None:
+        self._gpus = gpus
 
-    def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
-        fed = {host: len(ranks) * tasks_per_rank for host, ranks in self._hosts.items()}
-        return {
-            **{host: count + 1 for host, count in fed.items()},
-            **{with_devices(host): count for host, count in fed.items() if count},
-        }
+    def needs(self, tasks_per_rank: int) -> Needs:
+        ranks = {host: len(ranks) for host, ranks in self._hosts.items()}
+        fed = {host: count * tasks_per_rank for host, count in ranks.items()}
+        return Needs({host: count + 1 for host, count in fed.items()}, fed if tasks_per_rank else {}, ranks)
 
     def slots(self, tasks_per_rank: int) -> int:
         return self._ranks * tasks_per_rank + len(self._hosts)
@@ -133,11 +128,11 @@ class Launcher(Protocol):
     def slots(self, tasks_per_rank: int) -> int:
         """The task slots that the run needs on all hosts together."""
 
-    def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
-        """The slots of each host that the run holds, after reserve(). tasks_per_rank 0: those that idle ranks hold."""
+    def needs(self, tasks_per_rank: int) -> Needs:
+        """What the run holds, after reserve(). tasks_per_rank 0: what idle ranks hold."""
 
-    def devices(self, session: Session) -> contextlib.AbstractContextManager[None]:
-        """Within it, which begins within the run's turn, the ranks have the GPUs that Spark gives this run."""
+    def use(self, gpus: dict[str, str]) -> None:
+        """The ranks of each host get these GPUs, of the run's turn. Call it before start()."""
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import os
 import platform
 import re
@@ -32,9 +31,10 @@ from supply.ranks.run_files import RunFiles, launch_errors
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.hub import Peer
-from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots, with_devices
+from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots
 from supply.spark.sessions import Session
 from supply.spark.spark_jobs import SparkJobs
+from supply.spark.turns import Needs
 from supply_launch import mpi, signals
 
 # How long ranks may take to return when they are asked to, in a call and between calls, and mpirun to end them.
@@ -155,14 +155,14 @@ class MpirunLauncher:
             self._spark_hosts.setdefault(platform.node(), [])
         return self._ranks
 
-    def devices(self, session: Session) -> contextlib.AbstractContextManager[None]:
-        # mpirun places the ranks: those of a host see all that Spark has there.
-        return contextlib.nullcontext()
+    def use(self, gpus: dict[str, str]) -> None:
+        # reserve() has found them: all that Spark has.
+        pass
 
-    def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
+    def needs(self, tasks_per_rank: int) -> Needs:
         # mpirun places the ranks, and any host may get them all.
         slots = self.slots(tasks_per_rank)
-        return dict.fromkeys(map(with_devices, self._slot_hosts), slots) if slots else {}
+        return Needs({}, dict.fromkeys(self._slot_hosts, slots) if slots else {}, dict.fromkeys(self._slot_hosts, -1))
 
     def slots(self, tasks_per_rank: int) -> int:
         return self._ranks * tasks_per_rank

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -45,12 +45,6 @@ def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int)
             placed[host] = list(range(first, first + count))
         first += count
     return placed
-
-
-def fits(session: Session, needed: Mapping[str, int]) -> bool:
-    """Whether the registered executors have these slots, with the names of task_slots()."""
-    offered = task_slots(session)
-    return all(count <= offered.get(host, 0) for host, count in needed.items())
 
 
 def wait_for_placement(
@@ -112,17 +106,6 @@ def _wait_until_enough(
             time.sleep(_CONNECT_POLL_SECONDS if session.is_connect else _POLL_SECONDS)
     finally:
         session.ask_if_there("slots", run=name)
-
-
-def task_slots(session: Session) -> dict[str, int]:
-    """The task slots of each host, busy or free, and those for tasks with_devices()."""
-    found = session.slots()
-    return {**found.starter_slots, **{with_devices(host): count for host, count in found.slots.items()}}
-
-
-def with_devices(host: str) -> str:
-    """Names the slots of a host for tasks that get GPUs: a starter may take one without."""
-    return f"{host} (tasks with devices)"
 
 
 def what_holds_slots(session: Session, needed: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import queue
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +20,7 @@ from supply.ranks.messages import (
     Progress,
     RankIdle,
     RankStarted,
+    SlotsWanted,
     Stop,
 )
 from supply.ranks.run_files import RunFiles
@@ -44,14 +44,14 @@ _log = logging.getLogger("supply.spark")
 class RankPool:
     """Ranks that serve one call after the other. All calls are on the thread of the call that uses it.
 
-    pairs: as of RunFiles. folder: for the files of the calls.
+    name: at the hub. pairs: as of RunFiles. folder: for the files of the calls.
     """
 
-    def __init__(self, session: Session, launcher: Launcher, ranks: int, pairs: int, folder: str) -> None:
+    def __init__(self, session: Session, launcher: Launcher, ranks: int, name: str, pairs: int, folder: str) -> None:
         self.session = session
         self.launcher = launcher
         self.ranks = ranks
-        self.files = RunFiles(folder, f"supply-{os.urandom(6).hex()}")
+        self.files = RunFiles(folder, name)
         self.printer = Printer()
         self.jobs = SparkJobs(session, self.files.name, self.post)
         # Of this call: the ranks, and those that wait for the next one; keepers that have begun it, and ended it.
@@ -63,6 +63,8 @@ class RankPool:
         self.is_broken = False
         # Whether the ranks have been ended because of a failure.
         self.has_failed = False
+        # Another run needs the slots of ranks that wait for a call. It is called on a thread of the hub.
+        self.wanted: Callable[[], None] = lambda: None
         self._pairs = pairs
         self._calls = 0
         self._peers: dict[int, Peer] = {}
@@ -71,7 +73,6 @@ class RankPool:
 
     def start(self, environment: Mapping[str, str]) -> None:
         """Starts the ranks with this environment, within the turn that has their slots."""
-        self._ends.enter_context(self.launcher.devices(self.session))
         self.hub = self._ends.enter_context(contextlib.closing(Hub(self.session, self.files.name, self._receive)))
         self.launcher.start(self.files, {**environment, **self.hub.environment()}, self.jobs, self.post)
 
@@ -171,6 +172,9 @@ class RankPool:
 
     def _receive(self, peer: Peer, message: Any) -> None:
         """On a thread of the peer. If the terminal is paused, printing waits, then the peer, and at last the rank."""
+        if isinstance(message, SlotsWanted):
+            self.wanted()
+            return
         if not isinstance(message, Output):
             self._events.put((peer, message))
             return

@@ -1,7 +1,8 @@
-"""Runs of one session take turns if Spark's task slots do not suffice for all.
+"""Runs of one application take turns if Spark's task slots do not suffice for all.
 
-Otherwise each would start its ranks in the slots that feed the ranks of the others, and none could continue. Ranks that
-wait for a call of their Supplier end if another run needs their slots.
+Otherwise each would start its ranks in the slots that feed the ranks of the others, and none could continue. The
+driver's JVM decides for all clients (supply/run/Turns.scala). Ranks that wait for a call of their Supplier end if
+another run needs their slots, or their GPUs.
 """
 
 from __future__ import annotations
@@ -9,202 +10,133 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
+import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from supply.errors import RunError
 from supply.spark import failures
-from supply.spark.placement import task_slots
 from supply.spark.sessions import Session, in_thread
 
 # Ctrl-C and a cancelled session end the wait for a turn.
 _TICK_SECONDS = 0.2
+# The server shows each call on its page.
+_CONNECT_TICK_SECONDS = 1
 
-_WHY_OF_SLOTS = (
-    "this run waits: other runs of this session hold Spark's task slots, which do not suffice for both at once"
+_WHY = (
+    "this run waits: other runs of this session, or of other clients of its server, hold Spark's task slots or GPUs, "
+    "which do not suffice for both at once"
 )
 
 _log = logging.getLogger("supply.spark")
 
+# How often the jobs of each application were cancelled by this process.
+_cancelled: collections.Counter[str] = collections.Counter()
 
-@dataclass(eq=False)
-class Idle:
-    """Ranks that wait for a call. Who claims them uses them, or ends them.
 
-    slots: that they hold, by host. end: ends them. ended: whether that has been done.
+@dataclass
+class Needs:
+    """What a run holds, by host.
+
+    slots: for tasks of any kind. device_slots: for those that get GPUs, where a starter may take one without. ranks:
+    that get GPUs; less than 0: all GPUs of the host.
     """
 
-    slots: Mapping[str, int]
-    end: Callable[[], None]
-    ended: threading.Event = field(default_factory=threading.Event)
+    slots: dict[str, int]
+    device_slots: dict[str, int]
+    ranks: dict[str, int]
 
 
-class Turns:
-    """Of what shares some slots, such as the runs of one session."""
+class Turn:
+    """Of ranks. run: their name at the hub. gpus: CUDA_VISIBLE_DEVICES of each host, while it is their turn."""
 
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self._waiting: collections.deque[object] = collections.deque()
-        # The slots that each run holds, by host.
-        self._held: list[Mapping[str, int]] = []
-        self._idle: list[Idle] = []
-        # The GPUs of each run: host and address.
-        self.gpus: list[list[tuple[str, str]]] = []
-        # How often the jobs of the session were cancelled.
-        self._cancelled = 0
+    def __init__(self, session: Session, run: str) -> None:
+        self._session = session
+        self.run = run
+        self._is_kept = False
+        self.gpus: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def turn(
-        self,
-        needed: Mapping[str, int],
-        slots: Callable[[], Mapping[str, int]],
-        own: Idle | None = None,
-        why: str | None = None,
-        is_cancelled: Callable[[BaseException], bool] = lambda _: False,
-    ) -> Iterator[bool]:
-        """Holds the slots while the block runs, and waits for them first, in the order of the calls.
+    def held(self, needs: Needs) -> Iterator[bool]:
+        """Waits for the turn, in the order of the calls of all clients, and holds it while the block runs.
 
-        needed: slots by host. slots: returns those that there are. own: ranks for this run, whose slots do not count.
-        The turn claims them, and yields False if another run has done so during the wait. why: is logged if it waits.
-        Ctrl-C, and whatever cancels the jobs of the run that has the slots (as Ctrl-C does in another thread), end the
-        wait. is_cancelled: whether an exception of the block says that.
+        Yields False for ranks that have waited for a call, and must end. Ctrl-C, and whatever cancels the jobs of a run
+        of this process (as Ctrl-C does in another thread), end the wait.
         """
-        has_own = self._wait(needed, slots, own, why)
+        self._is_kept = False
         try:
-            yield has_own
+            yield self._wait(needs)
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or is_cancelled(error):
-                with self.changed:
-                    self._cancelled += 1
+            if isinstance(error, KeyboardInterrupt) or failures.is_cancelled(self._session, error):
+                _cancelled[self._session.application] += 1
             raise
         finally:
-            self._release(needed)
+            if not self._is_kept:
+                self.release()
 
-    def wait_for_call(self, idle: Idle) -> None:
-        """From now on anybody may claim them. Call it at the end of a turn that has their slots."""
-        with self.changed:
-            self._idle.append(idle)
+    def keep(self, needs: Needs) -> None:
+        """The ranks wait for a call, and any client may have their slots. Call it at the end of a turn."""
+        self._ask("idle", needs=json.dumps(asdict(needs)))
+        self._is_kept = True
 
-    def end(self, idle: Idle) -> None:
-        """Ends them, unless they are claimed already."""
-        with self.changed:
-            if not self._claim(idle):
-                return
-            self._held.append(idle.slots)
+    def release(self) -> None:
+        """Does nothing if the session has ended: a turn ends with its run at the hub, too."""
         try:
-            idle.end()
-        finally:
-            idle.ended.set()
-            self._release(idle.slots)
+            self._call(lambda: self._session.ask("turn", turn="release", run=self.run))
+        except Exception:
+            _log.debug("the turn of %s is not released", self.run, exc_info=True)
 
-    def _claim(self, idle: Idle) -> bool:
-        """False: they are claimed already."""
-        if idle not in self._idle:
-            return False
-        self._idle.remove(idle)
-        return True
+    def _wait(self, needs: Needs) -> bool:
+        is_cancelled = cancellation(self._session)
+        has_said = False
+        while (answer := self._ask("ask", needs=json.dumps(asdict(needs))))["state"] == "waits":
+            if not has_said:
+                _log.warning(_WHY)
+                has_said = True
+            time.sleep(_CONNECT_TICK_SECONDS if self._session.is_connect else _TICK_SECONDS)
+            is_cancelled()
+        self.gpus = answer["gpus"]
+        return bool(answer["state"] == "held")
 
-    def _release(self, slots: Mapping[str, int]) -> None:
-        with self.changed:
-            self._held.remove(slots)
-            self.changed.notify_all()
-
-    def _wait(
-        self, needed: Mapping[str, int], slots: Callable[[], Mapping[str, int]], own: Idle | None, why: str | None
-    ) -> bool:
-        ticket = object()
-        with self.changed:
-            self._waiting.append(ticket)
-            cancelled, has_said = self._cancelled, False
-            try:
-                while self._waiting[0] is not ticket or not self._fits(needed, slots, own):
-                    if not has_said and why is not None:
-                        _log.warning(why)
-                        has_said = True
-                    self.changed.wait(_TICK_SECONDS)
-                    if self._cancelled != cancelled:
-                        raise RunError("the run was cancelled, with another run of this session that it waited for")
-                self._held.append(needed)
-                return own is not None and self._claim(own)
-            finally:
-                self._waiting.remove(ticket)
-                self.changed.notify_all()
-
-    def _fits(self, needed: Mapping[str, int], slots: Callable[[], Mapping[str, int]], own: Idle | None) -> bool:
-        """Whether nobody else holds the slots. A run alone always fits: its placement has been checked.
-
-        Ends idle ranks that hold them.
-        """
-        others = [idle for idle in self._idle if idle is not own and idle.slots]
-        if not self._held and not others:
-            return True
-        offered = slots()
-
-        def suffice(taken: list[Mapping[str, int]]) -> bool:
-            return not taken or all(
-                count + sum(each.get(host, 0) for each in taken) <= offered.get(host, 0)
-                for host, count in needed.items()
-            )
-
-        if suffice([*self._held, *(idle.slots for idle in others)]):
-            return True
-        if suffice(self._held):
-            for idle in others:
-                threading.Thread(target=self.end, args=(idle,), name="supply: end idle ranks", daemon=True).start()
-        return False
-
-
-# By the application's id.
-_of_applications: dict[str, Turns] = {}
-
-
-def turns_of(session: Session) -> Turns:
-    """Of the runs of one application."""
-    return _of_applications.setdefault(session.application, Turns())
-
-
-def slots_for_run(
-    session: Session, needed: Mapping[str, int], own: Idle | None = None
-) -> contextlib.AbstractContextManager[bool]:
-    """Turns.turn() with Spark's task slots."""
-
-    def slots() -> Mapping[str, int]:
-        # Ctrl-C, whose handler calls the JVM, must not find this thread in a call of the JVM.
-        answer = in_thread(session, "supply: task slots", lambda: task_slots(session))
-        concurrent.futures.wait([answer])
+    def _ask(self, verb: str, **options: str) -> dict[str, Any]:
         try:
-            return answer.result()
+            return self._call(lambda: self._session.ask("turn", turn=verb, run=self.run, **options))
         except Exception as error:
             raise RunError(f"the session has stopped while this run waited for its turn ({error})") from error
 
-    is_cancelled = partial(failures.is_cancelled, session)
-    return turns_of(session).turn(needed, slots, own, _WHY_OF_SLOTS, is_cancelled)
+    def _call(self, call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        # Ctrl-C, whose handler calls the JVM, must not find this thread in a call of the JVM.
+        answer = in_thread(self._session, "supply: a turn", call)
+        try:
+            concurrent.futures.wait([answer])
+        except BaseException:
+            # A later release() must come later.
+            concurrent.futures.wait([answer])
+            raise
+        return answer.result()
+
+
+def cancellation(session: Session) -> Callable[[], None]:
+    """A function that raises RunError if a run of this process that had the slots was cancelled since then."""
+    before = _cancelled[session.application]
+
+    def check() -> None:
+        if _cancelled[session.application] != before:
+            raise RunError("the run was cancelled, with another run of this session that it waited for")
+
+    return check
 
 
 @contextlib.contextmanager
-def gpus_for_ranks(session: Session, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
-    """CUDA_VISIBLE_DEVICES for this number of ranks of each host, while the block runs, within a turn().
-
-    Runs at the same time get other GPUs, unless tasks share them.
-    """
-    amount = float(session.setting("spark.task.resource.gpu.amount") or 0)
-    turns = turns_of(session)
-    of_hosts = session.slots().gpus
-    with turns.changed:
-        held = collections.Counter(gpu for gpus in turns.gpus for gpu in gpus)
-        own = {}
-        for host, addresses in of_hosts.items():
-            found = [(host, address) for address in addresses]
-            needed = ranks.get(host, 0) * max(1, int(amount)) if amount > 0 else len(found)
-            # In Spark's order, which every rank of the host sees.
-            own[host] = sorted(sorted(found, key=held.__getitem__)[:needed], key=found.index)
-        taken = [gpu for gpus in own.values() for gpu in gpus]
-        turns.gpus.append(taken)
+def one_at_a_time(lock: threading.Lock, check: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock while the block runs. check: raises if the wait must end."""
+    while not lock.acquire(timeout=_TICK_SECONDS):
+        check()
     try:
-        yield {host: ",".join(address for _, address in gpus) for host, gpus in own.items()}
+        yield
     finally:
-        with turns.changed:
-            turns.gpus.remove(taken)
+        lock.release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +11,10 @@ from typing import Any
 
 from supply.ranks.messages import Stop
 from supply.spark.launcher import Launcher
-from supply.spark.placement import fits, warn_of_busy_slots
+from supply.spark.placement import warn_of_busy_slots
 from supply.spark.rank_pool import END_SECONDS, RankPool
 from supply.spark.sessions import ClassicSession, Session
-from supply.spark.turns import Idle, Turns, slots_for_run, turns_of
-
-# A call of several threads at a time.
-_ONE = {"call": 1}
+from supply.spark.turns import Turn, cancellation, one_at_a_time
 
 
 @dataclass
@@ -41,7 +39,8 @@ class WarmRanks:
 
     def __init__(self, idle_timeout: float) -> None:
         self.idle_timeout = idle_timeout
-        self._calls = Turns()
+        # A call of several threads at a time.
+        self._calls = threading.Lock()
         self._kept: _Kept | None = None
         self._keeps = False
 
@@ -52,7 +51,7 @@ class WarmRanks:
 
     def close(self) -> None:
         """Ends them, after a call that uses them. The next ones end with their call."""
-        with self._calls.turn(_ONE, lambda: _ONE):
+        with self._calls:
             self._keeps = False
             self._end()
 
@@ -60,67 +59,95 @@ class WarmRanks:
     def of_call(self, wanted: Wanted) -> Iterator[RankPool]:
         """Ranks for a call, with Spark's slots for it. Calls of several threads take turns, if ranks stay."""
         if not self._keeps:
-            with _new(wanted) as pool:
-                yield pool
-                pool.close()
+            with _new(wanted) as ranks:
+                yield ranks.pool
+                ranks.pool.close()
             return
-        with self._calls.turn(_ONE, lambda: _ONE), contextlib.ExitStack() as uses:
-            pool = uses.enter_context(self._of_earlier_call(wanted)) or uses.enter_context(_new(wanted))
-            yield pool
+        with one_at_a_time(self._calls, cancellation(wanted.session)), contextlib.ExitStack() as uses:
+            ranks = uses.enter_context(self._of_earlier_call(wanted)) or uses.enter_context(_new(wanted))
+            yield ranks.pool
             # Another thread may have closed the Supplier meanwhile.
-            if pool.has_failed or not self._keeps:
-                pool.close()
+            if ranks.pool.has_failed or not self._keeps:
+                ranks.pool.close()
             else:
-                self._kept = _Kept(pool, wanted, self.idle_timeout)
+                self._kept = _Kept(ranks, wanted, self.idle_timeout)
 
     @contextlib.contextmanager
-    def _of_earlier_call(self, wanted: Wanted) -> Iterator[RankPool | None]:
+    def _of_earlier_call(self, wanted: Wanted) -> Iterator[_Ranks | None]:
         """None: there are none, or they have ended, or do not fit. Then none are left."""
         kept = self._kept
-        if kept is None:
-            yield None
-            return
-        needed = kept.pool.launcher.slots_of_hosts(wanted.tasks_per_rank)
-        if not (kept.are_for(wanted) and fits(wanted.session, needed)):
+        if kept is None or not kept.are_for(wanted):
             self._end()
             yield None
             return
+        pool, turn = kept.ranks.pool, kept.ranks.turn
         with contextlib.ExitStack() as uses:
-            are_there = uses.enter_context(slots_for_run(wanted.session, needed, kept.idle))
-            kept.timer.cancel()
+            is_theirs = uses.enter_context(turn.held(pool.launcher.needs(wanted.tasks_per_rank)))
             self._kept = None
-            if are_there:
-                uses.enter_context(_ended_by_error(kept.pool))
-                if kept.pool.answers():
-                    yield kept.pool
+            if is_theirs and kept.take():
+                uses.enter_context(_ended_by_error(pool))
+                if pool.answers():
+                    yield kept.ranks
                     return
-                kept.pool.stop(Stop())
-                kept.pool.close()
+                pool.stop(Stop())
+                pool.close()
+            else:
+                kept.end()
         yield None
 
     def _end(self) -> None:
         kept, self._kept = self._kept, None
         if kept is not None:
-            kept.timer.cancel()
-            kept.turns.end(kept.idle)
-            kept.idle.ended.wait(2 * END_SECONDS)
+            kept.end()
+
+
+@dataclass
+class _Ranks:
+    pool: RankPool
+    turn: Turn
 
 
 class _Kept:
-    """Ranks that wait for a call."""
+    """Ranks that wait for a call. Either a call takes them, or they end: after some seconds, or for another run."""
 
-    def __init__(self, pool: RankPool, wanted: Wanted, seconds: float) -> None:
-        self.pool = pool
+    def __init__(self, ranks: _Ranks, wanted: Wanted, seconds: float) -> None:
+        self.ranks = ranks
         self._started_for = _what_counts(wanted)
-        self.turns = turns_of(pool.session)
-        self.idle = Idle(pool.launcher.slots_of_hosts(0), pool.close)
-        self.turns.wait_for_call(self.idle)
-        self.timer = threading.Timer(seconds, self.turns.end, [self.idle])
-        self.timer.daemon = True
-        self.timer.start()
+        self._lock = threading.Lock()
+        self._claimed: str | None = None
+        self._ended = threading.Event()
+        self._timer = threading.Timer(seconds, self.end)
+        self._timer.daemon = True
+        ranks.pool.wanted = self._end_soon
+        ranks.turn.keep(ranks.pool.launcher.needs(0))
+        self._timer.start()
+
+    def take(self) -> bool:
+        """For a call. False: they are ending."""
+        return self._claim("call")
+
+    def _claim(self, what: str) -> bool:
+        self._timer.cancel()
+        with self._lock:
+            is_free, self._claimed = self._claimed is None, self._claimed or what
+        return is_free
+
+    def end(self) -> None:
+        """Any thread may call it. When it returns, they have ended, unless a call has them."""
+        if self._claim("end"):
+            try:
+                self.ranks.pool.close()
+            finally:
+                self.ranks.turn.release()
+                self._ended.set()
+        elif self._claimed == "end":
+            self._ended.wait(2 * END_SECONDS)
+
+    def _end_soon(self) -> None:
+        threading.Thread(target=self.end, name="supply: end idle ranks", daemon=True).start()
 
     def are_for(self, wanted: Wanted) -> bool:
-        mine, other = self.pool.session, wanted.session
+        mine, other = self.ranks.pool.session, wanted.session
         are_same = mine.spark is other.spark if mine.is_connect else mine.application == other.application
         return are_same and self._started_for == _what_counts(wanted)
 
@@ -133,19 +160,21 @@ def _what_counts(wanted: Wanted) -> tuple[Any, ...]:
 
 
 @contextlib.contextmanager
-def _new(wanted: Wanted) -> Iterator[RankPool]:
+def _new(wanted: Wanted) -> Iterator[_Ranks]:
     """Starts ranks. They end if the block raises."""
     launcher = wanted.make_launcher()
     reserve = (wanted.session, wanted.tasks_per_rank, wanted.start_timeout)
     launcher.reserve(*reserve)
-    with slots_for_run(wanted.session, launcher.slots_of_hosts(wanted.tasks_per_rank)):
+    turn = Turn(wanted.session, f"supply-{os.urandom(6).hex()}")
+    with turn.held(launcher.needs(wanted.tasks_per_rank)):
         # Executors may have come and gone meanwhile.
         pairs = launcher.reserve(*reserve)
         warn_of_busy_slots(wanted.session, launcher.slots(wanted.tasks_per_rank))
-        pool = RankPool(wanted.session, launcher, wanted.ranks, pairs, wanted.folder)
+        launcher.use(turn.gpus)
+        pool = RankPool(wanted.session, launcher, wanted.ranks, turn.run, pairs, wanted.folder)
         with _ended_by_error(pool):
             pool.start(wanted.environment)
-            yield pool
+            yield _Ranks(pool, turn)
 
 
 @contextlib.contextmanager

@@ -24,12 +24,22 @@ private[supply] final class SessionCall {
     required = true,
     description = Array(
       "session: what the session is. slots: the task slots of each host. holders: the jobs that have tasks. addresses: of hosts. failure: why a write of a run has failed. " +
-        "starters-failure: why its starters have. python-failure: the exception of a traceback in one line. end-with-ranks: the tasks of a " +
+        "starters-failure: why its starters have. turn: whether a run may start ranks. python-failure: the exception of a traceback in one line. end-with-ranks: the tasks of a " +
         "run end without a failure when their ranks leave. forget: no task of the run is left."))
   var name: String = _
 
   @Opt(names = Array("--run"), paramLabel = "NAME", description = Array("The run."))
   var run: String = _
+
+  @Opt(names = Array("--turn"), paramLabel = "VERB", defaultValue = "",
+    description = Array(
+      "turn: ask, again and again until the turn is the run's; idle: its ranks wait for a call; release."))
+  var turn: String = _
+
+  @Opt(names = Array("--needs"), paramLabel = "JSON", defaultValue = "{}",
+    description = Array(
+      "turn: slots, device_slots (for tasks with GPUs) and ranks (that get GPUs; -1: all), each by host."))
+  var needs: String = _
 
   @Opt(names = Array("--tasks"), paramLabel = "N", defaultValue = "0",
     description = Array(
@@ -49,6 +59,7 @@ private[supply] final class SessionCall {
     name match {
       case "session" => session(sc, json)
       case "slots" => slots(sc, json)
+      case "turn" => TurnCalls.answer(sc, turn, run, needs, json)
       case "holders" => json.put("text", TaskSlots.holders(sc).mkString(", "))
       case "addresses" =>
         HostNames.addresses(hosts.split(",").toSeq).foreach { case (host, found) =>

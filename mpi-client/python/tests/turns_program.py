@@ -1,0 +1,55 @@
+"""A client of a server of Spark Connect: `turns_program.py REMOTE FOLDER MODE`. For test_connect_turns.
+
+MODE "gate": one run, whose rank waits for the file FOLDER.open. "warm": a run whose rank stays, until the file
+FOLDER.open is there, then another one. It prints lines, which say how far it is.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+import time
+
+from supplier_session import prepare_environment
+
+prepare_environment()
+
+import supply.spark  # noqa: E402
+from supply.spark import Supplier  # noqa: E402
+
+
+def opens(gate):
+    """For ranks, which cannot import this module."""
+
+    def waits(data):
+        import pathlib
+        import time
+
+        print("runs", flush=True)
+        while gate and not pathlib.Path(gate).exists():
+            time.sleep(0.05)
+        return os.getpid()
+
+    return waits
+
+
+def main():
+    remote, folder, mode = sys.argv[1:]
+    gate = f"{folder}.open"
+    spark = supply.spark.session(remote=remote)
+    df = spark.range(0, 20, 1, 2)
+    with (
+        Supplier(1, folder=folder) if mode == "warm" else contextlib.nullcontext(Supplier(1, folder=folder)) as supplier
+    ):
+        first = supplier.run(opens(gate if mode == "gate" else None), df, backend=None)
+        print("first", flush=True)
+        if mode == "warm":
+            while not pathlib.Path(gate).exists():
+                time.sleep(0.05)
+            print("same" if supplier.run(opens(None), df, backend=None) == first else "others", flush=True)
+    print("end", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
