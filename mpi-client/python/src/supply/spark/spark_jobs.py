@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import RDD
-from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+from pyspark.resource import ResourceProfile, ResourceProfileBuilder, TaskResourceRequests
 from pyspark.serializers import NoOpSerializer
 
 from supply.ranks.messages import Imbalance
@@ -133,7 +133,7 @@ class SparkJobs:
         nodes = self._session.spark.read.format("supply").option("starters", ",".join(hosts)).load()
         profile = None
         if (cores := self._session.cores_of_starter) is not None:
-            profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(cores)).build
+            profile = _of_cores(self._session.spark, cores)
         beats = nodes.mapInArrow(arrow_starter_task(starter), "beat binary", profile=profile)
         return beats.write.format("noop").mode("append").save  # type: ignore[no-any-return]
 
@@ -188,6 +188,24 @@ class SparkJobs:
 
         self._jobs.append(in_thread(self._session, f"supply: {name}", job))
         return self._jobs[-1]
+
+
+def _of_cores(spark: Any, cores: int) -> ResourceProfile:
+    """Of a session of Spark Connect. PySpark asks the active session of the thread for the profile's id, and keeps it.
+
+    The threads of jobs have no active session, nor may the caller's.
+    """
+    from pyspark.sql.connect.session import SparkSession
+
+    active: Any = SparkSession._active_session
+    before = getattr(active, "session", None)
+    active.session = spark
+    try:
+        profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(cores)).build
+        _ = profile.id
+    finally:
+        active.session = before
+    return profile
 
 
 def warn(imbalance: Imbalance) -> None:
