@@ -157,7 +157,7 @@ def _children(column):
 
 
 def _with_children(field, column):
-    """The column, and behind it all within it."""
+    """The column, and after it all within it."""
     children = _child_fields(field.type)
     return [column] + [
         each

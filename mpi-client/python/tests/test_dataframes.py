@@ -79,7 +79,7 @@ def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name
     with pyarrow.OSFile(str(tmp_path / "rows.arrow")) as file:
         expected = pyarrow.ipc.open_file(file).read_all().to_pylist()
     assert len(expected) == 1000 and tables == [expected, expected]
-    # Blocks of the pair are small, and 48 rows of so many columns do not fit.
+    # Blocks of the pair are small, and 48 rows of all these columns do not fit.
     assert max(counts) == 48 or name.startswith("nested")
 
 

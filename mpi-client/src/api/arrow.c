@@ -166,8 +166,8 @@ static int64_t children_of(const struct schema *schema, uint32_t index) {
     return has_numbers(schema, index) ? 1 : schema->entries[index].children;
 }
 
-/* The place for the list of children; NULL: there are none. */
-#define TAKE_CHILDREN(export, count) ((count) > 0 ? ((export)->children += (count)) - (count) : NULL)
+/* The place for the list of children, of which there may be none. */
+#define TAKE_CHILDREN(export, count) (((export)->children += (count)) - (count))
 
 static void fill_number_schema(struct schema_export *export, const char *format, struct ArrowSchema **place) {
     struct schema_node *node = export->next++;

@@ -190,7 +190,7 @@ static uint64_t bytes_needed(const struct format *format, const struct column_ro
         case FORMAT_BITS:
             return supply__bitmap_bytes(end);
         case FORMAT_VARIABLE:
-            return (uint64_t)rows->offsets[end];
+            return rows->offsets != NULL ? (uint64_t)rows->offsets[end] : 0;
         default:
             return end * format->bytes;
     }

@@ -54,8 +54,9 @@ supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pa
 /** Has the kernel read the next published block of a resident file, unless it follows the received one there. */
 void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
 
-/** One column of a checked block, or a child of one. SUPPLY_OK, or _CONTRACT if its format is not known. */
+/** One column of a checked block, or a child of one; index: of its entry. SUPPLY_OK, or _CONTRACT if its format is not
+ * known. */
 supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
-                                     uint32_t entry, supply_column_t *column, struct failure *failure);
+                                     uint32_t index, supply_column_t *column, struct failure *failure);
 
 #endif

@@ -51,7 +51,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
       refuse(s"element_count is $elements, and epoch_elements of the header leaves $rest")
   }
 
-  /** Of a column, or of a child, with so many elements; `name`: its path, for messages. */
+  /** Of a column, or of a child, with `elements` elements; `name`: its path, for messages. */
   private def buffers(column: Column, name: String, elements: Long): ColumnBuffers = {
     val entry = next
     next += In.SIZE

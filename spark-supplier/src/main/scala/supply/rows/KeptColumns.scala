@@ -9,7 +9,7 @@ import supply.source.{BatchWriter, ElementWriter, ForeignFile, ForeignValues}
 
 /**
  * Rows in numbered places, column by column and as blocks have them, so that those of any places
- * can be written at once. A row that comes to a place replaces the one that was there.
+ * can be written at once. A new row in a place replaces the one that was there.
  */
 private[rows] final class KeptColumns(columns: Array[RowColumn]) extends ElementWriter {
   private val kept = columns.map(KeptColumn.of)

@@ -136,7 +136,8 @@ class ColumnBlocksSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
 
   test("vectors over Arrow's memory make the same blocks as their rows") {
     val data = everything.repartition(1)
-    val columns = RowColumn.of(data.schema, new Shapes().of(data.schema, data.queryExecution.toRdd).get)
+    val columns =
+      RowColumn.of(data.schema, new Shapes().of(data.schema, data.queryExecution.toRdd).get)
     val all = data.queryExecution.toRdd.map(_.copy()).collect().toSeq
     for (blockElements <- Seq(Int.MaxValue, 7))
       ArrowBatches.use(all.grouped(97), data.schema) { batches =>
