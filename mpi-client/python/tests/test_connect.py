@@ -119,15 +119,20 @@ def _interrupt(spark):
 
 
 @pytest.mark.long
-def test_a_server_without_the_jar():
-    with connect_server("local[1]", None) as server:
+@pytest.mark.parametrize(
+    "setting, text",
+    [
+        # Smaller than a part of the jar.
+        ({"spark.connect.grpc.maxInboundMessageSize": 16384}, "does not have the Supplier's jar, and refuses it"),
+        ({"spark.executor.userClassPathFirst": "true"}, "by addArtifacts, and its driver takes none while it runs"),
+    ],
+)
+def test_a_server_that_takes_no_jar(setting, text):
+    with connect_server("local[1]", None, **setting) as server:
         sessions.append(SparkSession.builder.remote(server.remote).create())
-        df = sessions[-1].range(5)
-        with pytest.raises(RunError, match="^the server of Spark Connect does not have the Supplier's jar: start"):
-            Supplier(ranks=1).run(list, df)
-        sessions[-1].addArtifacts(supply.spark.jars())
-        with pytest.raises(RunError, match="has the Supplier's jar by addArtifacts, .* not enough: start the server"):
-            Supplier(ranks=1).run(list, df)
+        with pytest.raises(RunError, match=f"{text}.*its administrator must start it with --jars") as raised:
+            Supplier(ranks=1).run(list, sessions[-1].range(5))
+        assert "\n" not in str(raised.value)
 
 
 def test_a_jar_of_another_version(spark, monkeypatch):

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks.job import data
+from supply.spark.class_loader import jars
 from supply.spark.estimator import TorchEstimator
 from supply.spark.matrix import Matrix
 from supply.spark.ranks import Ranks
 from supply.spark.results import RunResult, release
-from supply.spark.spark_session import jars, session
+from supply.spark.spark_session import session
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
 

@@ -1,16 +1,46 @@
-"""The Supplier's jar in the JVM of a session of Spark Classic that runs already."""
+"""The Supplier's jar, and how a session of Spark Classic that runs already gets it."""
 
 from __future__ import annotations
 
+import os
+import pathlib
 from typing import Any
 
+import pyspark
 from py4j.protocol import Py4JError
 
+import supply
 from supply.errors import RunError
 
 # A file of the jar, and the classes that Spark loads when it looks for any data source.
 _IN_JAR = "supply/built-for.properties"
 _REGISTERED = ("supply.api.SupplyDataSource", "supply.api.LmdbDataSource")
+
+
+def jars() -> str:
+    """The path of the Supplier's jar for the installed PySpark: for SparkSession.builder.config("spark.jars", jars()).
+
+    SUPPLY_JAR of the environment names another jar. Otherwise it is one of those in this package, which has one for
+    each major version: that of Spark 4.1 is for all of Spark 4, that of 3.5 for Spark 3. Raises RunError if there
+    is none for this PySpark.
+    """
+    named = os.environ.get("SUPPLY_JAR")
+    if named:
+        if pathlib.Path(named).is_file():
+            return named
+        raise RunError(f"SUPPLY_JAR names {named}, which is not a file: set it to spark-supplier.jar, or unset it")
+    folder = pathlib.Path(supply.__file__).parent / "jars"
+    major = pyspark.__version__.partition(".")[0]
+    found = sorted(folder.glob("spark-*/spark-supplier.jar"))
+    for jar in found:
+        if jar.parent.name.startswith(f"spark-{major}."):
+            return str(jar)
+    present = " and ".join(jar.parent.name[len("spark-") :] for jar in found)
+    raise RunError(
+        f"this package has no jar for PySpark {pyspark.__version__} ({folder}): install "
+        + (f"a PySpark of {present}" if present else "a wheel with the jars (in a checkout, make python)")
+        + ", or set SUPPLY_JAR to the jar"
+    )
 
 
 def has_jar(jvm: Any) -> bool:

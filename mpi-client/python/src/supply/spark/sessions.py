@@ -9,9 +9,11 @@ import abc
 import concurrent.futures
 import contextlib
 import functools
+import hashlib
 import json
 import re
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ from pyspark.errors import PySparkException
 import supply
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks import exceptions
-from supply.spark.class_loader import has_jar
+from supply.spark.class_loader import has_jar, jars
 
 # What a call raises if the session has ended, or its JVM, or the server of Spark Connect (ValueError: the channel).
 _GONE = (Py4JError, OSError, AttributeError, PySparkException, ValueError)
@@ -250,10 +252,15 @@ _ANSWER_SECONDS = 60
 _NO_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
-def _no_jar(what: str) -> RunError:
+# Those that have the jar of this client.
+_given: weakref.WeakSet[Any] = weakref.WeakSet()
+_giving = threading.Lock()
+
+
+def _start_with_jar(what: str) -> RunError:
     return RunError(
-        f"the server of Spark Connect {what}: start the server with --jars (or spark.jars), and the path of "
-        "supply.spark.jars()"
+        f"the server of Spark Connect {what}: its administrator must start it with --jars (or spark.jars), and the "
+        "path of supply.spark.jars()"
     )
 
 
@@ -322,22 +329,55 @@ class ConnectSession(Session):
         if pyspark.__version__.startswith("3."):
             raise RunError("over Spark Connect, supply needs PySpark 4, and a server of it")
         self.check_running(what)
-        try:
-            _ = self._about
-        except Exception as error:
-            if _NO_SOURCE in str(error):
-                raise _no_jar("does not have the Supplier's jar") from None
-            failure = self.failure(error)
-            known = "" if failure.name else "the server of Spark Connect does not answer: "
-            raise RunError(f"{known}{failure.text}") from error
+        if self._find() is None:
+            self._give_jar()
+            if self._find() is None:
+                raise _start_with_jar("does not have the Supplier's jar, and does not find one of addArtifacts")
         if self._about.get("artifact"):
-            raise _no_jar("has the Supplier's jar by addArtifacts, for one session, which is not enough")
+            raise _start_with_jar("has the Supplier's jar by addArtifacts, and its driver takes none while it runs")
         of_jar = self._about.get("version")
         if of_jar != supply.__version__:
             raise RunError(
                 f"the server of Spark Connect has the Supplier's jar of version {of_jar}, and this package is "
                 f"{supply.__version__}: install the package of that version, or give the server the jar of this one"
             )
+        self._give_to_executors()
+
+    def _find(self) -> dict[str, Any] | None:
+        """What the server says of itself; None: it has no jar."""
+        try:
+            return self._about
+        except Exception as error:
+            if _NO_SOURCE in str(error):
+                return None
+            failure = self.failure(error)
+            known = "" if failure.name else "the server of Spark Connect does not answer: "
+            raise RunError(f"{known}{failure.text}") from error
+
+    def _give_to_executors(self) -> None:
+        """If a client has brought the jar, the driver has it for all, and executors for that session."""
+        of_driver = self._about.get("digest")
+        if of_driver is None:
+            return
+        with open(jars(), "rb") as jar:
+            own = hashlib.sha256(jar.read()).hexdigest()
+        if own != of_driver:
+            raise RunError(
+                "the server of Spark Connect has another build of the Supplier's jar of this version, which a client "
+                "has brought: install the same package, or let the administrator start the server again"
+            )
+        self._give_jar()
+
+    def _give_jar(self) -> None:
+        with _giving:
+            if self.spark in _given:
+                return
+            try:
+                self.spark.addArtifacts(jars())
+            except Exception as error:
+                refusal = self.failure(error).text
+                raise _start_with_jar(f"does not have the Supplier's jar, and refuses it ({refusal})") from error
+            _given.add(self.spark)
 
 
 def _message(error: BaseException) -> str:

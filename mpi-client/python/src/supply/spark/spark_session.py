@@ -1,47 +1,17 @@
-"""The Supplier's jar, and a SparkSession that has it."""
+"""A SparkSession that has the Supplier's jar."""
 
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
 
-import pyspark
 from pyspark.sql import SparkSession
 
-import supply
-from supply.errors import RunError
-from supply.spark.class_loader import add_jar, has_jar
+from supply.spark.class_loader import add_jar, has_jar, jars
 from supply.spark.sessions import ClassicSession, session_of
 from supply.spark.spark_jobs import use_python_of_driver
 
 _SPARK_BARS = "spark.ui.showConsoleProgress"
-
-
-def jars() -> str:
-    """The path of the Supplier's jar for the installed PySpark: for SparkSession.builder.config("spark.jars", jars()).
-
-    SUPPLY_JAR of the environment names another jar. Otherwise it is one of those in this package, which has one for
-    each major version: that of Spark 4.1 is for all of Spark 4, that of 3.5 for Spark 3. Raises RunError if there
-    is none for this PySpark.
-    """
-    named = os.environ.get("SUPPLY_JAR")
-    if named:
-        if pathlib.Path(named).is_file():
-            return named
-        raise RunError(f"SUPPLY_JAR names {named}, which is not a file: set it to spark-supplier.jar, or unset it")
-    folder = pathlib.Path(supply.__file__).parent / "jars"
-    major = pyspark.__version__.partition(".")[0]
-    found = sorted(folder.glob("spark-*/spark-supplier.jar"))
-    for jar in found:
-        if jar.parent.name.startswith(f"spark-{major}."):
-            return str(jar)
-    present = " and ".join(jar.parent.name[len("spark-") :] for jar in found)
-    raise RunError(
-        f"this package has no jar for PySpark {pyspark.__version__} ({folder}): install "
-        + (f"a PySpark of {present}" if present else "a wheel with the jars (in a checkout, make python)")
-        + ", or set SUPPLY_JAR to the jar"
-    )
 
 
 def session(builder: SparkSession.Builder | None = None, *, remote: str | None = None) -> SparkSession:
@@ -55,7 +25,8 @@ def session(builder: SparkSession.Builder | None = None, *, remote: str | None =
     one is returned, as getOrCreate() does, and gets the jar if it does not have it. Raises RunError if it cannot.
 
     remote: a session of Spark Connect, for example "sc://host:15002", or "local[4]" for a server that ends with this
-    program; also by builder.remote(...) or SPARK_REMOTE. Raises RunError if the server does not have the jar.
+    program; also by builder.remote(...) or SPARK_REMOTE. A server without the jar gets it by addArtifacts, until it
+    ends. Raises RunError if the server refuses it, or has the jar of another version.
     """
     builder = builder or SparkSession.builder
     # No public call reads a builder's settings.

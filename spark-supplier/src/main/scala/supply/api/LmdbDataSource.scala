@@ -8,9 +8,10 @@ import org.apache.spark.sql.catalyst.expressions.SpecificInternalRow
 import org.apache.spark.sql.sources.{BaseRelation, DataSourceRegister, RelationProvider, TableScan}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Row, SQLContext}
+import org.apache.spark.supply.ClientJar
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
-import supply.core.{ConfigException, Deadline, NamedOptions}
+import supply.core.{BuiltFor, ConfigException, Deadline, NamedOptions}
 import supply.lmdb.{Datum, DatumWriter, LmdbCacheOptions, LmdbRDD}
 import supply.plan.Hostfile
 import supply.run.LmdbOpener
@@ -25,6 +26,13 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
 
   override def createRelation(
       context: SQLContext, parameters: Map[String, String]): BaseRelation = {
+    // ClientJar: what a session has brought does nothing itself.
+    val ofDriver = ClientJar.ofDriver(this, canRun = BuiltFor.mismatch == null)
+    if (ofDriver eq this) relation(context, parameters)
+    else ofDriver.asInstanceOf[RelationProvider].createRelation(context, parameters)
+  }
+
+  private def relation(context: SQLContext, parameters: Map[String, String]): BaseRelation = {
     val options = LmdbOptions.parse(parameters)
     val sc = context.sparkContext
     val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * sc.defaultParallelism)

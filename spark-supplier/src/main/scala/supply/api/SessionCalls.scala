@@ -5,7 +5,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
-import org.apache.spark.supply.SparkInternals
+import org.apache.spark.supply.{ClientJar, SparkInternals}
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, SupplyException}
@@ -83,15 +83,12 @@ private[supply] final class SessionCall {
     json.put("local", sc.isLocal).put("master", sc.master)
       .put("application", sc.applicationId).put("threads", sys.env.getOrElse("OMP_NUM_THREADS", ""))
       .put("idleSeconds", if (kills) idle else 0L).put("version", BuiltFor.version)
-      .put("artifact", isArtifact)
+      .put("artifact", ClientJar.isArtifact)
+    ClientJar.digest.foreach(json.put("digest", _))
     SparkInternals.coresOnly(sc).foreach(_ =>
       json.put("coresOfStarter", sc.getConf.getInt("spark.task.cpus", 1)))
     ()
   }
-
-  /** Whether a client has brought the jar, by addArtifacts: Spark has it in a folder for the session. */
-  private def isArtifact: Boolean =
-    getClass.getProtectionDomain.getCodeSource.getLocation.getPath.contains("/artifacts")
 
   private def slots(sc: SparkContext, json: ObjectNode): Unit = {
     SlotRequests.renew(sc, run, tasks)

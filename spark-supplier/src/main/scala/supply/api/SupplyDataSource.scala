@@ -14,6 +14,7 @@ import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode, SparkSession}
+import org.apache.spark.supply.ClientJar
 import picocli.CommandLine.{Command, Mixin}
 
 import supply.core.{BuiltFor, ConfigException}
@@ -35,13 +36,22 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     with StreamSinkProvider with DataSourceRegister {
   private var read = Option.empty[Table]
 
+  private lazy val ofDriver = ClientJar.ofDriver(this, canRun = BuiltFor.mismatch == null)
+    .asInstanceOf[TableProvider with CreatableRelationProvider with StreamSinkProvider]
+
+  /** [[ClientJar]]: what a session has brought does nothing itself. */
+  private def isOfDriver = ofDriver eq this
+
   override def shortName(): String = "supply"
 
   /** Spark then asks for a table for a write without calling [[inferSchema]]. */
   override def supportsExternalMetadata(): Boolean = true
 
   /** Of a result, waits until all ranks have sealed it. */
-  override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType =
+    if (isOfDriver) schemaOf(options) else ofDriver.inferSchema(options)
+
+  private def schemaOf(options: CaseInsensitiveStringMap): StructType = {
     requireBuiltForThisSpark()
     val named = options.asScala.toMap
     lazy val spark = SparkSession.active
@@ -67,7 +77,8 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
 
   override def getTable(schema: StructType, partitioning: Array[Transform],
       options: JavaMap[String, String]): Table =
-    read.getOrElse {
+    if (!isOfDriver) ofDriver.getTable(schema, partitioning, options)
+    else read.getOrElse {
       if (SupplyDataSource.Reads.exists(new CaseInsensitiveStringMap(options).containsKey))
         throw new ConfigException(
           "the columns are known, those of a result from its ranks: read it without schema()")
@@ -84,13 +95,15 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   }
 
   override def createRelation(context: SQLContext, mode: SaveMode, options: Map[String, String],
-      data: DataFrame): BaseRelation = {
-    requireBuiltForThisSpark()
-    if (options.contains(Results.Release)) Results.release(data)
-    else if (options.contains(RanksCall.Name)) RanksCall.parse(options).send(data)
-    else supply(context, mode, options, data)
-    new SuppliedRelation(context, data.schema)
-  }
+      data: DataFrame): BaseRelation =
+    if (!isOfDriver) ofDriver.createRelation(context, mode, options, data)
+    else {
+      requireBuiltForThisSpark()
+      if (options.contains(Results.Release)) Results.release(data)
+      else if (options.contains(RanksCall.Name)) RanksCall.parse(options).send(data)
+      else supply(context, mode, options, data)
+      new SuppliedRelation(context, data.schema)
+    }
 
   private def supply(context: SQLContext, mode: SaveMode, options: Map[String, String],
       data: DataFrame): Unit = {
@@ -113,6 +126,11 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
 
   /** `ds.writeStream.format("supply")….start()`: supplies each batch as an epoch. */
   override def createSink(context: SQLContext, options: Map[String, String],
+      partitionColumns: Seq[String], mode: OutputMode): Sink =
+    if (isOfDriver) sinkOf(context, options, partitionColumns, mode)
+    else ofDriver.createSink(context, options, partitionColumns, mode)
+
+  private def sinkOf(context: SQLContext, options: Map[String, String],
       partitionColumns: Seq[String], mode: OutputMode): Sink = {
     requireBuiltForThisSpark()
     val (run, lists) = StreamOptions.read(options)

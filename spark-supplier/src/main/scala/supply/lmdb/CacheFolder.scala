@@ -81,12 +81,7 @@ private[lmdb] object CacheFolder {
  * one for the process that fetches it. A JVM opens the file once and never closes it: it loses all
  * its locks on a file when any of its channels on that file is closed.
  */
-private[lmdb] final class CacheLocks(file: Path) {
-  private val channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.READ,
-    StandardOpenOption.WRITE)
-  // Until a long fetch ends, the file would look as old as its last use.
-  CacheFolder.touch(file)
-
+private[lmdb] final class CacheLocks(channel: FileChannel) {
   private def position(key: String) =
     (java.lang.Long.parseUnsignedLong(key.take(16), 16) >>> 2) << 1
 
@@ -100,4 +95,14 @@ private[lmdb] final class CacheLocks(file: Path) {
   private def attempt(position: Long, bytes: Long, shared: Boolean): Option[FileLock] =
     try Option(channel.tryLock(position, bytes, shared))
     catch { case _: OverlappingFileLockException => None }
+}
+
+private[lmdb] object CacheLocks {
+  def open(file: Path): FileChannel = {
+    val channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.READ,
+      StandardOpenOption.WRITE)
+    // Until a long fetch ends, the file would look as old as its last use.
+    CacheFolder.touch(file)
+    channel
+  }
 }

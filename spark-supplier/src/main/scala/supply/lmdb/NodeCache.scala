@@ -4,14 +4,13 @@ import java.io.{IOException, InputStream}
 import java.nio.ByteBuffer
 import java.nio.channels.{FileChannel, FileLock}
 import java.nio.file.{Files, Path, Paths, StandardCopyOption, StandardOpenOption}
-import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.locks.ReentrantLock
 
-import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
 import org.slf4j.LoggerFactory
 
-import supply.core.{Deadline, SourceException}
+import supply.core.{Deadline, JvmState, SourceException}
 
 /**
  * Where and how much (None: half of the file system) a node may cache. A wait for another process's
@@ -30,18 +29,17 @@ private[supply] object NodeCache {
   private val log = LoggerFactory.getLogger(getClass)
 
   /** The lock files that this JVM has open, by cache. */
-  private val locks = mutable.Map.empty[Path, CacheLocks]
+  private val locks = JvmState.map[Path, FileChannel]("cacheLocks").asScala
 
   /** The copies that this JVM uses. It holds their locks until it exits. */
-  private val inUse = mutable.Map.empty[(Path, String), InUse]
-
-  private final case class InUse(copy: Path, lock: FileLock)
+  private val inUse = JvmState.map[(Path, String), FileLock]("cacheCopies").asScala
 
   /** One thread of this JVM at a time fetches a copy; its locks are those of the whole process. */
-  private val fetching = new ConcurrentHashMap[(Path, String), ReentrantLock]
+  private val fetching = JvmState.map[(Path, String), ReentrantLock]("cacheFetches")
 
   /** The lengths of the copies that this JVM fetches: each has room for its whole length. */
-  private val incoming = mutable.Map.empty[(Path, String), Long]
+  private val incomingOfJvm = JvmState.map[(Path, String), Long]("cacheLengths")
+  private val incoming = incomingOfJvm.asScala
 
   /** The local copy of that file. If it must be fetched, `fetched` gets the bytes of each chunk. */
   def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = {
@@ -52,17 +50,19 @@ private[supply] object NodeCache {
       awaitFetch("thread", file, new CacheFolder(path), settings)(lock.tryLock())
       try used(key).getOrElse {
           val use = acquire(file, path, settings, fetched)
-          synchronized(inUse.update(key, use))
-          use.copy
+          inUse.update(key, use)
+          copyOf(key)
         }
       finally lock.unlock()
     }
   }
 
-  private def used(key: (Path, String)): Option[Path] = synchronized(inUse.get(key).map(_.copy))
+  private def used(key: (Path, String)): Option[Path] = inUse.get(key).map(_ => copyOf(key))
+
+  private def copyOf(key: (Path, String)): Path = new CacheFolder(key._1).complete(key._2)
 
   private def acquire(file: RemoteFile, cache: Path, settings: CacheSettings,
-      fetched: Long => Unit): InUse = {
+      fetched: Long => Unit): FileLock = {
     val folder = new CacheFolder(cache)
     folder.prepare()
     try acquire(file, folder, settings, fetched)
@@ -73,18 +73,16 @@ private[supply] object NodeCache {
   }
 
   /** Releases the copies of a cache that this JVM uses, as its exit would. */
-  private[lmdb] def forget(cache: Path): Unit = synchronized {
-    inUse.keys.filter(_._1 == cache).toSeq.foreach(key =>
-      inUse.remove(key).foreach(_.lock.release()))
-  }
+  private[lmdb] def forget(cache: Path): Unit =
+    inUse.keys.filter(_._1 == cache).toSeq.foreach(key => inUse.remove(key).foreach(_.release()))
 
   private def acquire(file: RemoteFile, folder: CacheFolder, settings: CacheSettings,
-      fetched: Long => Unit): InUse = {
-    val locksOfCache = synchronized {
+      fetched: Long => Unit): FileLock = {
+    val locksOfCache = new CacheLocks(incomingOfJvm.synchronized {
       // Locks on a removed file exclude nobody.
       if (!Files.exists(folder.lockFile)) locks -= folder.path
-      locks.getOrElseUpdate(folder.path, new CacheLocks(folder.lockFile))
-    }
+      locks.getOrElseUpdate(folder.path, CacheLocks.open(folder.lockFile))
+    })
     // From here on nobody removes the copy. A process that removes one holds its lock only briefly.
     val use = new Deadline(settings.timeout).find(PollMillis)(locksOfCache.tryUse(file.key))
       .getOrElse(throw new SourceException(
@@ -95,7 +93,7 @@ private[supply] object NodeCache {
       awaitCopy(file, folder, locksOfCache, settings, fetched)
       folder.touch(file.key)
       done = true
-      InUse(folder.complete(file.key), use)
+      use
     } finally if (!done) use.release()
   }
 
@@ -143,7 +141,7 @@ private[supply] object NodeCache {
       fetched: Long => Unit): Unit = {
     val part = folder.part(file.key)
     Files.deleteIfExists(part)
-    incoming.synchronized {
+    incomingOfJvm.synchronized {
       makeRoom(file, folder, locks, settings)
       incoming((folder.path, file.key)) = file.length
     }
@@ -160,7 +158,7 @@ private[supply] object NodeCache {
       Files.move(part, folder.complete(file.key), StandardCopyOption.ATOMIC_MOVE)
       done = true
     } finally {
-      incoming.synchronized(incoming -= ((folder.path, file.key)))
+      incoming -= ((folder.path, file.key))
       if (!done) folder.remove(file.key)
     }
   }

@@ -3,11 +3,10 @@ package supply.pair
 import java.io.IOException
 import java.nio.channels.ClosedByInterruptException
 import java.nio.file.{NoSuchFileException, Path, Paths}
-import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.mutable.ArrayBuffer
 
-import supply.core.{ConfigException, ContractException, Deadline, FailPoint, PairException, PairHeldException, RankException, SupplyException}
+import supply.core.{ConfigException, ContractException, Deadline, FailPoint, JvmState, PairException, PairHeldException, RankException, SupplyException}
 import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Schema}
 
 /** Attaches a task to the pair of its rank: A1 to A5 of proto/PROTOCOL.md. */
@@ -234,10 +233,13 @@ private object PairTerms {
 
 /**
  * The mapped files that this JVM has open, and their pairs. Nothing else here may open them: when
- * any channel of a file is closed, the JVM drops all its locks on the file.
+ * any channel of a file is closed, the JVM drops all its locks on the file. A pair of another class
+ * loader is none that can be used here, as if its task were just leaving.
  */
 private[supply] object OpenPairs {
-  private val pairs = new ConcurrentHashMap[Path, Option[Pair]]
+  private val pairs = JvmState.map[Path, Option[Any]]("pairs")
+
+  private def pairOf(opened: Option[Any]): Option[Pair] = opened.collect { case pair: Pair => pair }
 
   /**
    * Runs `open`. None: the file is open already, and `open` was not run. Left: `open` found an
@@ -260,12 +262,12 @@ private[supply] object OpenPairs {
       case null =>
         try Some(open)
         finally remove(path)
-      case attached => attached.flatMap(use)
+      case attached => pairOf(attached).flatMap(use)
     }
 
   /** Whose task holds a file in this JVM; None: it attaches or leaves. */
   def holder(path: Path): Option[Holder] =
-    Option(pairs.get(path)).flatten.flatMap(_.withMappedFile(Holder.of))
+    Option(pairs.get(path)).flatMap(pairOf).flatMap(_.withMappedFile(Holder.of))
 
   def remove(path: Path): Unit = { pairs.remove(path); () }
 }

@@ -2,7 +2,7 @@ package supply.results
 
 import java.nio.ByteBuffer
 import java.nio.ByteOrder.{LITTLE_ENDIAN, nativeOrder}
-import java.nio.channels.FileChannel
+import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.file.StandardOpenOption.{READ, WRITE}
 import java.nio.file.attribute.BasicFileAttributes
 import java.nio.file.{Files, LinkOption, NoSuchFileException, Path}
@@ -69,7 +69,7 @@ private[supply] object BlockFile {
     try {
       val header =
         BlockFileHeader.read(file.path, headerOf(file.path, file.channel), file.channel.size())
-      if (file.channel.tryLock(Constant.READER_LOCK_BYTE, 1, true) == null)
+      if (!lock(file))
         throw new PairException(
           s"${file.path}: another process holds an exclusive lock on READER_LOCK_BYTE: it may be removing this file")
       if (!file.isNamed)
@@ -79,6 +79,14 @@ private[supply] object BlockFile {
       result
     } finally if (!opened) file.close()
   }
+
+  /**
+   * If another class loader has the file open in this JVM, the lock is there: that one closes the
+   * file when its name is gone, and a lock protects the name.
+   */
+  private def lock(file: NamedFile): Boolean =
+    try file.channel.tryLock(Constant.READER_LOCK_BYTE, 1, true) != null
+    catch { case _: OverlappingFileLockException => true }
 
   /** What an unsealed file says of its rank. Throws a NoSuchFileException if there is none. (X2) */
   private[results] def progress(path: Path, group: Option[String]): Progress = {

@@ -174,7 +174,7 @@ class NodeCacheSuite extends AnyFunSuite {
       val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
       cache.prepare()
       val file = RemoteFile("hdfs:///a", length = 1L << 30, modified = 0)(hadoop)
-      val lock = new CacheLocks(cache.lockFile).tryFetch(file.key).get
+      val lock = new CacheLocks(CacheLocks.open(cache.lockFile)).tryFetch(file.key).get
       Files.createDirectory(cache.path.resolve(file.key))
       val part = new RandomAccessFile(cache.part(file.key).toFile, "rw")
       part.setLength(file.length - 1)
@@ -222,7 +222,7 @@ class NodeCacheSuite extends AnyFunSuite {
       assert(isYoung)
       leave(folder)
       old()
-      new CacheLocks(lock)
+      CacheLocks.open(lock)
       assert(isYoung)
       Files.delete(lock)
       NodeCache.get(file, settings(folder), _ => ())

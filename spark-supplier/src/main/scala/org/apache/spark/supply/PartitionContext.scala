@@ -1,5 +1,6 @@
 package org.apache.spark.supply
 
+import java.security.SecureRandom
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.util.control.NonFatal
@@ -75,8 +76,11 @@ private final class PartitionContext(
 }
 
 object PartitionContext {
-  /** Spark counts attempts from 0. */
-  private val attempts = new AtomicLong(1L << 62)
+  /**
+   * Spark counts attempts from 0. These begin at random: an executor may have loaded this class for
+   * several sessions, and Spark confuses attempts of one number.
+   */
+  private val attempts = new AtomicLong((1L << 62) + (new SecureRandom().nextLong() >>> 3))
 
   /** Runs `body` in the context of that partition, one of `partitions`, as if it were a task. */
   def use[A](task: TaskContext, partition: Int, partitions: Int)(body: TaskContext => A): A = {

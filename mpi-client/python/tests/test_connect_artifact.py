@@ -1,0 +1,147 @@
+"""A server of Spark Connect without the Supplier's jar: its clients bring it."""
+
+import os
+import pathlib
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from connect_server import connect_server
+from rank_server import skip_without_server, started
+from supplier_session import prepare_environment, rows, shared_memory
+
+pytest.importorskip("pyspark", reason="no PySpark in this environment")
+pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this environment")
+torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+
+prepare_environment()
+import supply.spark  # noqa: E402
+from pyspark import cloudpickle  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+from supply.spark import RunError, Supplier, TorchEstimator, TorchModel, release  # noqa: E402
+
+# Ranks do not have this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+COUNT = 400
+LIMIT_SECONDS = 120
+# See supplier_session._stopped.
+sessions: list[Any] = []
+
+
+# Two executors, so that each has tasks of both sessions, but results lie where their ranks were.
+@pytest.fixture(scope="module", params=["local[4]", "local-cluster[2,3,1024]"])
+def server(request):
+    with connect_server(request.param, None) as started:
+        yield started.remote
+
+
+def connected(remote):
+    """A session of its own, as another client has it."""
+    sessions.append(supply.spark.session(SparkSession.builder.remote(remote), remote=remote))
+    return sessions[-1]
+
+
+def another(remote):
+    sessions.append(SparkSession.builder.remote(remote).create())
+    return sessions[-1]
+
+
+def predict(data, factor):
+    with data.results() as out:
+        for epoch in data.epochs():
+            for batch in epoch:
+                out.write({"id": batch["id"], "score": batch["id"].double() * factor})
+    return int(os.environ["WORLD_SIZE"])
+
+
+def require_predictions(spark, factor):
+    df = rows(spark, COUNT)
+    with shared_memory() as folder:
+        returned = Supplier(ranks=1, folder=folder).run(
+            predict, df, kwargs={"factor": factor}, results="id, score double", uneven="keep"
+        )
+        found = df.join(returned.results, "id").where(f"score = {factor} * id").count()
+        assert (returned.value, found, returned.results.count()) == (1, COUNT, COUNT)
+        release(returned.results)
+
+
+def test_results_and_their_release(server):
+    spark = connected(server)
+    require_predictions(spark, 2.0)
+    # The server has the jar now, but not the executors for a session that has brought others.
+    require_predictions(another(server), 3.0)
+
+
+def test_two_sessions_at_once(server):
+    failed = []
+
+    def run(spark, factor):
+        try:
+            for _ in range(2):
+                require_predictions(spark, factor)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(another(server), factor)) for factor in (2.0, 3.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_SECONDS)
+    assert failed == [] and not any(thread.is_alive() for thread in threads)
+
+
+def test_a_session_that_ends(server):
+    """Its class loader is closed, and its jar removed, but the hub and the answers stay."""
+    first = another(server)
+    require_predictions(first, 2.0)
+    first.stop()
+    require_predictions(another(server), 3.0)
+
+
+def test_states_resume(server):
+    def begin(data):
+        next(iter(data))
+        return data.state_dict()
+
+    def rest(data):
+        return [i for epoch in data.epochs() for batch in epoch for i in batch["id"].tolist()]
+
+    df = rows(another(server), COUNT)
+    with shared_memory() as folder:
+        supplier = Supplier(ranks=1, folder=folder)
+        state = supplier.run(begin, df, backend=None, batch_size=20)
+        assert len(set(supplier.run(rest, df, backend=None, batch_size=20, resume=[state]))) == COUNT - 20
+
+
+def test_an_estimator_is_fitted_saved_and_loaded(server, tmp_path):
+    df = another(server).range(64).selectExpr("id", "id / 64 as a", "id / 32 as y")
+    with shared_memory() as folder:
+        model = TorchEstimator(
+            model=lambda: torch.nn.Linear(1, 1), loss=torch.nn.MSELoss(), featuresCol=["a"], labelCol="y",
+            optimizer=lambda parameters: torch.optim.SGD(parameters, 0.1), supplier=Supplier(ranks=2, folder=folder),
+        ).fit(df)  # fmt: skip
+        model.save(str(tmp_path / "model"))
+        predicted = [m.transform(df).orderBy("id").collect() for m in (model, TorchModel.load(str(tmp_path / "model")))]
+        assert predicted[0] == predicted[1] and len(predicted[0]) == 64
+
+
+def test_a_matrix_of_ranks(server, libraries):
+    skip_without_server()
+    numbers = another(server).range(100).selectExpr("id", "array(double(id), 1D) as features")
+    with started(sessions[-1], libraries) as ranks:
+        matrix = ranks.matrix(numbers, features="features", key="id")
+        assert sorted(matrix.to_numpy()[:, 0].tolist()) == list(range(100))
+        returned = matrix.to_df()
+        assert returned.count() == 100
+        release(returned)
+
+
+def test_another_build_of_the_jar(server, tmp_path, monkeypatch):
+    connected(server)
+    other = tmp_path / "spark-supplier.jar"
+    other.write_bytes(pathlib.Path(supply.spark.jars()).read_bytes() + b"\0")
+    monkeypatch.setenv("SUPPLY_JAR", str(other))
+    with pytest.raises(RunError, match="has another build of the Supplier's jar of this version"):
+        Supplier(ranks=1).run(list, another(server).range(5))

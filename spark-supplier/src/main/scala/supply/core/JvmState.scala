@@ -1,0 +1,17 @@
+package supply.core
+
+import java.util.concurrent.ConcurrentHashMap
+
+/**
+ * What must be there once in a JVM, also if Spark has loaded this class several times: an executor
+ * has a class loader for each session of Spark Connect that brings its own jars.
+ */
+private[supply] object JvmState {
+  /**
+   * The map of that name. Keys and values must be of classes that all loaders share, those of Java,
+   * Scala and Spark, or the caller must expect values of other loaders.
+   */
+  def map[K, V](name: String): ConcurrentHashMap[K, V] =
+    System.getProperties.computeIfAbsent(s"supply.state.$name", _ => new ConcurrentHashMap[K, V])
+      .asInstanceOf[ConcurrentHashMap[K, V]]
+}
