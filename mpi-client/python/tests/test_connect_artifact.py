@@ -35,6 +35,9 @@ sessions: list[Any] = []
 def server(request):
     with connect_server(request.param, None) as started:
         yield started.remote
+        # Else PySpark takes one for the active session, whose server has ended.
+        for session in sessions:
+            session.stop()
 
 
 def connected(remote):
