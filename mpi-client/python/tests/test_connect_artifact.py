@@ -31,7 +31,7 @@ sessions: list[Any] = []
 
 
 # Two executors, so that each has tasks of both sessions, but results lie where their ranks were.
-@pytest.fixture(scope="module", params=["local[4]", "local-cluster[2,3,1024]"])
+@pytest.fixture(scope="module", params=[pytest.param("local[4]", marks=pytest.mark.long), "local-cluster[2,3,1024]"])
 def server(request):
     with connect_server(request.param, None) as started:
         yield started.remote

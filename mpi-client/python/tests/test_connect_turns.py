@@ -67,6 +67,7 @@ def test_a_run_waits_for_the_run_of_another_client(client):
         assert process.wait(LIMIT_SECONDS) == 0 and "end" in printed(), printed()
 
 
+@pytest.mark.long
 def test_ranks_that_wait_for_a_call_yield_to_another_client(client):
     start, gate = client
     one, of_one = start("one", "warm")
