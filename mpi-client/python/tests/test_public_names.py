@@ -28,6 +28,8 @@ OF_PYTHON = {
     ("result_columns.py", "ValueError"),
     ("result_columns.py", "TypeError"),
     ("result_columns.py", "OverflowError"),
+    ("result_nested.py", "ValueError"),
+    ("result_nested.py", "TypeError"),
 }
 
 
