@@ -237,7 +237,7 @@ def test_what_is_no_function(refuses, tmp_path):
     ({"dtypes": {"label": None}}, r"dtypes names 'label', which is not one of columns \(id, features\)"),
     ({"dtypes": {"id": "float32"}}, r"dtypes gives 'float32' \(str\) for 'id': it must be a torch.dtype"),
     ({"ragged": {"feature": "list"}}, r"ragged names 'feature', .* \(did you mean 'features'\?\)"),
-    ({"ragged": {"id": "rows"}}, r"ragged\['id'\] is 'rows': it must be 'list' or 'jagged'"),
+    ({"ragged": {"id": "rows"}}, r"ragged\['id'\] is 'rows': it must be 'list', 'jagged', 'pad', 'nested' or 'sparse'"),
     ({"nulls": {"label": 0}}, "nulls names 'label', which is not one of columns"),
     ({"nulls": {"id": "none"}}, r"nulls gives 'none' \(str\) for 'id', which is bigint: give a number or 'mask'"),
     ({"nulls": {"id": 0.5}}, "nulls gives 0.5 .* for 'id', which is bigint: give a whole number, or dtypes="),
