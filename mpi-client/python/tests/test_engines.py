@@ -72,6 +72,7 @@ def start(tmp_path):
         spark.end()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("engine", "name", "plan"),
     [
