@@ -1,5 +1,6 @@
 """Workers' batches that do not fit into /dev/shm, for test_worker_memory: `small_memory_program.py FOLDER`."""
 
+import gc
 import json
 import pathlib
 import sys
@@ -32,6 +33,8 @@ def small(batch):
 
 def loop(folder, loader, transform):
     """How many batches the loop gets, or the error."""
+    # What a failed loop has shared goes with its iterator, which its exception refers to.
+    gc.collect()
     folder.mkdir()
     files = PairFiles(folder)
     data = SupplyDataset(folder, 0, columns=["x"], batch_size=4, timeout=60, transform=transform)
