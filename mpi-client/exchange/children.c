@@ -318,8 +318,8 @@ static bool copy_column(const struct slot *slot, size_t *end, const uint8_t *pac
 /* Takes the buffers of a measured entry, filled with zeros. False: the slot is full. */
 static bool place_entry(const struct slot *slot, size_t *end, const struct format *format, bool is_child,
                         struct place *place, struct block_column *column) {
-    const bool has_offsets =
-        format->layout == FORMAT_LIST || format->layout == FORMAT_VARIABLE || format->layout == FORMAT_VIEWS;
+    /* Views have become bytes. */
+    const bool has_offsets = supply__has_offsets(format) || format->layout == FORMAT_VIEWS;
     const uint64_t bits = (place->elements + 7) / 8;
     if (is_child) {
         column->null_count = (uint32_t)place->nulls;

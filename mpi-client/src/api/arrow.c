@@ -243,14 +243,10 @@ static void export_schema(struct schema_export *export, const struct schema *fro
                                    .private_data = export};
 }
 
-static bool has_offsets(const struct format *format) {
-    return format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST;
-}
-
 /* How many bytes of offsets or views are copied of that entry. */
 static size_t copied_bytes(const struct schema *schema, const struct block *block, uint32_t index) {
     const uint32_t elements = block->elements[index];
-    if (has_offsets(&schema->formats[index]))
+    if (supply__has_offsets(&schema->formats[index]))
         return (elements / 2 + (size_t)1) * 2 * sizeof(int32_t); /* the next copy is aligned to 8 bytes */
     if (schema->formats[index].layout == FORMAT_VIEWS) return arrow_views_bytes(elements, block->windows[index].count);
     return 0;
@@ -307,7 +303,7 @@ static supply_status_t fill_array(struct array_export *export, struct array_node
     export->references++;
     uint8_t *copies = export->copies;
     export->copies += copied_bytes(schema, block, index);
-    if (has_offsets(format)) {
+    if (supply__has_offsets(format)) {
         const size_t most = format->layout == FORMAT_LIST ? block->elements[index + 1] : column.data_bytes;
         if (!copy_offsets(&column, most, (int32_t *)copies)) return supply__fail_by_changed_block(supply);
         node->buffers[1] = copies;

@@ -102,12 +102,10 @@ int supply_column_index(supply_t *supply, const char *name) {
 
 static supply_field_t field_of(const struct schema *schema, uint32_t index) {
     const struct schema_entry *entry = &schema->entries[index];
-    const struct format format = schema->formats[index];
-    const bool is_list = format.layout == FORMAT_LIST || format.layout == FORMAT_FIXED_LIST;
     return (supply_field_t){
         .name = entry->name,
         .format = entry->format,
-        .child_format = is_list ? schema->entries[index + 1].format : entry->child_format,
+        .child_format = supply__schema_child_format(schema, index),
         .nullable = (entry->flags & COLUMN_NULLABLE) != 0,
         .child_count = (int)entry->children,
         .entry = index,

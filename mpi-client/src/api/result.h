@@ -28,6 +28,11 @@ __attribute__((format(printf, 3, 4))) supply_status_t supply__result_fail(supply
                                                                           supply_status_t status, const char *format,
                                                                           ...);
 
+/** The name of an entry with those around it, for messages: "tokens.item". */
+static inline struct schema_path supply__result_path(const supply_result_t *result, uint32_t entry) {
+    return supply__schema_path(&result->schema, entry);
+}
+
 /** supply_result_open() with a schema, which the handle takes over. Otherwise as that. */
 supply_status_t supply__result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
                                            struct schema *schema);

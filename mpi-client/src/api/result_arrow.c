@@ -5,127 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/arrow_offsets.h"
 #include "api/result.h"
 #include "block/block_writer.h"
 #include "supply_arrow.h"
-
-/** What a conversion allocates. Free it with arrow_text_free(). */
-struct arrow_text {
-    int32_t *offsets;
-    uint8_t *data;
-    bool is_without_memory; /**< why it fails */
-};
-
-#define TOO_LARGE "has more than 2 GiB in one batch: write smaller batches"
-#define BROKEN "is no valid Arrow array: a value lies outside its buffers"
-
-/* Validity, views, and the sizes of the other buffers. */
-#define VIEW_BUFFERS 3
-
-static const char *fail_without_memory(struct arrow_text *text) {
-    text->is_without_memory = true;
-    return "cannot be converted: out of memory";
-}
-
-static bool is_view(const char *format) { return format[0] == 'v'; }
-static bool is_large_list(const char *format) { return strcmp(format, "+L") == 0; }
-
-/* "U", "Z", "vu" or "vz". */
-static bool arrow_text_is_other(const char *format) {
-    return strcmp(format, "U") == 0 || strcmp(format, "Z") == 0 || strcmp(format, "vu") == 0 ||
-           strcmp(format, "vz") == 0;
-}
-
-/* "u" or "z" for each of these, "+l" for a large list; every other format as it is. */
-static const char *arrow_text_format(const char *format) {
-    if (is_large_list(format)) return "+l";
-    if (!arrow_text_is_other(format)) return format;
-    return format[strlen(format) - 1] == 'u' || format[0] == 'U' ? "u" : "z";
-}
-
-/* Offsets of 64 bits as if the first one was 0. *base: the first one. */
-static const char *convert_offsets(const int64_t *offsets, uint64_t count, int32_t *to, int64_t *base) {
-    bool decreasing = offsets[0] < 0;
-    for (uint64_t i = 0; i < count; i++) decreasing |= offsets[i + 1] < offsets[i];
-    if (decreasing) return BROKEN;
-    if (offsets[count] - offsets[0] > INT32_MAX) return TOO_LARGE;
-    for (uint64_t i = 0; i <= count; i++) to[i] = (int32_t)(offsets[i] - offsets[0]);
-    *base = offsets[0];
-    return NULL;
-}
-
-/* The bytes of a view; NULL: outside of its buffer. */
-static const uint8_t *bytes_of(const struct ArrowArray *array, const supply_view_t *view) {
-    if (view->bytes <= VIEW_INLINE_MAX) return view->start;
-    const int64_t count = array->n_buffers - VIEW_BUFFERS;
-    if (view->window < 0 || view->window >= count || view->offset < 0) return NULL;
-    const int64_t *sizes = array->buffers[array->n_buffers - 1];
-    if (view->offset + (int64_t)view->bytes > sizes[view->window]) return NULL;
-    return (const uint8_t *)array->buffers[2 + view->window] + view->offset;
-}
-
-static bool is_valid(const struct ArrowArray *array, uint64_t row) {
-    const uint8_t *validity = array->buffers[0];
-    return validity == NULL || (validity[row / 8] >> row % 8 & 1) != 0;
-}
-
-/* `count` views from `first` on. The view of a null need not be valid. */
-static const char *copy_views(const struct ArrowArray *array, uint64_t first, uint64_t count, int32_t *to,
-                              struct arrow_text *text) {
-    const supply_view_t *views = (const supply_view_t *)array->buffers[1] + first;
-    uint64_t end = 0;
-    to[0] = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        if (is_valid(array, first + i)) {
-            if (views[i].bytes < 0 || bytes_of(array, &views[i]) == NULL) return BROKEN;
-            end += (uint64_t)views[i].bytes;
-        }
-        if (end > INT32_MAX) return TOO_LARGE;
-        to[i + 1] = (int32_t)end;
-    }
-    text->data = malloc(end > 0 ? end : 1);
-    if (text->data == NULL) return fail_without_memory(text);
-    for (uint64_t i = 0; i < count; i++) {
-        const size_t bytes = (size_t)(to[i + 1] - to[i]);
-        if (bytes > 0) memcpy(text->data + to[i], bytes_of(array, &views[i]), bytes);
-    }
-    return NULL;
-}
-
-/*
- * Converts these rows of an array of such a format, or of a large list. Fills in the offsets of *rows, and the data of
- * a text. *base: where the data, or the child, begins in that of the array. NULL, or why it fails. Free *text in any
- * case.
- */
-static const char *arrow_text_convert(const char *format, const struct ArrowArray *array, struct row_range range,
-                                      struct arrow_text *text, struct column_rows *rows, int64_t *base) {
-    const uint64_t first = rows->first + range.from, count = range.end - range.from;
-    text->offsets = malloc((first + count + 1) * sizeof *text->offsets);
-    if (text->offsets == NULL) return fail_without_memory(text);
-    rows->offsets = text->offsets;
-    int32_t *to = text->offsets + first;
-    const char *problem = is_view(format)
-                              ? copy_views(array, first, count, to, text)
-                              : convert_offsets((const int64_t *)array->buffers[1] + first, count, to, base);
-    if (problem != NULL || is_large_list(format)) return problem;
-    rows->data = is_view(format)             ? text->data
-                 : array->buffers[2] == NULL ? NULL
-                                             : (const uint8_t *)array->buffers[2] + *base;
-    return NULL;
-}
-
-static void arrow_text_free(struct arrow_text *text) {
-    free(text->offsets);
-    free(text->data);
-    *text = (struct arrow_text){0};
-}
 
 #define TIMESTAMP "tsu:"
 
 /** The columns of a batch and their children, in the order of the result, as rows to append. */
 struct batch {
     struct column_rows *rows;
-    struct arrow_text *texts; /**< of those that are converted */
+    struct arrow_offsets *texts; /**< of those that are converted */
 };
 
 static supply_status_t refuse_schema(supply_result_t *result, const struct ArrowSchema *schema) {
@@ -177,7 +67,7 @@ static supply_status_t set_fields(supply_result_t *result, struct schema *schema
         const supply_field_t field = {
             .name = from->name,
             .nullable = (from->flags & ARROW_FLAG_NULLABLE) != 0,
-            .format = arrow_text_format(from->format),
+            .format = supply__arrow_format(from->format),
             .child_format = number_format(from),
             .child_count = has_children(from) ? (int)from->n_children : 0,
         };
@@ -201,13 +91,9 @@ supply_status_t supply_result_open_arrow(supply_result_t **result, supply_t *sup
     return status;
 }
 
-static struct schema_path path_of(const supply_result_t *result, uint32_t index) {
-    return supply__schema_path(&result->schema, index);
-}
-
 static supply_status_t refuse_array(supply_result_t *result, uint32_t index) {
     return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is no valid Arrow array",
-                               path_of(result, index).text);
+                               supply__result_path(result, index).text);
 }
 
 /* The child of that name; -1 and a failure. */
@@ -216,13 +102,13 @@ static int64_t find(supply_result_t *result, const struct ArrowSchema *schema, u
     for (int64_t i = 0; i < schema->n_children; i++)
         if (schema->children[i]->name != NULL && strcmp(schema->children[i]->name, name) == 0) return i;
     supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is missing in these rows",
-                        path_of(result, index).text);
+                        supply__result_path(result, index).text);
     return -1;
 }
 
 /* Zones only say how to show an instant. What the children are is checked with them. */
 static bool same_type(const struct schema_entry *entry, const struct ArrowSchema *schema) {
-    const char *format = arrow_text_format(schema->format);
+    const char *format = supply__arrow_format(schema->format);
     const size_t length = strlen(TIMESTAMP);
     if (strncmp(format, TIMESTAMP, length) == 0 && strncmp(entry->format, TIMESTAMP, length) == 0)
         return (format[length] == '\0') == (entry->format[length] == '\0');
@@ -234,7 +120,7 @@ static bool same_type(const struct schema_entry *entry, const struct ArrowSchema
 static supply_status_t fail_by_null_number(supply_result_t *result, uint32_t index) {
     return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                "column '%s' has a list with a null in it: fill it, or make the whole list null",
-                               path_of(result, index).text);
+                               supply__result_path(result, index).text);
 }
 
 /* The numbers of lists: their data as if the first list was at its beginning. SUPPLY_OK, or _ARGUMENT. */
@@ -264,18 +150,18 @@ static supply_status_t set_buffers(supply_result_t *result, uint32_t index, cons
                                    int64_t *base) {
     const struct format *format = &result->schema.formats[index];
     struct column_rows *rows = &batch->rows[index];
-    struct arrow_text *text = &batch->texts[index];
+    struct arrow_offsets *text = &batch->texts[index];
     if (array->null_count != 0) rows->validity = array->buffers[0];
     if (format->layout == FORMAT_FIXED && format->list_size > 0) return set_list(result, index, array, range, rows);
     if (format->layout == FORMAT_STRUCT || format->layout == FORMAT_FIXED_LIST) return SUPPLY_OK;
-    if (arrow_text_is_other(type) || is_large_list(type)) {
-        const char *problem = arrow_text_convert(type, array, range, text, rows, base);
+    if (supply__arrow_is_other(type)) {
+        const char *problem = supply__arrow_offsets_convert(type, array, range, text, rows, base);
         return problem == NULL
                    ? SUPPLY_OK
                    : supply__result_fail(result, text->is_without_memory ? SUPPLY_ERROR_MEMORY : SUPPLY_ERROR_ARGUMENT,
-                                         "column '%s' %s", path_of(result, index).text, problem);
+                                         "column '%s' %s", supply__result_path(result, index).text, problem);
     }
-    const bool has_offsets = format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST;
+    const bool has_offsets = supply__has_offsets(format);
     if (has_offsets) rows->offsets = array->buffers[1];
     if (format->layout != FORMAT_LIST) rows->data = array->buffers[has_offsets ? 2 : 1];
     return SUPPLY_OK;
@@ -335,8 +221,8 @@ static supply_status_t set_entry(supply_result_t *result, uint32_t index, const 
     if (!same_type(entry, type))
         return supply__result_fail(
             result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s'%s%s, and these rows have '%s'%s%s: cast it",
-            path_of(result, index).text, entry->format, entry->child_format[0] ? " of " : "", entry->child_format,
-            type->format, child_format(type)[0] ? " of " : "", child_format(type));
+            supply__result_path(result, index).text, entry->format, entry->child_format[0] ? " of " : "",
+            entry->child_format, type->format, child_format(type)[0] ? " of " : "", child_format(type));
     if (!is_whole(format, type, array) || rows->count < range.end) return refuse_array(result, index);
     supply_status_t status =
         range.from < range.end ? set_buffers(result, index, type->format, array, range, batch, &base) : SUPPLY_OK;
@@ -382,7 +268,7 @@ static supply_status_t write_batch(supply_result_t *result, const struct ArrowSc
         status = set_column(result, i, schema, array, batch);
     if (status == SUPPLY_OK) status = supply__result_check_rows(result, batch->rows, (uint64_t)array->length);
     if (status == SUPPLY_OK) status = supply__result_append(result, batch->rows, (uint64_t)array->length);
-    for (uint32_t i = 0; i < result->schema.count; i++) arrow_text_free(&batch->texts[i]);
+    for (uint32_t i = 0; i < result->schema.count; i++) supply__arrow_offsets_free(&batch->texts[i]);
     return status;
 }
 

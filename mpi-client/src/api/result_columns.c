@@ -156,10 +156,6 @@ supply_status_t supply_result_create_sized(supply_result_t **result, const suppl
     return status;
 }
 
-static struct schema_path path_of(const supply_result_t *result, uint32_t index) {
-    return supply__schema_path(&result->schema, index);
-}
-
 static bool is_null(const struct column_rows *rows, uint64_t row) {
     const uint64_t bit = rows->first + row;
     return rows->validity != NULL && (rows->validity[bit / 8] >> bit % 8 & 1) == 0;
@@ -169,8 +165,8 @@ static supply_status_t check_offsets(supply_result_t *result, uint32_t index, co
                                      struct row_range range) {
     if (rows->offsets == NULL)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                   "column '%s' has no offsets, which its type '%s' needs", path_of(result, index).text,
-                                   result->schema.entries[index].format);
+                                   "column '%s' has no offsets, which its type '%s' needs",
+                                   supply__result_path(result, index).text, result->schema.entries[index].format);
     const bool is_list = result->schema.formats[index].layout == FORMAT_LIST;
     const uint64_t most = is_list ? rows[1].count : rows->data_bytes;
     const int32_t *offsets = &rows->offsets[rows->first];
@@ -180,7 +176,7 @@ static supply_status_t check_offsets(supply_result_t *result, uint32_t index, co
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "column '%s': its offsets must begin at 0 or above, never decrease, and end within "
                                    "its %s",
-                                   path_of(result, index).text, is_list ? "child" : "data");
+                                   supply__result_path(result, index).text, is_list ? "child" : "data");
     return SUPPLY_OK;
 }
 
@@ -206,15 +202,14 @@ static supply_status_t check_buffers(supply_result_t *result, uint32_t index, co
     if (range.from == range.end) return status;
     if (range.end > rows->count)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu rows and needs %llu",
-                                   path_of(result, index).text, (unsigned long long)rows->count,
+                                   supply__result_path(result, index).text, (unsigned long long)rows->count,
                                    (unsigned long long)range.end);
-    if (format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST)
-        status = check_offsets(result, index, rows, range);
+    if (supply__has_offsets(format)) status = check_offsets(result, index, rows, range);
     if (status != SUPPLY_OK) return status;
     const uint64_t needed = bytes_needed(format, rows, range);
     if (needed > rows->data_bytes || (needed > 0 && rows->data == NULL))
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu bytes of data and needs %llu",
-                                   path_of(result, index).text,
+                                   supply__result_path(result, index).text,
                                    (unsigned long long)(rows->data != NULL ? rows->data_bytes : 0),
                                    (unsigned long long)needed);
     const struct row_range below = supply__child_range(format, rows, range);
@@ -254,7 +249,7 @@ static supply_status_t check_nulls(supply_result_t *result, uint32_t index, cons
             return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                        "column '%s' is not nullable, and its value in row %llu of these is null: make "
                                        "it nullable in the schema, or fill it",
-                                       path_of(result, index).text, (unsigned long long)i);
+                                       supply__result_path(result, index).text, (unsigned long long)i);
     return entry->children > 0 ? check_nulls_below(result, index, rows, range) : SUPPLY_OK;
 }
 
@@ -276,7 +271,7 @@ static supply_status_t check_written_type(supply_result_t *result, uint32_t inde
          strcmp(column->child_format, entry->child_format) == 0))
         return SUPPLY_OK;
     return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s', and these rows have '%s'",
-                               path_of(result, index).text, entry->format, column->format);
+                               supply__result_path(result, index).text, entry->format, column->format);
 }
 
 /* The offsets of a held block lie in shared memory, and a task could change them after the check. NULL: no memory. */
@@ -291,11 +286,10 @@ static const int32_t *copy_offsets(const supply_column_t *column) {
 /* Fills in *rows, with offsets of their own. */
 static supply_status_t take_column(supply_result_t *result, uint32_t index, const supply_column_t *column,
                                    struct column_rows *rows) {
-    const unsigned layout = result->schema.formats[index].layout;
     const supply_status_t status = check_written_type(result, index, column);
     if (status != SUPPLY_OK) return status;
     *rows = (struct column_rows){.validity = column->validity, .count = column->element_count};
-    if (column->offsets != NULL && (layout == FORMAT_VARIABLE || layout == FORMAT_LIST)) {
+    if (column->offsets != NULL && supply__has_offsets(&result->schema.formats[index])) {
         rows->offsets = copy_offsets(column);
         if (rows->offsets == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
     }

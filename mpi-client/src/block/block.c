@@ -345,17 +345,16 @@ supply_status_t supply__block_column(const struct blocks *blocks, const struct p
                             "%s: column '%s' has format '%s', which libsupply %s (contract %s) does not know: a newer "
                             "one may",
                             pair->name, entry->name, entry->format, supply_version(), supply_contract_version());
-    const bool has_offsets = format.layout == FORMAT_VARIABLE || format.layout == FORMAT_LIST;
     *column = (supply_column_t){
         .name = entry->name,
         .format = entry->format,
         .element_count = block->elements[index],
         .null_count = from->null_count,
         .validity = from->validity_bytes ? block->address + from->validity_offset : NULL,
-        .offsets = has_offsets ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
+        .offsets = supply__has_offsets(&format) ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
         .data = block->address + from->data_offset,
         .data_bytes = from->data_bytes,
-        .child_format = entry->child_format,
+        .child_format = supply__schema_child_format(schema, index),
         .child_count = (int)entry->children,
         .entry = index,
     };
@@ -363,7 +362,6 @@ supply_status_t supply__block_column(const struct blocks *blocks, const struct p
         const struct block_column *child = &block->columns[index + 1];
         /* The place of a child of an unknown format is not checked. */
         const bool is_known = schema->formats[index + 1].layout != FORMAT_UNKNOWN;
-        column->child_format = schema->entries[index + 1].format;
         column->data = block->address + (is_known ? child->data_offset : 0);
         column->data_bytes = is_known ? child->data_bytes : 0;
     }

@@ -93,10 +93,6 @@ struct staged_column {
     struct column_buffer data;
 };
 
-static bool has_offsets(const struct format *format) {
-    return format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST;
-}
-
 supply_status_t supply__block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
                                           struct failure *failure) {
     *writer = (struct block_writer){.schema = schema, .block_bytes = block_bytes};
@@ -165,7 +161,7 @@ static uint64_t column_bytes(const struct staged_column *column, const struct co
     const uint64_t count = column->rows + (range.end - range.from);
     uint64_t bytes = column->is_nullable ? supply__aligned(supply__bitmap_bytes(count)) : 0;
     if (column->format.layout == FORMAT_BITS) return bytes + supply__aligned(supply__bitmap_bytes(count));
-    if (has_offsets(&column->format)) bytes += supply__aligned((count + 1) * sizeof(int32_t));
+    if (supply__has_offsets(&column->format)) bytes += supply__aligned((count + 1) * sizeof(int32_t));
     return bytes + supply__aligned(column->data.size + value_bytes(column, rows, range));
 }
 
@@ -221,7 +217,7 @@ static bool append_values(struct staged_column *column, const struct column_rows
     const uint64_t first = rows->first + range.from;
     if (column->format.layout == FORMAT_BITS)
         return buffer_append_bits(&column->data, column->rows, rows->data, first, range.end - range.from);
-    if (has_offsets(&column->format) && !append_offsets(column, rows, range)) return false;
+    if (supply__has_offsets(&column->format) && !append_offsets(column, rows, range)) return false;
     const size_t bytes = (size_t)value_bytes(column, rows, range);
     if (bytes == 0) return true;
     uint8_t *to = buffer_reserve(&column->data, bytes);
@@ -271,7 +267,7 @@ static void lay_out_column(struct block_writer *writer, struct staged_column *co
         described->validity_offset = add_piece(writer, count, end, &column->validity);
     }
     column->validity.size = 0;
-    if (has_offsets(&column->format)) {
+    if (supply__has_offsets(&column->format)) {
         described->offsets_bytes = (uint32_t)column->offsets.size;
         described->offsets_offset = add_piece(writer, count, end, &column->offsets);
     }

@@ -12,20 +12,27 @@
 #include "layout.h"
 
 /** How the values of a format are laid out. */
+enum format_layout {
+    FORMAT_UNKNOWN,
+    FORMAT_BITS,
+    FORMAT_FIXED,
+    FORMAT_VARIABLE,
+    FORMAT_VIEWS,
+    FORMAT_STRUCT,    /**< children with as many elements */
+    FORMAT_LIST,      /**< offsets of the elements in a child; also a map */
+    FORMAT_FIXED_LIST /**< list_size elements of a child for each element */
+};
+
 struct format {
-    enum {
-        FORMAT_UNKNOWN,
-        FORMAT_BITS,
-        FORMAT_FIXED,
-        FORMAT_VARIABLE,
-        FORMAT_VIEWS,
-        FORMAT_STRUCT,    /**< children with as many elements */
-        FORMAT_LIST,      /**< offsets of the elements in a child; also a map */
-        FORMAT_FIXED_LIST /**< list_size elements of a child for each element */
-    } layout;
+    enum format_layout layout;
     uint32_t bytes;     /**< of an element, if layout is FORMAT_FIXED */
     uint32_t list_size; /**< values of an element, if it is a list of one length; else 0 */
 };
+
+/** Whether values of the format have Arrow's offsets: texts and bytes in data, elements of lists in their child. */
+static inline bool supply__has_offsets(const struct format *format) {
+    return format->layout == FORMAT_VARIABLE || format->layout == FORMAT_LIST;
+}
 
 /** A copy of this process, which the task cannot change after the check. */
 struct schema {
@@ -49,6 +56,13 @@ enum datum_column {
     DATUM_DATA,
     DATUM_COLUMNS
 };
+
+/** What supply_field_t and supply_column_t call child_format. */
+static inline const char *supply__schema_child_format(const struct schema *schema, uint32_t entry) {
+    const struct format *format = &schema->formats[entry];
+    const bool is_list = format->layout == FORMAT_LIST || format->layout == FORMAT_FIXED_LIST;
+    return is_list ? schema->entries[entry + 1].format : schema->entries[entry].child_format;
+}
 
 /** The entry of that column. */
 static inline uint32_t supply__schema_entry(const struct schema *schema, uint32_t column) {

@@ -57,7 +57,7 @@ class BlockReader {
         : block(block), entries(entries),
           columns_end(static_cast<uint32_t>(sizeof(block_header) + entries.size() * sizeof(block_column))) {}
 
-    /** The values of the next column, of so many elements. */
+    /** The values of the next column, which has `elements` elements. */
     Values next(uint32_t elements) {
         const block_column described = column(at);
         const schema_entry &entry = entries.at(at++);
@@ -146,7 +146,7 @@ class BlockReader {
     size_t at = 0;
 };
 
-/** The first entry behind an entry and its children. */
+/** The first entry after an entry and its children. */
 size_t skip(const std::vector<schema_entry> &entries, size_t index) {
     size_t next = index + 1;
     for (uint32_t i = 0; i < entries.at(index).children; i++) next = skip(entries, next);

@@ -12,7 +12,7 @@ std::vector<supply_field_t> fields_of(const std::vector<Column> &columns) {
 
 namespace {
 
-/** Adds a column of so many rows, then its children. Returns the index behind them. */
+/** Adds a column of `count` rows, then its children. Returns the index after them. */
 size_t add_rows(const std::vector<Column> &columns, size_t at, uint32_t count, std::vector<supply_column_t> &rows) {
     const Column &column = columns.at(at++);
     supply_column_t row = {};

@@ -45,7 +45,7 @@ class TurnsSuite extends AnyFunSuite {
     assert(made.ask("c", needs(2)).state == Held)
   }
 
-  test("a run that never comes to the hub keeps its turn for a time only") {
+  test("a run that never reaches the hub keeps its turn for a time only") {
     val made = turns(Offer(slots(2)), opening = 0.2)
     assert(made.ask("a", needs(2)).state == Held)
     assert(made.ask("b", needs(2)).state == Waits)
