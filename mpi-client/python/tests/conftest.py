@@ -16,6 +16,7 @@ from feeding import supply_epochs
 from layout import ROOT
 from pair_files import PairFiles
 from rank_server import NUMBERS, compile_routines
+from result_file import read_result
 from task import Task
 
 assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), (
@@ -53,6 +54,52 @@ def open_pair(files):
 @pytest.fixture
 def pair(open_pair):
     return open_pair()
+
+
+@pytest.fixture
+def rank(pair):
+    return pair[0]
+
+
+@pytest.fixture
+def written(rank, files):
+    """A function that writes batches as a result, and returns its table."""
+
+    def write(*batches, schema=None):
+        with rank.results("scores", schema) as out:
+            for batch in batches:
+                out.write(batch)
+        path = pathlib.Path(f"{files.paths[0]}.scores.result")
+        table = read_result(path)
+        path.unlink()
+        return table
+
+    return write
+
+
+@pytest.fixture
+def batches_of_blocks(files):
+    """A function: the batches of an epoch with these blocks, which are record batches."""
+    from supply.torch import DataLoader, SupplyDataset
+
+    made = []
+
+    def batches(blocks, columns=("x",), batch_size=3, workers=0, **options):
+        data = SupplyDataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options)
+        data._opened()
+        task = Task(*files.paths)
+        made.append((data, task))
+        first = 0
+        for block in blocks:
+            task.supply(block, first_element=first)
+            first += len(block)
+        task.end_of_epoch()
+        return list(DataLoader(data, num_workers=workers) if workers else data)
+
+    yield batches
+    for data, task in made:
+        data.abort("the test has ended")
+        task.leave()
 
 
 @pytest.fixture

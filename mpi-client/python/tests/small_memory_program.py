@@ -33,7 +33,7 @@ def small(batch):
 
 def loop(folder, loader, transform):
     """How many batches the loop gets, or the error."""
-    # What a failed loop has shared goes with its iterator, which its exception refers to.
+    # The exception of a worker, which PyTorch raises again, refers to itself, and to the failed loop with its batches.
     gc.collect()
     folder.mkdir()
     files = PairFiles(folder)

@@ -14,30 +14,13 @@ from values import UNSIGNED, batch
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 from supply.batches import Batches, _PartialBatch  # noqa: E402
 from supply.block_values import BlockValues  # noqa: E402
-from supply.torch import DataLoader, Jagged, SupplyDataset  # noqa: E402
+from supply.torch import Jagged, SupplyDataset  # noqa: E402
 
 
 @pytest.fixture
-def batches_of(files):
+def batches_of(batches_of_blocks):
     """A function: the batches of an epoch with these blocks. Each block is a list of the column x, of an Arrow type."""
-    made = []
-
-    def batches(kind, *blocks, batch_size=3, workers=0, **options):
-        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size, timeout=30, **options)
-        data._opened()
-        task = Task(*files.paths)
-        made.append((data, task))
-        first = 0
-        for block in blocks:
-            task.supply(batch(x=(block, kind)), first_element=first)
-            first += len(block)
-        task.end_of_epoch()
-        return list(DataLoader(data, num_workers=workers) if workers else data)
-
-    yield batches
-    for data, task in made:
-        data.abort("the test has ended")
-        task.leave()
+    return lambda kind, *blocks, **options: batches_of_blocks([batch(x=(block, kind)) for block in blocks], **options)
 
 
 ZERO_COPY = pytest.mark.parametrize("zero_copy", [False, True])

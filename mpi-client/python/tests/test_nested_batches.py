@@ -9,7 +9,7 @@ from task import Task
 from values import batch
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import DataLoader, Jagged, SupplyDataset  # noqa: E402
+from supply.torch import Jagged, SupplyDataset  # noqa: E402
 
 HAS_JAGGED = hasattr(torch.nested, "nested_tensor_from_jagged")
 
@@ -28,28 +28,15 @@ SCORES = pyarrow.map_(pyarrow.int64(), pyarrow.float32())
 
 
 @pytest.fixture
-def batches_of(files):
+def batches_of(batches_of_blocks):
     """A function: the batches of an epoch with two blocks, all but the last two rows and these."""
-    made = []
 
-    def batches(kind, rows, batch_size=3, workers=0, columns=("x",), device=None, **options):
-        data = SupplyDataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options)
-        data._opened()
-        task = Task(*files.paths)
-        made.append((data, task))
-        array = pyarrow.array(rows, kind)
-        field = pyarrow.field("x", kind, nullable=True)
-        for first, part in ((0, rows[:-2]), (len(rows) - 2, rows[-2:])):
-            column = pyarrow.array(part, kind)
-            task.supply(pyarrow.record_batch([column], schema=pyarrow.schema([field])), first_element=first)
-        assert len(array) == len(rows)
-        task.end_of_epoch()
-        return list(DataLoader(data, num_workers=workers) if workers else data)
+    def batches(kind, rows, **options):
+        schema = pyarrow.schema([pyarrow.field("x", kind)])
+        blocks = [pyarrow.record_batch([pyarrow.array(part, kind)], schema=schema) for part in (rows[:-2], rows[-2:])]
+        return batches_of_blocks(blocks, **options)
 
-    yield batches
-    for data, task in made:
-        data.abort("the test has ended")
-        task.leave()
+    return batches
 
 
 WAYS = pytest.mark.parametrize(

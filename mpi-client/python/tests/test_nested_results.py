@@ -1,7 +1,6 @@
 """Results with lists, structs and maps: what a rank writes in any form is what a reader finds in the file."""
 
 import datetime
-import pathlib
 from typing import Any
 
 import numpy
@@ -11,7 +10,7 @@ import supply
 from supply.jagged import Jagged
 from supply.result_schema import fields_of
 
-from result_file import abort_reason, read_result
+from result_file import abort_reason
 from values import NEEDS_TORCH, batch, received
 
 INTS, FLOATS, WORDS = (pyarrow.list_(kind()) for kind in (pyarrow.int32, pyarrow.float32, pyarrow.string))
@@ -31,27 +30,6 @@ ARROW = {
     "time": pyarrow.array([datetime.time(1), None, datetime.time(2)], pyarrow.time64("ns")),
 }
 TABLE = pyarrow.table(ARROW)
-
-
-@pytest.fixture
-def rank(pair):
-    return pair[0]
-
-
-@pytest.fixture
-def written(rank, files):
-    """A function that writes batches as a result, and returns its table."""
-
-    def write(*batches, schema=None):
-        with rank.results("scores", schema) as out:
-            for batch in batches:
-                out.write(batch)
-        path = pathlib.Path(f"{files.paths[0]}.scores.result")
-        table = read_result(path)
-        path.unlink()
-        return table
-
-    return write
 
 
 @pytest.mark.parametrize("form", [TABLE, TABLE.to_batches()[0], pyarrow.concat_tables([TABLE, TABLE]).slice(3, 3)])

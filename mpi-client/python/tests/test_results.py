@@ -32,27 +32,6 @@ ARROW = {
 TABLE = pyarrow.table(ARROW)
 
 
-@pytest.fixture
-def rank(pair):
-    return pair[0]
-
-
-@pytest.fixture
-def written(rank, files):
-    """A function that writes batches as a result, and returns its table."""
-
-    def write(*batches, schema=None):
-        with rank.results("scores", schema) as out:
-            for batch in batches:
-                out.write(batch)
-        path = pathlib.Path(f"{files.paths[0]}.scores.result")
-        table = read_result(path)
-        path.unlink()
-        return table
-
-    return write
-
-
 class StreamOnly:
     """A table that only streams, as duckdb's."""
 

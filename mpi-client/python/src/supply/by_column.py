@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 _V = TypeVar("_V")
 
@@ -28,8 +28,3 @@ class ByColumn(Generic[_V]):
     def fields(self) -> list[str]:
         """The names that are set, but are no columns themselves."""
         return [name for name in self.given if name not in self._columns]
-
-
-def any_of(option: Any) -> Any:
-    """The setting of all columns that have none of their own, of an option that is a dict by column or one value."""
-    return option if isinstance(option, str) else None

@@ -48,6 +48,9 @@ private[block] final class BlockColumn(
   /** Which elements are not null; null: the column is not nullable. */
   private val validity = if (column.nullable) new StagedValidity else null
 
+  /** The next of an element of each child together. */
+  val childBytes: Int = children.map(_.elementBytes).sum
+
   /** Upper bound of the bytes that an element adds to the block beside its reserved bytes. */
   val elementBytes: Int =
     (if (bits != null) 1
@@ -56,9 +59,6 @@ private[block] final class BlockColumn(
      else 0) +
       (if (validity == null) 0 else 1) +
       (if (offsets == null) repeated * childBytes else 0)
-
-  /** The same of an element of each child. */
-  def childBytes: Int = children.map(_.elementBytes).sum
 
   /** Bytes of these values that `elementBytes` does not have. */
   def reservedBytes(count: Int, width: Int): Long = if (isInts) 0 else count.toLong * width

@@ -4,93 +4,83 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 
-import supply.core.SourceException
 import supply.protocol.Column
 import supply.source.ElementWriter
 
-/** A column, and what writes its values. */
-private[rows] final case class Made(column: Column, value: RowValue)
-
 /** Which column a type of Spark becomes, with all that is within it (docs/DATAFRAMES.md, "Columns"). */
 private[rows] object NestedColumns {
-  def of(name: String, dataType: DataType, nullable: Boolean, shape: Shape): Made = dataType match {
-    case ArrayType(element, containsNull) => ofArray(name, element, nullable, containsNull, shape)
-    case MapType(key, value, valueContainsNull) =>
-      val keys = of("key", key, nullable = false, shape.child(0))
-      val values = of("value", value, valueContainsNull, shape.child(1))
-      val entries = Column("entries", "+s", children = Vector(keys.column, values.column))
-      Made(Column(name, "+m", nullable, children = Vector(entries)), new MapValue(keys, values))
-    case StructType(fields) =>
-      val made = fields.toIndexedSeq.zipWithIndex.map { case (field, i) =>
-        of(field.name, field.dataType, field.nullable, shape.child(i))
-      }
-      Made(Column(name, "+s", nullable, children = made.map(_.column)), new StructValue(made))
-    case own: UserDefinedType[_] if own.typeName == "vector" => ofVector(name, nullable, shape)
-    case own: UserDefinedType[_] if own.typeName == "matrix" => ofMatrix(name, nullable, shape)
-    case own: UserDefinedType[_] => of(name, own.sqlType, nullable, shape)
-    case single =>
-      val format = SparkTypes.formatOf(single).get
-      Made(Column(name, format, nullable), RowValues.of(single, format))
-  }
+  /** The field must be one that can be supplied. */
+  def of(field: StructField, shape: Shape): RowColumn =
+    of(field.name, field.dataType, field.nullable, shape)
+
+  private def of(name: String, dataType: DataType, nullable: Boolean, shape: Shape): RowColumn =
+    dataType match {
+      case ArrayType(element, containsNull) => ofArray(name, element, nullable, containsNull, shape)
+      case MapType(key, value, valueContainsNull) =>
+        val keys = of("key", key, nullable = false, shape.child(0))
+        val values = of("value", value, valueContainsNull, shape.child(1))
+        val entries = Column("entries", "+s", children = Vector(keys.column, values.column))
+        new RowColumn(Column(name, "+m", nullable, children = Vector(entries)),
+          new MapValue(keys, values))
+      case StructType(fields) =>
+        val made = fields.toIndexedSeq.zipWithIndex.map { case (field, i) =>
+          of(field, shape.child(i))
+        }
+        new RowColumn(Column(name, "+s", nullable, children = made.map(_.column)),
+          new StructValue(made))
+      case own: UserDefinedType[_] if own.typeName == "vector" => ofVector(name, nullable, shape)
+      case own: UserDefinedType[_] if own.typeName == "matrix" => ofMatrix(name, nullable, shape)
+      case own: UserDefinedType[_] => of(name, own.sqlType, nullable, shape)
+      case single =>
+        val format = SparkTypes.formatOf(single).get
+        new RowColumn(Column(name, format, nullable), RowValues.of(single, format))
+    }
 
   private def ofArray(name: String, element: DataType, nullable: Boolean, containsNull: Boolean,
-      shape: Shape): Made = SparkTypes.numberFormatOf(element) match {
+      shape: Shape): RowColumn = SparkTypes.numberFormatOf(element) match {
     case Some(format) if shape.length > 0 && !shape.hasNull =>
       val column = Column(name, s"+w:${shape.length}", nullable, format)
-      Made(column,
+      new RowColumn(column,
         new ListValue(name, format, shape.length, RowColumn.widthOf(column), containsNull))
     case numbers =>
       val made = of("item", element, containsNull, shape.child(0))
       if (shape.length > 0)
-        Made(Column(name, s"+w:${shape.length}", nullable, children = Vector(made.column)),
+        new RowColumn(Column(name, s"+w:${shape.length}", nullable, children = Vector(made.column)),
           new FixedListValue(name, shape.length, made, numbers))
       else
-        Made(Column(name, "+l", nullable, children = Vector(made.column)),
+        new RowColumn(Column(name, "+l", nullable, children = Vector(made.column)),
           new VaryingListValue(made, numbers))
   }
 
-  private def ofVector(name: String, nullable: Boolean, shape: Shape): Made =
+  private def ofVector(name: String, nullable: Boolean, shape: Shape): RowColumn =
     if (shape.length > 0)
-      Made(Column(name, s"+w:${shape.length}", nullable, "g"), new VectorValue(name, shape.length))
+      new RowColumn(Column(name, s"+w:${shape.length}", nullable, "g"),
+        new VectorValue(name, shape.length))
     else
-      Made(Column(name, "+l", nullable, children = Vector(Column("item", "g"))),
+      new RowColumn(Column(name, "+l", nullable, children = Vector(Column("item", "g"))),
         new VaryingVectorValue)
 
-  private def ofMatrix(name: String, nullable: Boolean, shape: Shape): Made = {
+  private def ofMatrix(name: String, nullable: Boolean, shape: Shape): RowColumn = {
     val (rows, columns) = (shape.length, shape.child(0).length)
     if (rows > 0 && columns > 0)
-      Made(Column(name, s"+w:$rows", nullable,
+      new RowColumn(Column(name, s"+w:$rows", nullable,
           children = Vector(Column("item", s"+w:$columns",
               childFormat = "g"))), new MatrixValue(name, rows, columns))
     else
-      Made(Column(name, "+l", nullable,
+      new RowColumn(Column(name, "+l", nullable,
           children = Vector(Column("item", "+l",
               children = Vector(Column("item", "g"))))), new VaryingMatrixValue)
   }
 }
 
-/** Values within others: each is written to an entry of its own, and may be null. */
-private final class Within(made: Made) extends Serializable {
-  private val nullable = made.column.nullable
-  private val value = made.value
-
-  /** Entries of the schema that it takes. */
-  val entries: Int = made.column.entries.size
-
-  def write(values: SpecializedGetters, i: Int, entry: Int, to: ElementWriter): Unit =
-    if (nullable && values.isNullAt(i)) to.putNull(entry) else value.write(values, i, entry, to)
-}
-
 /** The values of a list: those of numbers at once, if none is null. `numbers`: their format. */
-private final class ListValues(made: Made, numbers: Option[String]) extends Serializable {
-  private val values = new Within(made)
+private final class ListValues(values: RowColumn, numbers: Option[String]) extends Serializable {
   private val format = numbers.orNull
-  private val width = RowColumn.widthOf(made.column)
 
   def write(list: ArrayData, entry: Int, to: ElementWriter): Unit = {
     val count = list.numElements()
-    if (format != null && !(made.column.nullable && RowBytes.hasNull(list))) {
-      if (count > 0) RowBytes.write(list, format, to.reserveMany(entry, count, width))
+    if (format != null && !(values.column.nullable && RowBytes.hasNull(list))) {
+      if (count > 0) RowBytes.write(list, format, to.reserveMany(entry, count, values.width))
     } else {
       var i = 0
       while (i < count) {
@@ -101,8 +91,8 @@ private final class ListValues(made: Made, numbers: Option[String]) extends Seri
   }
 }
 
-private final class VaryingListValue(made: Made, numbers: Option[String]) extends RowValue {
-  private val values = new ListValues(made, numbers)
+private final class VaryingListValue(item: RowColumn, numbers: Option[String]) extends RowValue {
+  private val values = new ListValues(item, numbers)
 
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
@@ -112,23 +102,22 @@ private final class VaryingListValue(made: Made, numbers: Option[String]) extend
 }
 
 /** All lists have the same length. */
-private final class FixedListValue(name: String, length: Int, made: Made, numbers: Option[String])
+private final class FixedListValue(name: String, length: Int, item: RowColumn,
+    numbers: Option[String])
     extends RowValue {
-  private val values = new ListValues(made, numbers)
+  private val values = new ListValues(item, numbers)
 
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (list.numElements() != length)
-      throw new SourceException(
-        s"column '$name' has an array of ${list.numElements()} values, and one of $length among the first rows: set " +
-          "the option lists to varying")
+      Shape.refuse(name, s"an array of ${list.numElements()} values", length.toString)
     to.putParent(column)
     values.write(list, column + 1, to)
   }
 }
 
-private final class StructValue(made: IndexedSeq[Made]) extends RowValue {
-  private val fields = made.map(new Within(_)).toArray
+private final class StructValue(of: IndexedSeq[RowColumn]) extends RowValue {
+  private val fields = of.toArray
 
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val struct = row.getStruct(i, fields.length)
@@ -143,10 +132,9 @@ private final class StructValue(made: IndexedSeq[Made]) extends RowValue {
   }
 }
 
-private final class MapValue(keys: Made, values: Made) extends RowValue {
+private final class MapValue(keys: RowColumn, values: RowColumn) extends RowValue {
   private val ofKeys = new ListValues(keys, None)
   private val ofValues = new ListValues(values, None)
-  private val keyEntries = keys.column.entries.size
 
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val map = row.getMap(i)
@@ -157,6 +145,6 @@ private final class MapValue(keys: Made, values: Made) extends RowValue {
       j += 1
     }
     ofKeys.write(map.keyArray(), column + 2, to)
-    ofValues.write(map.valueArray(), column + 2 + keyEntries, to)
+    ofValues.write(map.valueArray(), column + 2 + keys.entries, to)
   }
 }

@@ -13,9 +13,11 @@ private[rows] abstract class RowValue extends Serializable {
   def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit
 }
 
-/** One column of a DataFrame as a column of blocks; `width` is 0 if values differ in size. */
-private[rows] final class RowColumn(val column: Column, val width: Int, val value: RowValue)
-    extends Serializable {
+/** One column of a DataFrame as a column of blocks, or one within it. */
+private[rows] final class RowColumn(val column: Column, val value: RowValue) extends Serializable {
+  /** Bytes of a value; 0: they differ, or stand in children. */
+  val width: Int = RowColumn.widthOf(column)
+
   /** Whether a writer reserves space for its values, and they have one width. */
   def isReserved: Boolean = Format.of(column) match {
     case Format.Fixed(bytes) => bytes != Integer.BYTES || column.childFormat.nonEmpty
@@ -25,7 +27,7 @@ private[rows] final class RowColumn(val column: Column, val width: Int, val valu
   /** Entries of the schema that it takes. */
   val entries: Int = column.entries.size
 
-  /** Writes value `i` of the row, or null, to the entry `entry`. */
+  /** Writes value `i` of the row, or of an array, or null, to the entry `entry`. */
   def write(row: SpecializedGetters, i: Int, entry: Int, to: ElementWriter): Unit =
     if (column.nullable && row.isNullAt(i)) to.putNull(entry) else value.write(row, i, entry, to)
 }
@@ -46,7 +48,9 @@ private[rows] object RowColumn {
   def of(schema: StructType, shapes: => IndexedSeq[Shape]): IndexedSeq[RowColumn] = {
     if (schema.isEmpty) throw new ConfigException("there is no column to supply")
     RefusedColumns.require(schema)
-    schema.fields.toIndexedSeq.zip(shapes).map { case (field, shape) => of(field, shape) }
+    schema.fields.toIndexedSeq.zip(shapes).map { case (field, shape) =>
+      NestedColumns.of(field, shape)
+    }
   }
 
   /**
@@ -59,22 +63,16 @@ private[rows] object RowColumn {
       field.dataType match {
         case ArrayType(number, containsNull) if SparkTypes.numberFormatOf(number).isDefined =>
           val format = SparkTypes.numberFormatOf(number).get
-          val bytes = new ListBytes(field.name, format, widthOf(Column(name, format)), containsNull)
-          new RowColumn(Column(name, "z", field.nullable), 0, bytes)
+          new RowColumn(Column(name, "z", field.nullable),
+            new ListBytes(field.name, format, widthOf(Column(name, format)), containsNull))
         case _ =>
-          val made = of(field, Shape.Unknown)
-          new RowColumn(made.column.copy(name = name), made.width, made.value)
+          val made = NestedColumns.of(field, Shape.Unknown)
+          new RowColumn(made.column.copy(name = name), made.value)
       }
     }
   }
 
-  /** The field must be one that can be supplied. */
-  private[rows] def of(field: StructField, shape: Shape): RowColumn = {
-    val Made(column, value) = NestedColumns.of(field.name, field.dataType, field.nullable, shape)
-    new RowColumn(column, widthOf(column), value)
-  }
-
-  /** Bytes of a value; 0: they differ, or stand in children. */
+  /** [[RowColumn.width]] of such a column. */
   private[rows] def widthOf(column: Column): Int = Format.of(column) match {
     case Format.Bits => 1
     case Format.Fixed(bytes) => bytes

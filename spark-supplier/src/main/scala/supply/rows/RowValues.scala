@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.Platform
 
-import supply.core.SourceException
+import supply.core.{Buffers, SourceException}
 import supply.source.ElementWriter
 
 /** Values that have no others within them. */
@@ -51,9 +51,7 @@ private final class ListValue(name: String, format: String, length: Int, width: 
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (list.numElements() != length)
-      throw new SourceException(
-        s"column '$name' has an array of ${list.numElements()} numbers, and one of $length among the first rows: set " +
-          "the option lists to varying")
+      Shape.refuse(name, s"an array of ${list.numElements()} numbers", length.toString)
     if (containsNull && RowBytes.hasNull(list))
       throw new SourceException(
         s"column '$name' has an array with a null in it, and none among the first rows: set the option lists to " +
@@ -83,7 +81,7 @@ private[rows] object RowBytes {
     case unsafe: UnsafeRow =>
       val place = unsafe.getLong(i)
       val bytes = place.toInt
-      copy(unsafe.getBaseObject, unsafe.getBaseOffset + (place >>> 32), bytes,
+      Buffers.put(unsafe.getBaseObject, unsafe.getBaseOffset + (place >>> 32), bytes,
         to.reserve(column, bytes))
     case _ =>
       val bytes = if (isText) row.getUTF8String(i).getBytes else row.getBinary(i)
@@ -95,7 +93,7 @@ private[rows] object RowBytes {
   def write(list: ArrayData, format: String, to: ByteBuffer): Unit = list match {
     case unsafe: UnsafeArrayData =>
       val header = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
-      copy(unsafe.getBaseObject, unsafe.getBaseOffset + header, to.remaining(), to)
+      Buffers.put(unsafe.getBaseObject, unsafe.getBaseOffset + header, to.remaining(), to)
     case _ =>
       val space = to.slice().order(LITTLE_ENDIAN)
       format match {
@@ -128,16 +126,5 @@ private[rows] object RowBytes {
         at += java.lang.Long.BYTES
       at < end
     case _ => (0 until list.numElements()).exists(list.isNullAt)
-  }
-
-  private def copy(base: AnyRef, offset: Long, bytes: Int, to: ByteBuffer): Unit = base match {
-    case array: Array[Byte] =>
-      to.put(array, (offset - Platform.BYTE_ARRAY_OFFSET).toInt, bytes)
-      ()
-    case _ =>
-      val copied = new Array[Byte](bytes)
-      Platform.copyMemory(base, offset, copied, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.toLong)
-      to.put(copied)
-      ()
   }
 }

@@ -5,6 +5,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types._
 
+import supply.core.SourceException
+
 /**
  * What a sample of rows says of a column, or of the values within one. Lists whose lengths are all
  * the same become an array of more dimensions.
@@ -20,6 +22,11 @@ private[supply] final case class Shape(
 
 private[supply] object Shape {
   val Unknown: Shape = Shape(0, hasNull = false, IndexedSeq.empty)
+
+  /** Throws a SourceException: the column has `value`, and the sample said `first`. */
+  def refuse(column: String, value: String, first: String): Nothing =
+    throw new SourceException(
+      s"column '$column' has $value, and one of $first among the first rows: set the option lists to varying")
 }
 
 /**

@@ -5,7 +5,6 @@ import java.nio.ByteBuffer
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 
-import supply.core.SourceException
 import supply.source.ElementWriter
 
 /** A vector of spark.ml or spark.mllib, as Spark keeps it: type, size, indices, values. */
@@ -78,9 +77,7 @@ private final class VectorValue(name: String, size: Int) extends RowValue {
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val vector = VectorRow.of(row, i)
     if (VectorRow.size(vector) != size)
-      throw new SourceException(
-        s"column '$name' has a vector of ${VectorRow.size(vector)} numbers, and one of $size among the first rows: set " +
-          "the option lists to varying")
+      Shape.refuse(name, s"a vector of ${VectorRow.size(vector)} numbers", size.toString)
     VectorRow.write(vector, to.reserve(column, java.lang.Double.BYTES * size))
   }
 }
@@ -99,9 +96,9 @@ private final class MatrixValue(name: String, rows: Int, columns: Int) extends R
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val matrix = MatrixRow.of(row, i)
     if (MatrixRow.rows(matrix) != rows || MatrixRow.columns(matrix) != columns)
-      throw new SourceException(
-        s"column '$name' has a matrix of ${MatrixRow.rows(matrix)} x ${MatrixRow.columns(matrix)} numbers, and one of " +
-          s"$rows x $columns among the first rows: set the option lists to varying")
+      Shape.refuse(name,
+        s"a matrix of ${MatrixRow.rows(matrix)} x ${MatrixRow.columns(matrix)} numbers",
+        s"$rows x $columns")
     to.putParent(column)
     MatrixRow.write(matrix, to.reserveMany(column + 1, rows, java.lang.Double.BYTES * columns))
   }

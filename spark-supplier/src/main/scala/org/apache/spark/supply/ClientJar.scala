@@ -3,6 +3,7 @@ package org.apache.spark.supply
 import java.io.File
 import java.nio.file.Files
 import java.security.MessageDigest
+import java.util.HexFormat
 
 import org.apache.spark.util.{MutableURLClassLoader, Utils}
 
@@ -42,7 +43,7 @@ object ClientJar {
     if (!location.getPath.contains(s"/$FolderName")) None
     else {
       val sha = MessageDigest.getInstance("SHA-256").digest(Files.readAllBytes(location.toPath))
-      Some(sha.map(byte => f"${byte & 0xff}%02x").mkString)
+      Some(HexFormat.of().formatHex(sha))
     }
 
   private def location =
