@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import supply.pair.PairWithRank
 import supply.protocol.Schema
-import supply.protocol.Layout.{BlockColumn, BlockHeader, Notification}
+import supply.protocol.Layout.{BlockColumn => ColumnPlace, BlockHeader, Notification}
 import supply.source.ElementCursor
 
 /** The blocks that a task makes of elements. */
@@ -37,8 +37,8 @@ trait WrittenBlocks extends PairWithRank {
       case 0 => Seq.empty
       case elements =>
         val columns = schema.columns.indices.flatMap { column =>
-          val at = BlockHeader.SIZE + column * BlockColumn.SIZE
-          Seq(BlockColumn.validityOffset, BlockColumn.offsetsOffset, BlockColumn.dataOffset).map {
+          val at = BlockHeader.SIZE + column * ColumnPlace.SIZE
+          Seq(ColumnPlace.validityOffset, ColumnPlace.offsetsOffset, ColumnPlace.dataOffset).map {
             buffer =>
               val bytes = new Array[Byte](slot.getInt(at + buffer + Integer.BYTES))
               slot.get(slot.getInt(at + buffer), bytes)
