@@ -6,7 +6,7 @@ import scala.collection.mutable.ArrayBuffer
 
 import supply.protocol.{Column, Format, Layout}
 import supply.protocol.Layout.{BlockColumn => At, View}
-import supply.source.{ForeignFile, ForeignValues}
+import supply.source.{ElementBytes, ForeignFile, ForeignValues}
 
 /**
  * The values of one entry of the schema in the block under construction, in Arrow's layout. A caller
@@ -22,7 +22,7 @@ private[block] final class BlockColumn(
   private val values: ColumnBuffer = if (bits != null) bits else bytes
 
   /** Whether its values are 32-bit numbers, which are not reserved one by one. */
-  private val isInts = format == Format.Fixed(Integer.BYTES) && column.childFormat.isEmpty
+  private val isInts = ElementBytes.isInts(column)
 
   /** Where each value ends; null: all have the same width. */
   private val offsets =
@@ -48,17 +48,11 @@ private[block] final class BlockColumn(
   /** Which elements are not null; null: the column is not nullable. */
   private val validity = if (column.nullable) new StagedValidity else null
 
-  /** The next of an element of each child together. */
-  val childBytes: Int = children.map(_.elementBytes).sum
+  /** Of an element of each child together, as `elementBytes`. */
+  val childBytes: Int = ElementBytes.ofChildren(column)
 
   /** Upper bound of the bytes that an element adds to the block beside its reserved bytes. */
-  val elementBytes: Int =
-    (if (bits != null) 1
-     else if (isInts || offsets != null) Integer.BYTES
-     else if (windows != null) View.SIZE
-     else 0) +
-      (if (validity == null) 0 else 1) +
-      (if (offsets == null) repeated * childBytes else 0)
+  val elementBytes: Int = ElementBytes.of(column)
 
   /** Bytes of these values that `elementBytes` does not have. */
   def reservedBytes(count: Int, width: Int): Long = if (isInts) 0 else count.toLong * width
@@ -106,8 +100,26 @@ private[block] final class BlockColumn(
     valid(1)
   }
 
-  /** As ElementWriter.putParent. */
-  def putParent(): Unit = valid(1)
+  /** As BatchWriter.putLists. */
+  def putLists(lengths: Array[Int], from: Int, count: Int): Unit = {
+    putEnds(offsets.last, lengths, from, count)
+    valid(count)
+  }
+
+  /** Returns the last end. */
+  private def putEnds(start: Int, lengths: Array[Int], from: Int, count: Int): Int = {
+    var end = start
+    var i = from
+    while (i < from + count) {
+      end = Math.addExact(end, lengths(i))
+      offsets.put(end)
+      i += 1
+    }
+    end
+  }
+
+  /** As BatchWriter.putParents. */
+  def putParents(count: Int): Unit = valid(count)
 
   /** Space for the next value. Throws [[BlockFull]] if there is none. */
   def reserve(count: Int): ByteBuffer = {
@@ -149,13 +161,7 @@ private[block] final class BlockColumn(
   /** As BatchWriter.reserveBytes. */
   def reserveBytes(lengths: Array[Int], from: Int, count: Int): ByteBuffer = {
     val start = bytes.size
-    var end = start
-    var i = from
-    while (i < from + count) {
-      end = Math.addExact(end, lengths(i))
-      offsets.put(end)
-      i += 1
-    }
+    val end = putEnds(start, lengths, from, count)
     valid(count)
     bytes.reserve(end - start)
   }
@@ -198,7 +204,7 @@ private[block] final class BlockColumn(
   }
 
   /** The same, or what stands in its place within an element that is null. */
-  private def putBlank(): Long = {
+  def putBlank(): Long = {
     var reserved = 0L
     if (validity != null) validity.putNull()
     if (bits != null) bits.put(false)
@@ -222,11 +228,12 @@ private[block] final class BlockColumn(
     require(validity != null, s"column '${column.name}' is not nullable")
     val before = validity.nullCount
     validity.markNulls(nulls, from, count)
-    // A null of variable width has no bytes already.
-    if (offsets == null && validity.nullCount > before) clearNulls(nulls, from, count)
+    if (validity.nullCount > before) clear(nulls, from, count)
   }
 
-  private def clearNulls(nulls: Array[Byte], from: Int, count: Int): Unit = {
+  /** As BatchWriter.clear: a null of variable width has no bytes already, and structs only their fields. */
+  def clear(
+      nulls: Array[Byte], from: Int, count: Int): Unit = if (offsets == null && values != null) {
     val first = (if (bits != null) bits.length else bytes.size / width) - count
     var i = 0
     while (i < count) {

@@ -192,7 +192,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
     columns(column).putList(count)
   }
 
-  override def putParent(column: Int): Unit = columns(column).putParent()
+  override def putParent(column: Int): Unit = columns(column).putParents(1)
 
   override def reserveMany(column: Int, count: Int, width: Int): ByteBuffer = {
     usedAtMost += columns(column).reservedBytes(count, width)
@@ -230,6 +230,16 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
 
   override def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
     columns(column).markNulls(nulls, from, count)
+
+  override def clear(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
+    columns(column).clear(nulls, from, count)
+
+  override def putLists(column: Int, lengths: Array[Int], from: Int, count: Int): Unit =
+    columns(column).putLists(lengths, from, count)
+
+  override def putParents(column: Int, count: Int): Unit = columns(column).putParents(count)
+
+  override def putBlank(column: Int): Unit = { columns(column).putBlank(); () }
 
   override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     columns(column).putInts(values, from, count)
@@ -291,7 +301,7 @@ private[supply] final class BlockCount(
 
   override def putList(column: Int, count: Int): Unit = columns(column).putList(count)
 
-  override def putParent(column: Int): Unit = columns(column).putParent()
+  override def putParent(column: Int): Unit = columns(column).putParents(1)
 
   override def reserveMany(column: Int, count: Int, width: Int): ByteBuffer =
     columns(column).reserveValues(count)

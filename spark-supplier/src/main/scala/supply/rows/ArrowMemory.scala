@@ -3,49 +3,46 @@ package supply.rows
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector}
 
 /**
- * The addresses of a vector over Arrow's memory: Spark's, or one of Apache DataFusion Comet, which
- * has Arrow under another name. Methods are found by name for both. Reused for each batch.
+ * The addresses of a vector of Arrow: Spark's, or one of Apache DataFusion Comet, which has Arrow
+ * under another name. Methods are found by name for both. Reused for each batch.
  */
 private[rows] final class ArrowMemory {
   var hasNull = false
-
-  /** The addresses of the values, or those of the arrays' numbers. */
-  var values = 0L
   var validity = 0L
 
-  /** Where each text or array begins, and the last one ends; 0: they have one width. */
+  /** The address of the values. */
+  var values = 0L
+
+  /** Where each text or list begins, and the last one ends; 0: they have one width. */
   var offsets = 0L
 
   /** Whether it has values of that format of the contract. */
-  def open(column: ColumnVector, format: String): Boolean = ArrowMemory.isOver(column) && {
-    val vector = ArrowMemory.vectorOf(column)
-    val isOfFormat = vector.getClass.getSimpleName == ArrowMemory.nameOf(format)
+  def open(vector: AnyRef, format: String): Boolean = {
+    val isOfFormat = ArrowMemory.kind(vector) == ArrowMemory.nameOf(format) &&
+      !ArrowMemory.isEncoded(vector)
     if (isOfFormat) {
-      begin(column, vector)
+      begin(vector)
+      offsets =
+        if (format == "u" || format == "z") address(vector, "getOffsetBufferAddress") else 0
       values = address(vector, "getDataBufferAddress")
     }
     isOfFormat
   }
 
-  /** Whether it has arrays of numbers of that format, none of which is null. */
-  def openLists(column: ColumnVector, format: String): Boolean = ArrowMemory.isOver(column) && {
-    val lists = ArrowMemory.vectorOf(column)
-    lists.getClass.getSimpleName == "ListVector" && {
-      begin(column, lists)
-      val numbers = ArrowMemory.call(lists, "getDataVector")
-      values = address(numbers, "getDataBufferAddress")
-      numbers.getClass.getSimpleName == ArrowMemory.nameOf(format) &&
-      ArrowMemory.call(numbers, "getNullCount") == Integer.valueOf(0)
-    }
+  def openLists(vector: AnyRef): Boolean = ArrowMemory.Lists(ArrowMemory.kind(vector)) && {
+    begin(vector)
+    offsets = address(vector, "getOffsetBufferAddress")
+    true
   }
 
-  private def begin(column: ColumnVector, vector: AnyRef): Unit = {
-    hasNull = column.hasNull
+  def openStructs(vector: AnyRef): Boolean = ArrowMemory.kind(vector) == ArrowMemory.Struct && {
+    begin(vector)
+    true
+  }
+
+  private def begin(vector: AnyRef): Unit = {
+    hasNull = ArrowMemory.call(vector, "getNullCount") != Integer.valueOf(0)
     validity = address(vector, "getValidityBufferAddress")
-    offsets =
-      if (ArrowMemory.HaveOffsets.contains(vector.getClass.getSimpleName))
-        address(vector, "getOffsetBufferAddress")
-      else 0
   }
 
   private def address(vector: AnyRef, method: String): Long =
@@ -54,16 +51,31 @@ private[rows] final class ArrowMemory {
 
 private[rows] object ArrowMemory {
   /** Comet's other vectors have dictionaries or selected rows. */
-  private val Comet = "org.apache.comet.vector.CometPlainVector"
+  private val Columns = classOf[ArrowColumnVector].getName +:
+    Seq("Plain", "List", "Map", "Struct").map(kind => s"org.apache.comet.vector.Comet${kind}Vector")
 
-  private def isOver(column: ColumnVector): Boolean = {
-    val name = column.getClass.getName
-    name == classOf[ArrowColumnVector].getName || name == Comet
+  private val Lists = Set("ListVector", "MapVector")
+  private val Struct = "StructVector"
+
+  /** null: it is not over such memory. */
+  def opened(column: ColumnVector): AnyRef =
+    if (Columns.contains(column.getClass.getName)) call(column, "getValueVector") else null
+
+  /** As VectorMemory.child. */
+  def child(of: AnyRef, number: Int): AnyRef = kind(of) match {
+    case "ListVector" => call(of, "getDataVector")
+    case "MapVector" => field(call(of, "getDataVector"), number)
+    case _ => field(of, number)
   }
 
-  private def vectorOf(column: ColumnVector): AnyRef = call(column, "getValueVector")
+  private def field(of: AnyRef, number: Int): AnyRef =
+    call(of, "getChildrenFromFields").asInstanceOf[java.util.List[AnyRef]].get(number)
 
-  private val HaveOffsets = Set("VarCharVector", "VarBinaryVector", "ListVector")
+  private def kind(vector: AnyRef): String = vector.getClass.getSimpleName
+
+  /** Whether these are the numbers of values in a dictionary. */
+  private def isEncoded(vector: AnyRef): Boolean =
+    call(call(vector, "getField"), "getDictionary") != null
 
   /** Finding a method takes some hundred nanoseconds, once for each column of a batch. */
   private def call(of: AnyRef, method: String): AnyRef = of.getClass.getMethod(method).invoke(of)
@@ -78,6 +90,9 @@ private[rows] object ArrowMemory {
     case "f" => "Float4Vector"
     case "g" => "Float8Vector"
     case "tdD" => "DateDayVector"
+    case "tiM" => "IntervalYearVector"
+    case "tDu" => "DurationVector"
+    case "ttn" => "TimeNanoVector"
     case "tsu:" => "TimeStampMicroVector"
     case "u" => "VarCharVector"
     case "z" => "VarBinaryVector"

@@ -11,48 +11,75 @@ import supply.core.Buffers
 import supply.source.BatchWriter
 
 /**
- * Copies a column out of the vectors of batches: whole, from their memory. One for each column; its
- * subclasses are for formats that have other memory in a vector.
+ * Copies a column out of the vectors of batches, or one within a column: whole, from their memory. One
+ * for each; its subclasses are for formats that have other memory in a vector.
  */
 private[rows] abstract class ColumnCopy(column: RowColumn) {
-  protected val memory = new VectorMemory
+  protected val memory = new VectorMemory(column.column.nullable)
+  private val reservedBytes = if (column.isReserved) column.width.toLong else 0
 
   /** Whether these values can be copied: `write` is then for them, until the next call. */
-  def load(vector: ColumnVector, rows: Int): Boolean
+  final def load(vector: ColumnVector, rows: Int): Boolean =
+    load(VectorMemory.opened(vector), rows, null)
 
-  /** Writes `count` values from row `from` on as those of column `i`. */
-  final def write(from: Int, count: Int, i: Int, to: BatchWriter): Unit = {
-    writeValues(from, count, i, to)
-    if (nulls != null) to.markNulls(i, nulls, from, count)
+  /** The same for a vector of a struct's field that is null in the rows `within`, or else for any other child. */
+  final def load(opened: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    // Without a row, a vector may have no memory.
+    rows == 0 || loadSome(opened, rows, within)
+
+  protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean
+
+  /** Bytes of `count` values from row `from` on, without those that [[ElementBytes]] counts. */
+  def bytes(from: Int, count: Int): Long = reservedBytes * count
+
+  /** The same of a value that is not there. */
+  def blankBytes: Long = reservedBytes
+
+  /** Writes `count` values from row `from` on as those of the entry `entry`. */
+  final def write(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    writeValues(from, count, entry, to)
+    if (nulls != null) markNulls(from, count, entry, to)
   }
 
-  protected def writeValues(from: Int, count: Int, i: Int, to: BatchWriter): Unit
+  protected def markNulls(from: Int, count: Int, entry: Int, to: BatchWriter): Unit =
+    if (column.column.nullable) to.markNulls(entry, nulls, from, count)
+    else to.clear(entry, nulls, from, count)
+
+  protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit
 
   /** A byte for each row, 1 is null; null: no row is. */
-  final def nulls: Array[Byte] = if (column.column.nullable) memory.nulls else null
+  final def nulls: Array[Byte] = memory.nulls
 }
 
 private[rows] object ColumnCopy {
-  private val List = """\+w:([0-9]+)""".r
   private val Decimals = """d:([0-9]+),.*""".r
 
   /** None: values of such columns are written one by one. */
-  def of(column: RowColumn): Option[ColumnCopy] = column.column.format match {
-    case "b" => Some(new BitsCopy(column))
-    case "u" | "z" => Some(new BytesCopy(column))
-    case "c" | "s" | "i" | "l" | "f" | "g" | "tdD" => Some(new NumbersCopy(column))
-    case instant if instant.startsWith("tsu:") => Some(new NumbersCopy(column))
-    case Decimals(precision) if precision.toInt <= Decimal.MAX_LONG_DIGITS =>
+  def of(column: RowColumn): Option[ColumnCopy] = (column.value, column.column.format) match {
+    case (list: ListValue, _) => Some(new NumberListsCopy(column, list))
+    case (list: VaryingListValue, _) => of(list.item).map(new ListsCopy(column, list.item, _))
+    case (list: FixedListValue, _) =>
+      of(list.item).map(new FixedListsCopy(column, _, list.length))
+    case (map: MapValue, _) => for (keys <- of(map.keys); values <- of(map.values))
+        yield new MapsCopy(column, map, keys, values)
+    case (struct: StructValue, _) =>
+      val fields = struct.fields.map(of)
+      if (fields.forall(_.isDefined)) Some(new StructsCopy(column, struct, fields.map(_.get)))
+      else None
+    case (_, "b") => Some(new BitsCopy(column))
+    case (_, "u" | "z") => Some(new BytesCopy(column))
+    case (_, "c" | "s" | "i" | "l" | "f" | "g" | "tdD" | "tiM" | "tDu" | "ttn") =>
+      Some(new NumbersCopy(column))
+    case (_, instant) if instant.startsWith("tsu:") => Some(new NumbersCopy(column))
+    case (_, Decimals(precision)) if precision.toInt <= Decimal.MAX_LONG_DIGITS =>
       Some(new SmallDecimalsCopy(column, if (precision.toInt <= Decimal.MAX_INT_DIGITS) 4 else 8))
-    case Decimals(_) => Some(new LargeDecimalsCopy(column))
-    case List(length) if column.value.isInstanceOf[ListValue] =>
-      Some(new ListsCopy(column, length.toInt))
+    case (_, Decimals(_)) => Some(new LargeDecimalsCopy(column))
     case _ => None
   }
 
-  /** Copies the child's values of `count` rows, `width` bytes each: those that follow each other, at once. */
-  private[rows] def spans(
-      memory: VectorMemory, from: Int, count: Int, width: Int, to: ByteBuffer): Unit = {
+  /** Calls `use` with the first and the number of the child's values of these rows, which follow each other. */
+  private[rows] def runs(memory: VectorMemory, from: Int, count: Int)(
+      use: (Int, Int) => Unit): Unit = {
     val starts = memory.starts
     val lengths = memory.lengths
     val end = from + count
@@ -65,8 +92,14 @@ private[rows] object ColumnCopy {
         length += lengths(row)
         row += 1
       }
-      Buffers.put(memory.base, memory.offset + width.toLong * start, width * length, to)
+      if (length > 0) use(start, length)
     }
+  }
+
+  /** Copies the values of these rows, `width` bytes each, from `values` on. */
+  private[rows] def copyRuns(rows: VectorMemory, from: Int, count: Int, values: VectorMemory,
+      width: Int, to: ByteBuffer): Unit = runs(rows, from, count) { (start, length) =>
+    Buffers.put(values.base, values.offset + width.toLong * start, width * length, to)
   }
 }
 
@@ -74,12 +107,12 @@ private[rows] object ColumnCopy {
 private final class NumbersCopy(column: RowColumn) extends ColumnCopy(column) {
   private val width = column.width
 
-  override def load(vector: ColumnVector, rows: Int): Boolean =
-    memory.loadValues(vector, rows, column.column.format, width)
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadValues(vector, rows, column.column.format, width, within)
 
-  override protected def writeValues(from: Int, count: Int, i: Int, to: BatchWriter): Unit =
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit =
     Buffers.put(memory.base, memory.offset + width.toLong * from, width * count,
-      to.reserveValues(i, count))
+      to.reserveValues(entry, count))
 }
 
 private final class BitsCopy(column: RowColumn) extends ColumnCopy(column) {
@@ -88,8 +121,8 @@ private final class BitsCopy(column: RowColumn) extends ColumnCopy(column) {
   /** A byte for each row. */
   private var values = own
 
-  override def load(vector: ColumnVector, rows: Int): Boolean =
-    memory.loadValues(vector, rows, column.column.format, 1) && {
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadValues(vector, rows, column.column.format, 1, within) && {
       memory.base match {
         case bytes: Array[Byte] => values = bytes
         case _ =>
@@ -103,8 +136,8 @@ private final class BitsCopy(column: RowColumn) extends ColumnCopy(column) {
       true
     }
 
-  override protected def writeValues(from: Int, count: Int, i: Int, to: BatchWriter): Unit =
-    to.putBits(i, values, from, count)
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit =
+    to.putBits(entry, values, from, count)
 }
 
 /** Texts and bytes. Neighbours in the vector's memory are copied together. */
@@ -114,30 +147,37 @@ private[rows] final class BytesCopy(column: RowColumn) extends ColumnCopy(column
   /** The bytes of the values up to each row, added up. */
   private var ends = Array(0L)
 
-  override def load(vector: ColumnVector, rows: Int): Boolean = {
-    val isLoaded = memory.loadBytes(vector, rows, format)
-    if (ends.length <= rows) ends = new Array(rows + 1)
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadBytes(vector, rows, format, within) && {
+      val lengths = memory.lengths
+      addUp(rows, lengths(_))
+      true
+    }
+
+  /** For [[bytes]] of values that cannot be copied. */
+  def count(vector: ColumnVector, rows: Int): Unit =
+    addUp(rows, BytesCopy.length(vector, _, format == "u"))
+
+  private def addUp(rows: Int, length: Int => Int): Unit = {
+    if (ends.length <= rows) ends = new Array(math.max(rows + 1, 2 * ends.length))
     var row = 0
     while (row < rows) {
-      ends(row + 1) = ends(row) +
-        (if (isLoaded) memory.lengths(row) else BytesCopy.length(vector, row, format == "u"))
+      ends(row + 1) = ends(row) + length(row)
       row += 1
     }
-    isLoaded
   }
 
-  /** Also if the values cannot be copied. */
-  def bytes(from: Int, count: Int): Long = ends(from + count) - ends(from)
+  override def bytes(from: Int, count: Int): Long = ends(from + count) - ends(from)
 
-  override protected def writeValues(from: Int, count: Int, i: Int, to: BatchWriter): Unit = {
-    val space = to.reserveBytes(i, memory.lengths, from, count)
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    val space = to.reserveBytes(entry, memory.lengths, from, count)
     if (memory.pieces != null) {
       var row = from
       while (row < from + count) {
         space.put(memory.pieces(row))
         row += 1
       }
-    } else ColumnCopy.spans(memory, from, count, 1, space)
+    } else ColumnCopy.copyRuns(memory, from, count, memory, 1, space)
   }
 }
 
@@ -153,13 +193,13 @@ private final class SmallDecimalsCopy(column: RowColumn, ownWidth: Int)
     extends ColumnCopy(column) {
   private var width = ownWidth
 
-  override def load(vector: ColumnVector, rows: Int): Boolean = {
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = {
     width = if (vector.isInstanceOf[WritableColumnVector]) ownWidth else column.width
-    memory.loadValues(vector, rows, column.column.format, width)
+    memory.loadValues(vector, rows, column.column.format, width, within)
   }
 
-  override protected def writeValues(from: Int, count: Int, i: Int, to: BatchWriter): Unit = {
-    val space = to.reserveValues(i, count)
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    val space = to.reserveValues(entry, count)
     val start = memory.offset + width.toLong * from
     if (width == column.width) Buffers.put(memory.base, start, width * count, space)
     else {
@@ -179,14 +219,14 @@ private final class SmallDecimalsCopy(column: RowColumn, ownWidth: Int)
 private final class LargeDecimalsCopy(column: RowColumn) extends ColumnCopy(column) {
   private var isOwn = false
 
-  override def load(vector: ColumnVector, rows: Int): Boolean = {
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = {
     isOwn = vector.isInstanceOf[WritableColumnVector]
-    if (isOwn) memory.loadBytes(vector, rows, column.column.format)
-    else memory.loadValues(vector, rows, column.column.format, column.width)
+    if (isOwn) memory.loadBytes(vector, rows, column.column.format, within)
+    else memory.loadValues(vector, rows, column.column.format, column.width, within)
   }
 
-  override protected def writeValues(from: Int, count: Int, i: Int, to: BatchWriter): Unit = {
-    val space = to.reserveValues(i, count)
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    val space = to.reserveValues(entry, count)
     if (!isOwn) Buffers.put(memory.base, memory.offset + 16L * from, 16 * count, space)
     else {
       var row = from
@@ -211,33 +251,5 @@ private final class LargeDecimalsCopy(column: RowColumn) extends ColumnCopy(colu
     }
     to.putLong(low).putLong(high)
     ()
-  }
-}
-
-/** Arrays of `length` numbers each. Others are written one by one, which refuses them. */
-private final class ListsCopy(column: RowColumn, length: Int) extends ColumnCopy(column) {
-  private val numberWidth = column.width / length
-
-  override def load(vector: ColumnVector, rows: Int): Boolean =
-    memory.loadLists(vector, rows, column.column.childFormat, numberWidth) && {
-      var row = 0
-      while (row < rows && (memory.lengths(row) == length || isNull(row))) row += 1
-      row == rows
-    }
-
-  private def isNull(row: Int) = nulls != null && nulls(row) != 0
-
-  override protected def writeValues(from: Int, count: Int, i: Int, to: BatchWriter): Unit = {
-    val space = to.reserveValues(i, count)
-    if (nulls == null) ColumnCopy.spans(memory, from, count, numberWidth, space)
-    else {
-      var row = from
-      while (row < from + count) {
-        if (isNull(row)) space.position(space.position() + column.width)
-        else Buffers.put(memory.base, memory.offset + numberWidth.toLong * memory.starts(row),
-          column.width, space)
-        row += 1
-      }
-    }
   }
 }

@@ -40,16 +40,16 @@ private[rows] final class ColumnCursor(batches: Iterator[ColumnarBatch], columns
   /** Whether the column of this batch can be copied whole. */
   private val isLoaded = new Array[Boolean](columns.length)
 
-  /** Bytes of a row that a writer reserves, without texts and bytes. */
+  /** The entry of the schema that each column has. */
+  private val entries = columns.scanLeft(0)(_ + _.entries)
+
+  /** Bytes of a row that a writer reserves, without those of columns whose values differ in size. */
   private val fixedBytes =
     columns.indices.filter(i => columns(i).isReserved).map(columns(_).width.toLong).sum
-  private val texts = copies.collect { case texts: BytesCopy => texts }
+  private val sized = columns.indices.filter(columns(_).width == 0).toArray
 
-  /**
-   * Nobody knows the bytes of other columns whose values differ in size, or have others within them: their
-   * rows go one by one. So in what follows, the number of a column is that of its entry.
-   */
-  private val areSizesKnown = columns.count(_.width == 0) == texts.length
+  /** Whether the bytes of each row of this batch are known: otherwise its rows go one by one. */
+  private var areSizesKnown = false
 
   private var batch: ColumnarBatch = _
   private var size = 0
@@ -80,6 +80,14 @@ private[rows] final class ColumnCursor(batches: Iterator[ColumnarBatch], columns
       isLoaded(i) = copies(i) != null && copies(i).load(next.column(i), size)
       i += 1
     }
+    areSizesKnown = sized.forall(i => isLoaded(i) || isCounted(i))
+  }
+
+  private def isCounted(i: Int): Boolean = copies(i) match {
+    case texts: BytesCopy =>
+      texts.count(batch.column(i), size)
+      true
+    case _ => false
   }
 
   private def free(): Unit = if (batch != null) {
@@ -92,8 +100,8 @@ private[rows] final class ColumnCursor(batches: Iterator[ColumnarBatch], columns
   override def bytes(count: Int): Long = {
     var bytes = count * fixedBytes
     var i = 0
-    while (i < texts.length) {
-      bytes += texts(i).bytes(at, count)
+    while (i < sized.length) {
+      bytes += copies(sized(i)).bytes(at, count)
       i += 1
     }
     bytes
@@ -102,11 +110,11 @@ private[rows] final class ColumnCursor(batches: Iterator[ColumnarBatch], columns
   override def write(to: BatchWriter, count: Int): Unit = {
     var i = 0
     while (i < columns.length) {
-      if (isLoaded(i)) copies(i).write(at, count, i, to)
+      if (isLoaded(i)) copies(i).write(at, count, entries(i), to)
       else {
         val vector = batch.column(i)
         many(i) match {
-          case Some(values) if !vector.hasNull => values.write(vector, at, count, i, to)
+          case Some(values) if !vector.hasNull => values.write(vector, at, count, entries(i), to)
           case _ => writeEach(i, count, to)
         }
       }
@@ -119,7 +127,7 @@ private[rows] final class ColumnCursor(batches: Iterator[ColumnarBatch], columns
     val column = columns(i)
     var row = at
     while (row < at + count) {
-      column.write(batch.getRow(row), i, i, to)
+      column.write(batch.getRow(row), i, entries(i), to)
       row += 1
     }
   }

@@ -138,7 +138,8 @@ private[rows] final class KeptColumns(columns: Array[RowColumn]) extends Element
 private[rows] object KeptColumns {
   /** Whether rows with these columns can be kept. */
   def canKeep(columns: Array[RowColumn]): Boolean =
-    columns.nonEmpty && columns.forall(ColumnCopy.of(_).isDefined)
+    columns.nonEmpty && columns.forall(column =>
+      column.column.children.isEmpty && ColumnCopy.of(column).isDefined)
 
   private def widthInRow(column: RowColumn): Int = column.column.format match {
     case "b" => 1

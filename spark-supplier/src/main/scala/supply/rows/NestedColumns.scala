@@ -91,7 +91,8 @@ private final class ListValues(values: RowColumn, numbers: Option[String]) exten
   }
 }
 
-private final class VaryingListValue(item: RowColumn, numbers: Option[String]) extends RowValue {
+private[rows] final class VaryingListValue(
+    val item: RowColumn, numbers: Option[String]) extends RowValue {
   private val values = new ListValues(item, numbers)
 
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
@@ -102,7 +103,7 @@ private final class VaryingListValue(item: RowColumn, numbers: Option[String]) e
 }
 
 /** All lists have the same length. */
-private final class FixedListValue(name: String, length: Int, item: RowColumn,
+private[rows] final class FixedListValue(name: String, val length: Int, val item: RowColumn,
     numbers: Option[String])
     extends RowValue {
   private val values = new ListValues(item, numbers)
@@ -116,8 +117,8 @@ private final class FixedListValue(name: String, length: Int, item: RowColumn,
   }
 }
 
-private final class StructValue(of: IndexedSeq[RowColumn]) extends RowValue {
-  private val fields = of.toArray
+private[rows] final class StructValue(of: IndexedSeq[RowColumn]) extends RowValue {
+  val fields = of.toArray
 
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val struct = row.getStruct(i, fields.length)
@@ -132,7 +133,7 @@ private final class StructValue(of: IndexedSeq[RowColumn]) extends RowValue {
   }
 }
 
-private final class MapValue(keys: RowColumn, values: RowColumn) extends RowValue {
+private[rows] final class MapValue(val keys: RowColumn, val values: RowColumn) extends RowValue {
   private val ofKeys = new ListValues(keys, None)
   private val ofValues = new ListValues(values, None)
 

@@ -46,7 +46,7 @@ private final class DecimalValue(precision: Int, scale: Int) extends RowValue {
 }
 
 /** An array with the same number of numbers in each row. */
-private final class ListValue(name: String, format: String, length: Int, width: Int,
+private[rows] final class ListValue(name: String, format: String, val length: Int, width: Int,
     containsNull: Boolean) extends RowValue {
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)

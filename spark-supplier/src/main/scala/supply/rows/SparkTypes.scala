@@ -35,10 +35,12 @@ private[supply] object SparkTypes {
   def formatOf(dataType: DataType): Option[String] = dataType match {
     case decimal: DecimalType => Some(s"d:${decimal.precision},${decimal.scale}")
     case _: StringType | _: CharType | _: VarcharType => Some("u")
-    // Of Spark 4.1 and later: nanoseconds, whatever its precision is.
-    case time if time.typeName.startsWith("time(") => Some("ttn")
+    case time if isTime(time) => Some("ttn")
     case other => formats.get(other)
   }
+
+  /** Of Spark 4.1 and later: nanoseconds, whatever its precision is. */
+  def isTime(dataType: DataType): Boolean = dataType.typeName.startsWith("time(")
 
   /** The format of the numbers of an array; None: it has something else. */
   def numberFormatOf(dataType: DataType): Option[String] =

@@ -1,7 +1,5 @@
 package supply.rows
 
-import java.util.Arrays
-
 import org.apache.spark.sql.execution.vectorized.{Dictionary, OffHeapColumnVector, OnHeapColumnVector, WritableColumnVector}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.ColumnVector
@@ -11,17 +9,20 @@ import org.apache.spark.unsafe.Platform
 /**
  * Where the values of a vector of Spark or Arrow lie, so that they can be copied whole. Places are
  * those of Spark's Platform: an array and an offset, or no array and an address. Reused for each
- * batch of a column.
+ * batch of a column, or of one within a column.
+ *
+ * The vectors are those of [[VectorMemory.opened]]. Nulls of a column that is not `nullable` are only
+ * those `within` it: of the struct that the column is a field of.
  */
-private[rows] final class VectorMemory {
-  /** The values, or those of the child: bytes of texts, numbers of arrays. */
+private[rows] final class VectorMemory(nullable: Boolean) {
+  /** The values, or the bytes of texts. */
   var base: AnyRef = _
   var offset = 0L
 
   /** A byte for each row, 1 is null; null: no row is. */
   var nulls: Array[Byte] = _
 
-  /** Of each row, the number of values of the child, and where they begin. That of a null is 0. */
+  /** Of each row, the number of its values or bytes, and where they begin. That of a null is 0. */
   var lengths: Array[Int] = _
   var starts: Array[Int] = _
 
@@ -32,72 +33,78 @@ private[rows] final class VectorMemory {
   private var ownLengths = Array.emptyIntArray
   private var ownStarts = Array.emptyIntArray
   private val decoded = new DecodedValues
-  private lazy val child = new VectorMemory
   private lazy val arrow = new ArrowMemory
 
   /** Whether these are values of `width` bytes each, one for each row. */
-  def loadValues(vector: ColumnVector, rows: Int, format: String, width: Int): Boolean =
-    vector match {
-      case own: WritableColumnVector =>
-        !own.isAllNull && loadNulls(own, rows) && loadOwnValues(own, rows, width)
-      case other => arrow.open(other, format) && {
-          nulls = nullsOf(arrow, rows)
-          at(null, arrow.values)
-        }
-    }
+  def loadValues(vector: AnyRef, rows: Int, format: String, width: Int,
+      within: Array[Byte]): Boolean = vector match {
+    case own: WritableColumnVector =>
+      loadNulls(own, rows, within) && loadOwnValues(own, rows, width)
+    case null => false
+    case other => arrow.open(other, format) && {
+        loadNulls(rows, within)
+        at(null, arrow.values)
+      }
+  }
 
   /** Whether these are texts or bytes. */
-  def loadBytes(vector: ColumnVector, rows: Int, format: String): Boolean = {
+  def loadBytes(vector: AnyRef, rows: Int, format: String, within: Array[Byte]): Boolean = {
     pieces = null
     vector match {
-      case own: WritableColumnVector => !own.isAllNull && loadNulls(own, rows) && {
+      case own: WritableColumnVector => loadNulls(own, rows, within) && {
           val dictionary = VectorInternals.dictionary(own)
           if (dictionary != null) loadPieces(own, dictionary, rows)
           else loadSpans(own, rows) && loadOwnValues(own.arrayData(), 0, 1)
         }
+      case null => false
       case other => arrow.open(other, format) && {
-          nulls = nullsOf(arrow, rows)
-          loadSpans(arrow, rows)
+          loadNulls(rows, within)
+          loadSpans(rows)
+          // Texts that are all empty need no memory.
           at(null, arrow.values)
+          true
         }
     }
   }
 
-  /** Whether these are arrays of numbers, none of which is null. */
-  def loadLists(vector: ColumnVector, rows: Int, format: String, width: Int): Boolean =
-    vector match {
-      case own: WritableColumnVector =>
-        !own.isAllNull && !own.hasDictionary && loadNulls(own, rows) && loadSpans(own, rows) && {
-          val numbers = own.arrayData()
-          var end = 0
-          var row = 0
-          while (row < rows) {
-            // An empty one begins anywhere.
-            if (lengths(row) > 0) end = math.max(end, starts(row) + lengths(row))
-            row += 1
-          }
-          !numbers.isAllNull && child.loadNulls(numbers, end) && haveNoNull(child.nulls, rows) &&
-          child.loadOwnValues(numbers, end, width) && at(child.base, child.offset)
-        }
-      case other => arrow.openLists(other, format) && {
-          nulls = nullsOf(arrow, rows)
-          loadSpans(arrow, rows)
-          at(null, arrow.values)
-        }
-    }
+  /** Whether these are lists or maps, whose values are in [[VectorMemory.child]]. */
+  def loadLists(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = vector match {
+    case own: WritableColumnVector => loadNulls(own, rows, within) && loadSpans(own, rows)
+    case null => false
+    case other => arrow.openLists(other) && {
+        loadNulls(rows, within)
+        loadSpans(rows)
+        true
+      }
+  }
 
-  /** Whether no row has a null of the child. It may have some that no row has. */
-  private def haveNoNull(nulls: Array[Byte], rows: Int): Boolean = nulls == null || {
+  /** Whether these are structs, whose fields are in [[VectorMemory.child]]. */
+  def loadStructs(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = vector match {
+    case own: WritableColumnVector =>
+      own.dataType().isInstanceOf[StructType] && loadNulls(own, rows, within)
+    case null => false
+    case other => arrow.openStructs(other) && { loadNulls(rows, within); true }
+  }
+
+  def isNull(row: Int): Boolean = nulls != null && nulls(row) != 0
+
+  /** Whether each list that is not null has this length. */
+  def haveLength(length: Int, rows: Int): Boolean = {
     var row = 0
-    var found = false
-    while (row < rows && !found) {
-      var at = starts(row)
-      val end = at + lengths(row)
-      while (at < end && nulls(at) == 0) at += 1
-      found = at < end
+    while (row < rows && (lengths(row) == length || isNull(row))) row += 1
+    row == rows
+  }
+
+  /** After the lists have been loaded: how many values of the child they have, and lie in front. */
+  def childRows(rows: Int): Int = {
+    var end = 0
+    var row = 0
+    while (row < rows) {
+      // An empty one begins anywhere.
+      if (lengths(row) > 0) end = math.max(end, starts(row) + lengths(row))
       row += 1
     }
-    !found
+    end
   }
 
   private def at(base: AnyRef, offset: Long): Boolean = {
@@ -124,33 +131,48 @@ private[rows] final class VectorMemory {
     }
   }
 
-  private def loadNulls(vector: WritableColumnVector, rows: Int): Boolean = {
-    nulls = null
+  private def loadNulls(vector: WritableColumnVector, rows: Int, within: Array[Byte]): Boolean = {
+    nulls = within
     vector match {
-      case _ if !vector.hasNull => true
+      case _ if vector.isAllNull => false
+      case _ if !nullable || !vector.hasNull => true
       case heap: OnHeapColumnVector =>
-        nulls = VectorInternals.nulls(heap)
-        nulls != null
+        val found = VectorInternals.nulls(heap)
+        if (found != null) nulls = merged(found, within, rows)
+        found != null
       case offHeap: OffHeapColumnVector =>
         reserveNulls(rows)
         Platform.copyMemory(null, VectorInternals.nulls(offHeap), ownNulls,
           Platform.BYTE_ARRAY_OFFSET.toLong, rows.toLong)
-        nulls = ownNulls
+        nulls = merged(ownNulls, within, rows)
         true
       case _ => false
     }
   }
 
-  private def reserveNulls(rows: Int): Unit =
-    if (ownNulls.length < rows) ownNulls = new Array(math.max(rows, 2 * ownNulls.length))
-
-  private def nullsOf(arrow: ArrowMemory, rows: Int): Array[Byte] =
-    if (!arrow.hasNull) null
+  private def loadNulls(rows: Int, within: Array[Byte]): Unit =
+    if (!nullable || !arrow.hasNull) nulls = within
     else {
       reserveNulls(rows)
       VectorMemory.expand(arrow.validity, ownNulls, rows, flip = 1)
+      nulls = merged(ownNulls, within, rows)
+    }
+
+  /** What is null in one of the two. */
+  private def merged(found: Array[Byte], within: Array[Byte], rows: Int): Array[Byte] =
+    if (within == null) found
+    else {
+      reserveNulls(rows)
+      var row = 0
+      while (row < rows) {
+        ownNulls(row) = (found(row) | within(row)).toByte
+        row += 1
+      }
       ownNulls
     }
+
+  private def reserveNulls(rows: Int): Unit =
+    if (ownNulls.length < rows) ownNulls = new Array(math.max(rows, 2 * ownNulls.length))
 
   private def loadSpans(vector: WritableColumnVector, rows: Int): Boolean = {
     vector match {
@@ -173,7 +195,7 @@ private[rows] final class VectorMemory {
     starts != null && lengths != null && { clearNulls(rows); true }
   }
 
-  private def loadSpans(arrow: ArrowMemory, rows: Int): Unit = {
+  private def loadSpans(rows: Int): Unit = {
     reserveSpans(rows + 1)
     copyInts(arrow.offsets, ownStarts, rows + 1)
     var row = 0
@@ -217,6 +239,18 @@ private[rows] final class VectorMemory {
 }
 
 private[rows] object VectorMemory {
+  /** The vector of Spark, or the one of Arrow in it; null: its values cannot be copied whole. */
+  def opened(vector: ColumnVector): AnyRef = vector match {
+    case own: WritableColumnVector => own
+    case other => ArrowMemory.opened(other)
+  }
+
+  /** The values of lists, the keys and values of maps, or a field of structs: in a vector that has been loaded. */
+  def child(of: AnyRef, number: Int): AnyRef = of match {
+    case own: WritableColumnVector => own.getChild(number)
+    case other => ArrowMemory.child(other, number)
+  }
+
   /** Each of `rows` bits as a byte, 0 or 1; with `flip` 1, turned round. */
   def expand(bits: Long, to: Array[Byte], rows: Int, flip: Int): Unit = {
     var row = 0
@@ -250,95 +284,11 @@ private[rows] object VectorMemory {
     case ShortType => 2
     case IntegerType | DateType | FloatType => 4
     case LongType | DoubleType | TimestampType | TimestampNTZType => 8
+    case _: YearMonthIntervalType => 4
+    case _: DayTimeIntervalType => 8
+    case time if SparkTypes.isTime(time) => 8
     case decimal: DecimalType if decimal.precision <= Decimal.MAX_INT_DIGITS => 4
     case decimal: DecimalType if decimal.precision <= Decimal.MAX_LONG_DIGITS => 8
     case _ => 0
-  }
-}
-
-/** Values that a vector has as numbers in a dictionary. Those of nulls may be no numbers of it. */
-private[rows] final class DecodedValues {
-  private var longs = Array.emptyLongArray
-  private var doubles = Array.emptyDoubleArray
-  private var ints = Array.emptyIntArray
-  private var floats = Array.emptyFloatArray
-  private var shorts = Array.emptyShortArray
-  private var bytes = Array.emptyByteArray
-  private var rowsOfTexts = new Array[Array[Byte]](0)
-
-  /** The texts of `known`, by number. */
-  private var texts = new Array[Array[Byte]](0)
-  private var known: Dictionary = _
-
-  private def space(array: AnyRef, rows: Int): Int =
-    java.lang.reflect.Array.getLength(array) match {
-      case length if length < rows => math.max(rows, 2 * length)
-      case _ => 0
-    }
-
-  /** An array of `rows` numbers; null: they are no numbers. */
-  def numbers(vector: WritableColumnVector, dictionary: Dictionary, nulls: Array[Byte],
-      rows: Int): AnyRef = {
-    val ids = vector.getDictionaryIds
-    def each(decode: Int => Unit): Unit = {
-      var row = 0
-      while (row < rows) {
-        if (nulls == null || nulls(row) == 0) decode(row)
-        row += 1
-      }
-    }
-    vector.dataType() match {
-      case ByteType =>
-        if (bytes.length < rows) bytes = new Array(space(bytes, rows))
-        each(row => bytes(row) = dictionary.decodeToInt(ids.getDictId(row)).toByte)
-        bytes
-      case ShortType =>
-        if (shorts.length < rows) shorts = new Array(space(shorts, rows))
-        each(row => shorts(row) = dictionary.decodeToInt(ids.getDictId(row)).toShort)
-        shorts
-      case FloatType =>
-        if (floats.length < rows) floats = new Array(space(floats, rows))
-        each(row => floats(row) = dictionary.decodeToFloat(ids.getDictId(row)))
-        floats
-      case DoubleType =>
-        if (doubles.length < rows) doubles = new Array(space(doubles, rows))
-        each(row => doubles(row) = dictionary.decodeToDouble(ids.getDictId(row)))
-        doubles
-      case other => VectorMemory.widthOf(other) match {
-          case 4 =>
-            if (ints.length < rows) ints = new Array(space(ints, rows))
-            each(row => ints(row) = dictionary.decodeToInt(ids.getDictId(row)))
-            ints
-          case 8 =>
-            if (longs.length < rows) longs = new Array(space(longs, rows))
-            each(row => longs(row) = dictionary.decodeToLong(ids.getDictId(row)))
-            longs
-          case _ => null
-        }
-    }
-  }
-
-  /** The bytes of each row; those of a null are empty. Each text of the dictionary is decoded once. */
-  def texts(vector: WritableColumnVector, dictionary: Dictionary, nulls: Array[Byte],
-      rows: Int): Array[Array[Byte]] = {
-    if (dictionary ne known) {
-      known = dictionary
-      Arrays.fill(texts.asInstanceOf[Array[AnyRef]], null)
-    }
-    if (rowsOfTexts.length < rows) rowsOfTexts = new Array(rows)
-    val ids = vector.getDictionaryIds
-    var row = 0
-    while (row < rows) {
-      rowsOfTexts(row) =
-        if (nulls != null && nulls(row) != 0) Array.emptyByteArray else text(ids.getDictId(row))
-      row += 1
-    }
-    rowsOfTexts
-  }
-
-  private def text(id: Int): Array[Byte] = {
-    if (id >= texts.length) texts = Arrays.copyOf(texts, math.max(id + 1, 2 * texts.length))
-    if (texts(id) == null) texts(id) = known.decodeToBinary(id)
-    texts(id)
   }
 }

@@ -74,6 +74,25 @@ private[supply] trait BatchWriter extends ElementWriter {
    */
   def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit
 
+  /**
+   * The same for a column that is not nullable, of structs of which these are null: its values become
+   * zeros.
+   */
+  def clear(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
+    throw new UnsupportedOperationException
+
+  // The next three are for columns with others within them, as those of ElementWriter.
+
+  /** Lists or maps with `lengths(from)` values, and so on, which the caller then writes. */
+  def putLists(column: Int, lengths: Array[Int], from: Int, count: Int): Unit =
+    throw new UnsupportedOperationException
+
+  /** `count` structs or lists of fixed length, whose parts the caller then writes. */
+  def putParents(column: Int, count: Int): Unit = throw new UnsupportedOperationException
+
+  /** What stands in place of a value that is null, or within one. */
+  def putBlank(column: Int): Unit = throw new UnsupportedOperationException
+
   /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */
   def putBytes(
       column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit

@@ -36,7 +36,7 @@ trait WrittenBlocks extends PairWithRank {
     slot.getInt(Notification.elementCount) match {
       case 0 => Seq.empty
       case elements =>
-        val columns = schema.columns.indices.flatMap { column =>
+        val columns = schema.entries.indices.flatMap { column =>
           val at = BlockHeader.SIZE + column * ColumnPlace.SIZE
           Seq(ColumnPlace.validityOffset, ColumnPlace.offsetsOffset, ColumnPlace.dataOffset).map {
             buffer =>

@@ -2,31 +2,16 @@ package supply.rows
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector
-import org.apache.spark.sql.supply.ArrowBatches
 import org.apache.spark.sql.vectorized.ColumnarBatch
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.supply.VectorInternals
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.block.WrittenBlocks
-import supply.source.{ElementCursor, KeepingCursor, ShuffledCursor, Source}
-import supply.testing.{LocalSpark, TemporaryFolder}
+import supply.testing.TemporaryFolder
 
 /** Columns that are copied whole make the same blocks as their rows, one by one. */
-class ColumnBlocksSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
-  import ColumnBlocksSuite._
-
-  private lazy val spark = {
-    val built = SparkSession.builder().config(sc.getConf).getOrCreate()
-    // So that a partition has many batches, and a batch ends inside of a block.
-    for (format <- Seq("parquet", "orc"))
-      built.conf.set(s"spark.sql.$format.columnarReaderBatchSize", 97L)
-    // All files are one partition.
-    built.conf.set("spark.sql.files.minPartitionNum", 1L)
-    built
-  }
-
-  private def everything: DataFrame = spark.range(0, rows, 1, 1).selectExpr("id",
+class ColumnBlocksSuite extends AnyFunSuite with FrameBlocks {
+  private def everything: DataFrame = spark.range(0, FrameBlocks.rows, 1, 1).selectExpr("id",
     "id % 3 = 0 as flag",
     "cast(id % 100 as tinyint) as tiny", "cast(id * 31 as smallint) as small",
     "int(id * 65537) as number",
@@ -50,40 +35,6 @@ class ColumnBlocksSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
     "if(id % 5 = 2, null, id % 7 / 3) as few_doubles",
     "if(id < 990, null, cast(string(id) as binary)) as late_bytes",
     "id div 600 as part")
-
-  private def withOffHeap(isSet: Boolean)(body: => Unit): Unit = {
-    spark.conf.set("spark.sql.columnVector.offheap.enabled", isSet)
-    try body
-    finally spark.conf.unset("spark.sql.columnVector.offheap.enabled")
-  }
-
-  private def inRows(data: DataFrame): RowSource = {
-    val rows = data.queryExecution.toRdd
-    new RowSource(rows, RowColumn.of(data.schema, new Shapes().of(data.schema, rows).get))
-  }
-
-  private def inColumns(data: DataFrame): ColumnSource =
-    RowSource.of(data, new Shapes).asInstanceOf[ColumnSource]
-
-  private def compareBlocks(data: DataFrame, sources: DataFrameSource*): Unit = {
-    val rowSource = inRows(data)
-    def oneByOne(context: TaskContext): RowCursor =
-      new RowCursor(rowSource.rdd.iterator(rowSource.rdd.partitions.head, context),
-        rowSource.columns.toArray)
-    def shuffled(cursor: KeepingCursor) = new ShuffledCursor(cursor, buffer = 300, seed = 5)
-    for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 123L)) {
-      val expected = blocksOf(rowSource, blockElements, first)(oneByOne)
-      assert(expected.size > 2 && elements(expected) == rows - first)
-      val expectedShuffled =
-        blocksOf(rowSource, blockElements, first)(context => shuffled(oneByOne(context)))
-      assert(expectedShuffled != expected && elements(expectedShuffled) == rows - first)
-      for (source <- sources; partition = source.rdd.partitions.head) {
-        assert(blocksOf(source, blockElements, first)(source.openInOrder(partition, _)) == expected)
-        assert(blocksOf(source, blockElements, first)(context =>
-          shuffled(source.open(partition, context))) == expectedShuffled)
-      }
-    }
-  }
 
   for ((format, offHeap) <- Seq("parquet" -> false, "parquet" -> true, "orc" -> false))
     test(s"columns of files ($format, off-heap: $offHeap) make the same blocks as rows") {
@@ -135,59 +86,6 @@ class ColumnBlocksSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
   }
 
   test("vectors over Arrow's memory make the same blocks as their rows") {
-    val data = everything.repartition(1)
-    val columns =
-      RowColumn.of(data.schema, new Shapes().of(data.schema, data.queryExecution.toRdd).get)
-    val all = data.queryExecution.toRdd.map(_.copy()).collect().toSeq
-    for (blockElements <- Seq(Int.MaxValue, 7))
-      ArrowBatches.use(all.grouped(97), data.schema) { batches =>
-        val source = new RowSource(null, columns)
-        def blocksBy(cursor: ElementCursor) =
-          blocks(cursor, source.schema, source.mainColumn, blockElements, 0, blockBytes = 1 << 14)
-        val expected = blocksBy(new RowCursor(all.iterator, columns.toArray))
-        val copied = new ColumnCursor(batches, columns.toArray, areOurs = false)
-        assert(blocksBy(copied) == expected)
-      }
-    ArrowBatches.use(all.grouped(97), data.schema) { batches =>
-      val batch = batches.next()
-      for (i <- columns.indices)
-        assert(ColumnCopy.of(columns(i)).get.load(batch.column(i), batch.numRows),
-          columns(i).column)
-    }
-  }
-
-  private def loadedColumns(source: ColumnSource): Set[String] = {
-    val columns = source.columns
-    source.rdd.sparkContext.runJob(source.rdd,
-      (_: TaskContext, batches: Iterator[ColumnarBatch]) => {
-        val copies = columns.map(ColumnCopy.of(_).get)
-        batches.map(batch =>
-          columns.indices.filter(i => copies(i).load(batch.column(i), batch.numRows))
-            .map(columns(_).column.name).toSet).reduce(_ intersect _)
-      }).reduce(_ intersect _)
-  }
-
-  /** The blocks of the only partition. */
-  private def blocksOf(source: Source, blockElements: Int, first: Long)(
-      open: TaskContext => ElementCursor): Seq[Seq[Any]] = {
-    var written = Seq.empty[Seq[Any]]
-    use = context =>
-      written = blocks(open(context), source.schema, source.mainColumn, blockElements, first,
-        blockBytes = 1 << 14)
-    runTask(source)
-    written
-  }
-}
-
-private object ColumnBlocksSuite {
-  private val rows = 1000L
-
-  /** What the task does. In local mode, tasks are in this JVM. */
-  @volatile private var use: TaskContext => Unit = _
-
-  private def runTask(source: Source): Unit = {
-    val sc = source.rdd.sparkContext
-    sc.runJob(sc.parallelize(Seq(0), 1), (context: TaskContext, _: Iterator[Int]) => use(context))
-    ()
+    compareArrowBlocks(everything.repartition(1))
   }
 }

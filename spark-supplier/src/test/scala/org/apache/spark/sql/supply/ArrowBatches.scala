@@ -2,7 +2,7 @@ package org.apache.spark.sql.supply
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.arrow.vector.VectorSchemaRoot
+import org.apache.arrow.vector.{BitVectorHelper, VectorSchemaRoot}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.types.StructType
@@ -11,8 +11,9 @@ import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, Columna
 
 /** Batches of columns in Arrow's memory, which is freed in the end. */
 object ArrowBatches {
-  def use[A](rows: Iterator[Seq[InternalRow]], schema: StructType)(
-      body: Iterator[ColumnarBatch] => A): A = {
+  /** Nullable values become null in the rows that are `hidden`, and what lies within them stays. */
+  def use[A](rows: Iterator[Seq[InternalRow]], schema: StructType,
+      hidden: Int => Boolean = _ => false)(body: Iterator[ColumnarBatch] => A): A = {
     val fields = ArrowUtils.toArrowSchema(schema, "UTC", true, false)
     val allocator = ArrowUtils.rootAllocator.newChildAllocator("test", 0, Long.MaxValue)
     var roots = Vector.empty[VectorSchemaRoot]
@@ -22,6 +23,9 @@ object ArrowBatches {
         val writer = ArrowWriter.create(root)
         some.foreach(writer.write)
         writer.finish()
+        for ((vector, field) <- root.getFieldVectors.asScala.zip(schema) if field.nullable;
+          row <- some.indices if hidden(row))
+          BitVectorHelper.unsetBit(vector.getValidityBuffer, row)
         val vectors = root.getFieldVectors.asScala.map(new ArrowColumnVector(_): ColumnVector)
         new ColumnarBatch(vectors.toArray, some.size)
       })

@@ -1,0 +1,193 @@
+package supply.rows
+
+import supply.core.Buffers
+import supply.source.{BatchWriter, ElementBytes}
+
+/** Lists of any length. The values of rows that follow each other are copied together. */
+private final class ListsCopy(column: RowColumn, item: RowColumn, values: ColumnCopy)
+    extends ColumnCopy(column) {
+  private val bytesOf = new BytesOfLists(Seq(item), Seq(values))
+
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadLists(vector, rows, within) &&
+      values.load(VectorMemory.child(vector, 0), memory.childRows(rows), null) && {
+        bytesOf.load(memory, rows)
+        true
+      }
+
+  override def bytes(from: Int, count: Int): Long = bytesOf(from, count)
+
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    to.putLists(entry, memory.lengths, from, count)
+    ColumnCopy.runs(memory, from, count)(values.write(_, _, entry + 1, to))
+  }
+}
+
+private final class MapsCopy(column: RowColumn, map: MapValue, keys: ColumnCopy,
+    values: ColumnCopy) extends ColumnCopy(column) {
+  private val bytesOf = new BytesOfLists(Seq(map.keys, map.values), Seq(keys, values))
+
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadLists(vector, rows, within) && {
+      val entries = memory.childRows(rows)
+      keys.load(VectorMemory.child(vector, 0), entries, null) &&
+      values.load(VectorMemory.child(vector, 1), entries, null)
+    } && {
+      bytesOf.load(memory, rows)
+      true
+    }
+
+  override def bytes(from: Int, count: Int): Long = bytesOf(from, count)
+
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    to.putLists(entry, memory.lengths, from, count)
+    ColumnCopy.runs(memory, from, count) { (start, length) =>
+      to.putParents(entry + 1, length)
+      keys.write(start, length, entry + 2, to)
+      values.write(start, length, entry + 2 + map.keys.entries, to)
+    }
+  }
+}
+
+/** The bytes of what lies within lists, added up over the rows. */
+private final class BytesOfLists(columns: Seq[RowColumn], copies: Seq[ColumnCopy]) {
+  private val elementBytes = columns.map(column => ElementBytes.of(column.column).toLong).sum
+  private val within = copies.toArray
+  private var ends = Array(0L)
+
+  def load(lists: VectorMemory, rows: Int): Unit = {
+    if (ends.length <= rows) ends = new Array(math.max(rows + 1, 2 * ends.length))
+    var row = 0
+    while (row < rows) {
+      val length = lists.lengths(row)
+      var bytes = elementBytes * length
+      if (length > 0) {
+        var i = 0
+        while (i < within.length) {
+          bytes += within(i).bytes(lists.starts(row), length)
+          i += 1
+        }
+      }
+      ends(row + 1) = ends(row) + bytes
+      row += 1
+    }
+  }
+
+  def apply(from: Int, count: Int): Long = ends(from + count) - ends(from)
+}
+
+/** The fields have as many rows as the structs, also where these are null. */
+private final class StructsCopy(column: RowColumn, struct: StructValue, fields: Array[ColumnCopy])
+    extends ColumnCopy(column) {
+  /** How many entries after the struct's own each field is. */
+  private val entries = struct.fields.indices.map(column.column.entryOf).toArray
+
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadStructs(vector, rows, within) &&
+      fields.indices.forall(i => fields(i).load(VectorMemory.child(vector, i), rows, nulls))
+
+  override def bytes(from: Int, count: Int): Long = {
+    var bytes = 0L
+    var i = 0
+    while (i < fields.length) {
+      bytes += fields(i).bytes(from, count)
+      i += 1
+    }
+    bytes
+  }
+
+  override def blankBytes: Long = fields.map(_.blankBytes).sum
+
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    to.putParents(entry, count)
+    var i = 0
+    while (i < fields.length) {
+      fields(i).write(from, count, entry + entries(i), to)
+      i += 1
+    }
+  }
+}
+
+/** Lists of `length` values each. Others are written one by one, which refuses them. */
+private final class FixedListsCopy(column: RowColumn, values: ColumnCopy, length: Int)
+    extends ColumnCopy(column) {
+  private var longest = 0L
+
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadLists(vector, rows, within) && memory.haveLength(length, rows) &&
+      values.load(VectorMemory.child(vector, 0), memory.childRows(rows), null) && {
+        longest = blankBytes
+        var row = 0
+        while (row < rows) {
+          if (memory.lengths(row) > 0)
+            longest = math.max(longest, values.bytes(memory.starts(row), length))
+          row += 1
+        }
+        true
+      }
+
+  /** At most. */
+  override def bytes(from: Int, count: Int): Long = longest * count
+
+  override def blankBytes: Long = length * values.blankBytes
+
+  /** They have been written with the values: no value of the child stands for them. */
+  override protected def markNulls(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = ()
+
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    val end = from + count
+    var row = from
+    while (row < end) {
+      val first = row
+      while (row < end && !memory.isNull(row)) row += 1
+      if (row > first) {
+        to.putParents(entry, row - first)
+        ColumnCopy.runs(memory, first, row - first)(values.write(_, _, entry + 1, to))
+      }
+      while (row < end && memory.isNull(row)) {
+        to.putBlank(entry)
+        row += 1
+      }
+    }
+  }
+}
+
+/** Lists of as many numbers each, none of which is null. Others are written one by one, which refuses them. */
+private final class NumberListsCopy(column: RowColumn, list: ListValue)
+    extends ColumnCopy(column) {
+  private val width = column.width / list.length
+  private val numbers = new VectorMemory(nullable = true)
+
+  override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+    memory.loadLists(vector, rows, within) && memory.haveLength(list.length, rows) && {
+      val count = memory.childRows(rows)
+      count == 0 ||
+      numbers.loadValues(VectorMemory.child(vector, 0), count, column.column.childFormat, width,
+        null) && haveNoNull(rows)
+    }
+
+  /** The child may have nulls that no row has. */
+  private def haveNoNull(rows: Int): Boolean = numbers.nulls == null || {
+    var found = false
+    ColumnCopy.runs(memory, 0, rows) { (start, length) =>
+      var at = start
+      while (at < start + length && numbers.nulls(at) == 0) at += 1
+      found |= at < start + length
+    }
+    !found
+  }
+
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+    val space = to.reserveValues(entry, count)
+    if (nulls == null) ColumnCopy.copyRuns(memory, from, count, numbers, width, space)
+    else {
+      var row = from
+      while (row < from + count) {
+        if (memory.isNull(row)) space.position(space.position() + column.width)
+        else Buffers.put(numbers.base, numbers.offset + width.toLong * memory.starts(row),
+          column.width, space)
+        row += 1
+      }
+    }
+  }
+}

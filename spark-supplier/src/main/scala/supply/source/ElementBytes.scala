@@ -1,0 +1,29 @@
+package supply.source
+
+import supply.protocol.{Column, Format}
+import supply.protocol.Layout.View
+
+/**
+ * Upper bound of the bytes that an element adds to a block, beside those that are reserved for it:
+ * also a list has the values within it on top.
+ */
+private[supply] object ElementBytes {
+  def of(column: Column): Int = own(column) + (if (column.nullable) 1 else 0)
+
+  private def own(column: Column): Int = Format.of(column) match {
+    case Format.Bits => 1
+    case Format.Variable | Format.Lists => Integer.BYTES
+    case Format.Views => View.SIZE
+    case Format.Struct => ofChildren(column)
+    case Format.FixedLists(count) => count * ofChildren(column)
+    case _ if isInts(column) => Integer.BYTES
+    case _ => 0
+  }
+
+  /** Of one element of each child. */
+  def ofChildren(column: Column): Int = column.children.map(of).sum
+
+  /** Whether its values are 32-bit numbers, which are not reserved one by one. */
+  def isInts(column: Column): Boolean =
+    Format.of(column) == Format.Fixed(Integer.BYTES) && column.childFormat.isEmpty
+}
