@@ -3,12 +3,15 @@
 For test_dynamic_allocation.
 """
 
+import contextlib
 import json
 import os
 import sys
 import time
+from unittest import mock
 
-from supplier_session import prepare_environment
+from connect_server import connect_server
+from supplier_session import over_connect, prepare_environment
 
 prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -16,8 +19,12 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 import supply.spark  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from supply.spark.sessions import session_of  # noqa: E402
+from supply.spark.spark_jobs import SparkJobs  # noqa: E402
 
 LIMIT_SECONDS = 60
+MASTER = "local-cluster[2,3,1024]"
+# Longer than executors live without a task.
+PAUSE_SECONDS = 6
 SETTINGS = {
     "spark.ui.enabled": "false", "spark.log.level": "OFF",
     "spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -36,11 +43,44 @@ def count(data):
     return rows.item()
 
 
-def main():
-    builder = SparkSession.builder.master("local-cluster[2,3,1024]")
+@contextlib.contextmanager
+def made_session():
+    if over_connect():
+        settings = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
+        with connect_server(MASTER, supply.spark.jars(), **settings) as server:
+            spark = supply.spark.session(remote=server.remote)
+            yield spark
+            spark.stop()
+        return
+    builder = SparkSession.builder.master(MASTER)
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = supply.spark.session(builder)
+    yield spark
+    spark.stop()
+
+
+@contextlib.contextmanager
+def pause_before_start(session):
+    """Between the wait for slots and the start of the ranks. Yields the slots before and after it."""
+    start, slots = SparkJobs.start_nodes, []
+
+    def start_late(jobs, specs):
+        slots.append(session.slots().slots)
+        time.sleep(PAUSE_SECONDS)
+        slots.append(session.slots().slots)
+        start(jobs, specs)
+
+    with mock.patch.object(SparkJobs, "start_nodes", start_late):
+        yield slots
+
+
+def main():
+    with made_session() as spark:
+        print(json.dumps(found_with(spark)))
+
+
+def found_with(spark):
     session = session_of(spark)
     # After a shuffle, whose files are on the executors.
     df = spark.range(0, 1000, 1, 3).selectExpr("id % 100 AS key").groupBy("key").count()
@@ -58,8 +98,10 @@ def main():
         return len(session.slots().slots)
 
     found = {"first": run(4), "left": await_no_executor(), "second": run(4), "many": run(9, start_timeout=20)}
-    print(json.dumps(found))
-    spark.stop()
+    with pause_before_start(session) as slots:
+        # All slots.
+        found["late"] = run(5)
+    return {**found, "slots": slots}
 
 
 if __name__ == "__main__":

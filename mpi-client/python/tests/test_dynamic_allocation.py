@@ -29,3 +29,8 @@ def test_executors_that_went_after_a_run_come_again(found):
 
 def test_too_few_executors_are_named_with_the_setting(found):
     assert "9 ranks need 9 task slots" in found["many"] and "spark.dynamicAllocation.maxExecutors" in found["many"]
+
+
+def test_executors_stay_until_the_ranks_start(found):
+    before, after = found["slots"]
+    assert found["late"] == 100 and sum(before.values()) == 6 and after == before

@@ -108,6 +108,15 @@ def _wait_until_enough(
         session.ask_if_there("slots", run=name)
 
 
+def keep_slots(session: Session, run: str, tasks: int, slots: dict[str, int]) -> None:
+    """Spark keeps its executors for the run, which has its turn, until the first of its jobs begins.
+
+    Otherwise it would end those that have no task before the run has one. slots: of each host; none: any host.
+    """
+    if session.is_dynamic:
+        session.slots(run, tasks, [host for host, count in slots.items() for _ in range(count)])
+
+
 def what_holds_slots(session: Session, needed: int) -> str:
     """The jobs that have tasks now, if fewer slots than needed are free. Without those that keep ranks."""
     # What failed first is said elsewhere.
@@ -136,7 +145,7 @@ def addresses_of_hosts(session: Session, hosts: list[str]) -> dict[str, list[str
 def _too_few(session: Session, ranks: int, tasks_per_rank: int, starters: int, found: Slots) -> str:
     """starters: one on each node, or 0."""
     master = session.master
-    executors = "spark.dynamicAllocation.maxExecutors" if found.is_dynamic else "spark.executor.instances"
+    executors = "spark.dynamicAllocation.maxExecutors" if session.is_dynamic else "spark.executor.instances"
     needed = ranks * tasks_per_rank
     what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"
     have = ", ".join(f"{host} has {count}" for host, count in sorted(found.slots.items())) or "there is no executor"

@@ -14,7 +14,7 @@ import json
 import re
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -38,15 +38,13 @@ class Slots:
     """What the registered executors offer, by host.
 
     slots: of tasks, busy or free; starter_slots: of tasks without a GPU. gpus: addresses of those that Spark assigned.
-    busy: slots that have a task. is_dynamic: Spark starts executors for waiting tasks only. is_complete: no other will
-    register. impossible: why no task can ever run.
+    busy: slots that have a task. is_complete: no other will register. impossible: why no task can ever run.
     """
 
     slots: dict[str, int]
     starter_slots: dict[str, int]
     gpus: dict[str, list[str]]
     busy: int
-    is_dynamic: bool
     is_complete: bool
     impossible: str | None
 
@@ -107,6 +105,11 @@ class Session(abc.ABC):
         return bool(self._about["local"])
 
     @property
+    def is_dynamic(self) -> bool:
+        """Whether Spark starts executors for waiting tasks only, and ends those that have none."""
+        return bool(self._about["dynamic"])
+
+    @property
     def threads_of_driver(self) -> str:
         """OMP_NUM_THREADS in the environment of the driver's JVM, or nothing."""
         return str(self._about["threads"])
@@ -127,14 +130,17 @@ class Session(abc.ABC):
         found: str | None = self.spark.conf.get(name, None)
         return found
 
-    def slots(self, run: str = "", tasks: int = 0) -> Slots:
-        """run, tasks: for as many tasks of that run, Spark is asked for executors, until seconds later. 0: no more."""
+    def slots(self, run: str = "", tasks: int = 0, hosts: Sequence[str] = ()) -> Slots:
+        """run, tasks: for as many tasks of that run, Spark is asked for executors, as SlotRequests.scala says.
+
+        tasks 0: no more. hosts: of the tasks; none: any.
+        """
         try:
-            found = self.ask("slots", run=run, tasks=tasks)
+            found = self.ask("slots", run=run, tasks=tasks, hosts=",".join(hosts))
         except _GONE as error:
             raise RunError(f"Spark does not say what its executors offer: {self.failure(error).text}") from error
         return Slots(
-            found["slots"], found["starterSlots"], found["gpus"], found["busy"], found["dynamic"], found["complete"],
+            found["slots"], found["starterSlots"], found["gpus"], found["busy"], found["complete"],
             found.get("impossible"),
         )  # fmt: skip
 

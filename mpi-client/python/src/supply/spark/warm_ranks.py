@@ -11,7 +11,7 @@ from typing import Any
 
 from supply.ranks.messages import Stop
 from supply.spark.launcher import Launcher
-from supply.spark.placement import warn_of_busy_slots
+from supply.spark.placement import keep_slots, warn_of_busy_slots
 from supply.spark.rank_pool import END_SECONDS, RankPool
 from supply.spark.sessions import ClassicSession, Session
 from supply.spark.turns import Turn, cancellation, one_at_a_time
@@ -170,6 +170,8 @@ def _new(wanted: Wanted) -> Iterator[_Ranks]:
         # Executors may have come and gone meanwhile.
         pairs = launcher.reserve(*reserve)
         warn_of_busy_slots(wanted.session, launcher.slots(wanted.tasks_per_rank))
+        slots = launcher.needs(wanted.tasks_per_rank).slots
+        keep_slots(wanted.session, turn.run, launcher.slots(wanted.tasks_per_rank), slots)
         launcher.use(turn.gpus)
         pool = RankPool(wanted.session, launcher, wanted.ranks, turn.run, pairs, wanted.folder)
         with _ended_by_error(pool):

@@ -43,11 +43,11 @@ private[supply] final class SessionCall {
 
   @Opt(names = Array("--tasks"), paramLabel = "N", defaultValue = "0",
     description = Array(
-      "slots: for how many tasks Spark is asked for executors, until seconds after the last call."))
+      "slots: for how many tasks Spark is asked for executors, until a job of the run begins, the run has ended, or half a minute after the last call."))
   var tasks: Int = _
 
   @Opt(names = Array("--hosts"), paramLabel = "NAMES", defaultValue = "",
-    description = Array("addresses: names with commas between them."))
+    description = Array("Names with commas between them. slots: the host of each task; none: any."))
   var hosts: String = _
 
   @Opt(names = Array("--text"), paramLabel = "TEXT", defaultValue = "",
@@ -83,7 +83,7 @@ private[supply] final class SessionCall {
     json.put("local", sc.isLocal).put("master", sc.master)
       .put("application", sc.applicationId).put("threads", sys.env.getOrElse("OMP_NUM_THREADS", ""))
       .put("idleSeconds", if (kills) idle else 0L).put("version", BuiltFor.version)
-      .put("artifact", ClientJar.isArtifact)
+      .put("artifact", ClientJar.isArtifact).put("dynamic", TaskSlots.areDynamic(sc))
     ClientJar.digest.foreach(json.put("digest", _))
     SparkInternals.coresOnly(sc).foreach(_ =>
       json.put("coresOfStarter", sc.getConf.getInt("spark.task.cpus", 1)))
@@ -91,9 +91,10 @@ private[supply] final class SessionCall {
   }
 
   private def slots(sc: SparkContext, json: ObjectNode): Unit = {
-    SlotRequests.renew(sc, run, tasks)
+    SlotRequests.renew(sc, run, tasks, hosts.split(",").filter(_.nonEmpty).toSeq,
+      Hubs.find(run).isDefined)
     // Before the slots: an executor may register in between.
-    json.put("complete", TaskSlots.areComplete(sc)).put("dynamic", TaskSlots.areDynamic(sc))
+    json.put("complete", TaskSlots.areComplete(sc))
     TaskSlots.impossible(sc).foreach(json.put("impossible", _))
     put(json.putObject("slots"), TaskSlots.ofHosts(sc))
     put(json.putObject("starterSlots"), TaskSlots.ofHostsForCoresOnly(sc))

@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
 
 import supply.core.ConfigException
-import supply.run.{TaskSlots, Turns}
+import supply.run.{SlotRequests, TaskSlots, Turns}
 
 /** The turns of this JVM's application, for all its clients: a call of [[SessionCall]]. */
 private[supply] object TurnCalls {
@@ -26,7 +26,9 @@ private[supply] object TurnCalls {
         val gpus = answer.putObject("gpus")
         found.gpus.foreach { case (host, addresses) => gpus.put(host, addresses.mkString(",")) }
       case "idle" => of(sc).becomeIdle(run, parse(needs))
-      case "release" => of(sc).release(run)
+      case "release" =>
+        of(sc).release(run)
+        SlotRequests.end(run)
       case other =>
         throw new ConfigException(s"turn is '$other': it must be ask, idle or release")
     }

@@ -1,42 +1,60 @@
 package supply.run
 
+import java.util.concurrent.TimeUnit
+
 import scala.collection.mutable
+import scala.util.Try
 
 import org.apache.spark.SparkContext
+import org.apache.spark.supply.SparkInternals
 
 import supply.core.{Deadline, Threads}
 
 /**
- * Executors that clients wait for. A client asks again and again; when it no longer does, because it
- * has what it needs or has died, the tasks that wait for slots end.
+ * Executors that clients wait for, or that a run needs which has begun. The tasks that wait for slots end
+ * when the run has a job, which then takes the slots, and when the run has ended. A run that has no
+ * client at the hub, or not yet, must ask again and again.
  */
 private[supply] object SlotRequests {
-  private final val KeptSeconds = 5.0
-  private final class Request(val keeper: SlotKeeper, var until: Deadline)
+  private final val KeptSeconds = 30.0
+  private final val CheckMillis = 100L
+
+  private final class Request(val wanted: (Int, Seq[String]), val keeper: SlotKeeper,
+      val mustEnd: () => Boolean) {
+    var until = new Deadline(KeptSeconds)
+  }
 
   private val requests = mutable.Map.empty[String, Request]
   private lazy val timer = Threads.scheduler("supply-slot-requests")
 
-  /** The client of that run needs that many tasks at once; 0: no more. */
-  def renew(sc: SparkContext, run: String, tasks: Int): Unit = synchronized {
-    if (tasks <= 0 || !TaskSlots.areDynamic(sc)) Option(run).foreach(end)
-    else {
-      val until = new Deadline(KeptSeconds)
-      requests.get(run) match {
-        case Some(request) => request.until = until
-        case None =>
-          requests(run) = new Request(new SlotKeeper(sc, tasks, Nil), until)
+  /**
+   * The run needs that many tasks at once; 0: no more. hosts: of the tasks; none: any. isOpen: whether the
+   * run has a client at the hub.
+   */
+  def renew(sc: SparkContext, run: String, tasks: Int, hosts: Seq[String], isOpen: => Boolean)
+      : Unit = synchronized {
+    requests.get(run).filter(_.wanted == (tasks -> hosts)) match {
+      case Some(request) => request.until = new Deadline(KeptSeconds)
+      case None =>
+        end(run)
+        if (tasks > 0 && TaskSlots.areDynamic(sc)) {
+          requests(run) = new Request(tasks -> hosts, new SlotKeeper(sc, tasks, hosts), () =>
+            sc.isStopped || SparkInternals.hasJob(sc, run) || requests(run).until.passed && !isOpen)
           check(run)
-      }
+        }
     }
   }
 
-  private def check(run: String): Unit =
-    timer.schedule(
-      (() =>
-            synchronized(requests.get(run).foreach { request =>
-              if (request.until.passed) end(run) else check(run)
-            })): Runnable, 1, java.util.concurrent.TimeUnit.SECONDS)
+  /** The run needs no slots any more. */
+  def end(run: String): Unit = synchronized(requests.remove(run).foreach(_.keeper.close()))
 
-  private def end(run: String): Unit = requests.remove(run).foreach(_.keeper.close())
+  private def check(run: String): Unit = {
+    val check: Runnable = () =>
+      synchronized(requests.get(run).foreach { request =>
+        // Spark may stop meanwhile.
+        if (Try(request.mustEnd()).getOrElse(true)) end(run) else this.check(run)
+      })
+    timer.schedule(check, CheckMillis, TimeUnit.MILLISECONDS)
+    ()
+  }
 }

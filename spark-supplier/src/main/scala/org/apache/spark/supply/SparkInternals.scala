@@ -1,8 +1,10 @@
 package org.apache.spark.supply
 
+import java.util.Collections
+
 import scala.util.Try
 
-import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
+import org.apache.spark.{ExecutorAllocationClient, JobExecutionStatus, SparkConf, SparkContext, SparkEnv}
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.resource.{ResourceProfile, ResourceProfileBuilder, TaskResourceRequests}
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, SparkListener}
@@ -106,6 +108,15 @@ object SparkInternals {
     } yield (task.attempt, task.launchTime.getTime, text)
     failed.sortBy { case (attempt, launched, _) => (attempt, launched) }.headOption.map(_._3)
   }
+
+  /**
+   * Whether a job runs that has a tag with that text in it.
+   *
+   * Public API: `statusTracker.getJobIdsForTag` of Spark 4, which takes whole tags.
+   */
+  def hasJob(sc: SparkContext, text: String): Boolean =
+    sc.statusStore.jobsList(Collections.singletonList(JobExecutionStatus.RUNNING))
+      .exists(_.jobTags.exists(_.contains(text)))
 
   /** Spark Connect puts names of its own in front of a client's tags. */
   private def isTag(ofJob: String, tag: String) = ofJob == tag || ofJob.endsWith(s"_Tag_$tag")
