@@ -4,7 +4,7 @@ import numpy
 import pytest
 
 from rank_server import LINALG, NUMBERS, skip_without_server, started
-from supplier_session import only_classic, prepare_environment, session_fixture
+from supplier_session import only_classic, over_connect, prepare_environment, session_fixture
 
 skip_without_server()
 prepare_environment()
@@ -47,7 +47,6 @@ def test_rows_come_back_as_they_were(ranks, matrix):
     assert (ranks.call("copy", matrix).to_numpy() == rows).all()
 
 
-@only_classic("arrays go through the driver's JVM")
 def test_arrays_are_matrices(spark, ranks):
     from supply.spark import release
 
@@ -64,7 +63,6 @@ def test_arrays_are_matrices(spark, ranks):
     assert ranks.matrix(numpy.ones((1, 3))).to_numpy().tolist() == [[1.0] * 3]
 
 
-@only_classic("arrays go through the driver's JVM")
 def test_arrays_that_are_no_matrices(ranks):
     from supply.spark import RunError
 
@@ -80,14 +78,12 @@ def test_arrays_that_are_no_matrices(ranks):
         ranks.matrix(numpy.ones(3), key="id")
 
 
-@only_classic("arrays go through the driver's JVM")
 def test_a_large_array_is_sent_in_parts(ranks):
     values = numpy.arange(160 << 17, dtype="float64").reshape(-1, 64)
     sums = ranks.call("column_sums", ranks.matrix(values), library="libcolumn_sums.so")
     assert (sums.to_numpy() == values.sum(0)).all()
 
 
-@only_classic("arrays go through the driver's JVM")
 def test_tensors_to_ranks_and_back(ranks):
     """On the GPU, if there is one."""
     torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -98,6 +94,23 @@ def test_tensors_to_ranks_and_back(ranks):
     assert back.dtype == torch.float64 and back.device == x.device and torch.equal(back, x.double())
     back.zero_()
     assert torch.equal(matrix.to_torch(), x.double().cpu())
+
+
+def test_sparse_rows_of_an_array(ranks):
+    values = numpy.random.default_rng(2).normal(size=(9, 4)) * [1, 0, 1, 0]
+    matrix = ranks.matrix(values, sparse=True)
+    assert matrix.shape == (9, 4)
+    assert ranks.call("entries", matrix).to_numpy() == pytest.approx(values.sum(0))
+
+
+@pytest.mark.skipif(not over_connect(), reason="only of Spark Connect")
+def test_spark_connect_has_no_distributed_matrices(ranks, matrix):
+    from supply.spark import RunError
+
+    for convert in (matrix.to_row_matrix, matrix.to_coordinate_matrix):
+        with pytest.raises(RunError, match=r"which Spark Connect does not have: pass a DataFrame, and take to_df\(\)"):
+            convert()
+    assert (matrix.to_local().toArray() == matrix.to_numpy()).all()
 
 
 def test_rows_come_back_with_their_keys(spark, ranks, matrix):

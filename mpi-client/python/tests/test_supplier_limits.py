@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 
 from supply.spark import RunError, RunTimeoutError, Supplier  # noqa: E402
 from supply.spark.sessions import in_thread, session_of  # noqa: E402
+from supply.spark.spark_jobs import SparkJobs  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 400, 16
 LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]
@@ -121,3 +122,21 @@ def test_ranks_that_do_not_start_are_named(run, spark):
 def test_limits_that_are_none_are_refused(run, spark, options):
     with pytest.raises(RunError, match=rf"^{next(iter(options))} is .*must be a number of seconds above 0"):
         run(list, rows(spark, ROWS), **options)
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_ranks_whose_executors_have_gone_are_placed_again(run, spark, caplog, monkeypatch, times):
+    """The tasks that start ranks come to a host that is not theirs, once or always."""
+    start, started = SparkJobs.start_nodes, []
+
+    def start_elsewhere(jobs, specs):
+        started.append(specs)
+        start(jobs, {f"{host}-gone": spec for host, spec in specs.items()} if len(started) <= times else specs)
+
+    monkeypatch.setattr(SparkJobs, "start_nodes", start_elsewhere)
+    if times == 1:
+        assert run(lambda data: "trained", rows(spark, ROWS), backend=None) == "trained"
+    else:
+        with pytest.raises(RunError, match="the task that starts the ranks of .*-gone landed on"):
+            run(lambda data: "trained", rows(spark, ROWS), backend=None)
+    assert caplog.text.count("The ranks are placed again") == len(started) - 1 == min(times, 2)

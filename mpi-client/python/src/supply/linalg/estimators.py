@@ -82,12 +82,13 @@ class RanksEstimator(JavaEstimator[_Model], JavaMLWritable, JavaMLReadable[Any])
         self._ranks = value
         return self
 
-    def _fit_java(self, dataset: Any) -> Any:
+    def _fit(self, dataset: Any) -> _Model:
         if self._ranks is None:
             raise RunError(f"{self.uid} has no ranks, which are not saved with it: call setRanks(ranks)")
-        self._java_obj.setRanks(self._ranks._java)
+        fitting = self._ranks._set_on(self)
         # Ctrl-C ends it, and errors of ranks are RunErrors.
-        return self._ranks._ask(lambda: super(RanksEstimator, self)._fit_java(dataset))
+        model: _Model = self._ranks._ask(lambda: super(RanksEstimator, fitting)._fit(dataset))
+        return model
 
 
 class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):
@@ -223,18 +224,18 @@ class PCA(Decomposition[PCAModel]):
 class TruncatedSVDModel(JavaModel, HasK, VectorColumns, JavaMLWritable, JavaMLReadable["TruncatedSVDModel"]):
     """The model of TruncatedSVD. transform(df) multiplies each vector by V: the rows of U S. Needs no ranks."""
 
-    # PySpark finds the JVM's class by it.
+    # PySpark finds the JVM's class by it, which is a PCAModel: Spark Connect reads values of Spark's classes only.
     __module__ = "supply.linalg"
 
     @property
     def components(self) -> DenseMatrix:
         """V: a column for each singular value, whose largest value is positive."""
-        return self._call_java("components")
+        return self._call_java("pc")
 
     @property
     def singularValues(self) -> DenseVector:
         """Descending."""
-        return self._call_java("singularValues")
+        return self._call_java("explainedVariance")
 
 
 class TruncatedSVD(Decomposition[TruncatedSVDModel]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -32,18 +31,15 @@ def is_array(data: Any) -> bool:
     return hasattr(type(data), "__dlpack__")
 
 
-def send_array(data: Any, send: Callable[[str, int, int], Any]) -> Any:
-    """What send(file, rows, columns) returns. The file has the values as FromArray of the JVM reads them."""
+def array_of(data: Any) -> numpy.ndarray:
+    """The values of an array or a tensor, as ranks have them. The array has one or two dimensions."""
     try:
         values = numpy.asarray(on_host(data)).astype("<f8", casting="same_kind", copy=False)
     except TypeError as error:
         raise RunError(f"the array cannot be a matrix of ranks, which has 64-bit numbers: {error}") from error
     if values.ndim not in (1, 2) or values.size == 0:
         raise RunError(f"the array has the shape {values.shape}: it must have one or two dimensions, and values")
-    with tempfile.NamedTemporaryFile(prefix="supply-matrix-") as file:
-        values.tofile(file)
-        file.flush()
-        return send(file.name, len(values), values[0].size)
+    return values
 
 
 class MLlibMatrix:
@@ -51,7 +47,8 @@ class MLlibMatrix:
 
     Distributed matrices read a copy of the rows that the ranks write now, as to_df(): until
     supply.spark.release(matrix), or the session's end. An array goes to the driver. The keys of the rows are the
-    indices; of an array, the numbers of its rows. Raises RunError if rows have no keys, or keys that are no integers.
+    indices; of an array, the numbers of its rows. Raises RunError if rows have no keys, or keys that are no integers,
+    and over Spark Connect, which has no distributed matrices: there to_df() has the rows.
     """
 
     _ranks: Ranks

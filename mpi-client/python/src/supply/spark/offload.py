@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
+import tempfile
 import uuid
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+import numpy
 
 from supply.errors import RunError
 from supply.spark.server import RankFiles
@@ -16,6 +20,8 @@ from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
 # By which Session.failure() finds the failure of a call, with the id of the ranks.
 RANKS_PART = "ranks"
+
+_PART_BYTES = 32 << 20
 
 
 class Offload(Protocol):
@@ -26,6 +32,9 @@ class Offload(Protocol):
 
     def matrix(self, ranks: Any, df: Any, features: Sequence[str], key: str | None, sparse: bool) -> Any:
         """Sends rows. The matrix has the methods of supply.linalg.Matrix."""
+
+    def array(self, ranks: Any, values: numpy.ndarray, sparse: bool) -> Any:
+        """Sends the rows of an array in their order. Their numbers are the keys."""
 
     def call(
         self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
@@ -50,6 +59,7 @@ class _OfClassic:
     def __init__(self, session: ClassicSession) -> None:
         self._spark = session.spark
         self._jvm = session.jvm.supply.api.Offload
+        self._from_array = session.jvm.supply.linalg.FromArray
 
     def ranks(self, files: RankFiles, timeout: float) -> Any:
         return self._jvm.ranks(
@@ -59,6 +69,12 @@ class _OfClassic:
 
     def matrix(self, ranks: Any, df: Any, features: Sequence[str], key: str | None, sparse: bool) -> Any:
         return self._jvm.matrix(ranks, df._jdf, list(features), key, sparse)
+
+    def array(self, ranks: Any, values: numpy.ndarray, sparse: bool) -> Any:
+        with tempfile.NamedTemporaryFile(prefix="supply-matrix-") as file:
+            values.tofile(file)
+            file.flush()
+            return self._from_array.matrix(ranks, file.name, len(values), values[0].size, sparse)
 
     def call(
         self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
@@ -80,7 +96,7 @@ class _OverConnect:
         self._session = session
 
     def ranks(self, files: RankFiles, timeout: float) -> Any:
-        ranks = _Ranks(self._session)
+        ranks = _Ranks(self._session, files.ranks)
         ranks.ask_soon(
             "open", ranks=files.ranks, timeout=timeout, resultsFolder=files.results_folder,
             **{"mapped-files": _text(files.mapped_files), "named-pipes": _text(files.named_pipes)},
@@ -94,6 +110,28 @@ class _OverConnect:
         options = {"ranks-call": "matrix", "ranks-id": ranks.id, "json": json.dumps(words)}
         df.write.format("supply").mode("append").options(**options).save()
         return _Matrix(ranks, ranks.ask_soon("sent", matrix=name)["matrix"])
+
+    def array(self, ranks: Any, values: numpy.ndarray, sparse: bool) -> Any:
+        # A task carries at most spark.rpc.message.maxSize.
+        rows = max(1, _PART_BYTES // values[0].nbytes)
+        parts = [self._rows(values, first, rows) for first in range(0, len(values), rows)]
+        ordered = functools.reduce(lambda df, other: df.union(other), parts)
+        ordered = ordered.repartitionByRange(ranks.count, "key").sortWithinPartitions("key")
+        if sparse:
+            from pyspark.ml.functions import array_to_vector
+
+            ordered = ordered.select("key", array_to_vector("row").alias("row"))
+        return self.matrix(ranks, ordered, ["row"], "key", sparse)
+
+    def _rows(self, values: numpy.ndarray, first: int, rows: int) -> Any:
+        """A DataFrame of these rows, which Spark gets as they are in memory."""
+        import pyarrow
+
+        part = values[first : first + rows]
+        offsets = numpy.arange(len(part) + 1, dtype="int32") * part[0].size
+        lists = pyarrow.ListArray.from_arrays(pyarrow.array(offsets), pyarrow.array(part.ravel()))
+        keys = pyarrow.array(numpy.arange(first, first + len(part)))
+        return self._session.spark.createDataFrame(pyarrow.table({"key": keys, "row": lists}))
 
     def call(
         self, ranks: Any, library: str, routine: str, arguments: list[Any], parameters: dict[str, Any]
@@ -137,8 +175,9 @@ def _value(ranks: _Ranks, value: Any) -> Any:
 class _Ranks:
     """With the names of supply.linalg.Ranks, as py4j has them."""
 
-    def __init__(self, session: ConnectSession) -> None:
+    def __init__(self, session: ConnectSession, count: int) -> None:
         self._session = session
+        self.count = count
         self.id = uuid.uuid4().hex
 
     def ask(self, call: str, **words: Any) -> dict[str, Any]:

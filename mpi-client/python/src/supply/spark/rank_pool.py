@@ -63,6 +63,8 @@ class RankPool:
         self.is_broken = False
         # Whether the ranks have been ended because of a failure.
         self.has_failed = False
+        # Whether they did not start because Spark had no executor where they were placed.
+        self.are_misplaced = False
         # Another run needs the slots of ranks that wait for a call. It is called on a thread of the hub.
         self.wanted: Callable[[], None] = lambda: None
         self._pairs = pairs

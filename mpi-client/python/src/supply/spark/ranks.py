@@ -16,7 +16,7 @@ from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
 from supply.spark.checks import as_run_errors, check_folder, check_frame
-from supply.spark.matrix import Matrix, is_array, java_matrix, send_array
+from supply.spark.matrix import Matrix, array_of, is_array, java_matrix
 from supply.spark.offload import RANKS_PART, offload_of
 from supply.spark.progress import RoutineProgress
 from supply.spark.server import RankFiles, Server, find_rank_files
@@ -157,18 +157,12 @@ class Ranks:
     @property
     def _jvm(self) -> Any:
         """The view of the session's JVM."""
-        return self._classic("matrices of pyspark.mllib").jvm
-
-    def _classic(self, what: str) -> ClassicSession:
         if not isinstance(self._session, ClassicSession):
-            raise RunError(f"{what} go through the driver's JVM, which Spark Connect does not show: pass a DataFrame")
-        return self._session
-
-    @property
-    def _java(self) -> Any:
-        """The same ranks, as Scala sees them."""
-        self._classic("the estimators of supply.linalg")
-        return self._ranks
+            raise RunError(
+                "distributed matrices of pyspark.mllib are RDDs, which Spark Connect does not have: pass a DataFrame, "
+                "and take to_df()"
+            )
+        return self._session.jvm
 
     def matrix(
         self, df: Any, features: str | list[str] | None = None, key: str | None = None, sparse: bool = False
@@ -189,9 +183,8 @@ class Ranks:
         if is_array(df):
             if features is not None or key is not None:
                 raise RunError("an array has rows, and their numbers are the keys: leave out features and key")
-            from_array = self._classic("arrays").jvm.supply.linalg.FromArray
-            sent = send_array(df, lambda *array: self._ask(lambda: from_array.matrix(self._ranks, *array, sparse)))
-            return self._held(sent)
+            values = array_of(df)
+            return self._held(self._ask(lambda: self._offload.array(self._ranks, values, sparse)))
         mllib = java_matrix(df)
         if mllib is not None and (features is not None or key is not None):
             raise RunError(f"a {type(df).__name__} has rows and indices of its own: leave out features and key")
@@ -222,6 +215,19 @@ class Ranks:
         """As matrix.to_df()."""
         df: DataFrame = self._ask(lambda: self._offload.df(matrix._java))
         return df
+
+    def _set_on(self, estimator: Any) -> Any:
+        """The estimator of supply.linalg, or a copy of it, which fits on these ranks."""
+        name = self._offload.id_of(self._ranks)
+        if not name:
+            estimator._java_obj.setRanks(self._ranks)
+            return estimator
+        from pyspark.ml.param import Param
+
+        copied = estimator.copy()
+        # Of the server's class only: it is not saved.
+        copied._paramMap[Param(copied, "ranksId", "")] = name
+        return copied
 
     def close(self, end_ranks: bool = False) -> None:
         """Drops all matrices. Ends the ranks if this object has started them, or if end_ranks.

@@ -285,6 +285,7 @@ class Run:
             # A retry fails, too, but not with the reason.
             if is_starter and (why := self._pool.jobs.starters_failure()):
                 of_job.error.args = (f"{what}: {why}",)
+                self._pool.are_misplaced = self._pool.jobs.starters_are_misplaced()
             self._causes.append(of_job)
         cause = self._pool.handle(peer, message)
         if cause is not None and cause.rank not in self._results:

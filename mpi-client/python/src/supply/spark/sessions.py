@@ -9,11 +9,9 @@ import abc
 import concurrent.futures
 import contextlib
 import functools
-import hashlib
 import json
 import re
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -24,10 +22,10 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 
-import supply
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks import exceptions
-from supply.spark.class_loader import has_jar, jars
+from supply.spark import connect_jar
+from supply.spark.class_loader import has_jar
 
 # What a call raises if the session has ended, or its JVM, or the server of Spark Connect (ValueError: the channel).
 _GONE = (Py4JError, OSError, AttributeError, PySparkException, ValueError)
@@ -258,18 +256,6 @@ _ANSWER_SECONDS = 60
 _NO_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
-# Those that have the jar of this client.
-_given: weakref.WeakSet[Any] = weakref.WeakSet()
-_giving = threading.Lock()
-
-
-def _start_with_jar(what: str) -> RunError:
-    return RunError(
-        f"the server of Spark Connect {what}: its administrator must start it with --jars (or spark.jars), and the "
-        "path of supply.spark.jars()"
-    )
-
-
 class ConnectSession(Session):
     """is_gone: whether the server is known to answer no more. PySpark tries for minutes to reach it."""
 
@@ -336,18 +322,10 @@ class ConnectSession(Session):
             raise RunError("over Spark Connect, supply needs PySpark 4, and a server of it")
         self.check_running(what)
         if self._find() is None:
-            self._give_jar()
+            connect_jar.give(self)
             if self._find() is None:
-                raise _start_with_jar("does not have the Supplier's jar, and does not find one of addArtifacts")
-        if self._about.get("artifact"):
-            raise _start_with_jar("has the Supplier's jar by addArtifacts, and its driver takes none while it runs")
-        of_jar = self._about.get("version")
-        if of_jar != supply.__version__:
-            raise RunError(
-                f"the server of Spark Connect has the Supplier's jar of version {of_jar}, and this package is "
-                f"{supply.__version__}: install the package of that version, or give the server the jar of this one"
-            )
-        self._give_to_executors()
+                raise connect_jar.start_with("does not have the Supplier's jar, and does not find one of addArtifacts")
+        connect_jar.check(self, self._about)
 
     def _find(self) -> dict[str, Any] | None:
         """What the server says of itself; None: it has no jar."""
@@ -359,31 +337,6 @@ class ConnectSession(Session):
             failure = self.failure(error)
             known = "" if failure.name else "the server of Spark Connect does not answer: "
             raise RunError(f"{known}{failure.text}") from error
-
-    def _give_to_executors(self) -> None:
-        """If a client has brought the jar, the driver has it for all, and executors for that session."""
-        of_driver = self._about.get("digest")
-        if of_driver is None:
-            return
-        with open(jars(), "rb") as jar:
-            own = hashlib.sha256(jar.read()).hexdigest()
-        if own != of_driver:
-            raise RunError(
-                "the server of Spark Connect has another build of the Supplier's jar of this version, which a client "
-                "has brought: install the same package, or let the administrator start the server again"
-            )
-        self._give_jar()
-
-    def _give_jar(self) -> None:
-        with _giving:
-            if self.spark in _given:
-                return
-            try:
-                self.spark.addArtifacts(jars())
-            except Exception as error:
-                refusal = self.failure(error).text
-                raise _start_with_jar(f"does not have the Supplier's jar, and refuses it ({refusal})") from error
-            _given.add(self.spark)
 
 
 def _message(error: BaseException) -> str:

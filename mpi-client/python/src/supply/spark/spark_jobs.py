@@ -141,6 +141,10 @@ class SparkJobs:
         """Why a starter has failed. None: none has, or Spark does not know it yet."""
         return self._session.ask_if_there("starters-failure", run=self._tag).get("text")
 
+    def starters_are_misplaced(self) -> bool:
+        """Whether a starter has failed because Spark had no executor for it on its host."""
+        return bool(self._session.ask_if_there("starters-failure", run=self._tag).get("misplaced", False))
+
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
 

@@ -15,6 +15,7 @@ from supply.spark import checks
 from supply.spark.checks import check_environment, check_folder, check_order, check_resident
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
+from supply.spark.rank_pool import RankPool
 from supply.spark.results import keys_of
 from supply.spark.run import Limits, Run
 from supply.spark.sessions import Session
@@ -298,7 +299,10 @@ class Supplier:
             rank_environment(session, self._environment),
             start_timeout,
         )
-        with self._warm.of_call(wanted) as pool:
+
+        def use(pool: RankPool) -> Any:
             files = pool.files_of_call(kinds, self._ring, self._block)
             limits = Limits(start_timeout, stall_timeout)
             return Run(session, pool, files, supplied, payload, backend, limits, schema is not None).result()
+
+        return self._warm.call(wanted, use)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from supply.errors import RunError
 from supply.ranks.messages import Stop
 from supply.spark.launcher import Launcher
 from supply.spark.placement import keep_slots, warn_of_busy_slots
 from supply.spark.rank_pool import END_SECONDS, RankPool
 from supply.spark.sessions import ClassicSession, Session
 from supply.spark.turns import Turn, cancellation, one_at_a_time
+
+_log = logging.getLogger("supply.spark")
+
+# How often a call places its ranks, at most.
+_PLACEMENTS = 3
+
+_Returned = TypeVar("_Returned")
 
 
 @dataclass
@@ -55,8 +64,25 @@ class WarmRanks:
             self._keeps = False
             self._end()
 
+    def call(self, wanted: Wanted, use: Callable[[RankPool], _Returned]) -> _Returned:
+        """What use() returns, with ranks for one call.
+
+        If executors have gone between the placement and the start, it places the ranks again: nothing has run yet.
+        """
+        placements = 1
+        while True:
+            pool: RankPool | None = None
+            try:
+                with self._of_call(wanted) as pool:
+                    return use(pool)
+            except RunError as error:
+                if pool is None or not pool.are_misplaced or placements == _PLACEMENTS:
+                    raise
+                _log.warning("%s. The ranks are placed again (%d of %d)", error, placements, _PLACEMENTS - 1)
+            placements += 1
+
     @contextlib.contextmanager
-    def of_call(self, wanted: Wanted) -> Iterator[RankPool]:
+    def _of_call(self, wanted: Wanted) -> Iterator[RankPool]:
         """Ranks for a call, with Spark's slots for it. Calls of several threads take turns, if ranks stay."""
         if not self._keeps:
             with _new(wanted) as ranks:

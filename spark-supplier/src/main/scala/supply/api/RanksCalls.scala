@@ -1,19 +1,16 @@
 package supply.api
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.Arrays
 
-import scala.collection.concurrent.TrieMap
 import scala.jdk.CollectionConverters._
 import scala.util.Try
-import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
-import supply.linalg.{Matrix, MatrixRows, Ranks}
+import supply.linalg.{Matrix, MatrixRows, NamedRanks, Ranks}
 import supply.task.SupplySettings
 
 /**
@@ -42,25 +39,13 @@ private[supply] final class RanksCall {
   private def arguments: JsonNode = Try(RanksCall.mapper.readTree(json)).getOrElse(
     throw new ConfigException(s"json is no JSON: $json"))
 
-  private def opened: RanksCall.Opened = RanksCall.opened.getOrElse(id,
-    throw new ConfigException(
-      s"the server knows no ranks $id: the server was started again, or they were closed: make new Ranks"))
+  private def opened: NamedRanks = NamedRanks(id)
 
-  private def matrix(words: JsonNode): Matrix = opened.matrices.getOrElse(words.asText,
-    throw new ConfigException(s"the ranks have no matrix ${words.asText}"))
+  private def matrix(words: JsonNode): Matrix = opened.matrix(words.asText)
 
   def answer(spark: SparkSession): Array[Byte] = noting(answered(spark))
 
-  /** If it fails, [[RanksCall.failure]] has the reason. */
-  private def noting[A](call: => A): A = {
-    RanksCall.opened.get(id).foreach(_.failure = None)
-    try call
-    catch {
-      case NonFatal(e) =>
-        RanksCall.opened.get(id).foreach(_.failure = Some(e))
-        throw e
-    }
-  }
+  private def noting[A](call: => A): A = NamedRanks.find(id).fold(call)(_.noting(call))
 
   private def answered(spark: SparkSession): Array[Byte] = {
     val words = arguments
@@ -74,8 +59,12 @@ private[supply] final class RanksCall {
           words.path("parameters").properties.asScala.map(each =>
             each.getKey -> value(each.getValue)).toMap)
         val list = made.putArray("matrices")
-        results.foreach { case (_, matrix) => list.add(opened.described(matrix)) }
-      case "sent" => made.set[JsonNode]("matrix", opened.sent(words.path("matrix").asText))
+        results.foreach { case (_, matrix) =>
+          val name = s"result-${matrix.handle}"
+          opened.matrices(name) = matrix
+          list.add(described(name))
+        }
+      case "sent" => made.set[JsonNode]("matrix", described(words.path("matrix").asText))
       case "rows" => opened.ranks.write(matrix(words.path("matrix"))).foreach {
           case (option, value) => made.put(option, value)
         }
@@ -83,14 +72,15 @@ private[supply] final class RanksCall {
       case "forget" => opened.matrices.remove(words.path("matrix").asText).foreach(_.forget())
       case "cancel" => opened.ranks.cancel()
       case "progress" => made.put("done", opened.ranks.progress)
-      case "gone" => made.put("gone", RanksCall.opened.get(id).forall(_.ranks.areGone))
+      case "gone" => made.put("gone", NamedRanks.find(id).forall(_.ranks.areGone))
       case "detach" => opened.leave(_.detach())
       case "close" => opened.leave(_.close())
       case "fetch" =>
       case other =>
         throw new ConfigException(s"ranks-call is '$other', and this server has no such call")
     }
-    if (name == "fetch") opened.bytes(matrix(words.path("matrix")), words.path("begin").asInt)
+    if (name == "fetch")
+      opened.bytes(matrix(words.path("matrix")), words.path("begin").asInt, RanksCall.FetchedBytes)
     else made.toString.getBytes(UTF_8)
   }
 
@@ -107,12 +97,16 @@ private[supply] final class RanksCall {
     def text(name: String) = Option(words.get(name)).filterNot(_.isNull).map(_.asText)
     val texts =
       Seq("mapped-files", "named-pipes", "hosts").flatMap(name => text(name).map(name -> _))
-    RanksCall.opened.filter(_._2.ranks.areGone).keys.foreach(RanksCall.opened.remove(_))
-    RanksCall.opened(id) = new RanksCall.Opened(new Ranks(spark,
-        SupplySettings(words.path("ranks").asInt, "mapped-files", "named-pipes",
-          hosts = text("hosts").map(_ => "hosts"), timeout = words.path("timeout").asDouble,
-          texts = texts.toMap),
-        words.path("resultsFolder").asText))
+    val settings = SupplySettings(words.path("ranks").asInt, "mapped-files", "named-pipes",
+      hosts = text("hosts").map(_ => "hosts"), timeout = words.path("timeout").asDouble,
+      texts = texts.toMap)
+    NamedRanks.add(id, new Ranks(spark, settings, words.path("resultsFolder").asText))
+  }
+
+  private def described(name: String): JsonNode = {
+    val matrix = opened.matrix(name)
+    RanksCall.mapper.createObjectNode().put("matrix", name).put("rows", matrix.rows)
+      .put("columns", matrix.columns).put("array", matrix.isArray)
   }
 
   private def value(words: JsonNode): Any =
@@ -132,50 +126,7 @@ private[supply] object RanksCall {
   private final val FetchedBytes = 64 << 20
 
   private val mapper = new ObjectMapper
-  private val opened = TrieMap.empty[String, Opened]
 
   def parse(options: Map[String, String]): RanksCall =
     NamedOptions.parse(new RanksCall, options)
-
-  /** Why the last call that failed has; None: none has. */
-  def failure(id: String): Option[Throwable] = opened.get(id).flatMap(_.failure)
-
-  /** Ranks of a client, and their matrices by the names that it knows them by. */
-  private final class Opened(val ranks: Ranks) {
-    val matrices: TrieMap[String, Matrix] = TrieMap.empty
-    @volatile var failure: Option[Throwable] = None
-    private var fetched = Option.empty[(Matrix, Array[Byte])]
-
-    /** Spark Connect may repeat a write. */
-    def send(name: String, make: Ranks => Matrix): Unit = synchronized {
-      if (!matrices.contains(name)) matrices(name) = make(ranks)
-    }
-
-    def sent(name: String): JsonNode = describe(name,
-      matrices.getOrElse(name,
-        throw new ConfigException(s"the ranks have no matrix $name")))
-
-    def described(matrix: Matrix): JsonNode = {
-      val name = s"result-${matrix.handle}"
-      matrices(name) = matrix
-      describe(name, matrix)
-    }
-
-    private def describe(name: String, matrix: Matrix) = mapper.createObjectNode()
-      .put("matrix", name).put("rows", matrix.rows).put("columns", matrix.columns)
-      .put("array", matrix.isArray)
-
-    /** A part of them. They are kept until the last one is fetched. */
-    def bytes(matrix: Matrix, begin: Int): Array[Byte] = synchronized {
-      val all = fetched.filter(_._1 eq matrix).map(_._2).getOrElse(matrix.toBytes)
-      val end = math.min(all.length, begin + FetchedBytes)
-      fetched = if (end < all.length) Some(matrix -> all) else None
-      Arrays.copyOfRange(all, begin, end)
-    }
-
-    /** The client needs nothing of them any more, but may ask what became of them. */
-    def leave(call: Ranks => Unit): Unit =
-      try call(ranks)
-      finally synchronized { fetched = None }
-  }
 }

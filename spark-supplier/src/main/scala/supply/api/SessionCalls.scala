@@ -9,6 +9,7 @@ import org.apache.spark.supply.{ClientJar, SparkInternals}
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, SupplyException}
+import supply.linalg.NamedRanks
 import supply.plan.HostNames
 import supply.run.{SlotRequests, TaskSlots, UnwantedRuns}
 
@@ -66,9 +67,11 @@ private[supply] final class SessionCall {
           found.foldLeft(json.putArray(host))(_.add(_))
         }
       case "failure" =>
-        Hubs.failure(run, text).orElse(RanksCall.failure(run)).foreach(SessionCall.describe(sc, _,
-            json))
-      case "starters-failure" => Starters.failure(sc, run).foreach(json.put("text", _))
+        Hubs.failure(run, text).orElse(NamedRanks.find(run).flatMap(_.failure))
+          .foreach(SessionCall.describe(sc, _, json))
+      case "starters-failure" => 
+        Starters.failure(sc, run).foreach(json.put("text", _))
+        json.put("misplaced", Starters.areMisplaced(sc, run))
       case "python-failure" => json.put("text", FailureText.ofPython(text))
       case "end-with-ranks" => UnwantedRuns.add(run)
       case "forget" => UnwantedRuns.remove(run)

@@ -48,6 +48,11 @@ private[supply] object Starters {
   def failure(sc: SparkContext, run: String): Option[String] =
     SparkInternals.firstFailure(sc, TaskSlots.startersTag(run))
       .map(FailureText.ofTask(_, SparkInternals.hostOf(sc, _)))
+
+  /** Whether a starter of this run came to another host than its own, before any other failure. */
+  def areMisplaced(sc: SparkContext, run: String): Boolean =
+    SparkInternals.firstFailure(sc, TaskSlots.startersTag(run))
+      .exists(_.contains(classOf[PlacementException].getName))
 }
 
 /** The option of a read of starters, which Supplier.run of the Python package makes over Spark Connect. */

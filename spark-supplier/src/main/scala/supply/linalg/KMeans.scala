@@ -17,6 +17,9 @@ import org.apache.spark.sql.types.{IntegerType, StructType}
 final class KMeans(override val uid: String) extends Estimator[KMeansModel] with HasK
     with HasFeaturesCol with HasPredictionCol with HasMaxIter with HasTol with HasSeed
     with OnRanks {
+  /** For Spark Connect, which looks for a constructor without arguments. */
+  private[linalg] def this() = this(Identifiable.randomUID("kmeans"))
+
   def this(ranks: Ranks) = {
     this(Identifiable.randomUID("kmeans"))
     setRanks(ranks)
@@ -36,7 +39,7 @@ final class KMeans(override val uid: String) extends Estimator[KMeansModel] with
 
   def setSeed(value: Long): this.type = set(seed, value)
 
-  override def fit(dataset: Dataset[_]): KMeansModel = {
+  override def fit(dataset: Dataset[_]): KMeansModel = onRanks {
     transformSchema(dataset.schema, logging = true)
     withMatrix(dataset, MatrixRows(Seq($(featuresCol)))) { matrix =>
       val fitted = arrays("kmeans", Seq(matrix), "k" -> $(k),

@@ -24,6 +24,9 @@ import org.apache.spark.storage.StorageLevel
 final class LinearLeastSquares(override val uid: String)
     extends Predictor[Vector, LinearLeastSquares, LinearRegressionModel] with HasRegParam
     with HasFitIntercept with HasSparse with OnRanks {
+  /** For Spark Connect, which looks for a constructor without arguments. */
+  private[linalg] def this() = this(Identifiable.randomUID("linearLeastSquares"))
+
   def this(ranks: Ranks) = {
     this(Identifiable.randomUID("linearLeastSquares"))
     setRanks(ranks)
@@ -38,6 +41,8 @@ final class LinearLeastSquares(override val uid: String)
 
   /** Sparse data take conjugate gradients instead of the normal equations. */
   def setSparse(value: Boolean): this.type = set(sparse, value)
+
+  override def fit(dataset: Dataset[_]): LinearRegressionModel = onRanks(super.fit(dataset))
 
   override protected def train(dataset: Dataset[_]): LinearRegressionModel =
     kept(dataset) { data =>

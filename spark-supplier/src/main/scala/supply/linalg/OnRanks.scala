@@ -2,7 +2,7 @@ package supply.linalg
 
 import org.apache.spark.ml.linalg.DenseMatrix
 import org.apache.spark.ml.param.shared.{HasInputCol, HasOutputCol}
-import org.apache.spark.ml.param.{BooleanParam, IntParam, ParamValidators, Params}
+import org.apache.spark.ml.param.{BooleanParam, IntParam, Param, ParamValidators, Params}
 import org.apache.spark.ml.util.DefaultParamsWritable
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.{DataType, StructType}
@@ -16,6 +16,10 @@ import supply.core.ConfigException
 private[linalg] trait OnRanks extends Params with DefaultParamsWritable {
   private var fitting: Option[Ranks] = None
 
+  /** For a client of Spark Connect, which cannot call setRanks. */
+  private[linalg] final val ranksId: Param[String] =
+    new Param[String](this, "ranksId", "the name of the ranks of a client of Spark Connect")
+
   /** The ranks that fit. Null: none. */
   def setRanks(value: Ranks): this.type = {
     fitting = Option(value)
@@ -24,6 +28,9 @@ private[linalg] trait OnRanks extends Params with DefaultParamsWritable {
 
   /** Null: none are set. */
   protected def ranks: Ranks = fitting.orNull
+
+  /** A fit. The client of Spark Connect learns from it why it has failed. */
+  protected def onRanks[A](fit: => A): A = get(ranksId).fold(fit)(NamedRanks(_).noting(fit))
 
   /** Columns of a dataset as a matrix on the ranks. Its memory is freed with the next command. */
   protected def withMatrix[A](dataset: Dataset[_], rows: MatrixRows)(body: Matrix => A): A = {
@@ -43,7 +50,8 @@ private[linalg] trait OnRanks extends Params with DefaultParamsWritable {
     finally results.foreach(_._2.forget())
   }
 
-  private def required: Ranks = fitting.getOrElse(throw new ConfigException(
+  private def required: Ranks = fitting.orElse(get(ranksId).map(NamedRanks(_).ranks)).getOrElse(
+    throw new ConfigException(
       s"$uid has no ranks, which are not saved with it: call setRanks(ranks)"))
 }
 

@@ -16,6 +16,9 @@ import org.apache.spark.sql.types.StructType
  */
 final class PCA(override val uid: String) extends Estimator[PCAModel] with HasK
     with VectorColumns with HasSparse with OnRanks {
+  /** For Spark Connect, which looks for a constructor without arguments. */
+  private[linalg] def this() = this(Identifiable.randomUID("pca"))
+
   def this(ranks: Ranks) = {
     this(Identifiable.randomUID("pca"))
     setRanks(ranks)
@@ -29,7 +32,7 @@ final class PCA(override val uid: String) extends Estimator[PCAModel] with HasK
 
   def setSparse(value: Boolean): this.type = set(sparse, value)
 
-  override def fit(dataset: Dataset[_]): PCAModel = {
+  override def fit(dataset: Dataset[_]): PCAModel = onRanks {
     transformSchema(dataset.schema, logging = true)
     val rows = MatrixRows(Seq($(inputCol)), sparse = $(sparse))
     withMatrix(dataset, rows) { matrix =>

@@ -20,3 +20,10 @@ object Models {
       uid: String, coefficients: Vector, intercept: Double): LinearRegressionModel =
     new LinearRegressionModel(uid, coefficients, intercept)
 }
+
+/**
+ * Multiplies vectors by a matrix, and so is a PCAModel for Spark: clients of Spark Connect may ask a model
+ * of a class of Spark's own for its values, and no other. `transform` does not subtract the mean.
+ */
+abstract class Projection(uid: String, columns: DenseMatrix, values: DenseVector)
+    extends PCAModel(uid, columns, values)

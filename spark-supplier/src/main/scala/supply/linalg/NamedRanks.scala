@@ -1,0 +1,65 @@
+package supply.linalg
+
+import java.util.Arrays
+
+import scala.collection.concurrent.TrieMap
+import scala.util.control.NonFatal
+
+import supply.core.ConfigException
+
+/** Ranks of a client of Spark Connect, and their matrices, by the names that the client gives. */
+private[supply] final class NamedRanks(val ranks: Ranks) {
+  val matrices: TrieMap[String, Matrix] = TrieMap.empty
+  @volatile private var failed = Option.empty[Throwable]
+  private var fetched = Option.empty[(Matrix, Array[Byte])]
+
+  /** Why the last call that failed has; None: none has, or another call began later. */
+  def failure: Option[Throwable] = failed
+
+  /** What a call returns. If it fails, [[failure]] has the reason. */
+  def noting[A](call: => A): A = {
+    failed = None
+    try call
+    catch {
+      case NonFatal(e) =>
+        failed = Some(e)
+        throw e
+    }
+  }
+
+  def matrix(name: String): Matrix =
+    matrices.getOrElse(name, throw new ConfigException(s"the ranks have no matrix $name"))
+
+  /** Spark Connect may repeat a write. */
+  def send(name: String, make: Ranks => Matrix): Unit = synchronized {
+    if (!matrices.contains(name)) matrices(name) = make(ranks)
+  }
+
+  /** A part of them, of at most that size. They are kept until the last one is fetched. */
+  def bytes(matrix: Matrix, begin: Int, most: Int): Array[Byte] = synchronized {
+    val all = fetched.filter(_._1 eq matrix).map(_._2).getOrElse(matrix.toBytes)
+    val end = math.min(all.length, begin + most)
+    fetched = if (end < all.length) Some(matrix -> all) else None
+    Arrays.copyOfRange(all, begin, end)
+  }
+
+  /** The client needs nothing of them any more, but may ask what became of them. */
+  def leave(call: Ranks => Unit): Unit =
+    try call(ranks)
+    finally synchronized { fetched = None }
+}
+
+private[supply] object NamedRanks {
+  private val all = TrieMap.empty[String, NamedRanks]
+
+  def add(id: String, ranks: Ranks): Unit = {
+    all.filter(_._2.ranks.areGone).keys.foreach(all.remove(_))
+    all(id) = new NamedRanks(ranks)
+  }
+
+  def find(id: String): Option[NamedRanks] = all.get(id)
+
+  def apply(id: String): NamedRanks = all.getOrElse(id,
+    throw new ConfigException(
+      s"the server knows no ranks $id: the server was started again, or they were closed: make new Ranks"))
+}
