@@ -1,5 +1,8 @@
 """Runs whose executors Spark starts for them, and ends after them."""
 
+import os
+from unittest import mock
+
 import pytest
 
 from supplier_session import found_by, prepare_environment
@@ -10,13 +13,14 @@ pytest.importorskip("pyspark")
 # Executors come and go three times.
 pytestmark = pytest.mark.long
 
-LIMIT_SECONDS = 280
+LIMIT_SECONDS = 290
 
 
-@pytest.fixture(scope="module")
-def found():
+@pytest.fixture(scope="module", params=["classic", "connect"])
+def found(request):
     """What the runs of the program return, or say."""
-    return found_by("dynamic_program.py", LIMIT_SECONDS)
+    with mock.patch.dict(os.environ, SUPPLY_TEST_SESSION=request.param):
+        return found_by("dynamic_program.py", LIMIT_SECONDS)
 
 
 def test_spark_starts_executors_for_a_run(found):

@@ -126,7 +126,7 @@ def test_limits_that_are_none_are_refused(run, spark, options):
 
 @pytest.mark.parametrize("times", [1, 9])
 def test_ranks_whose_executors_have_gone_are_placed_again(run, spark, caplog, monkeypatch, times):
-    """The tasks that start ranks come to a host that is not theirs, once or always."""
+    """The tasks that start ranks land on a host that is not theirs, once or always."""
     start, started = SparkJobs.start_nodes, []
 
     def start_elsewhere(jobs, specs):

@@ -69,7 +69,7 @@ private[supply] final class SessionCall {
       case "failure" =>
         Hubs.failure(run, text).orElse(NamedRanks.find(run).flatMap(_.failure))
           .foreach(SessionCall.describe(sc, _, json))
-      case "starters-failure" => 
+      case "starters-failure" =>
         Starters.failure(sc, run).foreach(json.put("text", _))
         json.put("misplaced", Starters.areMisplaced(sc, run))
       case "python-failure" => json.put("text", FailureText.ofPython(text))

@@ -31,19 +31,22 @@ private[supply] object SlotRequests {
    * The run needs that many tasks at once; 0: no more. hosts: of the tasks; none: any. isOpen: whether the
    * run has a client at the hub.
    */
-  def renew(sc: SparkContext, run: String, tasks: Int, hosts: Seq[String], isOpen: => Boolean)
-      : Unit = synchronized {
-    requests.get(run).filter(_.wanted == (tasks -> hosts)) match {
-      case Some(request) => request.until = new Deadline(KeptSeconds)
-      case None =>
-        end(run)
-        if (tasks > 0 && TaskSlots.areDynamic(sc)) {
-          requests(run) = new Request(tasks -> hosts, new SlotKeeper(sc, tasks, hosts), () =>
-            sc.isStopped || SparkInternals.hasJob(sc, run) || requests(run).until.passed && !isOpen)
-          check(run)
-        }
+  def renew(
+      sc: SparkContext, run: String, tasks: Int, hosts: Seq[String], isOpen: => Boolean): Unit =
+    synchronized {
+      requests.get(run).filter(_.wanted == (tasks -> hosts)) match {
+        case Some(request) => request.until = new Deadline(KeptSeconds)
+        case None =>
+          end(run)
+          if (tasks > 0 && TaskSlots.areDynamic(sc)) {
+            requests(run) = new Request(tasks -> hosts, new SlotKeeper(sc, tasks, hosts),
+              () =>
+                sc.isStopped || SparkInternals.hasJob(sc, run) || requests(
+                  run).until.passed && !isOpen)
+            check(run)
+          }
+      }
     }
-  }
 
   /** The run needs no slots any more. */
   def end(run: String): Unit = synchronized(requests.remove(run).foreach(_.keeper.close()))
