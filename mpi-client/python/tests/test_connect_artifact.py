@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connect_server import connect_server
-from rank_server import skip_without_server, started
+from rank_server import LINALG, skip_without_linalg, skip_without_server, started
 from supplier_session import prepare_environment, rows, shared_memory
 
 pytest.importorskip("pyspark", reason="no PySpark in this environment")
@@ -139,6 +139,22 @@ def test_a_matrix_of_ranks(server, libraries):
         returned = matrix.to_df()
         assert returned.count() == 100
         release(returned)
+
+
+def test_an_estimator_on_ranks(server):
+    """The server finds its class as it finds Spark's own, for a session that has brought the jar, too."""
+    from pyspark.ml.feature import VectorAssembler
+    from supply.linalg import TruncatedSVD
+
+    skip_without_linalg()
+    spark = connected(server)
+    numbers = spark.range(100).selectExpr("double(id) as a", "1D as b")
+    vectors = VectorAssembler(inputCols=["a", "b"], outputCol="features").transform(numbers)
+    with started(spark, LINALG.parent) as ranks:
+        model = TruncatedSVD(ranks, k=1, inputCol="features", outputCol="reduced").fit(vectors)
+    (value,) = model.singularValues.toArray()
+    assert value**2 == pytest.approx(sum(i * i + 1 for i in range(100)), rel=1e-3)
+    assert model.transform(vectors).count() == 100
 
 
 def test_another_build_of_the_jar(server, tmp_path, monkeypatch):

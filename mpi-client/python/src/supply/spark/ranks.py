@@ -174,7 +174,8 @@ class Ranks:
         routines that take sparse matrices. Raises RunError for nulls, NaN, or too little memory.
 
         A distributed matrix has neither features nor key: an IndexedRowMatrix, CoordinateMatrix or BlockMatrix has its
-        rows in the order of their indices, which are the keys, and a RowMatrix has its rows in their order.
+        rows in the order of their indices, which are the keys, and a RowMatrix has its rows in their order. Spark
+        Connect has none.
 
         An array is one of numpy, PyTorch, CuPy, JAX, or another library with DLPack, also on a device. It has one or
         two dimensions, and neither features nor key: its rows keep their order, and their numbers are the keys. It goes
