@@ -89,7 +89,7 @@ def measure(frame, shared_folder, way, epochs, **options):
 def main():
     local_dir, jar, shared_folder, heap_mib, cores, rows, partitions = sys.argv[1:]
     torch.set_num_threads(1)
-    spark = session.start(local_dir, heap_mib, cores, {"spark.jars": jar})
+    spark = session.start(local_dir, heap_mib, cores, {**session.FASTEST_PYTHON, "spark.jars": jar})
     try:
         frame = dataframe(spark, int(rows), int(partitions))
         about = {"pid": os.getpid(), "jvm_pid": session.jvm_pid(spark), "tally": tally(frame)}

@@ -1,0 +1,68 @@
+"""The frames of bench/dataframes: every way has all rows of every frame, and what the table says. Nothing is timed."""
+
+import sys
+
+import pytest
+
+from places import ROOT
+
+sys.path.append(str(ROOT / "bench"))
+
+from engine import benchmark, frames, machine, pairs, quiet
+from engine.spark import PythonSpark
+
+WAYS = ["noop", "supply", "shuffled", "mapInArrow"]
+
+
+def test_the_ratios_are_those_of_each_round():
+    results = benchmark.Results("dataframes")
+
+    def round_of(ours, noop):
+        def one(nanos):
+            return {"rows": 1000, "nanos": nanos, "first_nanos": 20_000_000}
+
+        nanos = {"noop": noop, "supply": ours, "shuffled": 2 * ours, "mapInArrow": 8 * ours}
+        return {(frame, way): one(nanos[way]) for frame in frames.FIGURES for way in WAYS}
+
+    rounds = quiet.Rounds([(0.0, round_of(1000, 2000)), (0.0, round_of(2000, 3000)), (0.0, round_of(1000, 1000))], 3)
+    about = {"frames": list(frames.FIGURES), "version": "4.1.3", "paths": dict.fromkeys(frames.FIGURES, "columns")}
+    frames.add_table(results, 1000, about, WAYS, rounds)
+    [table] = results.tables
+    assert dict(zip(table.columns, table.rows[0])) == {
+        "frame": "Parquet, 8 doubles",
+        "path": "columns",
+        "noop": "500.00 (333.33–1000.00)",
+        "supply": "1000.00 (500.00–1000.00)",
+        "shuffled": "500.00 (250.00–500.00)",
+        "mapInArrow": "125.00 (62.50–125.00)",
+        "× noop": "1.5 (1.0–2.0)",
+        "× mapInArrow": "8.0 (8.0–8.0)",
+        "first block s": "0.020 (0.020–0.020)",
+    }
+    assert results.summary == {
+        "df_write_first_block_s": 0.02,
+        **{
+            f"{name}_vs_{way}": ratio
+            for name in frames.FIGURES.values()
+            for way, ratio in [("noop", 1.5), ("arrow", 8)]
+        },
+    }
+
+
+@pytest.mark.long
+def test_every_way_has_all_rows_of_every_frame(tmp_path):
+    python = {"python": machine.SUPPLY_PYTHON, "environment": {"PYTHONPATH": machine.pyspark()}}
+    sizes = (tmp_path, 1024, 2, 500, 2)
+    with (
+        pairs.config_files(1, 8 << 20, 2 << 20) as pair,
+        PythonSpark("frame_driver.py", machine.spark().jar, *sizes, **python) as driver,
+    ):
+        assert set(frames.FIGURES) <= set(driver.about["frames"])
+        assert {name for name, path in driver.about["paths"].items() if path == "columns"} == {
+            name for name in driver.about["frames"] if name.startswith("Parquet")
+        } | {"cached, 8 doubles"}
+        for frame in driver.about["frames"]:
+            for way in WAYS:
+                what = {"pair": pair, "timeout": 60} if way in frames.OURS else {}
+                measured = driver.round(frame=frame, way=way, **what)
+                assert (measured["rows"], measured.get("wrong", [])) == (500, []), (frame, way)
