@@ -135,7 +135,8 @@ static supply_status_t check_states(const struct agree *agree, const char *name,
         const struct rank_state *state = &agree->all[rank];
         const bool has_status =
             (state->status >= SUPPLY_ERROR_NO_SCHEMA && state->status <= SUPPLY_OK) || state->status == SUPPLY_AGAIN;
-        const bool has_columns = state->schema != 0 && state->columns != 0 && state->columns <= SCHEMA_COLUMNS_MAX;
+        const bool has_columns = state->schema != 0 && state->columns != 0 && state->columns <= SCHEMA_ENTRIES_MAX &&
+                                 state->text_bytes <= SCHEMA_BYTES_MAX - state->columns * sizeof(struct schema_entry);
         const bool has_none = state->schema == 0 && state->columns == 0 && state->elements == 0;
         if (has_status && (has_columns || has_none) && state->elements <= UINT32_MAX && state->end <= WINDOW_ENDS_DATA)
             continue;

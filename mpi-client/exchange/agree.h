@@ -42,9 +42,11 @@ struct rank_state {
     uint32_t window;
     uint32_t end; /**< enum window_end */
     uint32_t columns;
-    uint64_t elements; /**< of the window */
-    uint64_t settings; /**< fingerprint; 0: not known yet */
-    uint64_t schema;   /**< fingerprint; 0: not known yet */
+    uint32_t text_bytes; /**< of the columns */
+    uint32_t unused;     /**< 0: the padding has no value of its own */
+    uint64_t elements;   /**< of the window */
+    uint64_t settings;   /**< fingerprint; 0: not known yet */
+    uint64_t schema;     /**< fingerprint; 0: not known yet */
 };
 
 /** On what the ranks do not agree. */

@@ -117,7 +117,7 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     const supply_status_t status =
         exchange_columns_learn(&exchange->columns, exchange->pair, exchange->inspected.name, failure);
     if (status == SUPPLY_OK && columns->schema.count > 0)
-        supply__filler_set_schema(exchange->handle, columns->whole.entries, columns->whole.count);
+        return supply__filler_set_schema(exchange->handle, &columns->whole, failure);
     return status;
 }
 
@@ -287,12 +287,13 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     if (status == SUPPLY_OK) status = exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure);
     if (status != SUPPLY_OK) return status;
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
-    exchange->columns_of_other = calloc(SCHEMA_COLUMNS_MAX, sizeof *exchange->columns_of_other);
+    exchange->columns_of_other = calloc(1, SCHEMA_BYTES_MAX);
     if (exchange->counts == NULL || exchange->columns_of_other == NULL ||
         !exchange_gather_init(&exchange->gather, ranks))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = exchange_filler(exchange);
-    status = supply__filler_open(&exchange->handle, &filler, pair, exchange_slot_bytes(capacity), SLOTS, failure);
+    status = supply__filler_open(&exchange->handle, &filler, pair, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity),
+                                 SLOTS, failure);
     if (status != SUPPLY_OK) return status;
     exchange->outer = exchange->handle;
     return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;

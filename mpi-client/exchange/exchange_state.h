@@ -42,7 +42,7 @@ struct exchange {
     uint64_t fingerprint; /**< of the settings with what Spark says, here or on another rank; 0: not known yet */
     struct collective collective;
     struct columns columns;
-    struct schema_entry *columns_of_other; /**< where they arrive: the most that there may be */
+    struct schema_entry *columns_of_other; /**< where they arrive: SCHEMA_BYTES_MAX */
 
     struct gather gather;
     struct gathered_window window;

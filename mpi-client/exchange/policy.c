@@ -15,10 +15,11 @@ supply_status_t exchange_find_key(const struct exchange_settings *settings, cons
                                   const char *purpose, uint32_t *index, struct failure *failure) {
     const int found = supply__schema_index(&columns->schema, settings->column);
     if (found < 0)
-        return supply__fail(
-            failure, SUPPLY_ERROR_ARGUMENT, "there is no column '%s' to %s by: the first columns are '%s'%s%s%s",
-            settings->column, purpose, columns->schema.entries[0].name, columns->schema.count > 1 ? ", '" : "",
-            columns->schema.count > 1 ? columns->schema.entries[1].name : "", columns->schema.count > 1 ? "'" : "");
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "there is no column '%s' to %s by: the first columns are '%s'%s%s%s", settings->column,
+                            purpose, supply__schema_name(&columns->schema, 0), columns->schema.count > 1 ? ", '" : "",
+                            columns->schema.count > 1 ? supply__schema_name(&columns->schema, 1) : "",
+                            columns->schema.count > 1 ? "'" : "");
     if (columns->schema.entries[found].children > 0)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
                             "the column '%s' to %s by has format '%s', whose values are no keys: choose a number, text "

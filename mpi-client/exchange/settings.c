@@ -41,7 +41,8 @@ static uint64_t fingerprint_of(const struct schema *schema) {
     uint64_t fingerprint = schema->count;
     for (uint32_t i = 0; i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
-        fingerprint = exchange_hash(entry->name, strlen(entry->name), fingerprint);
+        const char *name = supply__schema_name(schema, i);
+        fingerprint = exchange_hash(name, strlen(name), fingerprint);
         fingerprint = exchange_hash(entry->format, strlen(entry->format), fingerprint);
         fingerprint = exchange_hash(entry->child_format, strlen(entry->child_format), fingerprint);
         fingerprint = exchange_mix(fingerprint ^ entry->flags ^ (uint64_t)entry->children << 32);
@@ -71,12 +72,15 @@ static supply_status_t plan(struct columns *columns, const char *name, struct fa
     status = check_formats(whole, name, failure);
     if (status != SUPPLY_OK) return status;
     const uint32_t count = whole->column_count;
-    columns->schema.entries = calloc(count, sizeof *columns->schema.entries);
+    /* All texts, so that they keep their places. */
+    status = supply__schema_copy(&columns->schema, NULL, count, whole->text_bytes, failure);
+    if (status != SUPPLY_OK) return status;
+    memcpy(columns->schema.entries + count, supply__schema_texts(whole), whole->text_bytes);
     columns->plans = calloc(count, sizeof *columns->plans);
     columns->buffers = calloc((size_t)count * BUFFERS_OF_COLUMN, sizeof *columns->buffers);
-    if (columns->schema.entries == NULL || columns->plans == NULL || columns->buffers == NULL)
+    if (columns->plans == NULL || columns->buffers == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
-    columns->schema.count = columns->schema.column_count = count;
+    columns->schema.column_count = count;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t index = supply__schema_entry(whole, i);
         const struct schema_entry *entry = &whole->entries[index];
@@ -97,35 +101,33 @@ static supply_status_t plan_or_free(struct columns *columns, const char *name, s
 }
 
 supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
-                                     const char *name, struct failure *failure) {
-    columns->whole.entries = malloc(count * sizeof *entries);
-    if (columns->whole.entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
-    memcpy(columns->whole.entries, entries, count * sizeof *entries);
-    columns->whole.count = count;
+                                     uint32_t text_bytes, const char *name, struct failure *failure) {
+    const supply_status_t status = supply__schema_copy(&columns->whole, entries, count, text_bytes, failure);
+    if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", name, failure->text);
     return plan_or_free(columns, name, failure);
 }
 
 static bool is_same(const struct schema_entry *entry, const struct schema_entry *other) {
-    return strcmp(entry->name, other->name) == 0 && strcmp(entry->format, other->format) == 0 &&
-           strcmp(entry->child_format, other->child_format) == 0 && entry->flags == other->flags &&
-           entry->children == other->children;
+    return strcmp(entry->format, other->format) == 0 && strcmp(entry->child_format, other->child_format) == 0 &&
+           entry->flags == other->flags && entry->children == other->children;
 }
 
 static bool are_same(const struct schema *schema, const struct schema *other) {
     bool same = schema->count == other->count;
-    for (uint32_t i = 0; i < schema->count && same; i++) same = is_same(&schema->entries[i], &other->entries[i]);
+    for (uint32_t i = 0; i < schema->count && same; i++)
+        same = is_same(&schema->entries[i], &other->entries[i]) &&
+               strcmp(supply__schema_name(schema, i), supply__schema_name(other, i)) == 0;
     return same;
 }
 
 supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
                                        struct failure *failure) {
-    const struct schema_entry *entries;
-    uint32_t count;
+    const struct schema *schema;
     struct columns own = {0};
     if (columns->is_of_pair) return SUPPLY_OK;
-    supply_status_t status = supply__filler_schema(pair, &entries, &count, failure);
-    if (status != SUPPLY_OK || count == 0) return status;
-    status = exchange_columns_set(&own, entries, count, name, failure);
+    supply_status_t status = supply__filler_schema(pair, &schema, failure);
+    if (status != SUPPLY_OK || schema == NULL) return status;
+    status = exchange_columns_set(&own, schema->entries, schema->count, schema->text_bytes, name, failure);
     if (status != SUPPLY_OK) return status;
     if (columns->schema.count == 0) {
         *columns = own;
@@ -153,8 +155,9 @@ void exchange_columns_text(const struct columns *columns, char *text, size_t tex
     text[0] = '\0';
     for (uint32_t i = 0; i < columns->schema.count && length < text_bytes; i++) {
         const struct schema_entry *entry = &columns->schema.entries[i];
-        length += (size_t)snprintf(text + length, text_bytes - length, "%s'%s' %s%s%s", i > 0 ? ", " : "", entry->name,
-                                   entry->format, entry->child_format, columns->plans[i].is_nullable ? "?" : "");
+        length += (size_t)snprintf(text + length, text_bytes - length, "%s'%s' %s%s%s", i > 0 ? ", " : "",
+                                   supply__schema_name(&columns->schema, i), entry->format, entry->child_format,
+                                   columns->plans[i].is_nullable ? "?" : "");
     }
 }
 

@@ -50,9 +50,9 @@ bool exchange_is_variable(const struct column_plan *plan);
 supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
                                        struct failure *failure);
 
-/** Takes over these columns. SUPPLY_OK, or a failure. */
+/** Takes over these columns, with the texts after the entries. SUPPLY_OK, or a failure. */
 supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
-                                     const char *name, struct failure *failure);
+                                     uint32_t text_bytes, const char *name, struct failure *failure);
 
 /** Bytes of that buffer in transfer: of `elements` elements, with `value_bytes` bytes of values of any length. */
 size_t exchange_wire_bytes(const struct columns *columns, const struct wire_buffer *buffer, uint64_t elements,

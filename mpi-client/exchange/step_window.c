@@ -37,9 +37,9 @@ static supply_status_t exchange_use_columns(struct exchange *exchange, struct fa
     if (status == SUPPLY_OK) status = exchange_transfer_set_columns(&exchange->transfer, columns, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&exchange->layout, columns, failure);
     if (status != SUPPLY_OK) return status;
-    supply__filler_set_schema(exchange->handle, columns->whole.entries, columns->whole.count);
-    exchange->has_memory = true;
-    return SUPPLY_OK;
+    status = supply__filler_set_schema(exchange->handle, &columns->whole, failure);
+    exchange->has_memory = status == SUPPLY_OK;
+    return status;
 }
 
 /* When the first block is there, Spark has stored what the ranks must do. */
@@ -90,6 +90,7 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
     *state = (struct rank_state){
         .window = exchange->number,
         .columns = exchange->columns.whole.count,
+        .text_bytes = exchange->columns.whole.text_bytes,
         .settings = exchange->fingerprint,
         .schema = exchange->columns.fingerprint,
     };
@@ -151,7 +152,8 @@ static supply_status_t send_columns(struct exchange *exchange, struct failure *f
     const struct agree *agree = &exchange->agree;
     const uint32_t sender = exchange->together.first_knowing;
     struct part *send = exchange->transfer.send_parts, *receive = exchange->transfer.receive_parts;
-    const size_t bytes = agree->all[sender].columns * sizeof *exchange->columns_of_other;
+    const size_t bytes =
+        agree->all[sender].columns * sizeof *exchange->columns_of_other + agree->all[sender].text_bytes;
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
         const bool sends = agree->rank == sender && agree->all[rank].schema == 0;
         const bool receives = agree->all[agree->rank].schema == 0 && rank == sender;
@@ -170,7 +172,7 @@ supply_status_t exchange_take_columns(struct exchange *exchange, struct failure 
     const struct rank_state *sender = &exchange->agree.all[exchange->together.first_knowing];
     if (exchange->columns.schema.count == 0)
         status = exchange_columns_set(&exchange->columns, exchange->columns_of_other, sender->columns,
-                                      exchange->inspected.name, &own);
+                                      sender->text_bytes, exchange->inspected.name, &own);
     if (status == SUPPLY_OK) status = exchange_use_columns(exchange, &own);
     if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
     exchange->confirms_columns = true;

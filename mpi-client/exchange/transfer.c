@@ -13,9 +13,9 @@
 /* Validity, offsets and data. */
 enum { BUFFERS_OF_COLUMN = 3 };
 
-size_t exchange_slot_bytes(size_t received_bytes) {
-    const size_t of_columns = SCHEMA_COLUMNS_MAX * ((size_t)BUFFERS_OF_COLUMN * BUFFER_ALIGNMENT + sizeof(int32_t));
-    const size_t bytes = supply__block_header_bytes(SCHEMA_COLUMNS_MAX) + of_columns + received_bytes;
+size_t exchange_slot_bytes(uint32_t entries, size_t received_bytes) {
+    const size_t of_columns = entries * ((size_t)BUFFERS_OF_COLUMN * BUFFER_ALIGNMENT + sizeof(int32_t));
+    const size_t bytes = supply__block_header_bytes(entries) + of_columns + received_bytes;
     return (bytes + BLOCK_BYTES_UNIT - 1) / BLOCK_BYTES_UNIT * BLOCK_BYTES_UNIT;
 }
 

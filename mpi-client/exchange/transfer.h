@@ -8,8 +8,8 @@
 #include "api/filler.h"
 #include "round.h"
 
-/** Bytes of a slot that can receive that many. A multiple of BLOCK_BYTES_UNIT. */
-size_t exchange_slot_bytes(size_t received_bytes);
+/** Bytes of a slot that can receive that many in that many entries. A multiple of BLOCK_BYTES_UNIT. */
+size_t exchange_slot_bytes(uint32_t entries, size_t received_bytes);
 
 struct slot_layout {
     struct slot slot;

@@ -205,6 +205,13 @@ void FuzzedPair::read_values(const supply_block_t &block, const supply_column_t 
         found("gathered values that are not the values");
 }
 
+void FuzzedPair::write_after_ring(size_t offset, const void *bytes, size_t count) {
+    const int fd = open(folder().mapped_file.c_str(), O_WRONLY | O_CLOEXEC);
+    const auto at = static_cast<off_t>(file_bytes + offset);
+    if (fd < 0 || pwrite(fd, bytes, count, at) != static_cast<ssize_t>(count)) found("cannot write after the ring");
+    close(fd);
+}
+
 void FuzzedPair::read_column(const supply_block_t &block, int index) {
     supply_column_t column;
     supply_field_t field;
@@ -219,7 +226,7 @@ void FuzzedPair::read_column(const supply_block_t &block, int index) {
 
 /* Of a column or a child, and of its children. */
 void FuzzedPair::read_buffers(const supply_block_t &block, const supply_column_t &column) {
-    if (strlen(column.name) >= sizeof(schema_entry::name)) found("the name of a column has no zero byte");
+    if (strlen(column.name) > NAME_BYTES_MAX) found("the name of a column has no zero byte");
     read_bytes(block, column.data, column.data_bytes, "data outside the block");
     if (column.validity != nullptr)
         read_bytes(block, column.validity, (column.element_count + 7u) / 8, "validity outside the block");
@@ -239,7 +246,7 @@ void FuzzedPair::read_buffers(const supply_block_t &block, const supply_column_t
 
 /* A field and its children have names and formats. */
 void FuzzedPair::read_field(const supply_field_t &field) {
-    if (strlen(field.name) >= sizeof(schema_entry::name) || strlen(field.format) >= sizeof(schema_entry::format) ||
+    if (strlen(field.name) > NAME_BYTES_MAX || strlen(field.format) >= sizeof(schema_entry::format) ||
         strlen(field.child_format) >= sizeof(schema_entry::format))
         found("a field has no zero byte");
     for (int i = 0; i < field.child_count; i++) {

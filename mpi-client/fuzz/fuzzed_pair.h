@@ -42,6 +42,9 @@ class FuzzedPair {
     /** Writes into foreign file 2, as far as the bytes fit, and its entry. */
     void write_resident(size_t offset, const void *bytes, size_t count);
 
+    /** Writes into the mapped file after the ring, where a wide schema lies. */
+    static void write_after_ring(size_t offset, const void *bytes, size_t count);
+
     /** Writes to the notification pipe. Bytes that do not fit are lost. */
     void send(const void *bytes, size_t count);
 

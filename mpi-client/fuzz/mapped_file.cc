@@ -32,6 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size >= generation_offset + sizeof generation) memcpy(&generation, data + generation_offset, sizeof generation);
     copy(pair, data, size, offsetof(mapped_file_header, published), offsetof(mapped_file_header, rank_failure));
     copy(pair, data, size, SCHEMA_OFFSET, FuzzedPair::file_bytes);
+    if (size > FuzzedPair::file_bytes)
+        FuzzedPair::write_after_ring(0, data + FuzzedPair::file_bytes, size - FuzzedPair::file_bytes);
     for (uint64_t slot = 0; slot < FuzzedPair::block_count; slot++) {
         const notification notification = notification_in(pair, slot, generation);
         pair.send(&notification, sizeof notification);

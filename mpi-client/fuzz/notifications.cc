@@ -84,6 +84,13 @@ void run(Input input) {
                 pair.write_resident(offset, bytes, count);
                 break;
             }
+            case SET_WIDE: {
+                uint8_t bytes[UINT8_MAX] = {};
+                const size_t offset = input.number<uint16_t>(), count = input.number<uint8_t>();
+                input.copy(bytes, count);
+                FuzzedPair::write_after_ring(offset, bytes, count);
+                break;
+            }
             case PUBLISH:
                 publish(pair, input, sequence++);
                 break;

@@ -38,6 +38,23 @@ class Seed {
         put<uint32_t>(static_cast<uint32_t>(entries.size()));
     }
 
+    void wide_schema(const std::vector<schema_entry> &entries, const std::string &texts) {
+        const std::string all(reinterpret_cast<const char *>(entries.data()), entries.size() * sizeof entries[0]);
+        const std::string image = all + texts;
+        for (size_t from = 0; from < image.size(); from += UINT8_MAX) {
+            put<uint8_t>(SET_WIDE);
+            put<uint16_t>(static_cast<uint16_t>(from));
+            bytes(&image[from], std::min<size_t>(UINT8_MAX, image.size() - from));
+        }
+        const auto count = static_cast<uint32_t>(image.size());
+        put<uint8_t>(SET_HEADER);
+        put<uint16_t>(static_cast<uint16_t>(offsetof(mapped_file_header, schema_bytes) -
+                                            offsetof(mapped_file_header, published)));
+        bytes(&count, sizeof count);
+        put<uint8_t>(SET_COLUMNS);
+        put<uint32_t>(static_cast<uint32_t>(entries.size()));
+    }
+
     /** Writes a block into its slot; it is published, received and released. */
     void block(BlockImage image) {
         for (size_t from = sizeof(notification); from < image.bytes.size(); from += UINT8_MAX) {
@@ -300,6 +317,17 @@ Seed resident_file() {
     return seed;
 }
 
+Seed wide() {
+    using namespace supply_test;
+    const std::vector<Column> columns = {Column::int32(std::string(200, 'a'), {1, 2}), Column::int32("", {3, 4}),
+                                         Column::parent(std::string(130, 's'), "+s", 1),
+                                         Column::variable(std::string(140, 't'), "u", {"x", "y"})};
+    Seed seed;
+    seed.wide_schema(schema_of(columns), texts_of(columns));
+    seed.block(BlockImage(columns, 2));
+    return seed;
+}
+
 Seed failed() {
     Seed seed;
     seed.failure();
@@ -324,6 +352,7 @@ int main(int argc, char **argv) {
     supply_fuzz::windows().write(folder + "windows");
     supply_fuzz::edge().write(folder + "edge");
     supply_fuzz::resident_file().write(folder + "resident-file");
+    supply_fuzz::wide().write(folder + "wide");
     supply_fuzz::failed().write(folder + "failure");
     return 0;
 }

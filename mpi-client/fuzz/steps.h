@@ -21,6 +21,7 @@ enum Step : uint8_t {
     SEND,        /**< u8 count, bytes */
     RECEIVE,     /**< nothing */
     RELEASE,     /**< nothing */
+    SET_WIDE,    /**< u16 offset after the ring, u8 count, bytes */
     STEPS,
 };
 

@@ -115,18 +115,19 @@ static void copy_header(struct remote *remote, const struct notice_message *noti
 
 static supply_status_t take_schema(struct remote *remote, const struct source *source, struct failure *failure) {
     const struct notice_message *notice = source->notice;
-    const uint32_t columns = notice->tail_bytes / sizeof(struct schema_entry);
-    const struct mapped_file_header *header = supply__filler_header(remote->handle);
-    const uint8_t *stored = (const uint8_t *)header + SCHEMA_OFFSET;
-    if (header->schema_columns == 0) {
-        supply__filler_set_schema(remote->handle, (const struct schema_entry *)remote_tail(source->notice), columns);
-    } else if (header->schema_columns != columns ||
-               memcmp(stored, remote_tail(source->notice), notice->tail_bytes) != 0) {
-        return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                            "pair %u on node %s has other columns than pair %u: the Suppliers of both must be the same",
-                            source->pair, source->node, remote->sources[0].pair);
-    }
-    return SUPPLY_OK;
+    const uint64_t of_entries = (uint64_t)notice->schema_columns * sizeof(struct schema_entry);
+    if (of_entries == 0 || of_entries > notice->tail_bytes)
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: %u columns in %u bytes", source->pair,
+                            source->node, notice->schema_columns, notice->tail_bytes);
+    const struct schema schema = {.entries = (struct schema_entry *)remote_tail(source->notice),
+                                  .count = notice->schema_columns,
+                                  .text_bytes = notice->tail_bytes - (uint32_t)of_entries};
+    if (supply__filler_header(remote->handle)->schema_columns == 0)
+        return supply__filler_set_schema(remote->handle, &schema, failure);
+    if (supply__filler_has_schema(remote->handle, &schema)) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                        "pair %u on node %s has other columns than pair %u: the Suppliers of both must be the same",
+                        source->pair, source->node, remote->sources[0].pair);
 }
 
 static void push(struct remote *remote, supply_status_t status, const struct source *source, int receiving) {

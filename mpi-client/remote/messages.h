@@ -54,10 +54,12 @@ struct notice_message {
     uint64_t exchange_seed;
     uint32_t exchange;
     uint32_t exchange_fraction;
+    uint32_t schema_columns; /**< of NOTICE_SCHEMA: entries at the beginning of the tail; texts follow them */
+    uint32_t unused;
 };
 
 /** The largest tail: all columns, or a failure's text. */
-#define TAIL_BYTES_MAX (SCHEMA_COLUMNS_MAX * sizeof(struct schema_entry))
+#define TAIL_BYTES_MAX SCHEMA_BYTES_MAX
 
 /** The tail follows the message. */
 static inline uint8_t *remote_tail(struct notice_message *notice) { return (uint8_t *)(notice + 1); }

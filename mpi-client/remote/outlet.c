@@ -174,21 +174,19 @@ static supply_status_t finish_sendings(struct outlet *outlet, bool *busy, struct
 }
 
 /* Values in place lie in files of this node. */
-static bool has_views(const struct schema_entry *entries, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(entries[i].format, "vz") == 0) return true;
+static bool has_views(const struct schema *schema) {
+    for (uint32_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->entries[i].format, "vz") == 0) return true;
     return false;
 }
 
 static supply_status_t send_schema(struct outlet *outlet, struct failure *failure) {
-    const struct schema_entry *entries;
-    uint32_t count;
+    const struct schema *schema;
     struct failure of_pair;
-    if (supply__filler_schema(outlet->supply, &entries, &count, &of_pair) != SUPPLY_OK)
-        return fail(outlet, &of_pair, failure);
-    if (count == 0) return SUPPLY_OK;
+    if (supply__filler_schema(outlet->supply, &schema, &of_pair) != SUPPLY_OK) return fail(outlet, &of_pair, failure);
+    if (schema == NULL) return SUPPLY_OK;
     outlet->has_sent_schema = true;
-    if (has_views(entries, count)) {
+    if (has_views(schema)) {
         supply__fail(
             &of_pair, SUPPLY_ERROR_ARGUMENT,
             "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
@@ -197,8 +195,9 @@ static supply_status_t send_schema(struct outlet *outlet, struct failure *failur
         return fail(outlet, &of_pair, failure);
     }
     struct notice_message notice = notice_of(outlet, NOTICE_SCHEMA);
-    notice.tail_bytes = count * (uint32_t)sizeof *entries;
-    return send_notice(outlet, &notice, entries, NULL, failure);
+    notice.schema_columns = schema->count;
+    notice.tail_bytes = (uint32_t)supply__schema_bytes(schema);
+    return send_notice(outlet, &notice, schema->entries, NULL, failure);
 }
 
 static supply_status_t send_place(struct outlet *outlet, enum notice_kind kind, const supply_block_t *block,

@@ -5,6 +5,7 @@
 #ifndef SUPPLY_REMOTE_REMOTE_STATE_H
 #define SUPPLY_REMOTE_REMOTE_STATE_H
 
+#include "block/schema.h"
 #include "messages.h"
 #include "processes.h"
 

@@ -54,6 +54,18 @@ TEST_F(ExchangeAllTest, EightRanksWithEveryColumn) {
     for (const auto &rank : ranks) EXPECT_EQ(200u, rank->epochs[0].size());
 }
 
+TEST_F(ExchangeAllTest, FourHundredColumnsAndALongName) {
+    shape = Shape::wide;
+    options.window_bytes = 30000;
+    create({40, 0, 45});
+    for (const auto &rank : ranks) {
+        rank->pair_options.block_bytes = 1 << 18;
+        rank->pair_options.ring_bytes = 1 << 20;
+    }
+    run_all();
+    expect_once();
+}
+
 TEST_F(ExchangeAllTest, EqualCountsGiveEqualCounts) {
     create({333, 333, 333, 333, 333}, 2);
     run_all();

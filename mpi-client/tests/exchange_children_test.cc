@@ -82,7 +82,7 @@ class UnpackTest : public ::testing::Test {
         of[3].validity = "x";
         const std::vector<schema_entry> entries = schema_of(of);
         struct failure failure = {};
-        EXPECT_EQ(SUPPLY_OK, exchange_columns_set(&columns, entries.data(), static_cast<uint32_t>(entries.size()),
+        EXPECT_EQ(SUPPLY_OK, exchange_columns_set(&columns, entries.data(), static_cast<uint32_t>(entries.size()), 0,
                                                   "test", &failure))
             << failure.text;
         EXPECT_EQ(1u, columns.schema.count);

@@ -115,6 +115,22 @@ TEST_P(GoldenFilesTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
     supply_abort(handle.release(), nullptr);
 }
 
+TEST_F(GoldenTest, TheTasksGoldenFilesWithAWideSchemaAreRead) {
+    Handle handle = replay(files, read_golden("task-wide.mapped"), read_golden("task-wide.notifications"));
+    std::string name;
+    for (int i = 0; i < 50; i++) name += "label";
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(0, supply_column_index(handle.get(), "key"));
+    EXPECT_EQ(1, supply_column_index(handle.get(), name.c_str()));
+    supply_column_t label;
+    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 1, &label), handle);
+    EXPECT_EQ(7, static_cast<const int32_t *>(label.data)[0]);
+    EXPECT_EQ(-1, static_cast<const int32_t *>(label.data)[1]);
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+}
+
 TEST_F(GoldenTest, TheTasksGoldenFilesWithAnExchangeAreRead) {
     Handle handle = replay(files, read_golden("task-exchange.mapped"), read_golden("task-exchange.notifications"));
     struct filler_pair pair;

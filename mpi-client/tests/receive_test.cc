@@ -80,7 +80,8 @@ TEST_F(ReceiveTest, WhatRanksMustExchangeIsNotReadWithoutAnExchange) {
 TEST_F(ReceiveTest, OnlyAProgramThatExchangesSaysSo) {
     Handle handle = open();
     Task task(files);
-    EXPECT_EQ(ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | ACCEPTS_CHILDREN, static_cast<int>(task.header().accepts));
+    EXPECT_EQ(ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | ACCEPTS_CHILDREN | ACCEPTS_WIDE_SCHEMA,
+              static_cast<int>(task.header().accepts));
 }
 
 TEST_F(ReceiveTest, NotificationsOfAnotherGenerationAreDropped) {

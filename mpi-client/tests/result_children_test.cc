@@ -190,7 +190,6 @@ TEST_F(ResultChildrenTest, FieldsWithOtherChildrenAreRefused) {
     expect_no_fields({Column::parent("map", "+m", 1), x}, {"'map'", "1 children", "keys"});
     expect_no_fields({Column::parent("x", "i", 1), x}, {"'x'", "'i'", "1 children"});
     expect_no_fields({Column::parent("point", "+s", 2), x, x}, {"two columns 'point.x'"});
-    expect_no_fields({Column::parent("point", "+s", 1), Column::int32("", {})}, {"column 1", "name"});
     expect_no_fields({Column::parent("list", "+l", 1), Column::fixed("item", "vz", "")}, {"'list.item'", "'vz'"});
     std::vector<Column> deep(NESTING_MAX + 1, Column::parent("deep", "+s", 1));
     deep.push_back(x);

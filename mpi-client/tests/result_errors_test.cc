@@ -30,11 +30,11 @@ TEST_F(ResultErrorsTest, NamesAndFieldsAreChecked) {
         expect_refused(good, name, {"cannot be its name", "A-Z a-z 0-9 _ -"});
     expect_refused(good, std::string(65, 'x'), {"cannot be its name", "1 to 64"});
     begin(handle, good, std::string(64, 'x'));
-    expect_refused({}, "r", {"0 columns", "1 to 320"});
-    expect_refused(std::vector<Column>(321, good[0]), "r", {"321 columns"});
+    expect_refused({}, "r", {"0 columns", "1 to 32768"});
+    expect_refused(std::vector<Column>(32769, good[0]), "r", {"32769 columns"});
     expect_refused({good[0], good[0]}, "r", {"two columns 'id'"});
-    expect_refused({Column::int32("", {})}, "r", {"column 0", "name"});
-    expect_refused({Column::int32(std::string(128, 'n'), {})}, "r", {"column 0", "127 bytes"});
+    expect_refused({Column::int32("", {}), Column::int32("", {})}, "r", {"two columns ''"});
+    expect_refused({Column::int32(std::string(65536, 'n'), {})}, "r", {"column 0", "65536 bytes", "at most 65535"});
     for (const char *format :
          {"", "U", "vu", "vz", "+vl", "+w:0", "tdm", "tsn:", "w:4", "long format of no type at all"})
         expect_refused({Column::fixed("x", format, "")}, "r", {"column 'x'", format, "convert it"});

@@ -62,6 +62,12 @@ TEST_F(ResultGoldenTest, ARankWritesItsGoldenResultToTheByte) {
     expect_golden_result("predictions", "rank.predictions.result", columns, 5);
 }
 
+TEST_F(ResultGoldenTest, ARankWritesItsGoldenResultWithAWideSchemaToTheByte) {
+    std::string name;
+    for (int i = 0; i < 50; i++) name += "wide";
+    expect_golden_result("wide", "rank.wide.result", {Column::int32("", {1, 2, 3}), Column::int32(name, {7, 8, 9})}, 3);
+}
+
 TEST_F(ResultGoldenTest, ARankWithoutRowsWritesItsGoldenResultToTheByte) {
     expect_golden_result("empty", "rank.empty.result", {Column::fixed("id", "l", "")}, 0);
 }

@@ -77,7 +77,7 @@ static void find_columns(const uint8_t *block, uint32_t elements, const struct c
     for (uint32_t i = 0; i < columns->schema.count; i++) {
         const struct block_column *column = &table[i];
         found[i] = (supply_column_t){
-            .name = columns->schema.entries[i].name,
+            .name = supply__schema_name(&columns->schema, i),
             .format = columns->schema.entries[i].format,
             .child_format = columns->schema.entries[i].child_format,
             .element_count = elements,
@@ -228,7 +228,7 @@ static supply_status_t append_sorted(struct sorter *sorter, const struct slot *s
 }
 
 static supply_status_t write_run(struct sorter *sorter, struct failure *failure) {
-    const size_t slot_bytes = exchange_slot_bytes(sorter->options.block_bytes);
+    const size_t slot_bytes = exchange_slot_bytes(sorter->columns.whole.count, sorter->options.block_bytes);
     uint8_t *memory = aligned_alloc(BUFFER_ALIGNMENT, slot_bytes);
     if (memory == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     /* The gaps between columns reach the file, too. */

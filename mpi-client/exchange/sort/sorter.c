@@ -122,8 +122,7 @@ static supply_status_t learn_columns(struct sorter *sorter, struct failure *fail
     if (status != SUPPLY_OK || sorter->columns.schema.count == 0) return status;
     status = find_column(sorter, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&sorter->layout, &sorter->columns, failure);
-    if (status == SUPPLY_OK)
-        supply__filler_set_schema(sorter->handle, sorter->columns.whole.entries, sorter->columns.whole.count);
+    if (status == SUPPLY_OK) status = supply__filler_set_schema(sorter->handle, &sorter->columns.whole, failure);
     return status;
 }
 
@@ -296,7 +295,7 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
         status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     if (status == SUPPLY_OK)
         status = supply__filler_open(&sorter->handle, &filler, &sorter->inspected,
-                                     exchange_slot_bytes(options->block_bytes), SLOTS, failure);
+                                     exchange_slot_bytes(SCHEMA_ENTRIES_MAX, options->block_bytes), SLOTS, failure);
     if (status != SUPPLY_OK) {
         free_sorter(sorter);
         return status;

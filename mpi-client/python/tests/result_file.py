@@ -16,13 +16,18 @@ _TYPES = {
 
 
 def _text(memory, offset):
-    return memory[offset:].split(b"\0", 1)[0].decode()
+    return memory[offset : memory.index(b"\0", offset)].decode()
 
 
 def _field(memory, index):
     """The field of an entry, and the index after its children."""
-    at = CONSTANTS["SCHEMA_OFFSET"] + index * SIZES["schema_entry"]
+    wide = get(memory, "mapped_file_header", "schema_bytes")
+    schema = CONSTANTS["RING_OFFSET" if wide else "SCHEMA_OFFSET"]
+    at = schema + index * SIZES["schema_entry"]
     name, form, child = _text(memory, at), _text(memory, at + 128), _text(memory, at + 160)
+    if get(memory, "schema_entry", "name_bytes", at):
+        texts = schema + get(memory, "mapped_file_header", "schema_columns") * SIZES["schema_entry"]
+        name = _text(memory, texts + get(memory, "schema_entry", "name_offset", at))
     children = []
     index += 1
     for _ in range(get(memory, "schema_entry", "children", at)):
@@ -87,7 +92,9 @@ def read_result(path):
     schema = pyarrow.schema(fields)
     batches = []
     for number in range(get(memory, "mapped_file_header", "block_count")):
-        at = CONSTANTS["RING_OFFSET"] + number * get(memory, "mapped_file_header", "block_bytes")
+        at = get(memory, "mapped_file_header", "ring_offset") + number * get(
+            memory, "mapped_file_header", "block_bytes"
+        )
         block = memory[at : at + get(memory, "notification", "size", at)]
         rows = get(block, "notification", "element_count")
         arrays, index = [], 0

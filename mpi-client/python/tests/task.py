@@ -23,6 +23,9 @@ _FORMATS = {
     pyarrow.binary_view(): "vz", pyarrow.float16(): "e", pyarrow.duration("us"): "tDu", pyarrow.time64("ns"): "ttn",
 }  # fmt: skip
 
+# Bytes of a name that stands in its entry.
+_SHORT_NAME = 127
+
 # Of a type that no version of the contract has.
 _UNKNOWN = "?"
 
@@ -66,8 +69,18 @@ class Task:
 
     def write_schema(self, schema):
         entries = [entry for field in schema for entry in _entries(field)]
+        image, texts = bytearray(len(entries) * SIZES["schema_entry"]), b""
         for index, fields in enumerate(entries):
-            put(self.memory, "schema_entry", CONSTANTS["SCHEMA_OFFSET"] + index * SIZES["schema_entry"], **fields)
+            name = fields["name"].encode()
+            if len(name) > _SHORT_NAME:
+                fields = {**fields, "name": "", "name_offset": len(texts), "name_bytes": len(name)}
+                texts += name + b"\0"
+            put(image, "schema_entry", index * SIZES["schema_entry"], **fields)
+        if len(entries) > CONSTANTS["SCHEMA_COLUMNS_MAX"] or texts:
+            os.pwrite(self._file.fileno(), image + texts, self.header("file_bytes"))
+            put(self.memory, "mapped_file_header", schema_bytes=len(image + texts))
+        else:
+            self.memory[CONSTANTS["SCHEMA_OFFSET"] : CONSTANTS["SCHEMA_OFFSET"] + len(image)] = bytes(image)
         put(self.memory, "mapped_file_header", schema_columns=len(entries))
 
     def supply(self, batch, epoch=0, partition=0, first_element=0, foreign_file=None):

@@ -85,7 +85,6 @@ static bool arrow_views(const supply_column_t *column, void *memory, struct Arro
 
 struct schema_node {
     struct ArrowSchema schema;
-    char name[sizeof((struct schema_entry *)0)->name];
     char format[sizeof((struct schema_entry *)0)->format];
 };
 
@@ -93,6 +92,7 @@ struct schema_export {
     uint32_t references;           /* structures that are not released */
     struct ArrowSchema **children; /* the next free places of a list of children */
     struct schema_node *next;      /* the next free node */
+    char *names;                   /* where the next name begins */
     struct schema_node nodes[];
 };
 
@@ -137,11 +137,15 @@ struct range {
 
 static size_t nodes_of(const struct range *range) { return 2 * (size_t)(range->end - range->first); }
 
-static struct schema_export *new_schema(const struct range *range) {
+/* With room for the names. */
+static struct schema_export *new_schema(const struct schema *from, const struct range *range) {
     const size_t count = nodes_of(range), bytes = sizeof(struct schema_export) + count * sizeof(struct schema_node);
-    struct schema_export *export = calloc(1, bytes + count * sizeof *export->children);
+    size_t name_bytes = 0;
+    for (uint32_t i = range->first; i < range->end; i++) name_bytes += strlen(supply__schema_name(from, i)) + 1;
+    struct schema_export *export = calloc(1, bytes + count * sizeof *export->children + name_bytes);
     if (export == NULL) return NULL;
     export->children = (struct ArrowSchema **)((uint8_t *)export + bytes);
+    export->names = (char *)(export->children + count);
     export->next = export->nodes;
     return export;
 }
@@ -171,11 +175,10 @@ static int64_t children_of(const struct schema *schema, uint32_t index) {
 
 static void fill_number_schema(struct schema_export *export, const char *format, struct ArrowSchema **place) {
     struct schema_node *node = export->next++;
-    snprintf(node->name, sizeof node->name, "item");
     snprintf(node->format, sizeof node->format, "%s", format);
     *place = &node->schema;
-    node->schema = (struct ArrowSchema){
-        .format = node->format, .name = node->name, .release = release_schema, .private_data = export};
+    node->schema =
+        (struct ArrowSchema){.format = node->format, .name = "item", .release = release_schema, .private_data = export};
     export->references++;
 }
 
@@ -185,11 +188,12 @@ static void fill_schema(struct schema_export *export, struct schema_node *node, 
                         uint32_t index, struct ArrowSchema *schema) {
     const struct schema_entry *entry = &from->entries[index];
     const int64_t count = children_of(from, index);
-    memcpy(node->name, entry->name, sizeof entry->name);
+    const char *name = export->names;
+    export->names = stpcpy(export->names, supply__schema_name(from, index)) + 1;
     memcpy(node->format, entry->format, sizeof entry->format);
     *schema = (struct ArrowSchema){
         .format = node->format,
-        .name = node->name,
+        .name = name,
         .flags = entry->flags & COLUMN_NULLABLE ? ARROW_FLAG_NULLABLE : 0,
         .n_children = count,
         .children = TAKE_CHILDREN(export, count),
@@ -374,7 +378,7 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     const uint32_t first = all ? 0 : supply__schema_entry(known, (uint32_t)index);
     const struct range range = {first, all ? known->count : known->ends[first]};
 
-    struct schema_export *of_schema = schema != NULL ? new_schema(&range) : NULL;
+    struct schema_export *of_schema = schema != NULL ? new_schema(known, &range) : NULL;
     struct array_export *of_array = NULL;
     struct ArrowArray exported;
     if (array != NULL) {

@@ -77,7 +77,8 @@ supply_status_t supply__schema_check_child(supply_t *supply, uint32_t entry, int
                             supply->pair.name);
     if (child < 0 || (uint32_t)child >= schema->entries[entry].children)
         return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: column '%s' has no child %d among %u",
-                            supply->pair.name, schema->entries[entry].name, child, schema->entries[entry].children);
+                            supply->pair.name, supply__schema_name(schema, entry), child,
+                            schema->entries[entry].children);
     *found = supply__schema_child(schema, entry, (uint32_t)child);
     return SUPPLY_OK;
 }
@@ -103,7 +104,7 @@ int supply_column_index(supply_t *supply, const char *name) {
 static supply_field_t field_of(const struct schema *schema, uint32_t index) {
     const struct schema_entry *entry = &schema->entries[index];
     return (supply_field_t){
-        .name = entry->name,
+        .name = supply__schema_name(schema, index),
         .format = entry->format,
         .child_format = supply__schema_child_format(schema, index),
         .nullable = (entry->flags & COLUMN_NULLABLE) != 0,

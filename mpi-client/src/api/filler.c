@@ -99,15 +99,31 @@ bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
     return true;
 }
 
-void supply__filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count) {
-    struct mapped_file_header *header = supply__mapped_header(&supply->pair.mapped_file);
-    if (header->schema_columns != 0) return;
-    struct schema_entry *to = (struct schema_entry *)(supply->pair.mapped_file.address + SCHEMA_OFFSET);
-    for (uint32_t i = 0; i < count; i++) {
-        to[i] = entries[i];
+supply_status_t supply__filler_set_schema(supply_t *supply, const struct schema *schema, struct failure *failure) {
+    struct mapped_file *ring = &supply->pair.mapped_file;
+    struct mapped_file_header *header = supply__mapped_header(ring);
+    if (header->schema_columns != 0) return SUPPLY_OK;
+    const size_t bytes = supply__schema_bytes(schema);
+    const bool is_wide = supply__schema_is_wide(schema);
+    if (is_wide && (ring->wide_schema = malloc(bytes)) == NULL)
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", supply->pair.name);
+    struct schema_entry *to = is_wide ? ring->wide_schema : (struct schema_entry *)(ring->address + SCHEMA_OFFSET);
+    memcpy(to, schema->entries, bytes);
+    for (uint32_t i = 0; i < schema->count; i++)
         if (strcmp(to[i].format, "vz") == 0) strcpy(to[i].format, "z");
-    }
-    header->schema_columns = count;
+    header->schema_bytes = is_wide ? (uint32_t)bytes : 0;
+    header->schema_columns = schema->count;
+    return SUPPLY_OK;
+}
+
+bool supply__filler_has_schema(supply_t *supply, const struct schema *schema) {
+    const struct mapped_file *ring = &supply->pair.mapped_file;
+    const struct mapped_file_header *header = supply__mapped_header(ring);
+    const uint8_t *stored = ring->wide_schema != NULL ? ring->wide_schema : ring->address + SCHEMA_OFFSET;
+    const size_t bytes = supply__schema_bytes(schema);
+    return header->schema_columns == schema->count &&
+           header->schema_bytes == (supply__schema_is_wide(schema) ? bytes : 0) &&
+           memcmp(stored, schema->entries, bytes) == 0;
 }
 
 supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
@@ -128,14 +144,12 @@ supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair 
     return SUPPLY_OK;
 }
 
-supply_status_t supply__filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
-                                      struct failure *failure) {
+supply_status_t supply__filler_schema(supply_t *supply, const struct schema **schema, struct failure *failure) {
     const supply_status_t status = supply__schema_learn(supply);
-    *count = 0;
+    *schema = NULL;
     if (status == SUPPLY_ERROR_NO_SCHEMA) return SUPPLY_OK;
     if (status != SUPPLY_OK) return supply__fail(failure, status, "%s", supply->failure.text);
-    *entries = supply->blocks.schema.entries;
-    *count = supply->blocks.schema.count;
+    *schema = &supply->blocks.schema;
     return SUPPLY_OK;
 }
 

@@ -8,6 +8,7 @@
 #define SUPPLY_FILLER_H
 
 #include "base/failure.h"
+#include "block/schema.h"
 #include "layout.h"
 #include "base/position.h"
 #include "base/wait.h"
@@ -112,17 +113,24 @@ SUPPLY_API struct mapped_file_header *supply__filler_header(supply_t *supply);
 /** The slot of the block that fill() stores `ahead` blocks after the next one. False: it is not free yet. */
 SUPPLY_API bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
 
-/** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
-SUPPLY_API void supply__filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
+/**
+ * Stores the entries and texts of the schema as a task does, once. They are those of the pair, with "vz" as "z".
+ * SUPPLY_OK, or _MEMORY.
+ */
+SUPPLY_API supply_status_t supply__filler_set_schema(supply_t *supply, const struct schema *schema,
+                                                     struct failure *failure);
+
+/** Whether these entries and texts are the ones that are stored. */
+SUPPLY_API bool supply__filler_has_schema(supply_t *supply, const struct schema *schema);
 
 /** SUPPLY_OK or _ARGUMENT (no open handle of this process). */
 SUPPLY_API supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair *inspected);
 
 /**
- * The schema by which the handle checks its blocks: *entries are the handle's own, valid until it is closed. *count is
- * 0 if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY.
+ * The schema by which the handle checks its blocks: the handle's own, valid until it is closed. NULL: it is not known
+ * yet. SUPPLY_OK, or _CONTRACT, _MEMORY.
  */
-SUPPLY_API supply_status_t supply__filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
+SUPPLY_API supply_status_t supply__filler_schema(supply_t *supply, const struct schema **schema,
                                                  struct failure *failure);
 
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */

@@ -137,9 +137,10 @@ static supply_status_t fail_too_large(supply_result_t *result, const struct colu
     return supply__result_fail(
         result, SUPPLY_ERROR_CONFIG,
         "row %llu does not fit into a block of %zu bytes: its column '%s' has %llu bytes: set a larger "
-        "block= (and ring=) in mapped-files.conf (%s)",
+        "block= (and ring=), at least block=%llu, in mapped-files.conf (%s)",
         (unsigned long long)result->rows, writer->block_bytes, supply__schema_path(&result->schema, largest).text,
-        (unsigned long long)supply__block_writer_row_bytes(writer, largest, rows, row), result->pair_origin);
+        (unsigned long long)supply__block_writer_row_bytes(writer, largest, rows, row),
+        supply__block_bytes_for(supply__block_writer_bytes_with(writer, rows, row)), result->pair_origin);
 }
 
 supply_status_t supply__result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count) {

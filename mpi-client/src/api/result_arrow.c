@@ -48,7 +48,7 @@ static const char *child_format(const struct ArrowSchema *schema) {
 // NOLINTNEXTLINE(misc-no-recursion): `depth` ends it
 static int64_t count_entries(const struct ArrowSchema *schema, int depth) {
     int64_t count = schema->n_children;
-    for (int64_t i = 0; i < schema->n_children && count <= SCHEMA_COLUMNS_MAX && depth <= NESTING_MAX; i++)
+    for (int64_t i = 0; i < schema->n_children && count <= SCHEMA_ENTRIES_MAX && depth <= NESTING_MAX; i++)
         if (has_children(schema->children[i])) count += count_entries(schema->children[i], depth + 1);
     return count;
 }
@@ -96,11 +96,13 @@ static supply_status_t refuse_array(supply_result_t *result, uint32_t index) {
                                supply__result_path(result, index).text);
 }
 
-/* The child of that name; -1 and a failure. */
-static int64_t find(supply_result_t *result, const struct ArrowSchema *schema, uint32_t index) {
-    const char *name = result->schema.entries[index].name;
-    for (int64_t i = 0; i < schema->n_children; i++)
-        if (schema->children[i]->name != NULL && strcmp(schema->children[i]->name, name) == 0) return i;
+/* The child of the entry's name, most often number `from`. -1 and a failure: there is none. */
+static int64_t find(supply_result_t *result, const struct ArrowSchema *schema, uint32_t index, int64_t from) {
+    const char *name = supply__schema_name(&result->schema, index);
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        const int64_t at = (from + i) % schema->n_children;
+        if (schema->children[at]->name != NULL && strcmp(schema->children[at]->name, name) == 0) return at;
+    }
     supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' is missing in these rows",
                         supply__result_path(result, index).text);
     return -1;
@@ -198,7 +200,7 @@ static supply_status_t set_children(supply_result_t *result, uint32_t index, con
     supply_status_t status = SUPPLY_OK;
     for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children && status == SUPPLY_OK;
          child = schema->ends[child], i++) {
-        const int64_t at = is_by_name ? find(result, type, child) : i;
+        const int64_t at = is_by_name ? find(result, type, child, i) : i;
         if (at < 0) return SUPPLY_ERROR_ARGUMENT;
         const struct ArrowArray *values = array->children[at];
         if (values->length < base) return refuse_array(result, child);
@@ -231,9 +233,11 @@ static supply_status_t set_entry(supply_result_t *result, uint32_t index, const 
     return set_children(result, index, type, array, supply__child_range(format, rows, range), base, batch);
 }
 
-static supply_status_t set_column(supply_result_t *result, uint32_t index, const struct ArrowSchema *schema,
-                                  const struct ArrowArray *array, struct batch *batch) {
-    const int64_t child = find(result, schema, index);
+/* column: the entry's number among the columns. */
+static supply_status_t set_column(supply_result_t *result, uint32_t index, int64_t column,
+                                  const struct ArrowSchema *schema, const struct ArrowArray *array,
+                                  struct batch *batch) {
+    const int64_t child = find(result, schema, index, column);
     if (child < 0) return SUPPLY_ERROR_ARGUMENT;
     const struct ArrowArray *values = array->children[child];
     if (values->length < array->offset + array->length) return refuse_array(result, index);
@@ -264,8 +268,9 @@ static supply_status_t check_batch(supply_result_t *result, const struct ArrowSc
 static supply_status_t write_batch(supply_result_t *result, const struct ArrowSchema *schema,
                                    const struct ArrowArray *array, struct batch *batch) {
     supply_status_t status = SUPPLY_OK;
+    int64_t column = 0;
     for (uint32_t i = 0; status == SUPPLY_OK && i < result->schema.count; i = result->schema.ends[i])
-        status = set_column(result, i, schema, array, batch);
+        status = set_column(result, i, column++, schema, array, batch);
     if (status == SUPPLY_OK) status = supply__result_check_rows(result, batch->rows, (uint64_t)array->length);
     if (status == SUPPLY_OK) status = supply__result_append(result, batch->rows, (uint64_t)array->length);
     for (uint32_t i = 0; i < result->schema.count; i++) supply__arrow_offsets_free(&batch->texts[i]);

@@ -23,9 +23,9 @@ supply_status_t supply__result_begin(supply_result_t **result, const char *name,
         return supply__result_fail(*result, SUPPLY_ERROR_ARGUMENT,
                                    "'%s' cannot be its name: a name has 1 to %d of the characters A-Z a-z 0-9 _ -",
                                    name ? name : "", RESULT_NAME_MAX);
-    if (count < 1 || count > SCHEMA_COLUMNS_MAX)
+    if (count < 1 || count > SCHEMA_ENTRIES_MAX)
         return supply__result_fail(*result, SUPPLY_ERROR_ARGUMENT, "'%s' has %lld columns: it must have 1 to %d", name,
-                                   (long long)count, SCHEMA_COLUMNS_MAX);
+                                   (long long)count, SCHEMA_ENTRIES_MAX);
     schema->entries = calloc((size_t)count, sizeof *schema->entries);
     if (schema->entries == NULL) return supply__result_fail(*result, SUPPLY_ERROR_MEMORY, "out of memory");
     schema->count = (uint32_t)count;
@@ -36,11 +36,6 @@ static bool copy_text(char *to, size_t to_bytes, const char *text) {
     if (strlen(text) >= to_bytes) return false;
     memcpy(to, text, strlen(text) + 1);
     return true;
-}
-
-static supply_status_t refuse_name(supply_result_t *result, uint32_t index) {
-    return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column %u must have a name of 1 to %zu bytes", index,
-                               sizeof((struct schema_entry *)0)->name - 1);
 }
 
 static supply_status_t refuse_type(supply_result_t *result, const char *name, const char *format,
@@ -59,21 +54,24 @@ supply_status_t supply__result_set_field(supply_result_t *result, struct schema 
     struct schema_entry *entry = &schema->entries[index];
     const char *format = field->format != NULL ? field->format : "";
     const char *child_format = field->child_format != NULL && field->child_count == 0 ? field->child_format : "";
-    if (!copy_text(entry->name, sizeof entry->name, field->name != NULL ? field->name : ""))
-        return refuse_name(result, index);
+    struct failure failure;
+    const supply_status_t status =
+        supply__schema_set_name(schema, index, field->name != NULL ? field->name : "", &failure);
+    if (status != SUPPLY_OK) return supply__result_fail(result, status, "%s", failure.text);
+    entry = &schema->entries[index];
     entry->flags = field->nullable ? COLUMN_NULLABLE : 0;
     entry->children = field->child_count > 0 ? (uint32_t)field->child_count : 0;
     const bool known = copy_text(entry->format, sizeof entry->format, format) &&
                        copy_text(entry->child_format, sizeof entry->child_format, child_format) &&
                        (child_format[0] == '\0' || supply__schema_format(entry).list_size > 0);
-    return known ? SUPPLY_OK : refuse_type(result, entry->name, format, child_format);
+    return known ? SUPPLY_OK : refuse_type(result, supply__schema_name(schema, index), format, child_format);
 }
 
 static supply_status_t check_type(supply_result_t *result, const struct schema *schema, uint32_t index) {
     const struct schema_entry *entry = &schema->entries[index];
-    const struct schema_path path = supply__schema_path(schema, index);
     const unsigned layout = schema->formats[index].layout, alone = supply__schema_format(entry).layout;
     if (layout != FORMAT_UNKNOWN && layout != FORMAT_VIEWS) return SUPPLY_OK;
+    const struct schema_path path = supply__schema_path(schema, index);
     if (alone == FORMAT_UNKNOWN || alone == FORMAT_VIEWS)
         return refuse_type(result, path.text, entry->format, entry->child_format);
     return supply__result_fail(
@@ -83,21 +81,34 @@ static supply_status_t check_type(supply_result_t *result, const struct schema *
         path.text, entry->format, entry->children);
 }
 
+struct named {
+    const char *name;
+    uint32_t entry;
+};
+
+static int compare_names(const void *one, const void *other) {
+    return strcmp(((const struct named *)one)->name, ((const struct named *)other)->name);
+}
+
 /* The entries `first` to `end - 1`: columns, or the children of a struct, each with its own children. */
 static supply_status_t check_names(supply_result_t *result, const struct schema *schema, uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; i = schema->ends[i]) {
-        const char *name = schema->entries[i].name;
-        if (name[0] == '\0') return refuse_name(result, i);
-        for (uint32_t j = first; j < i; j = schema->ends[j])
-            if (strcmp(schema->entries[j].name, name) == 0)
-                return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "there are two columns '%s': rename one",
-                                           supply__schema_path(schema, i).text);
-    }
-    return SUPPLY_OK;
+    struct named *names = malloc((end - first) * sizeof *names);
+    if (names == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
+    size_t count = 0;
+    for (uint32_t i = first; i < end; i = schema->ends[i])
+        names[count++] = (struct named){supply__schema_name(schema, i), i};
+    qsort(names, count, sizeof *names, compare_names);
+    supply_status_t status = SUPPLY_OK;
+    for (size_t i = 1; i < count && status == SUPPLY_OK; i++)
+        if (strcmp(names[i - 1].name, names[i].name) == 0)
+            status = supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "there are two columns '%s': rename one",
+                                         supply__schema_path(schema, names[i].entry).text);
+    free(names);
+    return status;
 }
 
 static void set_name(struct schema_entry *entry, const char *name) {
-    if (entry->name[0] == '\0') copy_text(entry->name, sizeof entry->name, name);
+    if (entry->name[0] == '\0' && entry->name_bytes == 0) copy_text(entry->name, sizeof entry->name, name);
 }
 
 /* Children of a list need no names. Nor is an entry of a map ever null, or a key. */
@@ -312,9 +323,9 @@ static supply_status_t take_columns(supply_result_t *result, const supply_column
     for (uint32_t i = schema->ends[0]; i < schema->count && status == SUPPLY_OK; i = schema->ends[i])
         if (rows[i].count != rows[0].count)
             return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                       "column '%s' has %llu rows and column '%s' has %llu", schema->entries[i].name,
-                                       (unsigned long long)rows[i].count, schema->entries[0].name,
-                                       (unsigned long long)rows[0].count);
+                                       "column '%s' has %llu rows and column '%s' has %llu",
+                                       supply__schema_name(schema, i), (unsigned long long)rows[i].count,
+                                       supply__schema_name(schema, 0), (unsigned long long)rows[0].count);
     return status;
 }
 

@@ -15,7 +15,7 @@
 
 struct check {
     const struct block *block;
-    const struct schema_entry *entry;
+    const char *name;
     uint64_t elements;       /* of the entry */
     uint32_t buffers_offset; /* where the first buffer may begin */
     struct failure *failure;
@@ -23,7 +23,7 @@ struct check {
 
 static supply_status_t fail(const struct check *check, const char *field, uint64_t is, const char *must, uint64_t be) {
     return supply__fail(check->failure, SUPPLY_ERROR_CONTRACT, "column '%s': %s is %" PRIu64 ", must be %s %" PRIu64,
-                        check->entry->name, field, is, must, be);
+                        check->name, field, is, must, be);
 }
 
 static supply_status_t check_place(const struct check *check, const char *field, uint32_t offset, uint32_t bytes) {
@@ -67,7 +67,7 @@ static supply_status_t check_offsets(const struct check *check, const struct blo
     }
     if (decreasing)
         return supply__fail(check->failure, SUPPLY_ERROR_CONTRACT,
-                            "column '%s': offsets must begin at 0 or above and never decrease", check->entry->name);
+                            "column '%s': offsets must begin at 0 or above and never decrease", check->name);
     *last = (uint32_t)before;
     return SUPPLY_OK;
 }
@@ -131,7 +131,7 @@ static supply_status_t check_entry(struct block *block, const struct schema *sch
     /* supply_column() refuses it by name. The other columns stay readable. */
     if (schema->formats[index].layout == FORMAT_UNKNOWN) return SUPPLY_OK;
     const struct block_column *column = &block->columns[index];
-    const struct check check = {block, &schema->entries[index], block->elements[index],
+    const struct check check = {block, supply__schema_name(schema, index), block->elements[index],
                                 (uint32_t)supply__block_header_bytes(schema->count), failure};
     uint64_t children = 0;
     supply_status_t status = check_layout(&check, column, &schema->formats[index], &children);
@@ -190,7 +190,7 @@ static bool allocate_columns(struct blocks *blocks, uint32_t block_count, const 
 supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
     if (blocks->schema.count != 0) return SUPPLY_OK;
     struct schema schema;
-    supply_status_t status = supply__schema_read(&schema, supply__mapped_header(&pair->mapped_file), failure);
+    supply_status_t status = supply__schema_read(&schema, &pair->mapped_file, failure);
     if (status != SUPPLY_OK) return status;
     if (!allocate_columns(blocks, pair->settings.block_count, &schema)) {
         supply__schema_free(&schema);
@@ -272,7 +272,7 @@ static supply_status_t check_views(struct blocks *blocks, const struct pair *pai
     supply_status_t status = supply__block_views_check(&block->windows[index], &views, &blocks->foreign_files,
                                                        supply__mapped_header(&pair->mapped_file), failure);
     if (status == SUPPLY_ERROR_CONTRACT)
-        supply__fail(failure, status, "column '%s': %s", blocks->schema.entries[index].name, failure->text);
+        supply__fail(failure, status, "column '%s': %s", supply__schema_name(&blocks->schema, index), failure->text);
     if (status == SUPPLY_ERROR_MEMORY) supply__fail(failure, status, "%s: %s", pair->name, failure->text);
     return status;
 }
@@ -344,9 +344,10 @@ supply_status_t supply__block_column(const struct blocks *blocks, const struct p
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                             "%s: column '%s' has format '%s', which libsupply %s (contract %s) does not know: a newer "
                             "one may",
-                            pair->name, entry->name, entry->format, supply_version(), supply_contract_version());
+                            pair->name, supply__schema_name(schema, index), entry->format, supply_version(),
+                            supply_contract_version());
     *column = (supply_column_t){
-        .name = entry->name,
+        .name = supply__schema_name(schema, index),
         .format = entry->format,
         .element_count = block->elements[index],
         .null_count = from->null_count,

@@ -97,8 +97,11 @@ supply_status_t supply__block_writer_init(struct block_writer *writer, const str
                                           struct failure *failure) {
     *writer = (struct block_writer){.schema = schema, .block_bytes = block_bytes};
     if (supply__block_header_bytes(schema->count) >= block_bytes)
-        return supply__fail(failure, SUPPLY_ERROR_CONFIG, "%u columns need blocks of more than %zu bytes",
-                            schema->count, supply__block_header_bytes(schema->count));
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%u columns need blocks of more than %zu bytes: block=%llu at least", schema->count,
+                            supply__block_header_bytes(schema->count),
+                            supply__block_bytes_for(2 * supply__block_header_bytes(schema->count) +
+                                                    schema->count * 2 * (uint64_t)BUFFER_ALIGNMENT));
     writer->columns = calloc(schema->count, sizeof *writer->columns);
     writer->ranges = calloc(schema->count, sizeof *writer->ranges);
     writer->header = calloc(1, supply__block_header_bytes(schema->count));
@@ -188,6 +191,15 @@ uint64_t supply__block_writer_fit(const struct block_writer *writer, const struc
             too_many = middle;
     }
     return fitting - from;
+}
+
+uint64_t supply__block_writer_bytes_with(const struct block_writer *writer, const struct column_rows *rows,
+                                         uint64_t row) {
+    uint64_t bytes = supply__block_header_bytes(writer->schema->count);
+    set_ranges(writer, rows, row, row + 1);
+    for (uint32_t i = 0; i < writer->schema->count; i++)
+        bytes += column_bytes(&writer->columns[i], &rows[i], writer->ranges[i]);
+    return bytes;
 }
 
 uint64_t supply__block_writer_row_bytes(const struct block_writer *writer, uint32_t entry,

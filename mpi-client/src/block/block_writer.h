@@ -62,6 +62,17 @@ void supply__block_writer_free(struct block_writer *writer);
 uint64_t supply__block_writer_fit(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
                                   uint64_t end);
 
+/** Bytes of a block with what is under construction and this row. */
+uint64_t supply__block_writer_bytes_with(const struct block_writer *writer, const struct column_rows *rows,
+                                         uint64_t row);
+
+/** What to set as block= for a block of that size: a power of two, so that the next row fits, too. */
+static inline unsigned long long supply__block_bytes_for(uint64_t bytes) {
+    unsigned long long block = BLOCK_BYTES_UNIT;
+    while (block < bytes) block *= 2;
+    return block;
+}
+
 /** Bytes that one row needs in the data of this entry. */
 uint64_t supply__block_writer_row_bytes(const struct block_writer *writer, uint32_t entry,
                                         const struct column_rows *rows, uint64_t row);

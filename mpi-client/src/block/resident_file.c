@@ -47,10 +47,12 @@ static supply_status_t check_kind(const struct foreign_file_mapping *mapping, co
 }
 
 static supply_status_t check_numbers(const struct foreign_file_mapping *mapping,
-                                     const struct mapped_file_header *header, struct failure *failure) {
+                                     const struct mapped_file_header *header, const struct schema *schema,
+                                     struct failure *failure) {
     const uint64_t count = header->block_count, bytes = header->block_bytes;
-    if (header->ring_offset != RING_OFFSET)
-        return fail(mapping, "ring_offset", header->ring_offset, "exactly", RING_OFFSET, failure);
+    const uint64_t ring_offset = supply__block_file_ring_offset(schema);
+    if (header->ring_offset != ring_offset)
+        return fail(mapping, "ring_offset", header->ring_offset, "exactly", ring_offset, failure);
     if (bytes == 0 || bytes % BLOCK_BYTES_UNIT != 0 || bytes > BLOCK_BYTES_MAX)
         return fail(mapping, "block_bytes", bytes, "at most 1 GiB, and a multiple of", BLOCK_BYTES_UNIT, failure);
     if (count == 0) return fail(mapping, "block_count", count, "at least", 1, failure);
@@ -59,7 +61,7 @@ static supply_status_t check_numbers(const struct foreign_file_mapping *mapping,
     if (header->file_bytes != mapping->entry.file_bytes)
         return fail(mapping, "file_bytes", header->file_bytes, "the size of the file,", mapping->entry.file_bytes,
                     failure);
-    const uint64_t last = RING_OFFSET + (count - 1) * bytes;
+    const uint64_t last = ring_offset + (count - 1) * bytes;
     if (header->file_bytes < last + sizeof(struct block_header))
         return fail(mapping, "file_bytes", header->file_bytes, "with the last block, at least",
                     last + sizeof(struct block_header), failure);
@@ -70,18 +72,26 @@ static supply_status_t check_numbers(const struct foreign_file_mapping *mapping,
 
 static supply_status_t check_schema(const struct foreign_file_mapping *mapping, const struct mapped_file_header *header,
                                     const struct schema *schema, struct failure *failure) {
+    const bool is_wide = supply__schema_is_wide(schema);
+    const uint8_t *at = mapping->address + (is_wide ? RING_OFFSET : SCHEMA_OFFSET);
+    const size_t bytes = is_wide ? supply__schema_bytes(schema) : 0;
     if (header->schema_columns != schema->count)
         return fail(mapping, "schema_columns", header->schema_columns, "that of the pair,", schema->count, failure);
+    if (header->schema_bytes != bytes)
+        return fail(mapping, "schema_bytes", header->schema_bytes, "that of the pair,", bytes, failure);
     for (uint32_t i = 0; i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
-        if (memcmp(mapping->address + SCHEMA_OFFSET + i * sizeof *entry, entry, sizeof *entry) != 0)
+        if (memcmp(at + i * sizeof *entry, entry, sizeof *entry) != 0)
             return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "schema_entry %u is not that of the pair, '%s'",
-                                mapping->entry.path, i, entry->name);
+                                mapping->entry.path, i, supply__schema_name(schema, i));
         if (supply__schema_format(entry).layout == FORMAT_VIEWS)
             return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                 IN_FILE "column '%s' has format '%s', must not be one of views", mapping->entry.path,
-                                entry->name, entry->format);
+                                supply__schema_name(schema, i), entry->format);
     }
+    if (memcmp(at + schema->count * sizeof *schema->entries, supply__schema_texts(schema), schema->text_bytes) != 0)
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "the texts of its schema are not those of the pair",
+                            mapping->entry.path);
     return SUPPLY_OK;
 }
 
@@ -109,12 +119,13 @@ supply_status_t supply__resident_file_open(struct resident_file *file, const str
     if (status != SUPPLY_OK) return status;
     memcpy(&header, mapping->address, sizeof header);
     status = check_kind(mapping, &header, failure);
-    if (status == SUPPLY_OK) status = check_numbers(mapping, &header, failure);
+    if (status == SUPPLY_OK) status = check_numbers(mapping, &header, schema, failure);
     if (status == SUPPLY_OK) status = check_pair(mapping, &header, pair, failure);
     if (status == SUPPLY_OK) status = check_schema(mapping, &header, schema, failure);
     if (status != SUPPLY_OK) return status;
     *file = (struct resident_file){.mapping = mapping,
                                    .generation = header.generation,
+                                   .ring_offset = header.ring_offset,
                                    .block_bytes = header.block_bytes,
                                    .block_count = header.block_count};
     return SUPPLY_OK;
@@ -123,10 +134,10 @@ supply_status_t supply__resident_file_open(struct resident_file *file, const str
 supply_status_t supply__resident_file_check_block(const struct resident_file *file,
                                                   const struct notification *notification, struct failure *failure) {
     const struct foreign_file_mapping *mapping = file->mapping;
-    const uint64_t offset = notification->offset, in_blocks = offset - RING_OFFSET;
-    if (offset < RING_OFFSET || in_blocks % file->block_bytes != 0 ||
+    const uint64_t offset = notification->offset, in_blocks = offset - file->ring_offset;
+    if (offset < file->ring_offset || in_blocks % file->block_bytes != 0 ||
         in_blocks / file->block_bytes >= file->block_count)
-        return fail(mapping, "notification.offset", offset, "that of a block, from", RING_OFFSET, failure);
+        return fail(mapping, "notification.offset", offset, "that of a block, from", file->ring_offset, failure);
     if (notification->size > file->block_bytes)
         return fail(mapping, "notification.size", notification->size, "at most block_bytes,", file->block_bytes,
                     failure);

@@ -10,6 +10,7 @@
 struct resident_file {
     const struct foreign_file_mapping *mapping; /**< NULL: not opened */
     uint64_t generation;
+    uint64_t ring_offset; /**< where its blocks begin */
     uint64_t block_bytes;
     uint32_t block_count;
 };

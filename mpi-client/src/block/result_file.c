@@ -55,15 +55,17 @@ static supply_status_t check_not_sealed(const struct result_file *result, bool h
 
 static void fill(struct mapped_file_header *header, const struct settings *settings,
                  const struct mapped_file_header *of_pair, const struct schema *schema) {
+    const uint64_t ring_offset = supply__block_file_ring_offset(schema);
     *header = (struct mapped_file_header){
         .byte_order = BYTE_ORDER_MARK,
-        .file_bytes = RING_OFFSET,
-        .ring_offset = RING_OFFSET,
+        .file_bytes = ring_offset,
+        .ring_offset = ring_offset,
         .block_bytes = settings->block_bytes,
         .rank_pid = settings->rank_pid,
         .rank = settings->rank,
         .local_rank = settings->local_rank,
         .schema_columns = schema->count,
+        .schema_bytes = supply__schema_is_wide(schema) ? (uint32_t)supply__schema_bytes(schema) : 0,
         .file_use = FILE_USE_RESULT,
     };
     if (of_pair != NULL) {
@@ -82,16 +84,17 @@ static supply_status_t write_beginning(struct result_file *result, const struct 
                                        struct failure *failure) {
     const struct claimed_file *file = &result->file;
     const uint32_t version = VERSION_MAJOR * 65536 + VERSION_MINOR;
-    supply_status_t status = supply__space_check(file, 0, RING_OFFSET, failure);
+    const uint64_t at = supply__schema_is_wide(schema) ? RING_OFFSET : SCHEMA_OFFSET;
+    const uint64_t bytes = result->header.ring_offset;
+    supply_status_t status = supply__space_check(file, 0, bytes, failure);
     /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
     if (status == SUPPLY_OK)
         status = supply__space_write(file, 0, BLOCK_FILE_MAGIC, sizeof BLOCK_FILE_MAGIC - 1, failure);
     supply__fail_point("W1");
-    if (status == SUPPLY_OK) status = supply__space_reserve(file, 0, RING_OFFSET, failure);
+    if (status == SUPPLY_OK) status = supply__space_reserve(file, 0, bytes, failure);
     if (status == SUPPLY_OK) status = write_fields(result, failure);
     if (status == SUPPLY_OK)
-        status =
-            supply__space_write(file, SCHEMA_OFFSET, schema->entries, schema->count * sizeof *schema->entries, failure);
+        status = supply__space_write(file, at, schema->entries, supply__schema_bytes(schema), failure);
     if (status != SUPPLY_OK) return status;
     result->header.version = version;
     status = supply__space_write(file, offsetof(struct mapped_file_header, version), &version, sizeof version, failure);
@@ -122,7 +125,7 @@ supply_status_t supply__result_file_write(struct result_file *result, struct not
     if (header->block_count == UINT32_MAX)
         return supply__fail(failure, SUPPLY_ERROR_NO_SPACE, "result %s (%s) has %u blocks, and cannot have more",
                             result->unsealed.path, result->unsealed.origin, header->block_count);
-    uint64_t at = RING_OFFSET + header->block_count * header->block_bytes;
+    const uint64_t at = header->ring_offset + header->block_count * header->block_bytes;
     notification->generation = header->generation;
     notification->kind = NOTIFICATION_BLOCK;
     notification->sequence = header->block_count;
@@ -130,8 +133,7 @@ supply_status_t supply__result_file_write(struct result_file *result, struct not
     notification->offset = at;
     const uint64_t end = at + notification->size, rows = notification->element_count;
     supply_status_t status = supply__space_reserve(&result->file, at, notification->size, failure);
-    for (int i = 0; i < count && status == SUPPLY_OK; at += pieces[i].iov_len, i++)
-        status = supply__space_write(&result->file, at, pieces[i].iov_base, pieces[i].iov_len, failure);
+    if (status == SUPPLY_OK) status = supply__space_write_pieces(&result->file, at, pieces, count, failure);
     if (status != SUPPLY_OK) return status;
     header->file_bytes = end;
     header->epoch_elements += rows;

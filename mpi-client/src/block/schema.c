@@ -4,9 +4,11 @@
  */
 #include "block/schema.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIST_PREFIX "+w:"
 #define FORMAT_NOT_KNOWN ((struct format){FORMAT_UNKNOWN, 0, 0})
@@ -22,7 +24,7 @@ static const struct {
 
 /* The data is in place if it has the format of views. */
 static bool is_datum_column(const struct schema_entry *entry, uint32_t index) {
-    return strcmp(entry->name, datum_columns[index].name) == 0 &&
+    return entry->name_bytes == 0 && strcmp(entry->name, datum_columns[index].name) == 0 &&
            (strcmp(entry->format, datum_columns[index].format) == 0 ||
             (index == DATUM_DATA && strcmp(entry->format, "vz") == 0));
 }
@@ -34,34 +36,87 @@ static bool is_datum(const struct schema *schema) {
     return true;
 }
 
+static const char *wrong_text(const struct schema *schema, const struct schema_entry *entry) {
+    if (memchr(entry->name, '\0', sizeof entry->name) == NULL) return "name";
+    if (memchr(entry->format, '\0', sizeof entry->format) == NULL) return "format";
+    if (memchr(entry->child_format, '\0', sizeof entry->child_format) == NULL) return "child_format";
+    if (entry->name_bytes == 0) return NULL;
+    if (entry->name[0] != '\0') return "name";
+    if (entry->name_bytes > NAME_BYTES_MAX || entry->name_bytes >= schema->text_bytes) return "name_bytes";
+    if (entry->name_offset >= schema->text_bytes - entry->name_bytes) return "name_offset";
+    const char *text = supply__schema_texts(schema) + entry->name_offset;
+    return memchr(text, '\0', entry->name_bytes + 1) == text + entry->name_bytes ? NULL : "name_bytes";
+}
+
 supply_status_t supply__schema_check_texts(const struct schema *schema, struct failure *failure) {
     for (uint32_t i = 0; i < schema->count; i++) {
-        const struct schema_entry *entry = &schema->entries[i];
-        const char *field = NULL;
-        if (memchr(entry->name, '\0', sizeof entry->name) == NULL)
-            field = "name";
-        else if (memchr(entry->format, '\0', sizeof entry->format) == NULL)
-            field = "format";
-        else if (memchr(entry->child_format, '\0', sizeof entry->child_format) == NULL)
-            field = "child_format";
-        if (field != NULL)
-            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                                "schema_entry.%s of column %u has no terminating zero byte", field, i);
+        const char *field = wrong_text(schema, &schema->entries[i]);
+        if (field == NULL) continue;
+        const bool is_place = strcmp(field, "name_offset") == 0 || strcmp(field, "name_bytes") == 0;
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.%s of column %u %s", field, i,
+                            is_place ? "is not that of one of the texts" : "has no terminating zero byte");
     }
     return SUPPLY_OK;
 }
 
-supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file_header *header,
+supply_status_t supply__schema_copy(struct schema *schema, const void *entries, uint32_t count, uint32_t text_bytes,
                                     struct failure *failure) {
-    uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
-    if (count == 0 || count > SCHEMA_COLUMNS_MAX)
-        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_columns is %u, must be 1 to %d", count,
-                            SCHEMA_COLUMNS_MAX);
-    struct schema_entry *entries = malloc(count * sizeof *entries);
-    if (entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    memcpy(entries, (const uint8_t *)header + SCHEMA_OFFSET, count * sizeof *entries);
-    *schema = (struct schema){.entries = entries, .count = count};
-    supply_status_t status = supply__schema_check_texts(schema, failure);
+    *schema = (struct schema){.count = count, .text_bytes = text_bytes};
+    const size_t bytes = supply__schema_bytes(schema);
+    schema->entries = malloc(bytes);
+    if (schema->entries == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (entries != NULL) memcpy(schema->entries, entries, bytes);
+    return SUPPLY_OK;
+}
+
+/* A wide schema lies after the ring. It is read by a call: memory after the file's end would raise SIGBUS. */
+static supply_status_t read_wide(const struct schema *schema, const struct mapped_file *mapped,
+                                 struct failure *failure) {
+    uint8_t *to = (uint8_t *)schema->entries;
+    const size_t bytes = supply__schema_bytes(schema);
+    if (mapped->wide_schema != NULL) {
+        memcpy(to, mapped->wide_schema, bytes);
+        return SUPPLY_OK;
+    }
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t got = pread(mapped->file.fd, to + done, bytes - done, (off_t)(mapped->bytes + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            return supply__fail(failure, got < 0 ? SUPPLY_ERROR_SYSTEM : SUPPLY_ERROR_CONTRACT,
+                                got < 0 ? "the schema of %zu bytes after the ring cannot be read: %m"
+                                        : "schema_bytes is %zu, and the mapped file ends before",
+                                bytes);
+        done += (size_t)got;
+    }
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_numbers(uint32_t count, uint32_t bytes, struct failure *failure) {
+    const uint32_t most = bytes == 0 ? SCHEMA_COLUMNS_MAX : SCHEMA_ENTRIES_MAX;
+    if (count == 0 || count > most)
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_columns is %u, must be 1 to %u", count, most);
+    const size_t least = count * sizeof(struct schema_entry);
+    if (bytes != 0 && (bytes < least || bytes > SCHEMA_BYTES_MAX))
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_bytes is %u, must be %zu to %d", bytes, least,
+                            SCHEMA_BYTES_MAX);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file *mapped, struct failure *failure) {
+    const struct mapped_file_header *header = supply__mapped_header(mapped);
+    const uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
+    const uint32_t bytes = __atomic_load_n(&header->schema_bytes, __ATOMIC_RELAXED);
+    *schema = (struct schema){0};
+    supply_status_t status = check_numbers(count, bytes, failure);
+    if (status != SUPPLY_OK) return status;
+    if (bytes == 0) {
+        status = supply__schema_copy(schema, (const uint8_t *)header + SCHEMA_OFFSET, count, 0, failure);
+    } else {
+        const uint32_t of_entries = count * (uint32_t)sizeof(struct schema_entry);
+        status = supply__schema_copy(schema, NULL, count, bytes - of_entries, failure);
+        if (status == SUPPLY_OK) status = read_wide(schema, mapped, failure);
+    }
+    if (status == SUPPLY_OK) status = supply__schema_check_texts(schema, failure);
     if (status == SUPPLY_OK) status = supply__schema_index_entries(schema, failure);
     if (status == SUPPLY_OK)
         schema->is_datum = is_datum(schema);
@@ -70,9 +125,33 @@ supply_status_t supply__schema_read(struct schema *schema, const struct mapped_f
     return status;
 }
 
-static supply_status_t fail_by_children(const struct schema_entry *entry, const char *why, struct failure *failure) {
-    return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.children of column '%s' is %u, %s", entry->name,
-                        entry->children, why);
+supply_status_t supply__schema_set_name(struct schema *schema, uint32_t entry, const char *name,
+                                        struct failure *failure) {
+    const size_t bytes = strlen(name);
+    struct schema_entry *named = &schema->entries[entry];
+    if (bytes < sizeof named->name) {
+        memcpy(named->name, name, bytes + 1);
+        return SUPPLY_OK;
+    }
+    const size_t before = supply__schema_bytes(schema);
+    if (bytes > NAME_BYTES_MAX || before + bytes + 1 > SCHEMA_BYTES_MAX)
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
+                            "the name of column %u has %zu bytes: a name has at most %d, and a schema %d", entry, bytes,
+                            NAME_BYTES_MAX, SCHEMA_BYTES_MAX);
+    struct schema_entry *larger = realloc(schema->entries, before + bytes + 1);
+    if (larger == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    schema->entries = larger;
+    memcpy((uint8_t *)larger + before, name, bytes + 1);
+    larger[entry].name_offset = schema->text_bytes;
+    larger[entry].name_bytes = (uint32_t)bytes;
+    schema->text_bytes += (uint32_t)bytes + 1;
+    return SUPPLY_OK;
+}
+
+static supply_status_t fail_by_children(const struct schema *schema, uint32_t index, const char *why,
+                                        struct failure *failure) {
+    return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.children of column '%s' is %u, %s",
+                        supply__schema_name(schema, index), schema->entries[index].children, why);
 }
 
 /* Where the entries after the children of each entry begin, and how deep each lies. */
@@ -85,9 +164,9 @@ static supply_status_t find_ends(struct schema *schema, struct failure *failure)
         const struct schema_entry *entry = &schema->entries[i];
         if (depth == 0) schema->columns[schema->column_count++] = i;
         if (entry->children >= schema->count - i)
-            return fail_by_children(entry, "and fewer entries follow it", failure);
+            return fail_by_children(schema, i, "and fewer entries follow it", failure);
         if (entry->children > 0 && depth == NESTING_MAX)
-            return fail_by_children(entry, "and it lies too deep to have any", failure);
+            return fail_by_children(schema, i, "and it lies too deep to have any", failure);
         schema->ends[i] = i + 1;
         if (entry->children > 0) {
             open[depth].entry = i;
@@ -96,7 +175,7 @@ static supply_status_t find_ends(struct schema *schema, struct failure *failure)
         }
         while (depth > 0 && --open[depth - 1].missing == 0) schema->ends[open[--depth].entry] = i + 1;
     }
-    if (depth > 0) return fail_by_children(&schema->entries[open[0].entry], "and fewer entries follow it", failure);
+    if (depth > 0) return fail_by_children(schema, open[0].entry, "and fewer entries follow it", failure);
     return SUPPLY_OK;
 }
 
@@ -150,7 +229,7 @@ struct schema_path supply__schema_path(const struct schema *schema, uint32_t ent
     for (uint32_t i = 0; i <= entry && length < sizeof path.text; i++)
         if (i == entry || schema->ends[i] > entry)
             length += (size_t)snprintf(path.text + length, sizeof path.text - length, "%s%s", length > 0 ? "." : "",
-                                       schema->entries[i].name);
+                                       supply__schema_name(schema, i));
     return path;
 }
 
@@ -164,7 +243,7 @@ void supply__schema_free(struct schema *schema) {
 
 int supply__schema_index(const struct schema *schema, const char *name) {
     for (uint32_t i = 0; i < schema->column_count; i++)
-        if (strcmp(schema->entries[supply__schema_entry(schema, i)].name, name) == 0) return (int)i;
+        if (strcmp(supply__schema_name(schema, supply__schema_entry(schema, i)), name) == 0) return (int)i;
     return -1;
 }
 
@@ -229,12 +308,14 @@ struct format supply__schema_format(const struct schema_entry *entry) {
 supply_status_t supply__schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {
     if (schema->is_datum) return SUPPLY_OK;
     for (uint32_t i = 0; i < DATUM_COLUMNS && i < schema->column_count; i++) {
-        const struct schema_entry *entry = &schema->entries[supply__schema_entry(schema, i)];
+        const uint32_t index = supply__schema_entry(schema, i);
+        const struct schema_entry *entry = &schema->entries[index];
         if (!is_datum_column(entry, i))
             return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                 "%s: column %u is '%s' of format '%s', a Datum's is '%s' of format '%s': use "
                                 "supply_next() and supply_column()",
-                                who, i, entry->name, entry->format, datum_columns[i].name, datum_columns[i].format);
+                                who, i, supply__schema_name(schema, index), entry->format, datum_columns[i].name,
+                                datum_columns[i].format);
     }
     return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                         "%s: there are %u columns, a Datum has %d: use supply_next() and supply_column()", who,

@@ -10,6 +10,7 @@
 
 #include "base/failure.h"
 #include "layout.h"
+#include "pair/mapped_file.h"
 
 /** How the values of a format are laid out. */
 enum format_layout {
@@ -36,14 +37,49 @@ static inline bool supply__has_offsets(const struct format *format) {
 
 /** A copy of this process, which the task cannot change after the check. */
 struct schema {
-    struct schema_entry *entries; /**< of the columns and of their children, each before its own children */
+    struct schema_entry *entries; /**< of the columns and of their children, each before its own children; then texts */
     struct format *formats;       /**< of the entries. FORMAT_UNKNOWN: nobody reads it, nor what belongs to it */
     uint32_t *ends;               /**< of the entries: the first entry after those that belong to it */
     uint32_t *columns;            /**< the entries that are no children; NULL: all entries */
     uint32_t count;               /**< entries */
+    uint32_t text_bytes;          /**< of the texts after the entries: names that are too long for them */
     uint32_t column_count;
     bool is_datum;
 };
+
+/** The names that are too long for their entries, each with a zero byte at its end. */
+static inline const char *supply__schema_texts(const struct schema *schema) {
+    return (const char *)(schema->entries + schema->count);
+}
+
+static inline const char *supply__schema_name(const struct schema *schema, uint32_t entry) {
+    const struct schema_entry *from = &schema->entries[entry];
+    return from->name_bytes > 0 ? supply__schema_texts(schema) + from->name_offset : from->name;
+}
+
+/** Of the entries and their texts. */
+static inline size_t supply__schema_bytes(const struct schema *schema) {
+    return schema->count * sizeof *schema->entries + schema->text_bytes;
+}
+
+/** Whether it does not lie at SCHEMA_OFFSET. */
+static inline bool supply__schema_is_wide(const struct schema *schema) {
+    return schema->count > SCHEMA_COLUMNS_MAX || schema->text_bytes > 0;
+}
+
+/** Where the blocks of a block file with that schema begin. */
+static inline uint64_t supply__block_file_ring_offset(const struct schema *schema) {
+    const uint64_t bytes = supply__schema_is_wide(schema) ? supply__schema_bytes(schema) : 0;
+    return RING_OFFSET + (bytes + BLOCK_BYTES_UNIT - 1) / BLOCK_BYTES_UNIT * BLOCK_BYTES_UNIT;
+}
+
+/** A copy of entries and texts, which are `text_bytes` after the entries. SUPPLY_OK, or _MEMORY. */
+supply_status_t supply__schema_copy(struct schema *schema, const void *entries, uint32_t count, uint32_t text_bytes,
+                                    struct failure *failure);
+
+/** Sets the name of an entry, once. Its text may need more memory. SUPPLY_OK, or _MEMORY, _ARGUMENT: too long. */
+supply_status_t supply__schema_set_name(struct schema *schema, uint32_t entry, const char *name,
+                                        struct failure *failure);
 
 /** The columns of a Datum, in their order. */
 enum datum_column {
@@ -70,9 +106,8 @@ static inline uint32_t supply__schema_entry(const struct schema *schema, uint32_
 }
 
 /** Copies and checks the schema in the mapped file. SUPPLY_OK, or _CONTRACT, _MEMORY. */
-supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file_header *header,
-                                    struct failure *failure);
-/** SUPPLY_OK if all texts of the entries end with a zero byte; else _CONTRACT. */
+supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file *mapped, struct failure *failure);
+/** SUPPLY_OK if all texts of the entries end with a zero byte, where they must; else _CONTRACT. */
 supply_status_t supply__schema_check_texts(const struct schema *schema, struct failure *failure);
 
 /**

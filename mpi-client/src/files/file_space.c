@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "layout.h"
@@ -79,6 +81,21 @@ supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t 
             step = step > BLOCK_BYTES_UNIT ? step / 2 : step;
         else
             return fail(file, bytes, error, failure);
+    }
+    return SUPPLY_OK;
+}
+
+supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, struct iovec *pieces,
+                                           int count, struct failure *failure) {
+    while (count > 0) {
+        ssize_t got = pwritev(file->fd, pieces, count < IOV_MAX ? count : IOV_MAX, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail(file, pieces->iov_len, errno, failure);
+        offset += (size_t)got;
+        for (; count > 0 && (size_t)got >= pieces->iov_len; pieces++, count--) got -= (ssize_t)pieces->iov_len;
+        if (got == 0) continue;
+        pieces->iov_base = (uint8_t *)pieces->iov_base + got;
+        pieces->iov_len -= (size_t)got;
     }
     return SUPPLY_OK;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 
 #include "files/claimed_file.h"
 
@@ -23,6 +24,10 @@ supply_status_t supply__space_check(const struct claimed_file *file, uint64_t of
 /** Reserves `bytes` from `offset` on, after a check. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
 supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
                                       struct failure *failure);
+
+/** Writes these pieces one after the other from `offset` on, and changes them. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
+supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, struct iovec *pieces,
+                                           int count, struct failure *failure);
 
 /** Writes all bytes at `offset`. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
 supply_status_t supply__space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,

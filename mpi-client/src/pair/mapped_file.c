@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -69,8 +70,8 @@ void supply__mapped_file_fill(const struct mapped_file *mapped, const struct set
     header->rank_pid = settings->rank_pid;
     header->rank = settings->rank;
     header->local_rank = settings->local_rank;
-    header->accepts =
-        ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | ACCEPTS_CHILDREN | (settings->exchange ? ACCEPTS_EXCHANGE : 0);
+    header->accepts = ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | ACCEPTS_CHILDREN | ACCEPTS_WIDE_SCHEMA |
+                      (settings->exchange ? ACCEPTS_EXCHANGE : 0);
     supply__position_request(&settings->start, header);
 }
 
@@ -90,6 +91,7 @@ supply_status_t supply__mapped_file_check_whole(const struct mapped_file *mapped
 
 bool supply__mapped_file_remove(struct mapped_file *mapped) {
     if (mapped->address != NULL) munmap(mapped->address, mapped->bytes);
+    free(mapped->wide_schema);
     const bool gone = supply__claim_remove(&mapped->file);
     *mapped = MAPPED_FILE_NONE;
     return gone;

@@ -10,6 +10,7 @@ struct mapped_file {
     struct claimed_file file;
     uint8_t *address; /**< of the whole file, one mapping; only the header is writable */
     size_t bytes;
+    void *wide_schema; /**< of a filler, in memory; else NULL: it lies after these bytes of the file */
 };
 
 #define MAPPED_FILE_NONE ((struct mapped_file){.file = CLAIMED_FILE_NONE})

@@ -102,11 +102,27 @@ BlockImage datum_block(const std::vector<Element> &elements) {
     return BlockImage(datum_columns(elements), static_cast<uint32_t>(elements.size()));
 }
 
+static bool is_long(const Column &column) { return column.name.size() >= sizeof schema_entry::name; }
+
+std::string texts_of(const std::vector<Column> &columns) {
+    std::string texts;
+    for (const Column &column : columns)
+        if (is_long(column)) texts += column.name + '\0';
+    return texts;
+}
+
 std::vector<schema_entry> schema_of(const std::vector<Column> &columns) {
     std::vector<schema_entry> entries;
+    uint32_t text_bytes = 0;
     for (const Column &column : columns) {
         schema_entry entry = {};
-        strncpy(entry.name, column.name.c_str(), sizeof entry.name - 1);
+        if (is_long(column)) {
+            entry.name_offset = text_bytes;
+            entry.name_bytes = static_cast<uint32_t>(column.name.size());
+            text_bytes += entry.name_bytes + 1;
+        } else {
+            strncpy(entry.name, column.name.c_str(), sizeof entry.name - 1);
+        }
         strncpy(entry.format, column.format.c_str(), sizeof entry.format - 1);
         strncpy(entry.child_format, column.child_format.c_str(), sizeof entry.child_format - 1);
         if (!column.validity.empty()) entry.flags = COLUMN_NULLABLE;

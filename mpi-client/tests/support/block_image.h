@@ -62,6 +62,9 @@ BlockImage datum_block(const std::vector<Element> &elements);
 /** The schema of the columns. */
 std::vector<schema_entry> schema_of(const std::vector<Column> &columns);
 
+/** The texts after it: the names that are too long for their entries. */
+std::string texts_of(const std::vector<Column> &columns);
+
 /** An element. Each number gives a different one. */
 Element numbered_element(uint64_t number, size_t data_bytes = 100);
 

@@ -91,7 +91,7 @@ static bool has_credit(Task &task) {
 void ExchangeTest::supply(int rank, Task &task) {
     const Supplied &from = data[static_cast<size_t>(rank)];
     const mapped_file_header &header = task.header();
-    task.write_schema(row_schema(shape));
+    task.write_schema(row_schema(shape), row_texts(shape));
     for (uint32_t epoch = header.start_epoch; epoch < from.epochs; epoch++) {
         const bool is_rest = epoch == header.start_epoch && header.start_inside;
         for (size_t at = is_rest ? header.start_element : 0; at < from.ids.size(); at += from.block_elements) {

@@ -85,6 +85,26 @@ std::string nested_of(int64_t id) {
            (is_null(id) ? "null" : std::to_string(id % 2)) + " 1 ] } [" + counts + "]";
 }
 
+constexpr size_t many = 400;
+
+std::string name_of_many(size_t k) { return k == 0 ? std::string(1000, 'n') : "column_" + std::to_string(k); }
+
+void add_many(std::vector<Column> &columns, const std::vector<int64_t> &ids) {
+    for (size_t k = 0; k < many; k++) {
+        std::vector<int32_t> values;
+        for (const int64_t id : ids) values.push_back(static_cast<int32_t>(id * 17) + static_cast<int32_t>(k));
+        columns.push_back(Column::int32(name_of_many(k), values));
+    }
+}
+
+void check_many(const std::vector<supply_column_t> &columns, uint32_t row, int64_t id) {
+    ASSERT_EQ(many + 1, columns.size());
+    for (size_t k = 0; k < many; k++) {
+        ASSERT_EQ(name_of_many(k), columns[k + 1].name);
+        ASSERT_EQ(static_cast<int32_t>(id * 17) + static_cast<int32_t>(k), number<int32_t>(columns[k + 1], row));
+    }
+}
+
 /* Columns with children for these rows. */
 void add_nested(std::vector<Column> &columns, const std::vector<int64_t> &ids) {
     std::vector<int32_t> token_ends = {0}, tokens, count_ends = {0}, list_ends = {0}, numbers;
@@ -167,6 +187,7 @@ std::string key_of(int64_t id) {
 std::vector<Column> row_columns(Shape shape, const std::vector<int64_t> &ids) {
     std::vector<Column> columns = {Column::fixed("id", "l", bytes_of(ids))};
     if (shape == Shape::nested) add_nested(columns, ids);
+    if (shape == Shape::wide) add_many(columns, ids);
     if (shape != Shape::every) return columns;
     std::vector<int16_t> smalls;
     std::vector<int32_t> maybes, lists;
@@ -197,6 +218,8 @@ BlockImage row_block(Shape shape, const std::vector<int64_t> &ids) {
 
 std::vector<schema_entry> row_schema(Shape shape) { return schema_of(row_columns(shape, {3})); }
 
+std::string row_texts(Shape shape) { return texts_of(row_columns(shape, {3})); }
+
 std::vector<int64_t> read_rows(supply_t *supply, const supply_block_t &block, Shape shape) {
     std::vector<supply_column_t> columns(static_cast<size_t>(block.column_count));
     for (int i = 0; i < block.column_count; i++) {
@@ -208,6 +231,7 @@ std::vector<int64_t> read_rows(supply_t *supply, const supply_block_t &block, Sh
     for (uint32_t i = 0; i < block.element_count; i++) {
         ids.push_back(number<int64_t>(columns[0], i));
         if (shape == Shape::every) check_row(columns, i, ids.back());
+        if (shape == Shape::wide) check_many(columns, i, ids.back());
         if (shape != Shape::nested) continue;
         std::string text;
         for (size_t k = 1; k < columns.size(); k++)

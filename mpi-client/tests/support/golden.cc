@@ -83,7 +83,9 @@ void place_foreign_file(const TemporaryFolder &folder, const std::string &name, 
 
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications) {
     Handle handle(static_cast<supply_t *>(calloc(1, sizeof(struct supply))));
-    struct settings settings = golden_settings(files, static_cast<uint32_t>((task_mapped.size() - RING_OFFSET) / 4096));
+    uint32_t block_count;
+    memcpy(&block_count, task_mapped.data() + offsetof(mapped_file_header, block_count), sizeof block_count);
+    struct settings settings = golden_settings(files, block_count);
     if (supply__open_settings(handle.get(), &settings) != SUPPLY_OK)
         throw std::runtime_error(supply_error(handle.get()));
     write_as_task(files, task_mapped);

@@ -163,16 +163,27 @@ ResultFile read_result(const std::string &path) {
     const mapped_file_header &header = result.header;
     require(memcmp(header.magic, BLOCK_FILE_MAGIC, sizeof header.magic) == 0, "magic");
     require(header.sealed == SEALED_COMPLETE && header.file_use == FILE_USE_RESULT, "sealed, file_use");
-    require(header.file_bytes == file.size() && header.ring_offset == RING_OFFSET, "file_bytes");
+    require(header.file_bytes == file.size() && header.ring_offset % BLOCK_BYTES_UNIT == 0, "file_bytes");
     require(header.published == header.block_count, "published");
     std::vector<schema_entry> entries(header.schema_columns);
-    memcpy(entries.data(), file.data() + SCHEMA_OFFSET, entries.size() * sizeof entries[0]);
+    const uint64_t wide_bytes = header.schema_bytes, unit = BLOCK_BYTES_UNIT;
+    require(header.ring_offset == RING_OFFSET + (wide_bytes + unit - 1) / unit * unit, "ring_offset");
+    const char *schema = file.data() + (wide_bytes > 0 ? RING_OFFSET : SCHEMA_OFFSET);
+    memcpy(entries.data(), schema, entries.size() * sizeof entries[0]);
+    const char *texts = schema + entries.size() * sizeof entries[0];
+    const auto name_of = [texts](const schema_entry &entry) {
+        return entry.name_bytes > 0 ? std::string(texts + entry.name_offset) : std::string(entry.name);
+    };
     for (size_t i = 0; i < entries.size(); i = skip(entries, i))
-        result.columns.push_back(
-            {entries[i].name, entries[i].format, entries[i].child_format, entries[i].flags == COLUMN_NULLABLE, {}, 0});
-    uint64_t rows = 0, end = RING_OFFSET;
+        result.columns.push_back({name_of(entries[i]),
+                                  entries[i].format,
+                                  entries[i].child_format,
+                                  entries[i].flags == COLUMN_NULLABLE,
+                                  {},
+                                  0});
+    uint64_t rows = 0, end = header.ring_offset;
     for (uint64_t k = 0; k < header.block_count; k++) {
-        const uint64_t at = RING_OFFSET + k * header.block_bytes;
+        const uint64_t at = header.ring_offset + k * header.block_bytes;
         require(at + sizeof(block_header) <= file.size(), "a block within the file");
         block_header block;
         memcpy(&block, file.data() + at, sizeof block);

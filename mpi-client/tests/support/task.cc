@@ -88,9 +88,21 @@ uint64_t Task::published() { return __atomic_load_n(&header().published, __ATOMI
 
 uint64_t Task::released() { return __atomic_load_n(&header().released, __ATOMIC_ACQUIRE); }
 
-void Task::write_schema(const std::vector<schema_entry> &entries) {
+void Task::write_after_ring(const std::string &bytes) {
+    if (pwrite(mapped_fd_, bytes.data(), bytes.size(), static_cast<off_t>(mapping_bytes_)) !=
+        static_cast<ssize_t>(bytes.size()))
+        throw_errno("a wide schema");
+}
+
+void Task::write_schema(const std::vector<schema_entry> &entries, const std::string &texts) {
     if (header().schema_columns != 0) return;
-    memcpy(mapping_ + SCHEMA_OFFSET, entries.data(), entries.size() * sizeof(schema_entry));
+    const std::string bytes(reinterpret_cast<const char *>(entries.data()), entries.size() * sizeof(schema_entry));
+    if (entries.size() > SCHEMA_COLUMNS_MAX || !texts.empty()) {
+        write_after_ring(bytes + texts);
+        header().schema_bytes = static_cast<uint32_t>(bytes.size() + texts.size());
+    } else {
+        memcpy(mapping_ + SCHEMA_OFFSET, bytes.data(), bytes.size());
+    }
     __atomic_store_n(&header().schema_columns, static_cast<uint32_t>(entries.size()), __ATOMIC_RELEASE);
 }
 

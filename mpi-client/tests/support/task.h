@@ -29,8 +29,11 @@ class Task {
     uint64_t published();
     uint64_t released();
 
-    /** A6, unless an earlier attempt has done so. */
-    void write_schema(const std::vector<schema_entry> &entries);
+    /** A6, unless an earlier attempt has done so. With texts, or more entries than fit, it is a wide schema. */
+    void write_schema(const std::vector<schema_entry> &entries, const std::string &texts = "");
+
+    /** The bytes after the ring. */
+    void write_after_ring(const std::string &bytes);
 
     /** Adds an entry. Returns the file's number. */
     uint32_t add_foreign_file(const foreign_file &entry);

@@ -23,9 +23,9 @@ _NAMES = {
     "tiM": "year-month interval", "ttn": "time", "+l": "array", "+s": "struct", "+m": "map",
 }  # fmt: skip
 
-# `name` or name; its type, and NOT NULL.
+# `name` or name; its type, and NOT NULL. A backquote within backquotes stands twice, as in Spark.
 _COLUMN = re.compile(
-    r"\s*(?:`([^`]+)`|(\w+))(?:\s*:?\s+(interval\s+[a-z]+(?:\s+to\s+[a-z]+)?|[a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*",
+    r"\s*(?:`((?:[^`]|``)+)`|(\w+))(?:\s*:?\s+(interval\s+[a-z]+(?:\s+to\s+[a-z]+)?|[a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*",
     re.IGNORECASE | re.DOTALL,
 )
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
@@ -38,7 +38,7 @@ _FAMILIES = {
 }
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 # Of a struct: its fields have a colon and no space.
-_FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*:\s*(.+?)(\s+not\s+null)?\s*", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*:\s*(.+?)(\s+not\s+null)?\s*", re.IGNORECASE | re.DOTALL)
 
 # Spark's arrays do not say how many numbers they have.
 _LIST_OF_ANY_LENGTH = "+w:?"
@@ -102,7 +102,8 @@ def with_types(text: str, columns: Mapping[str, str]) -> str:
 
 def column_text(name: str, kind: str, is_nullable: bool) -> str:
     """A column of a schema's text."""
-    return f"`{name}` {kind}{'' if is_nullable else ' not null'}"
+    quoted = name.replace("`", "``")
+    return f"`{quoted}` {kind}{'' if is_nullable else ' not null'}"
 
 
 def _fields_of_text(text: str) -> list[_core.ResultField]:
@@ -125,7 +126,11 @@ def _columns_of(text: str) -> Iterator[tuple[str, str | None, bool]]:
         found = _COLUMN.fullmatch(part)
         if found is None:
             raise _no_column(text, part.strip())
-        yield found[1] or found[2], found[3], found[4] is None
+        yield _name_of(found), found[3], found[4] is None
+
+
+def _name_of(found: re.Match[str]) -> str:
+    return found[1].replace("``", "`") if found[1] else found[2]
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -169,7 +174,7 @@ def _field_of(path: str, name: str, kind: str, is_nullable: bool) -> _core.Resul
     found = [_FIELD.fullmatch(part) for part in parts] if outer == "struct" else []
     if found and all(found):
         fields = [
-            _field_of(f"{path}.{field[1] or field[2]}", field[1] or field[2], field[3], field[4] is None)
+            _field_of(f"{path}.{_name_of(field)}", _name_of(field), field[3], field[4] is None)
             for field in found
             if field is not None
         ]

@@ -5,7 +5,7 @@ import java.nio.channels.FileChannel
 
 import supply.core.ContractException
 import supply.protocol.{Layout, Schema}
-import supply.protocol.Layout.{Constant, MappedFileHeader => At, SchemaEntry => Entry}
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 
 /**
  * What the headers of results and of resident files have in common (proto/PROTOCOL.md, "Block
@@ -26,12 +26,12 @@ private[supply] object BlockFileFields {
   /** Throws an error that names a field and what its value is. */
   type Refuse = (String, Any) => Nothing
 
-  /** `bytes`: the first RING_OFFSET of the file; `use`: what the file must be for. */
+  /** `bytes`: what [[headerOf]] returns; `use`: what the file must be for. */
   def read(bytes: ByteBuffer, use: Int, refuse: Refuse): BlockFileFields = {
     requireKnown(bytes, refuse)
     if (bytes.getInt(At.fileUse) != use) refuse("file_use", bytes.getInt(At.fileUse))
     if (bytes.getLong(At.generation) == 0) refuse("generation", 0)
-    if (bytes.getLong(At.ringOffset) != Constant.RING_OFFSET)
+    if (bytes.getLong(At.ringOffset) != Schema.blockFileRingOffset(bytes.getInt(At.schemaBytes)))
       refuse("ring_offset", bytes.getLong(At.ringOffset))
     val blockBytes = bytes.getLong(At.blockBytes)
     if (!Layout.isBlockBytes(blockBytes)) refuse("block_bytes", blockBytes)
@@ -60,16 +60,18 @@ private[supply] object BlockFileFields {
     magic
   }
 
-  private def schemaOf(bytes: ByteBuffer, refuse: Refuse): Schema = {
-    val entries = bytes.getInt(At.schemaColumns)
-    for (column <- 0 until math.min(entries, Constant.SCHEMA_COLUMNS_MAX);
-      (field, end) <- Seq("name" -> Entry.format, "format" -> Entry.childFormat,
-        "child_format" -> Entry.flags)) {
-      if (bytes.get(Constant.SCHEMA_OFFSET + column * Entry.SIZE + end - 1) != 0)
-        refuse(s"schema_entry.$field of column $column", "a text without a zero byte at its end")
-    }
-    try Schema.read(bytes, entries)
+  private def schemaOf(bytes: ByteBuffer, refuse: Refuse): Schema =
+    try Schema.read(bytes, bytes.getInt(At.schemaColumns),
+        wide =>
+          bytes.slice(Constant.RING_OFFSET, math.min(wide, bytes.limit() - Constant.RING_OFFSET)))
     catch { case e: ContractException => refuse("schema", s"wrong (${e.getMessage})") }
+
+  /** The first RING_OFFSET bytes of a block file, and after them its schema, if that is wide. */
+  def headerOf(channel: FileChannel): ByteBuffer = {
+    val header = bytes(channel, 0, Constant.RING_OFFSET)
+    val wide = header.getInt(At.schemaBytes)
+    if (wide <= 0 || wide > math.min(Constant.SCHEMA_BYTES_MAX.toLong, channel.size())) header
+    else bytes(channel, 0, Constant.RING_OFFSET + wide)
   }
 
   /** As many of these bytes of the file as there are; others are 0. */

@@ -28,7 +28,8 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   private val columns = made.entries
   if (headerBytes >= blockBytes)
     throw new ConfigException(
-      s"${pair.name}: ${schema.entries.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
+      s"${pair.name}: ${schema.entries.size} columns need blocks of more than $headerBytes bytes: " +
+        largerBlock(2L * headerBytes + schema.entries.size * 2L * Constant.BUFFER_ALIGNMENT))
 
   /** Bytes of an element besides those that are reserved for it: fixed-width values, offsets. */
   private val elementBytes = made.roots.iterator.map(_.elementBytes.toLong).sum
@@ -164,18 +165,29 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
     claim = null
   }
 
-  private def largerBlock: String =
-    s"set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})"
+  /** What to set for blocks of that size: a power of two, so that the next element fits, too. */
+  private def largerBlock(bytes: Long): String = {
+    val block = java.lang.Long.highestOneBit(math.max(bytes, 2) - 1) << 1
+    if (block > Constant.BLOCK_BYTES_MAX)
+      s"no block has more than ${Constant.BLOCK_BYTES_MAX} bytes: make it smaller, or split it into rows"
+    else
+      s"set a larger block= (and ring=), at least block=$block ring=${2 * block}, in mapped-files.conf " +
+        s"(${pair.paths.configLine})"
+  }
 
-  private def refuse(cursor: ElementCursor): Nothing =
+  private def refuse(cursor: ElementCursor): Nothing = {
+    val bytes = BlockCount.bytesOf(schema, cursor)
     throw new ElementTooLargeException(
-      s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes: $largerBlock")
+      s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes, and needs one of $bytes: " +
+        largerBlock(bytes))
+  }
 
   private def refuseFullBlock(): Nothing = {
     val (why, mend) =
       if (refersToTooMuch)
         "refers to less than 2 GiB of values in place (--in-place, inPlace), and has" -> "set fewer"
-      else s"of $blockBytes bytes is full with" -> s"$largerBlock, or fewer elements"
+      else
+        s"of $blockBytes bytes is full with" -> s"${largerBlock(2L * blockBytes)}, or fewer elements"
     throw new ConfigException(
       s"${pair.name}: a block $why $elements elements, and each must have " +
         s"$blockElements (--block-elements with --uneven): $mend")
@@ -260,6 +272,14 @@ private[block] object BlockWriter {
   final val ReferencedMax = Int.MaxValue
 }
 
+private[block] object BlockCount {
+  /** Bytes of a block with that element alone. */
+  def bytesOf(schema: Schema, cursor: ElementCursor): Long = {
+    val counted = new BlockCount(Int.MaxValue, schema, 1)
+    counted.cursorBytes(cursor)
+  }
+}
+
 /** Counts the blocks that a BlockWriter with the same arguments would make, without a pair. */
 private[supply] final class BlockCount(
     blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
@@ -275,13 +295,20 @@ private[supply] final class BlockCount(
   def append(cursor: ElementCursor): Unit = {
     if (elements == blockElements) close()
     cursor.write(this)
-    if (elements > 0 && (referenced > BlockWriter.ReferencedMax ||
-        headerBytes + columns.map(_.alignedBytes.toLong).sum > blockBytes)) {
+    if (elements > 0 && (referenced > BlockWriter.ReferencedMax || usedBytes > blockBytes)) {
       close()
       cursor.write(this)
     }
     if (elements == 0) count += 1
     elements += 1
+  }
+
+  private def usedBytes: Long = headerBytes + columns.iterator.map(_.alignedBytes.toLong).sum
+
+  /** Of a block with the cursor's element, in which nothing else is. */
+  private[block] def cursorBytes(cursor: ElementCursor): Long = {
+    cursor.write(this)
+    usedBytes
   }
 
   /** Ends the current block: a block holds elements of one partition. */

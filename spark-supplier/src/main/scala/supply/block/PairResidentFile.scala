@@ -81,7 +81,7 @@ private[supply] final class ResidentFileWriter private (names: ResidentFileNames
   private var unforced = 0L
   private var result = Option.empty[ResidentFile]
 
-  space.add(Constant.RING_OFFSET.toLong)
+  space.add(header.offsetOf(0))
   blocks.foreach(block => space.add(spaceOf(block)))
 
   /** The file, once [[seal]] has returned. */
@@ -137,7 +137,7 @@ private[supply] final class ResidentFileWriter private (names: ResidentFileNames
 
   /** F3. Nobody writes to the file afterwards. */
   override def seal(): Unit = {
-    val fileBytes = ResidentFileBlocks.end(blocks.toIndexedSeq)
+    val fileBytes = ResidentFileBlocks.end(header, blocks.toIndexedSeq)
     space.writing {
       channel.truncate(fileBytes)
       write(Array(whenSealed.copy(blocks = blocks.size,

@@ -48,10 +48,10 @@ private[supply] object ResidentFile {
               throw new ContractException(
                 s"$path has other data than its name says, or is not whole: remove it")
             val blocks = ResidentFileBlocks.read(path, channel, header, header.blocks)
-            if (header.fileBytes != ResidentFileBlocks.end(blocks))
+            if (header.fileBytes != ResidentFileBlocks.end(header, blocks))
               throw new ContractException(
                 s"$path: its file_bytes is ${header.fileBytes}, and its last block ends at " +
-                  s"${ResidentFileBlocks.end(blocks)}: remove the file")
+                  s"${ResidentFileBlocks.end(header, blocks)}: remove the file")
             Some(new ResidentFile(foreign(path), blocks))
           }
         }
@@ -88,22 +88,23 @@ private[supply] final case class ResidentFileHeader(
     elements: Long = 0,
     fileBytes: Long = 0,
     isSealed: Boolean = false) {
-  def offsetOf(block: Int): Long = Constant.RING_OFFSET + block.toLong * blockBytes
+  def offsetOf(block: Int): Long = schema.blockFileRingOffset + block.toLong * blockBytes
 
   /** Whether a rank whose own file would have that header can use this one. */
   def hasDataOf(wanted: ResidentFileHeader): Boolean =
     plan == wanted.plan && schema == wanted.schema &&
       (rank < 0 || wanted.rank < 0 || rank == wanted.rank)
 
-  /** The first RING_OFFSET bytes of the file. */
+  /** The bytes in front of the first block. */
   def toBytes: ByteBuffer = {
-    val to = ByteBuffer.allocate(Constant.RING_OFFSET).order(ByteOrder.LITTLE_ENDIAN)
+    val ringOffset = schema.blockFileRingOffset
+    val to = ByteBuffer.allocate(ringOffset.toInt).order(ByteOrder.LITTLE_ENDIAN)
     to.put(At.magic, Layout.BlockFileMagic)
     to.putInt(At.version, Layout.version)
     to.putInt(At.byteOrder, Constant.BYTE_ORDER_MARK)
     to.putLong(At.generation, generation)
     to.putLong(At.fileBytes, fileBytes)
-    to.putLong(At.ringOffset, Constant.RING_OFFSET.toLong)
+    to.putLong(At.ringOffset, ringOffset)
     to.putLong(At.blockBytes, blockBytes.toLong)
     to.putInt(At.blockCount, if (isSealed) blocks else 0)
     to.putInt(At.rank, rank)
@@ -116,7 +117,8 @@ private[supply] final case class ResidentFileHeader(
     to.putLong(At.epochElements, elements)
     to.putInt(At.fileUse, Constant.FILE_USE_RESIDENT)
     to.putInt(At.`sealed`, if (isSealed) Constant.SEALED_COMPLETE else 0)
-    schema.write(to)
+    schema.writeHeader(to)
+    if (schema.isWide) to.put(Constant.RING_OFFSET, schema.toBytes.array)
     to.putInt(At.schemaColumns, schema.entries.size)
   }
 }
@@ -133,7 +135,7 @@ private[supply] object ResidentFileHeader {
   def read(path: Path, channel: FileChannel): ResidentFileHeader = {
     def refuse(field: String, value: Any): Nothing =
       throw new ContractException(s"$path is no resident file: its $field is $value: remove it")
-    val bytes = BlockFileFields.bytes(channel, 0, Constant.RING_OFFSET)
+    val bytes = BlockFileFields.headerOf(channel)
     val fields = BlockFileFields.read(bytes, Constant.FILE_USE_RESIDENT, refuse(_, _))
     if (fields.isSealed && fields.fileBytes != channel.size())
       refuse("file_bytes", s"${fields.fileBytes} (the file has ${channel.size()})")
@@ -162,8 +164,8 @@ private[supply] object ResidentFileBlocks {
   }
 
   /** Where a file of these blocks ends. */
-  def end(blocks: IndexedSeq[Notification]): Long =
-    blocks.lastOption.fold(Constant.RING_OFFSET.toLong)(last => last.offset + last.size)
+  def end(header: ResidentFileHeader, blocks: IndexedSeq[Notification]): Long =
+    blocks.lastOption.fold(header.offsetOf(0))(last => last.offset + last.size)
 
   private def isBlock(block: Notification, header: ResidentFileHeader, k: Int): Boolean =
     block.generation == header.generation && block.kind == Constant.NOTIFICATION_BLOCK &&

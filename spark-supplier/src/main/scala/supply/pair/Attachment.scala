@@ -177,6 +177,10 @@ private[supply] trait PairTerms {
       throw new ConfigException(
         s"$name: its rank cannot read columns with others within them (lists of any length, structs, maps): its " +
           s"libsupply implements contract ${Layout.versionText(file.version)}. Build it from this release")
+    if (schema.isWide && !file.acceptsWideSchema)
+      throw new ConfigException(
+        s"$name: its rank cannot read more than ${Layout.Constant.SCHEMA_COLUMNS_MAX} columns, or names of more than 127 " +
+          s"bytes: its libsupply implements contract ${Layout.versionText(file.version)}. Build it from this release")
     file.writeOrCheckSchema(schema)
     FailPoint("A6")
   }

@@ -3,7 +3,7 @@ package supply.pair
 import java.lang.invoke.MethodHandles
 import java.io.IOException
 import java.nio.{ByteBuffer, ByteOrder, MappedByteBuffer}
-import java.nio.channels.{FileChannel, OverlappingFileLockException}
+import java.nio.channels.{ClosedChannelException, FileChannel, OverlappingFileLockException}
 import java.nio.file.{Files, NoSuchFileException, Path}
 import java.nio.file.StandardOpenOption.{READ, WRITE}
 
@@ -136,7 +136,8 @@ private[supply] final class MappedFile private (
   def writeOrCheckSchema(schema: Schema): Unit = {
     val columns = acquireInt(At.schemaColumns)
     if (columns == 0) {
-      schema.write(header)
+      schema.writeHeader(header)
+      if (schema.isWide) writeAfterRing(schema.toBytes)
       ints.setRelease(header, At.schemaColumns, schema.entries.size)
     } else if (readSchema(columns) != schema) {
       throw new ContractException(
@@ -145,8 +146,27 @@ private[supply] final class MappedFile private (
   }
 
   private def readSchema(columns: Int): Schema =
-    try Schema.read(header, columns)
+    try Schema.read(header, columns, readAfterRing)
     catch { case e: ContractException => throw new ContractException(s"$path: ${e.getMessage}") }
+
+  private def afterRing: Long = slotOffset(blockCount)
+
+  /** By a call, not by memory: the rank has not reserved this space, and there may be none. */
+  private def writeAfterRing(bytes: ByteBuffer): Unit =
+    try while (bytes.hasRemaining) channel.write(bytes, afterRing + bytes.position())
+    catch {
+      case e: ClosedChannelException => throw e
+      case e: IOException =>
+        throw new PairException(
+          s"$path: the ${bytes.limit()} bytes of the schema cannot be written after the ring (${e.getMessage}): " +
+            "free memory of this file system, or give fewer columns or shorter names", e)
+    }
+
+  private def readAfterRing(count: Int): ByteBuffer = {
+    val bytes = ByteBuffer.allocate(count)
+    while (bytes.hasRemaining && channel.read(bytes, afterRing + bytes.position()) >= 0) {}
+    bytes.flip()
+  }
 
   /**
    * Writes what the rank must exchange, before the schema. Afterwards, checks it: the rank may have
@@ -161,6 +181,9 @@ private[supply] final class MappedFile private (
 
   /** Whether the rank reads columns of views. */
   def acceptsReferences: Boolean = accepts(Constant.ACCEPTS_REFERENCES)
+
+  /** Whether the rank reads schemas of more columns, or longer names, than fit before the ring. */
+  def acceptsWideSchema: Boolean = accepts(Constant.ACCEPTS_WIDE_SCHEMA)
 
   /** Whether the rank reads columns with children. */
   def acceptsChildren: Boolean = accepts(Constant.ACCEPTS_CHILDREN)

@@ -26,6 +26,7 @@ private[supply] object Layout {
     final val taskPid = 136
     final val taskAttempt = 140
     final val schemaColumns = 144
+    final val schemaBytes = 148
     final val plan = 152
     final val endSeen = 160
     final val residentFirst = 168
@@ -52,6 +53,8 @@ private[supply] object Layout {
     final val childFormat = 160
     final val flags = 176
     final val children = 180
+    final val nameOffset = 184
+    final val nameBytes = 188
     final val SIZE = 192
   }
 
@@ -133,6 +136,9 @@ private[supply] object Layout {
     final val BYTE_ORDER_MARK = 0x01020304
     final val SCHEMA_OFFSET = 4096
     final val SCHEMA_COLUMNS_MAX = 320
+    final val SCHEMA_ENTRIES_MAX = 32768
+    final val SCHEMA_BYTES_MAX = 16777216
+    final val NAME_BYTES_MAX = 65535
     final val NESTING_MAX = 32
     final val RING_OFFSET = 65536
     final val FOREIGN_FILES_OFFSET = 2304
@@ -147,6 +153,7 @@ private[supply] object Layout {
     final val ACCEPTS_BLOCK_FILES = 2
     final val ACCEPTS_EXCHANGE = 4
     final val ACCEPTS_CHILDREN = 8
+    final val ACCEPTS_WIDE_SCHEMA = 16
     final val EXCHANGE_ALL = 1
     final val EXCHANGE_FRACTION_UNIT = 1000000
     final val RANK_LOCK_BYTE = 0

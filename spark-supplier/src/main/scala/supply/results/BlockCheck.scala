@@ -15,6 +15,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
     address: Long) {
   private val memory = new MappedMemory(s"$path: block $index")
   private val space = header.spaceOf(index)
+  private val headerBytes = Layout.blockHeaderBytes(header.schema.entries.size)
   private val isLast = index == header.blockCount - 1
   private var size = 0L
   private var elements = 0L
@@ -23,7 +24,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
   private var next = address + BlockHeader.SIZE
 
   def block(firstElement: Long): Block = {
-    if (space < Layout.blockHeaderBytes(header.schema.entries.size))
+    if (space < headerBytes)
       refuse(s"has $space bytes, fewer than its header and column table")
     checkHeader(firstElement)
     new Block(elements.toInt,
@@ -57,7 +58,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
     next += In.SIZE
     def field(at: Int): Long = unsigned(entry + at)
     def must(what: String, is: Long, expected: Long): Unit =
-      this.must(s"column '$name': $what", is, expected)
+      if (is != expected) this.must(s"column '$name': $what", is, expected)
     val bitmapBytes = (elements + 7) / 8
     val format = Format.of(column)
     val hasOffsets = format == Format.Variable || format == Format.Lists
@@ -84,7 +85,7 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
         refuse(
           s"column '$name': $buffer is $offset, no multiple of ${Constant.BUFFER_ALIGNMENT}")
       // Nobody reads an empty buffer: its offset does not matter.
-      if (bytes > 0 && offset < Layout.blockHeaderBytes(header.schema.entries.size))
+      if (bytes > 0 && offset < headerBytes)
         refuse(s"column '$name': $buffer is $offset, inside the block's header")
       if (offset + bytes > size)
         refuse(
@@ -103,9 +104,14 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
       refuse(s"column '$name' has $within elements within it, must be 0 to ${Int.MaxValue}")
     val children =
       column.children.map(child => buffers(child, s"$name.${child.name}", within))
-    new ColumnBuffers(s"$path: block $index, column '$name'", memory, column, elements.toInt,
+    new ColumnBuffers(where(name), memory, column, elements.toInt,
       nulls.toInt, if (validityBytes == 0) 0 else validity, offsets, data, dataBytes.toInt,
       children)
+  }
+
+  private def where(name: String): () => String = {
+    val (path, index) = (this.path, this.index)
+    () => s"$path: block $index, column '$name'"
   }
 
   private def int(at: Int): Long = unsigned(address + at)
@@ -134,11 +140,11 @@ private[supply] final class Block private[results] (
 /**
  * Where the values of one column of a block lie.
  *
- * @param where file, block and column, for messages
+ * @param toWhere file, block and column, for messages: a text for each would cost more than the check
  * @param validity address of the bitmap; 0: no element is null
  */
 private[results] final class ColumnBuffers(
-    val where: String,
+    val toWhere: () => String,
     val memory: MappedMemory,
     val column: Column,
     val elements: Int,
@@ -147,4 +153,6 @@ private[results] final class ColumnBuffers(
     val offsets: Long,
     val data: Long,
     val dataBytes: Int,
-    val children: IndexedSeq[ColumnBuffers])
+    val children: IndexedSeq[ColumnBuffers]) {
+  def where: String = toWhere()
+}

@@ -130,7 +130,7 @@ private[supply] object BlockFile {
     if (size < Constant.RING_OFFSET)
       throw new ContractException(
         s"$path was cut: it has $size bytes, and its header's file_bytes is ${Constant.RING_OFFSET} or more")
-    BlockFileFields.bytes(channel, 0, Constant.RING_OFFSET)
+    BlockFileFields.headerOf(channel)
   }
 }
 
@@ -148,20 +148,20 @@ private[supply] final case class BlockFileHeader(
     elements: Long,
     schema: Schema) {
   /** Where that block begins in the file. */
-  def blockOffset(index: Int): Long = Constant.RING_OFFSET + index.toLong * blockBytes
+  def blockOffset(index: Int): Long = schema.blockFileRingOffset + index.toLong * blockBytes
 
   /** The most bytes that this block may have; the last block has exactly these. */
   def spaceOf(index: Int): Long = math.min(blockBytes.toLong, fileBytes - blockOffset(index))
 }
 
 private[supply] object BlockFileHeader {
-  /** Of a file whose rank has stored `version`; `bytes`: the first RING_OFFSET of the file. */
+  /** Of a file whose rank has stored `version`; `bytes`: what [[BlockFileFields.headerOf]] returns. */
   private[results] def read(path: Path, bytes: ByteBuffer, fileSize: Long): BlockFileHeader = {
     val fields = BlockFileFields.read(bytes, Constant.FILE_USE_RESULT, refuse(path))
     import fields.{blockBytes, blocks, elements, fileBytes}
     if (!fields.isSealed) refuse(path)("sealed", bytes.getInt(At.`sealed`))
     if (elements < blocks || (elements > 0 && blocks == 0)) refuse(path)("epoch_elements", elements)
-    val end = Constant.RING_OFFSET + blocks * blockBytes.toLong
+    val end = fields.schema.blockFileRingOffset + blocks * blockBytes.toLong
     if (fileBytes > end || (blocks > 0 && fileBytes <= end - blockBytes) || (blocks == 0 && fileBytes != end))
       refuse(path)("file_bytes", s"$fileBytes (with $blocks blocks of $blockBytes)")
     requireWhole(path, fileBytes, fileSize)

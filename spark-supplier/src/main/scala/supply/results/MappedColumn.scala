@@ -152,7 +152,7 @@ private[results] object NumberColumn {
   }
 
   private def withoutNulls(in: ColumnBuffers) =
-    new ColumnBuffers(in.where, in.memory, in.column, in.elements,
+    new ColumnBuffers(in.toWhere, in.memory, in.column, in.elements,
       0, 0, in.offsets, in.data, in.dataBytes, in.children)
 }
 

@@ -11,7 +11,7 @@ import supply.bench.DatumCursor
 import supply.core.{Deadline, RankEndedException, SupplyException}
 import supply.lmdb.Datum
 import supply.pair.{MappedFile, NotificationPipe, Pair, PairOverFiles}
-import supply.protocol.{EpochCounts, Exchange, Layout, Notification}
+import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Schema}
 import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.source.ForeignFile
 import supply.testing.TemporaryFolder
@@ -64,8 +64,9 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     pair.publishEndOfEpoch(0)
   }
 
-  private def writeBlock(pair: Pair, partition: Int, first: Long, of: Seq[Datum.Tuple]): Unit = {
-    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), Int.MaxValue)
+  private def writeBlock(pair: Pair, partition: Int, first: Long, of: Seq[Datum.Tuple],
+      schema: Schema = Datum.schema): Unit = {
+    val writer = new BlockWriter(pair, schema, Some(Datum.Data), Int.MaxValue)
     writer.startAt(epoch = 0, partition, first)
     val cursor = new DatumCursor(of.iterator)
     while (cursor.next()) writer.append(cursor)
@@ -90,6 +91,13 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   private def writtenExchange() = written(freshWithExchange) { (pair, _, _) =>
     pair.writeOrCheckExchange(Exchange.all(seed = 0x5152535455565758L, fraction = 250000))
     writeEpoch(pair)
+  }
+
+  private def writtenWide() = written(fresh) { (pair, _, _) =>
+    val longer = Datum.schema.columns.map(column => column.copy(name = column.name * 50))
+    writeBlock(pair, partition = 2, first = 5, elements,
+      Schema(Datum.schema.columns.take(1) ++ longer.tail))
+    pair.publishEndOfEpoch(0)
   }
 
   /** task-in-place.foreign. A rank that reads it writes the entry of its own copy. */
@@ -138,6 +146,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   Seq(
     ("task", () => writtenOnce(), versions),
     ("task-resident", () => writtenResident(), versions),
+    ("task-wide", () => writtenWide(), versions.takeRight(1)),
     ("task-exchange", () => writtenExchange(), versions.drop(1)),
     ("task-in-place", () => writtenInPlace(), versions.drop(1)),
     ("task-resident-file",

@@ -217,7 +217,7 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
       for ((at, names) <- Seq(At.plan -> "other data", At.rank -> "other data",
           At.`sealed` -> "other data", At.magic -> "magic", At.fileUse -> "file_use",
           At.byteOrder -> "byte_order", At.blockCount -> "block_count",
-          At.ringOffset -> "ring_offset", At.schemaColumns -> "schema is wrong",
+          At.ringOffset -> "ring_offset", At.schemaColumns -> "other data",
           Constant.SCHEMA_OFFSET + SchemaEntry.format - 1 -> "schema_entry.name of column 0",
           Constant.RING_OFFSET -> "block 0")) {
         Files.write(kept.whenSealed, bytes.updated(at, (bytes(at) + 1).toByte))

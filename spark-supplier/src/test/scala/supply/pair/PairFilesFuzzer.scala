@@ -31,6 +31,6 @@ object PairFilesFuzzer {
   private def readBlocks(path: Path): Unit =
     Using.resource(FileChannel.open(path, READ)) { channel =>
       val header = ResidentFileHeader.read(path, channel)
-      ResidentFileBlocks.end(ResidentFileBlocks.read(path, channel, header, header.blocks))
+      ResidentFileBlocks.end(header, ResidentFileBlocks.read(path, channel, header, header.blocks))
     }
 }

@@ -55,7 +55,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val message = intercept[ElementTooLargeException](supply(pair,
           Seq(datum(0, 10), datum(1, 4096)))).getMessage
       assert(message.contains("'key-1' (4096 bytes of data)") && message.contains(
-        "4096 bytes") && message.contains("block="))
+        "4096 bytes") && message.contains("block=8192 ring=16384, in mapped-files.conf"))
     }
   }
 
@@ -78,8 +78,35 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val schema = Schema((0 until 200).map(i => Column(s"column_$i", "i")))
       val message = intercept[ConfigException](new BlockWriter(pair, schema, None, 1)).getMessage
       assert(message.contains(
-        "200 columns need blocks of more than 6528 bytes: set a larger block=") && message.contains(
+        "200 columns need blocks of more than 6528 bytes: set a larger block= (and ring=), at least " +
+          "block=65536 ring=131072, ") && message.contains(
         "mapped-files.conf:1"))
+    }
+  }
+
+  test("an attempt finds the columns of an earlier one, also many of them and names of any text") {
+    val schema =
+      Schema((Seq("", "two\nlines", "n" * 60000) ++ (0 until 5000).map(i => s"column_$i")).map(
+          Column(_, "i")).toIndexedSeq)
+    withPair() { (rank, pair) =>
+      assert(pair.file.acceptsWideSchema)
+      pair.writeOrCheckSchema(schema)
+      pair.close()
+      attached(rank, attempt = 1) { again =>
+        again.writeOrCheckSchema(schema)
+        val other = Schema(schema.columns.init :+ Column("other", "i"))
+        assert(intercept[ContractException](again.writeOrCheckSchema(other)).getMessage.contains(
+            "an earlier attempt has announced other columns"))
+      }
+    }
+  }
+
+  test("a rank that cannot read many columns is refused before they are written") {
+    withPair() { (rank, pair) =>
+      TestStream.header(rank)(_.putInt(At.accepts, Constant.ACCEPTS_CHILDREN))
+      val message = intercept[ConfigException](pair.writeOrCheckSchema(
+          Schema((0 to 320).map(i => Column(s"column_$i", "i"))))).getMessage
+      assert(message.contains("more than 320 columns") && message.contains("contract 1.3"))
     }
   }
 

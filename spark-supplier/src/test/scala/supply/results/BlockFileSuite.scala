@@ -48,6 +48,18 @@ class BlockFileSuite extends AnyFunSuite {
     }
   }
 
+  test("more columns than fit before the blocks, and names of any text") {
+    val names = Seq("", "a.b\n😀", "n" * 60000) ++ (0 until 5000).map(i => s"column_$i")
+    val bytes = BlockFileBytes(Schema(names.map(Column(_, "i")).toIndexedSeq),
+      Seq(names.indices.map(i => Seq(i, -i)), names.indices.map(i => Seq(7 * i))),
+      blockBytes = 1 << 19)
+    withFile(bytes) { (path, file) =>
+      assert(file.header.schema.columns.map(_.name) == names)
+      assert(ReadBlocks.rows(path) == Seq(names.indices, names.indices.map(-_),
+        names.indices.map(7 * _)))
+    }
+  }
+
   test("a file without a block has a schema and no elements") {
     withFile(BlockFileBytes(Schema(IndexedSeq(Column("a", "i"))), Nil)) { (_, file) =>
       assert(file.header.elements == 0 && file.header.blockCount == 0)

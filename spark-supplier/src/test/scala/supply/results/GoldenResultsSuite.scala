@@ -30,6 +30,16 @@ class GoldenResultsSuite extends AnyFunSuite {
       Seq[Any](14L, 4f, "x", true, Seq(13f, 14f, 15f), 5, "end".getBytes.toSeq)))
   }
 
+  test("the golden result with a wide schema has its names and values") {
+    val bytes = read("rank.wide.result")
+    assert(rows(bytes) == Seq(Seq(1, 7), Seq(2, 8), Seq(3, 9)))
+    TemporaryFolder { folder =>
+      val file = BlockFile.open(BlockFileBytes.write(folder.resolve("pair.r.result"), bytes), None)
+      try assert(file.header.schema.columns.map(_.name) == Seq("", "wide" * 50))
+      finally file.close()
+    }
+  }
+
   test("the golden result without a block is empty") {
     assert(rows(read("rank.empty.result")) == Seq())
   }

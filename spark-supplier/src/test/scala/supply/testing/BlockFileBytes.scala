@@ -20,15 +20,16 @@ object BlockFileBytes {
     val encoded = blocks.map(values => block(schema, values))
     encoded.foreach(bytes =>
       require(bytes.length <= blockBytes, s"a block has ${bytes.length} bytes"))
-    val size = if (blocks.isEmpty) Constant.RING_OFFSET
-    else Constant.RING_OFFSET + (blocks.size - 1) * blockBytes + encoded.last.length
+    val ringOffset = schema.blockFileRingOffset.toInt
+    val size = if (blocks.isEmpty) ringOffset
+    else ringOffset + (blocks.size - 1) * blockBytes + encoded.last.length
     val file = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN)
     file.put(At.magic, Layout.BlockFileMagic)
     file.putInt(At.version, Layout.version)
     file.putInt(At.byteOrder, Constant.BYTE_ORDER_MARK)
     file.putLong(At.generation, generation)
     file.putLong(At.fileBytes, size)
-    file.putLong(At.ringOffset, Constant.RING_OFFSET)
+    file.putLong(At.ringOffset, ringOffset)
     file.putLong(At.blockBytes, blockBytes)
     file.putInt(At.blockCount, blocks.size)
     file.putInt(At.rank, rank)
@@ -38,10 +39,11 @@ object BlockFileBytes {
     file.putLong(At.epochElements, blocks.map(_.head.size.toLong).sum)
     file.putInt(At.fileUse, Constant.FILE_USE_RESULT)
     file.putInt(At.`sealed`, Constant.SEALED_COMPLETE)
-    schema.write(file)
+    schema.writeHeader(file)
+    if (schema.isWide) file.put(Constant.RING_OFFSET, schema.toBytes.array)
     var first = 0L
     encoded.zip(blocks).zipWithIndex.foreach { case ((bytes, values), i) =>
-      val at = Constant.RING_OFFSET + i * blockBytes
+      val at = ringOffset + i * blockBytes
       file.put(at, bytes)
       Notification(generation, Constant.NOTIFICATION_BLOCK, values.head.size, i.toLong, 0, 0, first,
         at.toLong, bytes.length.toLong).write(file, at)
