@@ -174,7 +174,7 @@ private[rows] final class BytesCopy(column: RowColumn) extends ColumnCopy(column
     if (memory.pieces != null) {
       var row = from
       while (row < from + count) {
-        space.put(memory.pieces(row))
+        space.put(memory.pieces(row), memory.starts(row), memory.lengths(row))
         row += 1
       }
     } else ColumnCopy.copyRuns(memory, from, count, memory, 1, space)

@@ -1,5 +1,7 @@
 package supply.rows
 
+import org.apache.hadoop.hive.ql.exec.vector.{BytesColumnVector, ColumnVector => OrcVector}
+import org.apache.spark.sql.execution.datasources.orc.OrcAtomicColumnVector
 import org.apache.spark.sql.execution.vectorized.{Dictionary, OffHeapColumnVector, OnHeapColumnVector, WritableColumnVector}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.ColumnVector
@@ -26,7 +28,7 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   var lengths: Array[Int] = _
   var starts: Array[Int] = _
 
-  /** The bytes of each row, if these are texts in a dictionary; null: they are not. */
+  /** The array in which each row's bytes lie, if these are texts of a dictionary or of ORC; null: they are not. */
   var pieces: Array[Array[Byte]] = _
 
   private var ownNulls = Array.emptyByteArray
@@ -34,12 +36,17 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   private var ownStarts = Array.emptyIntArray
   private val decoded = new DecodedValues
   private lazy val arrow = new ArrowMemory
+  private lazy val orc = new OrcMemory
 
   /** Whether these are values of `width` bytes each, one for each row. */
   def loadValues(vector: AnyRef, rows: Int, format: String, width: Int,
       within: Array[Byte]): Boolean = vector match {
     case own: WritableColumnVector =>
       loadNulls(own, rows, within) && loadOwnValues(own, rows, width)
+    case of: OrcVector => orc.values(of, rows, format).exists { values =>
+        loadNulls(of, rows, within)
+        at(values, VectorMemory.offsetIn(values))
+      }
     case null => false
     case other => arrow.open(other, format) && {
         loadNulls(rows, within)
@@ -56,7 +63,14 @@ private[rows] final class VectorMemory(nullable: Boolean) {
           if (dictionary != null) loadPieces(own, dictionary, rows)
           else loadSpans(own, rows) && loadOwnValues(own.arrayData(), 0, 1)
         }
-      case null => false
+      case of: BytesColumnVector if format == "u" || format == "z" =>
+        loadNulls(of, rows, within)
+        reserveSpans(rows)
+        pieces = orc.texts(of, rows, nulls, ownStarts, ownLengths)
+        starts = ownStarts
+        lengths = ownLengths
+        true
+      case _: OrcVector | null => false
       case other => arrow.open(other, format) && {
           loadNulls(rows, within)
           loadSpans(rows)
@@ -70,7 +84,7 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   /** Whether these are lists or maps, whose values are in [[VectorMemory.child]]. */
   def loadLists(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = vector match {
     case own: WritableColumnVector => loadNulls(own, rows, within) && loadSpans(own, rows)
-    case null => false
+    case _: OrcVector | null => false
     case other => arrow.openLists(other) && {
         loadNulls(rows, within)
         loadSpans(rows)
@@ -82,7 +96,7 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   def loadStructs(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = vector match {
     case own: WritableColumnVector =>
       own.dataType().isInstanceOf[StructType] && loadNulls(own, rows, within)
-    case null => false
+    case _: OrcVector | null => false
     case other => arrow.openStructs(other) && { loadNulls(rows, within); true }
   }
 
@@ -150,6 +164,14 @@ private[rows] final class VectorMemory(nullable: Boolean) {
     }
   }
 
+  private def loadNulls(vector: OrcVector, rows: Int, within: Array[Byte]): Unit =
+    if (!nullable || vector.noNulls) nulls = within
+    else {
+      reserveNulls(rows)
+      OrcMemory.nulls(vector, rows, ownNulls)
+      nulls = merged(ownNulls, within, rows)
+    }
+
   private def loadNulls(rows: Int, within: Array[Byte]): Unit =
     if (!nullable || !arrow.hasNull) nulls = within
     else {
@@ -214,9 +236,11 @@ private[rows] final class VectorMemory(nullable: Boolean) {
     pieces = decoded.texts(vector, dictionary, nulls, rows)
     var row = 0
     while (pieces != null && row < rows) {
+      ownStarts(row) = 0
       ownLengths(row) = pieces(row).length
       row += 1
     }
+    starts = ownStarts
     lengths = ownLengths
     pieces != null
   }
@@ -239,9 +263,10 @@ private[rows] final class VectorMemory(nullable: Boolean) {
 }
 
 private[rows] object VectorMemory {
-  /** The vector of Spark, or the one of Arrow in it; null: its values cannot be copied whole. */
+  /** The vector of Spark, or the one of Arrow or ORC in it; null: its values cannot be copied whole. */
   def opened(vector: ColumnVector): AnyRef = vector match {
     case own: WritableColumnVector => own
+    case orc: OrcAtomicColumnVector => VectorInternals.inside(orc)
     case other => ArrowMemory.opened(other)
   }
 

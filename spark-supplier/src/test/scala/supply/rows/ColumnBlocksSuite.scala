@@ -36,6 +36,9 @@ class ColumnBlocksSuite extends AnyFunSuite with FrameBlocks {
     "if(id < 990, null, cast(string(id) as binary)) as late_bytes",
     "id div 600 as part")
 
+  private val othersOfOrc = Set("day", "instant", "price", "large", "list", "longs_or_null",
+    "small_price", "large_or_null")
+
   for ((format, offHeap) <- Seq("parquet" -> false, "parquet" -> true, "orc" -> false))
     test(s"columns of files ($format, off-heap: $offHeap) make the same blocks as rows") {
       withOffHeap(offHeap)(TemporaryFolder { folder =>
@@ -43,7 +46,9 @@ class ColumnBlocksSuite extends AnyFunSuite with FrameBlocks {
         val data = spark.read.format(format).load(s"$folder/data")
         compareBlocks(data, inColumns(data), inRows(data))
         val loaded = loadedColumns(inColumns(data))
-        if (format == "parquet") assert(loaded == data.columns.toSet - "part")
+        // Spark converts dates, instants and decimals of ORC, and its lists are read one by one.
+        val others = if (format == "orc") othersOfOrc else Set.empty[String]
+        assert(loaded == data.columns.toSet - "part" -- others)
       })
     }
 

@@ -60,6 +60,15 @@ class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
       })
     }
 
+  test("nested columns of ORC, which are written one by one, make the same blocks as rows") {
+    TemporaryFolder { folder =>
+      nested.write.orc(s"$folder/data")
+      val data = spark.read.orc(s"$folder/data")
+      compareBlocks(data, inColumns(data))
+      assert(loadedColumns(inColumns(data)) == Set("id"))
+    }
+  }
+
   test("nested vectors over Arrow's memory make the same blocks as their rows") {
     compareArrowBlocks(nested.repartition(1))
   }

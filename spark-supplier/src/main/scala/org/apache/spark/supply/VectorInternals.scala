@@ -2,6 +2,8 @@ package org.apache.spark.supply
 
 import java.lang.reflect.Field
 
+import org.apache.hadoop.hive.ql.exec.vector.{ColumnVector => OrcVector}
+import org.apache.spark.sql.execution.datasources.orc.OrcColumnVector
 import org.apache.spark.sql.execution.vectorized.{Dictionary, OffHeapColumnVector, OnHeapColumnVector, WritableColumnVector}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
@@ -69,6 +71,11 @@ object VectorInternals {
    */
   def free(batch: ColumnarBatch, isOurs: Boolean): Unit =
     if (isOurs) batch.close() else closeIfFreeable.foreach(_.invoke(batch))
+
+  private val orcVector = field(classOf[OrcColumnVector], "baseData")
+
+  /** The vector of ORC that has the values. */
+  def inside(of: OrcColumnVector): OrcVector = orcVector.get(of).asInstanceOf[OrcVector]
 
   /** null: the values are no numbers in a dictionary. */
   def dictionary(of: WritableColumnVector): Dictionary =
