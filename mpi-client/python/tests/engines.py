@@ -23,6 +23,14 @@ COLUMNS = """
 """
 
 
+NESTED = [
+    "*",
+    "if(id % 5 = 0, null, sequence(0, int(id % 4))) as list",
+    "if(id % 7 = 0, null, named_struct('one', id, 'two', if(id % 2 = 0, null, string(id)))) as struct",
+    "array(named_struct('x', id, 'y', array(string(id), null))) as structs",
+]
+
+
 def iceberg(spark):
     return table(spark, "local.db.t", "iceberg", "'format-version'='2', 'write.delete.mode'='merge-on-read'")
 
@@ -40,7 +48,7 @@ def table(spark, name, format, properties):
 
 def parquet(spark):
     path = f"{FOLDER.name}/parquet"
-    spark.sql(COLUMNS).write.mode("overwrite").parquet(path)
+    spark.sql(COLUMNS).selectExpr(*NESTED).write.mode("overwrite").parquet(path)
     return spark.read.parquet(path)
 
 
@@ -62,7 +70,7 @@ def prepare(spark, name):
     module = getattr(getattr(spark._jvm.supply.rows, "ColumnarPlan$"), "MODULE$")
     columns = module.columns(made[name]._jdf.queryExecution().executedPlan())
     rows = [
-        {column: bytes(value) if isinstance(value, bytearray) else value for column, value in row.asDict().items()}
+        {column: bytes(value) if isinstance(value, bytearray) else value for column, value in row.asDict(True).items()}
         for row in made[name].orderBy("id").collect()
     ]
     return {
