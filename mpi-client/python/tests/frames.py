@@ -82,8 +82,6 @@ def frame(spark, name):
         return everything.where("id < 0").select("id", "text")
     if name == "intervals":
         return everything.selectExpr("id", "make_interval(1) as span", "array(struct(null as none)) as within")
-    if name == "vectors":
-        return vectors(spark)
     if name == "uneven-lists":
         return everything.selectExpr("id", "sequence(1, if(id < 900, 2, 1)) as list")
     if name == "shuffled":
@@ -95,17 +93,6 @@ def frame(spark, name):
     if name == "lmdb":
         return spark.read.format("lmdb").option("partitions", 3).load(str(TEST_LMDB))
     raise ValueError(name)
-
-
-def vectors(spark):
-    from pyspark.ml.linalg import DenseMatrix, Vectors
-
-    def row(id):
-        dense = Vectors.dense([id, 2])
-        matrix = DenseMatrix(2, 3, [id, 4, 2, 5, 3, 6])
-        return id, dense, Vectors.sparse(3, {1: id}), matrix, [dense] * (id % 3)
-
-    return spark.createDataFrame(list(map(row, range(ROWS))), ["id", "dense", "sparse", "matrix", "several"])
 
 
 def split(expressions):

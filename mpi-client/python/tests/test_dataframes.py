@@ -175,17 +175,6 @@ def test_lists_may_differ_in_length_after_the_first_rows(files, spark):
     assert [row["list"] for row in rows] == [[1, 2] if id < 900 else [1] for id in range(1000)]
 
 
-def test_vectors_and_matrices_arrive_as_arrays_of_numbers(files, spark):
-    spark.write(files, "vectors")
-    [rows], _ = read(files, epochs=1)
-    assert spark.error() is None
-    assert [list(row) for row in rows[:1]] == [["id", "dense", "sparse", "matrix", "several"]]
-    for id, row in enumerate(rows):
-        dense = [id, 2.0]
-        assert row["dense"] == dense and row["sparse"] == [0, id, 0]
-        assert row["matrix"] == [[id, 2, 3], [4, 5, 6]] and row["several"] == [dense] * (id % 3)
-
-
 def test_an_unknown_option_is_refused_with_the_nearest_name(files, spark):
     spark.write(files, "numbers", epoch=2)
     error = spark.error()

@@ -291,6 +291,10 @@ def test_a_failure_of_spark_is_the_cause(run, spark):
     [
         ({"columns": ["id", "label"]}, r"'label' is not a column \(columns of df: id, features\)"),
         ({"columns": []}, "must be a list of one or more names"),
+        ({"half": "features"}, "half is 'features': it must be a list of names of columns"),
+        ({"half": ["feature"]}, r"half names 'feature', .* \(did you mean 'features'\?\)"),
+        ({"half": ["id"]}, "half names 'id', which is bigint: it is for float, double"),
+        ({"vectors": "thin"}, "vectors is 'thin': it must be 'dense' or 'sparse'"),
         ({"ranks": 5}, r"5 ranks need 5 task slots.*local\[5\].*use master local\[6\]"),
         ({"resume": [{"position": None}, {"position": None, "resume_positions": "x"}]}, "of several runs"),
         ({"resume": [{"position": "1:2:exchange:3"}]}, "of the middle of an epoch with shuffle='all'"),

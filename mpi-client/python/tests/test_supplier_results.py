@@ -70,37 +70,6 @@ def test_rows_are_read_after_other_runs(run):
     release(second.results)
 
 
-NESTED = (
-    "id", "transform(sequence(0, id % 4), i -> if(i = 1, null, int(i))) as tokens",
-    "struct(id as x, string(id) as name) as point", "map(string(id), double(id)) as scores",
-    "filter(array(array(id, id), array()), a -> id % 2 = 0) as deep", "if(id % 3 = 0, null, 0.5f) as rate",
-)  # fmt: skip
-
-
-def echo(data):
-    with data.results() as out:
-        for epoch in data.epochs():
-            for batch in epoch:
-                assert batch["point.x"].tolist() == batch["point"]["x"].tolist() == batch["id"].tolist()
-                out.write({name: values for name, values in batch.items() if name != "point.x"})
-
-
-def test_lists_structs_and_maps_there_and_back(spark):
-    from supply.spark import Supplier, release
-
-    df = rows(spark, COUNT).selectExpr(*NESTED)
-    with shared_memory() as folder:
-        returned = Supplier(ranks=RANKS, folder=folder).run(
-            echo, df, batch_size=16, columns=["id", "tokens", "point", "point.x", "scores", "deep", "rate"],
-            nulls={"tokens": "mask", "rate": "mask"}, results="id, tokens, point, scores, deep, rate", uneven="keep",
-        )  # fmt: skip
-        # Maps cannot be compared.
-        columns = ["id", "tokens", "point", "string(scores)", "deep", "rate"]
-        found, expected = returned.results.selectExpr(*columns), df.selectExpr(*columns)
-        assert found.exceptAll(expected).count() == 0 and found.count() == COUNT
-        release(returned.results)
-
-
 def write_on_one_rank(data):
     if os.environ["RANK"] == "0":
         with data.results() as out:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from supply.arguments import MASK_SUFFIX
 from supply.errors import ColumnError
 from supply.result_schema import type_name
 
@@ -93,17 +94,21 @@ def of_lists(name: str, offsets: numpy.ndarray, values: Any, of: _core.ResultFie
 
 
 def of_mapping(name: str, values: Mapping[str, Any], of: _core.ResultField | None, convert: Convert) -> Column:
-    """A struct, or for a field that is a map its keys and values, which are Jagged."""
+    """A struct, or for a field that is a map its keys and values, which are Jagged. Masks of batches give nulls."""
     if of is not None and of[1] == "+m":
         return _of_map(name, values, of, convert)
     names = list(values) if of is None else [child[0] for child in of[4]]
     for missing in (within for within in names if within not in values):
         raise ValueError(f"its field '{missing}' is missing in this batch")
-    for unknown in (within for within in values if within not in names):
+    masks = {within: within + MASK_SUFFIX for within in names if within + MASK_SUFFIX not in names}
+    for unknown in (within for within in values if within not in names and within not in masks.values()):
         raise ValueError(f"the result has no field '{unknown}' in it: leave it out, or pass schema=")
     children = {
         within: convert(f"{name}.{within}", values[within], child_of(of, place)) for place, within in enumerate(names)
     }
+    for within, mask in masks.items():
+        if mask in values:
+            with_mask(children[within], values[mask])
     lengths = {within: child.rows for within, child in children.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"its fields have different numbers of values, or there are none: {lengths}")
@@ -111,12 +116,18 @@ def of_mapping(name: str, values: Mapping[str, Any], of: _core.ResultField | Non
 
 
 def _of_map(name: str, values: Mapping[str, Any], of: _core.ResultField, convert: Convert) -> Column:
-    if set(values) != set(_MAP):
+    if set(values) - {part + MASK_SUFFIX for part in _MAP} != set(_MAP):
         raise ValueError("a map is a dict of 'keys' and 'values', both lists")
     (offsets, keys), (others, items) = (_flat(values[part]) for part in _MAP)
     if not numpy.array_equal(offsets, others):
         raise ValueError("its keys and its values have lists of different lengths")
-    return _map(name, offsets, keys, items, of, convert)
+    column = _map(name, offsets, keys, items, of, convert)
+    mask = values.get("values" + MASK_SUFFIX)
+    if mask is not None:
+        [entries] = column.children.values()
+        # As that of a list.
+        with_mask(Column(0, "+l", children={"values": [*entries.children.values()][1]}), mask)
+    return column
 
 
 def _flat(lists: Any) -> tuple[numpy.ndarray, Any]:

@@ -13,7 +13,7 @@ from supply.errors import SupplyError
 _FORMATS = {
     "boolean": "b", "tinyint": "c", "byte": "c", "smallint": "s", "short": "s", "int": "i", "integer": "i",
     "bigint": "l", "long": "l", "float": "f", "real": "f", "double": "g", "string": "u", "binary": "z", "date": "tdD",
-    "timestamp": "tsu:UTC", "timestamp_ntz": "tsu:",
+    "timestamp": "tsu:UTC", "timestamp_ntz": "tsu:", "variant": "u",
 }  # fmt: skip
 
 # The name for messages: the first of the list, and numpy's for types that Spark does not have.
@@ -25,7 +25,7 @@ _NAMES = {
 
 # `name` or name; its type, and NOT NULL. A backquote within backquotes stands twice, as in Spark.
 _COLUMN = re.compile(
-    r"\s*(?:`((?:[^`]|``)+)`|(\w+))(?:\s*:?\s+(interval\s+[a-z]+(?:\s+to\s+[a-z]+)?|[a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*",
+    r"\s*(?:`((?:[^`]|``)+)`|(\w+))(?:\s*:?\s+(interval\s+[a-z]+(?:\s+to\s+[a-z]+)?|string\s+collate\s+\w+|[a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*",
     re.IGNORECASE | re.DOTALL,
 )
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
@@ -34,7 +34,7 @@ _FAMILIES = {
     re.compile(r"interval\s+(day|hour|minute|second)\b.*", re.IGNORECASE): "tDu",
     re.compile(r"interval\s+(year|month)\b.*", re.IGNORECASE): "tiM",
     re.compile(r"time\s*(\(\s*\d\s*\))?", re.IGNORECASE): "ttn",
-    re.compile(r"(var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE): "u",
+    re.compile(r"(var)?char\s*\(\s*\d+\s*\)|string\s+collate\s+\w+", re.IGNORECASE): "u",
 }
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 # Of a struct: its fields have a colon and no space.

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import numbers
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,10 +28,10 @@ def quoted(name: str) -> str:
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _SUPPLIED = (
     *_NUMBERS, "boolean", "string", "char", "varchar", "binary", "date", "timestamp", "timestamp_ntz", "time",
-    "daytimeinterval", "yearmonthinterval",
+    "daytimeinterval", "yearmonthinterval", "variant",
 )  # fmt: skip
-# What vectors and matrices of spark.ml and spark.mllib call themselves.
-_OF_ML = ("vector", "matrix")
+# What vectors and matrices of spark.ml and spark.mllib call themselves, and what they are in results.
+_OF_ML = {"vector": "array<double>", "matrix": "array<array<double>>"}
 
 
 def path_of(struct: Any, name: str) -> list[Any]:
@@ -187,10 +188,19 @@ def repartition_option(value: Any) -> str | int:
     raise RunError(f"repartition is {value!r}: it must be 'auto', False, or a number of partitions")
 
 
-def check_lists(lists: Any) -> None:
-    """Refuses a wrong value of the option lists."""
+def check_forms(lists: Any, half: Any, vectors: Any, columns: Sequence[str]) -> None:
+    """Refuses wrong values of the options that say what columns become."""
     if lists not in ("auto", "varying"):
         raise RunError(f"lists is {lists!r}: it must be 'auto' or 'varying'")
+    if vectors not in ("dense", "sparse"):
+        raise RunError(f"vectors is {vectors!r}: it must be 'dense' or 'sparse'")
+    if isinstance(half, str) or not isinstance(half, Sequence) or not all(isinstance(name, str) for name in half):
+        raise RunError(f"half is {half!r}: it must be a list of names of columns")
+    for name in half:
+        if name not in columns:
+            raise RunError(f"half names '{name}', which is no column that ranks get{close_to(name, columns)}")
+        if "," in name:
+            raise RunError(f"half names '{name}', and its names can have no commas: rename the column")
 
 
 def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | None:
@@ -248,18 +258,20 @@ def _type_at(struct: Any, name: str) -> Any:
 def _fix(kind: Any) -> str:
     if kind.typeName() == "decimal":
         return "cast it to double"
-    if kind.typeName() == "variant":
-        return "make a text of it, with to_json()"
     if kind.typeName() == "void":
         return "it has only nulls: leave it out, or cast it to double"
     return "cast it to a number, text or bytes, or leave it out"
 
 
-def result_schema(schema: Any, df: Any, columns: Sequence[str]) -> str:
+def result_schema(schema: Any, df: Any, columns: Sequence[str], half: Sequence[str]) -> str:
     """The schema of results as text, with the types of columns of df. Refuses types that ranks cannot write."""
     text: str = schema if isinstance(schema, str) else ", ".join(map(_text_of, schema))
     try:
-        complete = with_types(text, {name: _text_of(path_of(df.schema, name)[-1], name) for name in columns})
+        known = {name: _text_of(path_of(df.schema, name)[-1], name) for name in columns}
+        for name in half:
+            # Of doubles, ranks have too few digits.
+            known[name] = re.sub(r"(?<![\w`])double(?![\w`:])", "float", known[name])
+        complete = with_types(text, known)
         fields_of(complete)
     except SupplyError as error:
         raise RunError(f"results is {text!r}: {error}") from None
@@ -267,7 +279,8 @@ def result_schema(schema: Any, df: Any, columns: Sequence[str]) -> str:
 
 
 def _text_of(field: Any, name: str | None = None) -> str:
-    return column_text(name or field.name, field.dataType.simpleString(), field.nullable)
+    kind = field.dataType.simpleString()
+    return column_text(name or field.name, _OF_ML.get(kind, kind), field.nullable)
 
 
 def check_folder(folder: Any) -> str:

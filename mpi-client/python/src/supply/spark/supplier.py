@@ -160,6 +160,8 @@ class Supplier:
         uneven: str | None = None,
         repartition: str | int = "auto",
         lists: str = "auto",
+        half: Sequence[str] = (),
+        vectors: str = "dense",
         block_elements: int | None = None,
         resident: bool = False,
         resident_folder: str | os.PathLike[str] | None = None,
@@ -196,6 +198,10 @@ class Supplier:
             with a warning. False: never. A number: always, over that number of partitions. The same for validation.
         lists: "auto": a column of arrays that all have one length in the first rows becomes an array of more
             dimensions, and an array of another length is an error. "varying": every array may have its own length.
+        half: names of columns whose floats and doubles ranks get in half precision: float, double, and arrays, structs
+            and maps of them.
+        vectors: "dense": a vector of Spark ML or MLlib becomes an array of its numbers. "sparse": a struct of its size,
+            indices and values, of which ragged={"x": "sparse"} makes sparse tensors.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
@@ -236,7 +242,7 @@ class Supplier:
             checks.check_same_types(df, validation, columns)
             checks.check_nulls(validation, nulls, ragged, dtypes)
         spread = checks.repartition_option(repartition)
-        checks.check_lists(lists)
+        checks.check_forms(lists, half, vectors, columns)
         over = checks.exchange_over(shuffle, self._launcher, backend)
         check_function(function)
         script, call = (
@@ -245,7 +251,7 @@ class Supplier:
             else (Script.read(function, session.is_connect or not session.is_local), None)
         )
         args, kwargs = check_arguments(call, args, kwargs)
-        schema = None if results is None else checks.result_schema(results, df, columns)
+        schema = None if results is None else checks.result_schema(results, df, columns, half)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
         dataset = {
@@ -263,7 +269,7 @@ class Supplier:
             "exchange-fraction": exchange_fraction,
             "resident": resident, "resident-folder": resident_folder,
             "resident-quota": optional_size("resident_quota", resident_quota), "keep": keep,
-            "lists": lists,
+            "lists": lists, "half": ",".join(half) or None, "vectors": vectors,
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
         }  # fmt: skip

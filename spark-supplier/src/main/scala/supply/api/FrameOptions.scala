@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
-import supply.rows.{EvenRows, Shapes}
+import supply.rows.{ColumnForms, EvenRows, Shapes}
 import supply.run.{Progress, RunOptions, RunPlan, UnwantedRuns}
 import supply.source.Source
 import supply.task.SupplySettings
@@ -24,7 +24,7 @@ private[supply] final class FrameOptions {
   var run: RunOptions = _
 
   @Mixin
-  var lists: ListsOption = _
+  var columns: ColumnOptions = _
 
   @Opt(names = Array("--frame-name"), paramLabel = "NAME",
     description = Array(
@@ -69,7 +69,7 @@ private[supply] final class FrameOptions {
   /** The rows of `data`, dealt again if that is wanted. */
   def source(sc: SparkContext, data: DataFrame, settings: SupplySettings): Source = {
     tellDependent(data)
-    val own = FrameSource.of(data, lists.shapes)
+    val own = FrameSource.of(data, columns.shapes)
     if (repartition == "false" && frameName == null && hubRun == null) own
     else {
       val name = Option(frameName).getOrElse("the data")
@@ -119,24 +119,39 @@ private[supply] final class FrameOptions {
   }
 }
 
-/** The option of frames and streams that says what arrays become. */
-private[supply] final class ListsOption {
-  @Opt(names = Array("--lists"), paramLabel = "HOW", defaultValue = ListsOption.Auto,
+/** The options of frames and streams that say what columns become. */
+private[supply] final class ColumnOptions {
+  @Opt(names = Array("--lists"), paramLabel = "HOW", defaultValue = ColumnOptions.Auto,
     description = Array(
       "auto: a column of arrays that all have one length in the first rows becomes an array of more dimensions, and an array of another " +
         "length is an error. varying: every array may have its own length. Default: ${DEFAULT-VALUE}."))
   var lists: String = _
 
+  @Opt(names = Array("--half"), paramLabel = "COLUMN", split = ",",
+    description = Array(
+      "Columns of float or double, or with these in them, whose numbers are rounded to half precision. Separate several by commas."))
+  var half: Array[String] = Array.empty
+
+  @Opt(names = Array("--vectors"), paramLabel = "HOW", defaultValue = ColumnOptions.Dense,
+    description = Array(
+      "dense: a vector of Spark ML or MLlib becomes an array of its numbers. sparse: a struct of size, indices and values, without its " +
+        "zeros. Default: ${DEFAULT-VALUE}."))
+  var vectors: String = _
+
   /** The shapes to find. */
-  def shapes: Shapes = lists match {
-    case ListsOption.Auto => new Shapes
-    case "varying" => new Shapes(areVarying = true)
-    case other => throw new ConfigException(s"lists is '$other': it must be auto or varying")
+  def shapes: Shapes = {
+    if (!Set("varying", ColumnOptions.Auto)(lists))
+      throw new ConfigException(s"lists is '$lists': it must be auto or varying")
+    if (!Set("sparse", ColumnOptions.Dense)(vectors))
+      throw new ConfigException(s"vectors is '$vectors': it must be dense or sparse")
+    new Shapes(lists != ColumnOptions.Auto,
+      ColumnForms(half.map(_.trim).toSet, vectors != ColumnOptions.Dense))
   }
 }
 
-private[supply] object ListsOption {
+private[supply] object ColumnOptions {
   final val Auto = "auto"
+  final val Dense = "dense"
 }
 
 private[supply] object FrameOptions {

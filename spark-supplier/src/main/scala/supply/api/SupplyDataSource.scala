@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.DataSourceUtils
 import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, DataSourceRegister, StreamSinkProvider}
 import org.apache.spark.sql.streaming.OutputMode
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{DataType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode, SparkSession}
 import org.apache.spark.supply.ClientJar
@@ -33,7 +33,7 @@ import supply.task.SupplySettings
  * and writes to it by the two calls above, because it says that it cannot be written.
  */
 final class SupplyDataSource extends TableProvider with CreatableRelationProvider
-    with StreamSinkProvider with DataSourceRegister {
+    with SupportsTypes with StreamSinkProvider with DataSourceRegister {
   private var read = Option.empty[Table]
 
   private lazy val ofDriver = ClientJar.ofDriver(this, canRun = BuiltFor.mismatch == null)
@@ -87,7 +87,10 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       new RanksTable(schema)
     }
 
-  /** Spark would refuse some types itself when it plans the write, and nobody would tell the ranks. */
+  /** Types are refused when the rows are written, and the ranks are notified. */
+  override def supportsDataType(dataType: DataType): Boolean = true
+
+  /** Spark 3.5 would refuse intervals itself when it plans the write, and nobody would tell the ranks. */
   private def requireSupplied(schema: StructType, options: Map[String, String]): Unit = {
     requireBuiltForThisSpark()
     new WaitingRanks(SparkSession.active.sparkContext, RunOptions.parse(options).ranksToNotify)
@@ -133,13 +136,13 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   private def sinkOf(context: SQLContext, options: Map[String, String],
       partitionColumns: Seq[String], mode: OutputMode): Sink = {
     requireBuiltForThisSpark()
-    val (run, lists) = StreamOptions.read(options)
+    val (run, columns) = StreamOptions.read(options)
     new WaitingRanks(context.sparkContext, run.ranksToNotify).notifiedOf {
       if (mode != OutputMode.Append)
         throw new ConfigException("a stream is supplied with outputMode(\"append\"), " +
           s"not $mode: a rank keeps what it has had")
       if (partitionColumns.nonEmpty) refusePartitionBy("each batch")
-      new StreamSink(context, StreamOptions.settings(options, run), lists.shapes)
+      new StreamSink(context, StreamOptions.settings(options, run), columns.shapes)
     }
   }
 
@@ -150,6 +153,11 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   private def requireBuiltForThisSpark(): Unit =
     if (BuiltFor.mismatch != null)
       throw new ConfigException(BuiltFor.mismatch + ": " + BuiltFor.fix)
+}
+
+/** A method of CreatableRelationProvider, which it does not have in Spark 3.5. */
+private[api] trait SupportsTypes {
+  def supportsDataType(dataType: DataType): Boolean
 }
 
 private final class SuppliedRelation(override val sqlContext: SQLContext,
@@ -182,7 +190,7 @@ private[api] final class StreamOptions {
   var run: RunOptions = _
 
   @Mixin
-  var lists: ListsOption = _
+  var columns: ColumnOptions = _
 }
 
 private[api] object StreamOptions {
@@ -203,11 +211,11 @@ private[api] object StreamOptions {
     "uneven" -> "each row of a batch comes once")
 
   /** As [[RunOptions.parse]]. */
-  def read(options: Map[String, String]): (RunOptions, ListsOption) = {
+  def read(options: Map[String, String]): (RunOptions, ColumnOptions) = {
     val stream = new StreamOptions
     RunOptions.read(stream, options.filterNot { case (name, _) => OfSpark(name.toLowerCase) })(
       stream.run)
-    stream.run -> stream.lists
+    stream.run -> stream.columns
   }
 
   /** Throws a ConfigException if `run`, which was read from `options`, is wrong for a stream. */

@@ -56,6 +56,7 @@ private[rows] object ColumnCopy {
 
   /** None: values of such columns are written one by one. */
   def of(column: RowColumn): Option[ColumnCopy] = (column.value, column.column.format) match {
+    case (_: VariantValue, _) => None
     case (list: ListValue, _) => Some(new NumberListsCopy(column, list))
     case (list: VaryingListValue, _) => of(list.item).map(new ListsCopy(column, list.item, _))
     case (list: FixedListValue, _) =>

@@ -10,46 +10,50 @@ import supply.source.ElementWriter
 /** Which column a type of Spark becomes, with all that is within it (docs/DATAFRAMES.md, "Columns"). */
 private[rows] object NestedColumns {
   /** The field must be one that can be supplied. */
-  def of(field: StructField, shape: Shape): RowColumn =
-    of(field.name, field.dataType, field.nullable, shape)
+  def of(field: StructField, shape: Shape, form: ColumnForm): RowColumn =
+    of(field.name, field.dataType, field.nullable, shape, form)
 
-  private def of(name: String, dataType: DataType, nullable: Boolean, shape: Shape): RowColumn =
+  private def of(name: String, dataType: DataType, nullable: Boolean, shape: Shape,
+      form: ColumnForm): RowColumn =
     dataType match {
-      case ArrayType(element, containsNull) => ofArray(name, element, nullable, containsNull, shape)
+      case ArrayType(element, containsNull) =>
+        ofArray(name, element, nullable, containsNull, shape, form)
       case MapType(key, value, valueContainsNull) =>
-        val keys = of("key", key, nullable = false, shape.child(0))
-        val values = of("value", value, valueContainsNull, shape.child(1))
+        val keys = of("key", key, nullable = false, shape.child(0), form)
+        val values = of("value", value, valueContainsNull, shape.child(1), form)
         val entries = Column("entries", "+s", children = Vector(keys.column, values.column))
         new RowColumn(Column(name, "+m", nullable, children = Vector(entries)),
           new MapValue(keys, values))
       case StructType(fields) =>
         val made = fields.toIndexedSeq.zipWithIndex.map { case (field, i) =>
-          of(field, shape.child(i))
+          of(field, shape.child(i), form)
         }
         new RowColumn(Column(name, "+s", nullable, children = made.map(_.column)),
           new StructValue(made))
-      case own: UserDefinedType[_] if own.typeName == "vector" => ofVector(name, nullable, shape)
+      case own: UserDefinedType[_] if own.typeName == "vector" =>
+        if (form.areSparse) ofSparseVector(name, nullable) else ofVector(name, nullable, shape)
       case own: UserDefinedType[_] if own.typeName == "matrix" => ofMatrix(name, nullable, shape)
-      case own: UserDefinedType[_] => of(name, own.sqlType, nullable, shape)
+      case own: UserDefinedType[_] => of(name, own.sqlType, nullable, shape, form)
       case single =>
-        val format = SparkTypes.formatOf(single).get
+        val format = form.formatOf(single)
         new RowColumn(Column(name, format, nullable), RowValues.of(single, format))
     }
 
   private def ofArray(name: String, element: DataType, nullable: Boolean, containsNull: Boolean,
-      shape: Shape): RowColumn = SparkTypes.numberFormatOf(element) match {
+      shape: Shape, form: ColumnForm): RowColumn = form.numberFormatOf(element) match {
     case Some(format) if shape.length > 0 && !shape.hasNull =>
       val column = Column(name, s"+w:${shape.length}", nullable, format)
       new RowColumn(column,
-        new ListValue(name, format, shape.length, RowColumn.widthOf(column), containsNull))
+        new ListValue(name, element, format, shape.length, RowColumn.widthOf(column), containsNull))
     case numbers =>
-      val made = of("item", element, containsNull, shape.child(0))
+      val made = of("item", element, containsNull, shape.child(0), form)
+      val values = new ListValues(made, numbers.map(_ => element))
       if (shape.length > 0)
         new RowColumn(Column(name, s"+w:${shape.length}", nullable, children = Vector(made.column)),
-          new FixedListValue(name, shape.length, made, numbers))
+          new FixedListValue(name, shape.length, made, values))
       else
         new RowColumn(Column(name, "+l", nullable, children = Vector(made.column)),
-          new VaryingListValue(made, numbers))
+          new VaryingListValue(made, values))
   }
 
   private def ofVector(name: String, nullable: Boolean, shape: Shape): RowColumn =
@@ -59,6 +63,14 @@ private[rows] object NestedColumns {
     else
       new RowColumn(Column(name, "+l", nullable, children = Vector(Column("item", "g"))),
         new VaryingVectorValue)
+
+  private def ofSparseVector(name: String, nullable: Boolean): RowColumn = {
+    def list(name: String, format: String) =
+      Column(name, "+l", children = Vector(Column("item", format)))
+    new RowColumn(Column(name, "+s", nullable,
+        children = Vector(Column("size", "i"), list("indices", "i"), list("values", "g"))),
+      new SparseVectorValue)
+  }
 
   private def ofMatrix(name: String, nullable: Boolean, shape: Shape): RowColumn = {
     val (rows, columns) = (shape.length, shape.child(0).length)
@@ -73,14 +85,17 @@ private[rows] object NestedColumns {
   }
 }
 
-/** The values of a list: those of numbers at once, if none is null. `numbers`: their format. */
-private final class ListValues(values: RowColumn, numbers: Option[String]) extends Serializable {
-  private val format = numbers.orNull
+/** The values of a list: those of numbers at once, if none is null. `numbers`: their type. */
+private final class ListValues(values: RowColumn, numbers: Option[DataType])
+    extends Serializable {
+  private val number = numbers.orNull
+  private val format = values.column.format
 
   def write(list: ArrayData, entry: Int, to: ElementWriter): Unit = {
     val count = list.numElements()
-    if (format != null && !(values.column.nullable && RowBytes.hasNull(list))) {
-      if (count > 0) RowBytes.write(list, format, to.reserveMany(entry, count, values.width))
+    if (number != null && !(values.column.nullable && RowBytes.hasNull(list))) {
+      if (count > 0)
+        RowBytes.write(list, number, format, to.reserveMany(entry, count, values.width))
     } else {
       var i = 0
       while (i < count) {
@@ -91,10 +106,8 @@ private final class ListValues(values: RowColumn, numbers: Option[String]) exten
   }
 }
 
-private[rows] final class VaryingListValue(
-    val item: RowColumn, numbers: Option[String]) extends RowValue {
-  private val values = new ListValues(item, numbers)
-
+private[rows] final class VaryingListValue(val item: RowColumn, values: ListValues)
+    extends RowValue {
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     to.putList(column, list.numElements())
@@ -104,10 +117,8 @@ private[rows] final class VaryingListValue(
 
 /** All lists have the same length. */
 private[rows] final class FixedListValue(name: String, val length: Int, val item: RowColumn,
-    numbers: Option[String])
+    values: ListValues)
     extends RowValue {
-  private val values = new ListValues(item, numbers)
-
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (list.numElements() != length)

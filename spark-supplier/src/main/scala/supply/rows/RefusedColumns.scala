@@ -33,7 +33,6 @@ private[supply] object RefusedColumns {
   private def ofColumn(column: String, dataType: DataType): String = dataType match {
     case NullType => s"cast($column as double)"
     case _: StructType => "a struct with a field, or drop it"
-    case other if other.typeName == "variant" => s"to_json($column)"
     case _ => s"cast($column as string)"
   }
 

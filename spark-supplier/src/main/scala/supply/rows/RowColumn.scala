@@ -45,11 +45,13 @@ private[rows] object RowColumn {
   }
 
   /** Throws a ConfigException that names all columns that cannot be supplied. */
-  def of(schema: StructType, shapes: => IndexedSeq[Shape]): IndexedSeq[RowColumn] = {
+  def of(schema: StructType, shapes: => IndexedSeq[Shape],
+      forms: ColumnForms = ColumnForms.Own): IndexedSeq[RowColumn] = {
     if (schema.isEmpty) throw new ConfigException("there is no column to supply")
     RefusedColumns.require(schema)
+    forms.check(schema)
     schema.fields.toIndexedSeq.zip(shapes).map { case (field, shape) =>
-      NestedColumns.of(field, shape)
+      NestedColumns.of(field, shape, forms.of(field))
     }
   }
 
@@ -64,9 +66,9 @@ private[rows] object RowColumn {
         case ArrayType(number, containsNull) if SparkTypes.numberFormatOf(number).isDefined =>
           val format = SparkTypes.numberFormatOf(number).get
           new RowColumn(Column(name, "z", field.nullable),
-            new ListBytes(field.name, format, widthOf(Column(name, format)), containsNull))
+            new ListBytes(field.name, number, format, widthOf(Column(name, format)), containsNull))
         case _ =>
-          val made = NestedColumns.of(field, Shape.Unknown)
+          val made = NestedColumns.of(field, Shape.Unknown, ColumnForm.Own)
           new RowColumn(made.column.copy(name = name), made.value)
       }
     }

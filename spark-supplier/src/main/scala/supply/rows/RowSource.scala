@@ -39,7 +39,8 @@ private[supply] object RowSource {
     lazy val rows = data.queryExecution.toRdd
     lazy val found = shapes.of(data.schema, rows)
     val columns =
-      RowColumn.of(data.schema, found.getOrElse(Vector.fill(data.schema.size)(Shape.Unknown)))
+      RowColumn.of(data.schema, found.getOrElse(Vector.fill(data.schema.size)(Shape.Unknown)),
+        shapes.forms)
     // If there is no row, the columns do not matter.
     if (found.isEmpty) new RowSource(rows, IndexedSeq.empty)
     else {

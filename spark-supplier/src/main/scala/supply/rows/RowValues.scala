@@ -2,6 +2,7 @@ package supply.rows
 
 import java.nio.ByteBuffer
 import java.nio.ByteOrder.LITTLE_ENDIAN
+import java.nio.charset.StandardCharsets.UTF_8
 
 import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeArrayData, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.ArrayData
@@ -16,6 +17,13 @@ private[rows] object RowValues {
   /** Of a column with this format. */
   def of(dataType: DataType, format: String): RowValue = (dataType, format) match {
     case (decimal: DecimalType, _) => new DecimalValue(decimal.precision, decimal.scale)
+    case (variant, _) if SparkTypes.isVariant(variant) => new VariantValue(variant)
+    case (FloatType, "e") => (row, i, column, to) => {
+        to.reserve(column, 2).putShort(HalfFloat.bits(row.getFloat(i).toDouble)); ()
+      }
+    case (_, "e") => (row, i, column, to) => {
+        to.reserve(column, 2).putShort(HalfFloat.bits(row.getDouble(i))); ()
+      }
     case (_, "b") => (row, i, column, to) => to.putBoolean(column, row.getBoolean(i))
     case (_, "c") => (row, i, column, to) => { to.reserve(column, 1).put(row.getByte(i)); () }
     case (_, "s") => (row, i, column, to) => { to.reserve(column, 2).putShort(row.getShort(i)); () }
@@ -45,9 +53,18 @@ private final class DecimalValue(precision: Int, scale: Int) extends RowValue {
   }
 }
 
+/** A variant as JSON, with times in UTC, as all times of blocks. */
+private[rows] final class VariantValue(variant: DataType) extends RowValue {
+  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
+    val json = row.get(i, variant).toString.getBytes(UTF_8)
+    to.reserve(column, json.length).put(json)
+    ()
+  }
+}
+
 /** An array with the same number of numbers in each row. */
-private[rows] final class ListValue(name: String, format: String, val length: Int, width: Int,
-    containsNull: Boolean) extends RowValue {
+private[rows] final class ListValue(name: String, number: DataType, format: String,
+    val length: Int, width: Int, containsNull: Boolean) extends RowValue {
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (list.numElements() != length)
@@ -56,19 +73,19 @@ private[rows] final class ListValue(name: String, format: String, val length: In
       throw new SourceException(
         s"column '$name' has an array with a null in it, and none among the first rows: set the option lists to " +
           "varying, fill it, or drop the row")
-    RowBytes.write(list, format, to.reserve(column, width))
+    RowBytes.write(list, number, format, to.reserve(column, width))
   }
 }
 
 /** The numbers of an array of any length. */
-private final class ListBytes(name: String, format: String, numberBytes: Int,
-    containsNull: Boolean) extends RowValue {
+private final class ListBytes(name: String, number: DataType, format: String,
+    numberBytes: Int, containsNull: Boolean) extends RowValue {
   override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (containsNull && RowBytes.hasNull(list))
       throw new SourceException(
         s"column '$name' has an array with a null in it: fill it, or drop the row")
-    RowBytes.write(list, format,
+    RowBytes.write(list, number, format,
       to.reserve(column, Math.multiplyExact(list.numElements(), numberBytes)))
   }
 }
@@ -89,8 +106,15 @@ private[rows] object RowBytes {
       ()
   }
 
-  /** Copies the numbers of a list, none of which may be null. */
-  def write(list: ArrayData, format: String, to: ByteBuffer): Unit = list match {
+  /** Copies the numbers of a list, none of which may be null. They may have half precision in a block. */
+  def write(list: ArrayData, number: DataType, format: String, to: ByteBuffer): Unit = list match {
+    case _ if format == "e" =>
+      var i = 0
+      while (i < list.numElements()) {
+        to.putShort(HalfFloat.bits(
+            if (number == FloatType) list.getFloat(i).toDouble else list.getDouble(i)))
+        i += 1
+      }
     case unsafe: UnsafeArrayData =>
       val header = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
       Buffers.put(unsafe.getBaseObject, unsafe.getBaseOffset + header, to.remaining(), to)

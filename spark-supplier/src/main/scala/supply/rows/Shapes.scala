@@ -35,7 +35,8 @@ private[supply] object Shape {
  *
  * @param areVarying lists get no common length, whatever a sample would say
  */
-private[supply] final class Shapes(areVarying: Boolean = false) {
+private[supply] final class Shapes(
+    areVarying: Boolean = false, val forms: ColumnForms = ColumnForms.Own) {
   private var found: Option[IndexedSeq[Shape]] = None
 
   /** None: there is no row. If there are lists, computes rows of the first partition that has any. */

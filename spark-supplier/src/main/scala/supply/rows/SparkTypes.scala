@@ -2,6 +2,7 @@ package supply.rows
 
 import scala.util.Try
 
+import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.types._
 
 import supply.protocol.Column
@@ -18,9 +19,13 @@ private[supply] object SparkTypes {
   private val Others: Seq[(DataType, String)] = Seq(BooleanType -> "b", StringType -> "u",
     BinaryType -> "z", DateType -> "tdD", TimestampType -> "tsu:UTC", TimestampNTZType -> "tsu:")
 
-  /** Types with parameters: those that have all values. */
+  /** Types with parameters: those that have all values. Spark has times since 4.1: until then, nanoseconds. */
   private val Spans: Seq[(DataType, String)] =
-    Seq(DayTimeIntervalType() -> "tDu", YearMonthIntervalType() -> "tiM")
+    Seq(DayTimeIntervalType() -> "tDu", YearMonthIntervalType() -> "tiM",
+      Try(DataType.fromJson("\"time(6)\"")).getOrElse(LongType) -> "ttn")
+
+  /** Spark 3.5 writes them to no data source. */
+  private val areIntervalsWritten = !SPARK_VERSION.startsWith("3.")
 
   private val formats: Map[DataType, String] = (Numbers ++ Others).toMap
   /** Ranks may write half precision, which Spark has not. */
@@ -35,12 +40,18 @@ private[supply] object SparkTypes {
   def formatOf(dataType: DataType): Option[String] = dataType match {
     case decimal: DecimalType => Some(s"d:${decimal.precision},${decimal.scale}")
     case _: StringType | _: CharType | _: VarcharType => Some("u")
+    case _: DayTimeIntervalType if areIntervalsWritten => Some("tDu")
+    case _: YearMonthIntervalType if areIntervalsWritten => Some("tiM")
+    case variant if isVariant(variant) => Some("u")
     case time if isTime(time) => Some("ttn")
     case other => formats.get(other)
   }
 
   /** Of Spark 4.1 and later: nanoseconds, whatever its precision is. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.startsWith("time(")
+
+  /** Of Spark 4 and later. It is supplied as JSON. */
+  def isVariant(dataType: DataType): Boolean = dataType.typeName == "variant"
 
   /** The format of the numbers of an array; None: it has something else. */
   def numberFormatOf(dataType: DataType): Option[String] =

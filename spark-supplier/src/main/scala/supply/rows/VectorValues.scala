@@ -4,6 +4,7 @@ import java.nio.ByteBuffer
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.types.DoubleType
 
 import supply.source.ElementWriter
 
@@ -19,10 +20,41 @@ private[rows] object VectorRow {
   def size(vector: InternalRow): Int =
     if (isSparse(vector)) vector.getInt(1) else vector.getArray(3).numElements()
 
+  /** Writes size, indices and values of what is not 0, as a struct from the entry `entry` on. */
+  def writeSparse(vector: InternalRow, entry: Int, to: ElementWriter): Unit = {
+    val values = vector.getArray(3)
+    val indices = if (isSparse(vector)) vector.getArray(2) else null
+    var count = 0
+    var i = 0
+    while (i < values.numElements()) {
+      if (values.getDouble(i) != 0) count += 1
+      i += 1
+    }
+    def each(bytes: Int, list: Int)(put: (ByteBuffer, Int) => Unit): Unit = {
+      to.putList(list, count)
+      if (count > 0) {
+        val space = to.reserveMany(list + 1, count, bytes)
+        var i = 0
+        while (i < values.numElements()) {
+          if (values.getDouble(i) != 0) put(space, i)
+          i += 1
+        }
+      }
+    }
+    to.putParent(entry)
+    to.putInt(entry + 1, size(vector))
+    each(Integer.BYTES, entry + 2) { (space, i) =>
+      space.putInt(if (indices == null) i else indices.getInt(i)); ()
+    }
+    each(java.lang.Double.BYTES, entry + 4) { (space, i) =>
+      space.putDouble(values.getDouble(i)); ()
+    }
+  }
+
   /** Writes all its numbers, zeros included. */
   def write(vector: InternalRow, to: ByteBuffer): Unit = {
     val values = vector.getArray(3)
-    if (!isSparse(vector)) RowBytes.write(values, "g", to)
+    if (!isSparse(vector)) RowBytes.write(values, DoubleType, "g", to)
     else {
       val start = to.position()
       RowBytes.clear(to)
@@ -58,7 +90,7 @@ private[rows] object MatrixRow {
       ()
     }
     if (matrix.getByte(0) != Sparse) {
-      if (isTransposed) RowBytes.write(values, "g", to)
+      if (isTransposed) RowBytes.write(values, DoubleType, "g", to)
       else for (column <- 0 until width; row <- 0 until all)
         put(row, column, values.getDouble(column * all + row))
     } else {
@@ -80,6 +112,11 @@ private final class VectorValue(name: String, size: Int) extends RowValue {
       Shape.refuse(name, s"a vector of ${VectorRow.size(vector)} numbers", size.toString)
     VectorRow.write(vector, to.reserve(column, java.lang.Double.BYTES * size))
   }
+}
+
+private final class SparseVectorValue extends RowValue {
+  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit =
+    VectorRow.writeSparse(VectorRow.of(row, i), column, to)
 }
 
 private final class VaryingVectorValue extends RowValue {

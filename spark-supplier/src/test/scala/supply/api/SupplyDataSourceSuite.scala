@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
 import supply.plan.Hostfile
-import supply.rows.{Shapes, RowSource}
+import supply.rows.{ColumnForms, RowSource, Shapes}
 import supply.run.RunPlan
 import supply.task.SupplySettings
 import supply.testing.LocalSpark
@@ -44,7 +44,6 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
       intercept[ConfigException](RowSource.of(data, new Shapes)).getMessage
     Seq(
       ("null", "void", "cast(c as double)"),
-      ("interval '3' day", "interval day", "cast(c as string)"),
       ("make_interval(1)", "interval", "cast(c as string)")).foreach { case (made, name, helps) =>
       val message = refused(rows(s"$made as c"))
       assert(message == s"a column cannot be supplied as it is ('c' is $name, use $helps)")
@@ -65,6 +64,18 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
     assert(formats(rows("struct(id, array(id) as a) as c")) == Seq("+s", "l", "+w:1l"))
     for (none <- Seq("cast(array() as array<int>)", "cast(null as array<int>)"))
       assert(formats(rows(s"$none as c")) == Seq("+l", "i"))
+  }
+
+  test("half names columns of floats, and what is in them becomes half precision") {
+    def halved(data: DataFrame): Seq[String] =
+      formats(data, new Shapes(forms = ColumnForms(Set("c"), areSparse = false)))
+    assert(halved(rows("float(id) as c", "id / 2 as d")) == Seq("e", "g"))
+    assert(halved(rows("array(id / 2, 1D) as c")) == Seq("+w:2e"))
+    assert(halved(rows("struct(id, map('a', id / 2) as m) as c")) ==
+      Seq("+s", "l", "+m", "+s", "u", "e"))
+    for ((column, says) <- Seq("id as c" -> "half names 'c', which is bigint: it is for float",
+        "id" -> "half names 'c', and there is no such column: id"))
+      assert(intercept[ConfigException](halved(rows(column))).getMessage.startsWith(says))
   }
 
   test("vectors and matrices become arrays of numbers") {

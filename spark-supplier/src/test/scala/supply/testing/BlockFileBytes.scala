@@ -18,11 +18,27 @@ object BlockFileBytes {
   def apply(schema: Schema, blocks: Seq[Seq[Seq[Any]]], rank: Int = 0,
       generation: Long = Generation, blockBytes: Int = 4096, run: Long = 0): Array[Byte] = {
     val encoded = blocks.map(values => block(schema, values))
+    encoded.foreach { bytes =>
+      ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
+        .putInt(BlockHeader.columnCount, schema.columns.size)
+    }
+    file(schema, encoded, blocks.map(_.head.size), rank, generation, blockBytes, run)
+  }
+
+  /** With these blocks, which a task has written. */
+  def ofBlocks(schema: Schema, blocks: Seq[Array[Byte]]): Array[Byte] = {
+    val elements = blocks.map(
+      ByteBuffer.wrap(_).order(ByteOrder.LITTLE_ENDIAN).getInt(Layout.Notification.elementCount))
+    file(schema, blocks, elements, rank = 0, Generation, blockBytes = 64 << 10, run = 0)
+  }
+
+  private def file(schema: Schema, encoded: Seq[Array[Byte]], elements: Seq[Int], rank: Int,
+      generation: Long, blockBytes: Int, run: Long): Array[Byte] = {
     encoded.foreach(bytes =>
       require(bytes.length <= blockBytes, s"a block has ${bytes.length} bytes"))
     val ringOffset = schema.blockFileRingOffset.toInt
-    val size = if (blocks.isEmpty) ringOffset
-    else ringOffset + (blocks.size - 1) * blockBytes + encoded.last.length
+    val size = if (encoded.isEmpty) ringOffset
+    else ringOffset + (encoded.size - 1) * blockBytes + encoded.last.length
     val file = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN)
     file.put(At.magic, Layout.BlockFileMagic)
     file.putInt(At.version, Layout.version)
@@ -31,24 +47,23 @@ object BlockFileBytes {
     file.putLong(At.fileBytes, size)
     file.putLong(At.ringOffset, ringOffset)
     file.putLong(At.blockBytes, blockBytes)
-    file.putInt(At.blockCount, blocks.size)
+    file.putInt(At.blockCount, encoded.size)
     file.putInt(At.rank, rank)
-    file.putLong(At.published, blocks.size)
+    file.putLong(At.published, encoded.size)
     file.putLong(At.run, run)
-    file.putInt(At.schemaColumns, schema.columns.size)
-    file.putLong(At.epochElements, blocks.map(_.head.size.toLong).sum)
+    file.putInt(At.schemaColumns, schema.entries.size)
+    file.putLong(At.epochElements, elements.map(_.toLong).sum)
     file.putInt(At.fileUse, Constant.FILE_USE_RESULT)
     file.putInt(At.`sealed`, Constant.SEALED_COMPLETE)
     schema.writeHeader(file)
     if (schema.isWide) file.put(Constant.RING_OFFSET, schema.toBytes.array)
     var first = 0L
-    encoded.zip(blocks).zipWithIndex.foreach { case ((bytes, values), i) =>
+    encoded.zip(elements).zipWithIndex.foreach { case ((bytes, count), i) =>
       val at = ringOffset + i * blockBytes
       file.put(at, bytes)
-      Notification(generation, Constant.NOTIFICATION_BLOCK, values.head.size, i.toLong, 0, 0, first,
+      Notification(generation, Constant.NOTIFICATION_BLOCK, count, i.toLong, 0, 0, first,
         at.toLong, bytes.length.toLong).write(file, at)
-      file.putInt(at + BlockHeader.columnCount, schema.columns.size)
-      first += values.head.size
+      first += count
     }
     file.array
   }
