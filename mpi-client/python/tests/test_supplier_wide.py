@@ -56,7 +56,7 @@ def test_columns_and_names_go_both_ways(spark, count, rows):
 
 
 def test_a_row_that_is_larger_than_a_block_names_the_sizes_to_set(spark):
-    from supply.spark import RunError, Supplier
+    from supply.spark import RunError, Supplier, release
 
     # The long one is the first row of the last partition.
     df = spark.range(0, 4, 1, RANKS).selectExpr("id", "repeat('x', if(id = 2, 40000, 1)) as text")
@@ -67,3 +67,4 @@ def test_a_row_that_is_larger_than_a_block_names_the_sizes_to_set(spark):
         supplier = Supplier(ranks=RANKS, folder=folder, ring=131072, block=65536)
         results = supplier.run(echo, df, batch_size=4, uneven="keep", results="id, text").results
         assert sorted(len(row.text) for row in results.collect()) == [1, 1, 1, 40000]
+        release(results)
