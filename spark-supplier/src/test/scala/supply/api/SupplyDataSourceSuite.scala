@@ -91,12 +91,10 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
       Seq("+l", "g", "+l", "g", "+l", "+l", "g", "+l", "+l", "g"))
   }
 
-  test("too many columns and a name that is too long are refused, with advice") {
-    def refused(expressions: Seq[String]): String =
-      intercept[ConfigException](RowSource.of(rows(expressions: _*),
-          new Shapes).schema).getMessage
-    assert(refused((0 to 400).map(i => s"id as column_$i")).contains("not 401: select fewer"))
-    assert(refused(Seq(s"id as `${"long" * 40}`")).contains("rename 'longlong"))
+  test("a name that is too long is refused, with advice") {
+    val data = rows(s"id as `${"long" * 20000}`")
+    assert(intercept[ConfigException](RowSource.of(data, new Shapes).schema).getMessage.contains(
+        "rename 'longlong"))
   }
 
   test("a warning names the ranks that get nothing, and says what to do") {
