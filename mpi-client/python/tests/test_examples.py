@@ -161,3 +161,12 @@ def test_workers_decode_images(tmp_path, config):
         (level, epoch) for level in range(10) for epoch in range(2)
     ]
     assert all(float(brightness) == pytest.approx(25 * int(level) / 255, abs=0.01) for level, _, brightness in lines)
+
+
+def test_a_killed_training_ends_with_the_same_model():
+    pytest.importorskip("pyspark")
+    program = [sys.executable, EXAMPLES / "restarts.py", "5"]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith("the same model, bit by bit: True")
+    assert done.stdout.count("goes on after batch") == 3

@@ -59,6 +59,19 @@ def seconds(name: str, value: Any) -> float:
     return float(value)
 
 
+_SECONDS_OF = {"s": 1, "sec": 1, "min": 60, "h": 3600}
+
+
+def duration(name: str, value: Any) -> float:
+    """A time in seconds: a number of seconds, or a text as "30 s", "10 min" or "1 h"."""
+    if not isinstance(value, str):
+        return seconds(name, value)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value)
+    if found is None or found[2] not in _SECONDS_OF:
+        raise ConfigError(f"{name} is {value!r}: it must be a number of seconds, or a text as '30 s' or '10 min'")
+    return seconds(name, float(found[1]) * _SECONDS_OF[found[2]])
+
+
 def one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         listed = ", ".join(map(repr, choices[:-1]))

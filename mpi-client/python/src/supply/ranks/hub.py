@@ -21,7 +21,7 @@ from supply.ranks.messages import Message
 
 ADDRESS, RUN, KEY = "SUPPLY_HUB_ADDRESS", "SUPPLY_HUB_RUN", "SUPPLY_HUB_KEY"
 
-PEER, CLIENT = 0, 1
+PEER, CLIENT, FILE = 0, 1, 2
 # A piece: the last one of a message; one that others follow; the peer is gone; it has come.
 LAST, MORE, GONE, COME = range(4)
 
@@ -121,7 +121,11 @@ def pieces(message: Message, prefix: bytes, most: int) -> Iterator[bytes]:
 
 
 def _pieces(message: Message, prefix: bytes) -> Iterator[tuple[bytes, memoryview]]:
-    data = memoryview(pickle.dumps(message))
+    return pieces_of(memoryview(pickle.dumps(message)), prefix)
+
+
+def pieces_of(data: memoryview, prefix: bytes = b"") -> Iterator[tuple[bytes, memoryview]]:
+    """Heads and bytes of the pieces of a message that is not empty."""
     for begin in range(0, len(data), _PIECE_BYTES):
         piece = data[begin : begin + _PIECE_BYTES]
         flag = LAST if begin + len(piece) == len(data) else MORE
@@ -189,12 +193,21 @@ def output_of(run: str) -> str:
 
 def connect(environment: Mapping[str, str] = os.environ, for_output: bool = False) -> Driver:
     """Connects to the run that made this environment. Exits if that is gone."""
-    host, port = environment[ADDRESS].rsplit(":", 1)
     run = environment[RUN]
     try:
-        return Driver(meet(host, port, output_of(run) if for_output else run, bytes.fromhex(environment[KEY]), PEER))
+        return Driver(_connection(environment, output_of(run) if for_output else run, PEER))
     except OSError as error:
         sys.exit(f"supply: cannot reach the driver at {environment[ADDRESS]} ({error})")
+
+
+def connect_file(environment: Mapping[str, str]) -> Connection:
+    """A connection for one file of a checkpoint. Raises OSError."""
+    return _connection(environment, environment[RUN], FILE)
+
+
+def _connection(environment: Mapping[str, str], run: str, role: int) -> Connection:
+    host, port = environment[ADDRESS].rsplit(":", 1)
+    return meet(host, port, run, bytes.fromhex(environment[KEY]), role)
 
 
 def shut_down(connection: Connection) -> None:

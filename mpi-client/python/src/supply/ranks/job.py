@@ -151,18 +151,18 @@ def set_current_data(dataset: RankData | None) -> None:
 class DataSpec:
     """kind: of the pairs, as of RunFiles. options: of SupplyDataset. epochs: in all.
 
-    resume_positions: of the writer, if this run resumes. validation: of the second DataFrame. results: the schema of
+    validation: of the second DataFrame. results: the schema of
     the rows that ranks write, as text; None: they write none. exchange_over: "mpi" or "torch", if the ranks exchange
-    elements; None: they do not.
+    elements; None: they do not. is_global: whether batch_size is of all ranks together.
     """
 
     kind: str
     options: dict[str, Any]
     epochs: int
-    resume_positions: str | None = None
     validation: DataSpec | None = None
     results: str | None = None
     exchange_over: str | None = None
+    is_global: bool = False
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from supply.ranks.exceptions import PickledException
@@ -67,6 +67,27 @@ class RankStarted:
 
 
 @dataclass
+class Attempt:
+    """Where the ranks of a call begin, which may be started several times.
+
+    resume_positions: of the writer; None: at the beginning. positions: of each rank after that, if there are as many
+    ranks as have saved them. loaded: the number of the checkpoint; None: there is none.
+    holders: the ranks that have saved a state in it. next: the number of the next one; None: ranks cannot save any.
+    every: seconds between two of them, at least. restarts: how often the call has started its ranks again.
+    last_failure: why.
+    """
+
+    resume_positions: str | None = None
+    positions: list[str | None] | None = None
+    loaded: int | None = None
+    holders: list[int] = field(default_factory=list)
+    next: int | None = None
+    every: float | None = None
+    restarts: int = 0
+    last_failure: str | None = None
+
+
+@dataclass
 class Work:
     """To a rank: what to run.
 
@@ -79,6 +100,7 @@ class Work:
     path: list[str]
     master: tuple[str, int]
     backend: str | None
+    attempt: Attempt
 
 
 @dataclass
@@ -124,6 +146,16 @@ class Progress:
     validated: int
     waits_for: str | None
     loop: Loop | None
+
+
+@dataclass
+class Saved:
+    """From a rank that has saved its part of a checkpoint. position: of its data. has_state: whether it has a file."""
+
+    rank: int
+    number: int
+    position: str | None
+    has_state: bool
 
 
 @dataclass

@@ -16,6 +16,8 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from types import FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import exceptions, thread_limit
 from supply.ranks.exceptions import in_words_of_run
-from supply.ranks.hub import KEY, Driver, connect
+from supply.ranks.hub import ADDRESS, KEY, RUN, Connection, Driver, connect, connect_file
 from supply.ranks.job import Job, set_current_data
 from supply.ranks.messages import Begin, Failure, Leave, RankIdle, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
@@ -79,8 +81,9 @@ class Left(BaseException):
 class Rank:
     """This process, from call to call."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, connect_file: Callable[[], Connection]) -> None:
         self._driver = driver
+        self._connect_file = connect_file
         self._rank, self._host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
         # What the driver has sent. None: it has asked this process to end, or is gone.
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -133,13 +136,15 @@ class Rank:
         try:
             from pyspark import cloudpickle
 
+            from supply.ranks.checkpoints import RankCheckpoints
             from supply.ranks.rank_data import RankData
 
             init_process_group(work.backend)
             self._driver.send(RankReady(self._rank))
             # This may import modules of the user.
             job: Job = cloudpickle.loads(work.payload)
-            data = RankData(job.data, work.files)
+            checkpoints = RankCheckpoints(work.attempt, self._rank, self._connect_file, self._driver.send)
+            data = RankData(job.data, work.files, checkpoints)
             # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
             data._open_all()
             set_current_data(data)
@@ -230,13 +235,14 @@ def main() -> int:
     end_with_parent(int(os.environ.pop("SUPPLY_PARENT")), signal.SIGKILL)
     dump_on_signal()
     driver = connect()
+    environment = {name: os.environ[name] for name in (ADDRESS, RUN, KEY)}
     # Programs that the function starts, and tools that record the environment, must not get it.
     del os.environ[KEY]
     pickle_program_by_value()
     for stream in (sys.stdout, sys.stderr):
         # The driver takes the lines for UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    return Rank(driver).serve()
+    return Rank(driver, partial(connect_file, environment)).serve()
 
 
 def _import_pytorch() -> None:

@@ -13,6 +13,7 @@ from supply import _core
 from supply.arguments import MASK, MASK_SUFFIX
 from supply.equal_steps import Step
 from supply.errors import ColumnError, SupplyError
+from supply.ranks.checkpoints import RankCheckpoints
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Loop, Progress
 from supply.ranks.run_files import RunFiles
@@ -51,18 +52,33 @@ class RunRows(Result):
 _RESULTS = "results"
 
 
-class RankData(SupplyDataset):
-    """A SupplyDataset with `validation`, the data set of the second DataFrame, or None."""
+# checkpoint() without a state.
+_LOAD = object()
 
-    def __init__(self, spec: DataSpec, files: RunFiles) -> None:
-        super().__init__(files.config(spec.kind), **spec.options, **_exchange(spec.exchange_over))
+
+class RankData(SupplyDataset):
+    """A SupplyDataset with `validation`, the data set of the second DataFrame, or None.
+
+    restarts: how often the call has started its ranks again. last_failure: why, or None.
+    """
+
+    def __init__(self, spec: DataSpec, files: RunFiles, checkpoints: RankCheckpoints, is_train: bool = True) -> None:
+        options = dict(spec.options)
+        if spec.is_global:
+            options["batch_size"] = checkpoints.share(options["batch_size"])
+        super().__init__(files.config(spec.kind), **options, **_exchange(spec.exchange_over))
         self._steps.needs_a_step = True
         self._spec = spec
         self._writes_results = False
         self._loop = Loop(0, 0, False) if spec.options["uneven"] == "keep" else None
         # By a `with` of the function.
         self._is_closed = False
-        self.validation = None if spec.validation is None else RankData(spec.validation, files)
+        self._checkpoints = checkpoints
+        if is_train and checkpoints.attempt.positions is not None:
+            self._position = checkpoints.attempt.positions[checkpoints.rank]
+        self.restarts = checkpoints.attempt.restarts
+        self.last_failure = checkpoints.attempt.last_failure
+        self.validation = None if spec.validation is None else RankData(spec.validation, files, checkpoints, False)
 
     def _open_all(self) -> None:
         """Opens the pairs."""
@@ -121,7 +137,35 @@ class RankData(SupplyDataset):
 
     def state_dict(self) -> dict[str, Any]:
         """As SupplyDataset.state_dict(), for Supplier.run(resume=states)."""
-        return {**super().state_dict(), "resume_positions": self._spec.resume_positions}
+        return {**super().state_dict(), "resume_positions": self._checkpoints.attempt.resume_positions}
+
+    def checkpoint(self, state: Any = _LOAD) -> Any:
+        """checkpoint(state) saves it with the position of the data; checkpoint() is what was saved last, or None.
+
+        All ranks must call checkpoint(state) equally often, after the same step. A rank that has nothing to save gives
+        None. The state is pickled by torch.save. It may be a function without arguments that makes it, which is called
+        only if a checkpoint is due (checkpoint_every of Supplier.run; without that, each call saves). Returns whether
+        one was.
+        It waits until the driver has written the state. The checkpoint counts when all ranks have saved theirs.
+
+        checkpoint() returns the state of this rank, or that of rank 0 if this rank saved none, with tensors on the CPU.
+        The data then begin after it. See checkpoint_of() if ranks save shards, and the number of ranks may change.
+
+        Raises SupplyError without a checkpoint_folder, if the driver cannot write or read, and with shuffle="all" in
+        the middle of an epoch.
+        """
+        if state is _LOAD:
+            return self._checkpoints.load()
+        return self._checkpoints.save(state, lambda: self.state_dict()["position"])
+
+    def checkpoint_of(self, rank: int) -> Any:
+        """What that rank of the ranks then saved: None if it saved nothing. Ranks that saved: `checkpoint_ranks`."""
+        return self._checkpoints.load(rank)
+
+    @property
+    def checkpoint_ranks(self) -> list[int]:
+        """The ranks that have saved a state in the checkpoint from which this rank has begun."""
+        return list(self._checkpoints.attempt.holders)
 
     def results(self, name: str = _RESULTS, schema: Any = None) -> Result:
         """As SupplyDataset.results(). Without a name and a schema, those that the caller of Supplier.run reads.

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from supply.arguments import MASK, close_to, column_names, one_of, optional_size, shown, whole_number
+from supply.arguments import MASK, close_to, column_names, duration, one_of, optional_size, shown, whole_number
 from supply.errors import ConfigError, RunError, SupplyError
 from supply.result_schema import column_text, fields_of, with_types
 from supply.spark.sessions import Session, is_of_connect, session_of, stopped
@@ -309,7 +309,7 @@ def check_environment(environment: Any) -> dict[str, str]:
 
 
 def check_order(
-    epochs: Any, seed: Any, shuffle: Any, shuffle_buffer: Any, exchange_fraction: Any, block_elements: Any
+    epochs: Any, seed: Any, shuffle: Any, shuffle_buffer: Any, exchange_fraction: Any, block_elements: Any, order: Any
 ) -> None:
     whole_number("epochs", epochs, 1)
     if not -(2**63) <= whole_number("seed", seed) < 2**63:
@@ -327,9 +327,12 @@ def check_order(
             raise ConfigError(f"exchange_fraction is for shuffle='all', and shuffle is {shuffle!r}: set both")
     if block_elements is not None:
         whole_number("block_elements", block_elements, 1)
+    one_of("order", order, ("ranks", "global"))
+    if order == "global" and shuffle == "all":
+        raise ConfigError("order='global' gives all ranks one order, which shuffle='all' would change: set one of them")
 
 
-def check_resident(resident: Any, folder: Any, quota: Any, keep: Any, shuffle: str) -> None:
+def check_resident(resident: Any, folder: Any, quota: Any, keep: Any, shuffle: str, order: str) -> None:
     if not isinstance(resident, bool):
         raise ConfigError(f"resident is {shown(resident)}: it must be True or False")
     optional_size("resident_quota", quota)
@@ -345,8 +348,38 @@ def check_resident(resident: Any, folder: Any, quota: Any, keep: Any, shuffle: s
             )
         if resident:
             raise ConfigError("resident keeps the rows in memory, and resident_folder in files: set one of them")
+    if order == "global" and (resident or folder is not None):
+        name = "resident" if resident else "resident_folder"
+        raise ConfigError(f"{name} repeats the blocks of each rank, which order='global' changes: set one of them")
     if shuffle == "elements" and (resident or folder is not None):
         name = "resident" if resident else "resident_folder"
         raise ConfigError(
             f"{name} repeats the first epoch's blocks, so shuffle='elements' cannot be: use 'partitions' or 'none'"
         )
+
+
+def check_checkpoints(
+    folder: Any, every: Any, keep: Any, resume: Any, resume_from: Any, results: Any, backend: Any
+) -> tuple[str | None, float | None, str | None]:
+    """The options for checkpoints: folders as texts, and seconds. Raises ConfigError."""
+    names = []
+    for option, given in (("checkpoint_folder", folder), ("resume_from", resume_from)):
+        if given is not None and not isinstance(given, (str, os.PathLike)):
+            raise ConfigError(f"{option} is {shown(given)}: it must be the path of a folder")
+        names.append(None if given is None else os.fspath(given))
+    whole_number("keep_checkpoints", keep, 1)
+    if resume is not None and resume_from is not None:
+        raise ConfigError("set either resume or resume_from: both say where ranks begin")
+    if folder is not None and results is not None:
+        raise ConfigError(
+            "results and checkpoint_folder: rows that ranks wrote before a checkpoint are lost with these ranks: leave "
+            "one out. Without checkpoints, ranks that are started again begin at the beginning, with all rows"
+        )
+    if every is not None and folder is None:
+        raise ConfigError("checkpoint_every is for checkpoint_folder: set both, or neither")
+    if every is not None and backend is None:
+        raise ConfigError(
+            "checkpoint_every needs a backend, over which ranks agree on the step: leave checkpoint_every out, and "
+            "call data.checkpoint(state) when a checkpoint is due"
+        )
+    return names[0], None if every is None else duration("checkpoint_every", every), names[1]

@@ -75,6 +75,34 @@ def wait_for_slots(session: Session, ranks: int, tasks_per_rank: int, timeout: f
     )
 
 
+def wait_for_ranks(session: Session, least: int, most: int, tasks_per_rank: int, starters: int, timeout: float) -> int:
+    """How many ranks the registered executors can have, at least and at most as many as these.
+
+    Waits for the executors of the most. starters: 1 if each node with ranks needs a slot for a starter, else 0. If not
+    even the least fit, it returns the most, whose placement says what is missing.
+    """
+    if least == most:
+        return most
+
+    def fit(found: Slots, ranks: int) -> bool:
+        if starters:
+            return bool(place(found.slots, found.starter_slots, ranks, tasks_per_rank))
+        return sum(found.slots.values()) >= ranks * tasks_per_rank
+
+    end = time.monotonic() + timeout
+    name = f"supply-{uuid.uuid4().hex[:12]}"
+    try:
+        while True:
+            is_late = time.monotonic() > end
+            slots = session.slots(name, (tasks_per_rank + starters) * most)
+            ranks = next((ranks for ranks in range(most, least - 1, -1) if fit(slots, ranks)), None)
+            if ranks == most or is_late or slots.is_complete or slots.impossible:
+                return ranks or most
+            time.sleep(_CONNECT_POLL_SECONDS if session.is_connect else _POLL_SECONDS)
+    finally:
+        session.ask_if_there("slots", run=name)
+
+
 def _wait_until_enough(
     session: Session,
     tasks: int,

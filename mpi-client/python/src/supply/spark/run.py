@@ -13,6 +13,7 @@ from typing import Any
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.environment import path_entries, plain_host
 from supply.ranks.messages import (
+    Attempt,
     Begin,
     Failure,
     Imbalance,
@@ -21,12 +22,14 @@ from supply.ranks.messages import (
     Progress,
     RankReady,
     Result,
+    Saved,
     Stop,
     Work,
 )
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
+from supply.spark.checkpoints import Checkpoints
 from supply.spark.failures import Cause, Priority
 from supply.spark.hub import Peer
 from supply.spark.placement import what_holds_slots
@@ -74,6 +77,8 @@ class Run:
         backend: str | None,
         limits: Limits,
         reads_results: bool,
+        attempt: Attempt,
+        checkpoints: Checkpoints,
     ) -> None:
         self._pool = pool
         self._session = session
@@ -85,6 +90,8 @@ class Run:
         self._backend = backend
         self._limits = limits
         self._reads_results = reads_results
+        self._attempt = attempt
+        self._checkpoints = checkpoints
         self._rows: Any = None
         self._jobs = SparkJobs(session, files.name, pool.post, run=pool.files.name)
         # Keepers that have been asked to begin.
@@ -167,7 +174,7 @@ class Run:
         first = started[0][1]
         # The machine may have lost the address by which Spark knows it.
         address = "127.0.0.1" if self._is_local else plain_host(first.host)
-        work = Work(self._payload, self._files, path_entries(), (address, first.port), self._backend)
+        work = Work(self._payload, self._files, path_entries(), (address, first.port), self._backend, self._attempt)
         for peer, _ in started.values():
             peer.send(work)
         while len(self._ready) < self._ranks:
@@ -269,8 +276,12 @@ class Run:
                 self._bar.show(message)
         elif isinstance(message, Imbalance):
             warn(message)
+            if message.name == "df":
+                self._checkpoints.partitions = message.partitions
         elif isinstance(message, OrderDependent):
             warn_of_join_keys(message.columns)
+        elif isinstance(message, Saved):
+            self._checkpoints.take(message)
         elif isinstance(message, RankReady):
             self._ready.add(message.rank)
         elif isinstance(message, Result):

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from supply.arguments import check_options, names_unknown_options, one_of, optional_size, seconds, whole_number
-from supply.errors import RunError
+from supply.errors import ConfigError, RunError
 from supply.ranks.environment import OMP_NUM_THREADS
 from supply.ranks.job import DataSpec, Job, Script
+from supply.ranks.messages import Attempt
 from supply.spark import checks
-from supply.spark.checks import check_environment, check_folder, check_order, check_resident
+from supply.spark.attempts import Restarts, result_of
+from supply.spark.checkpoints import Checkpoint, Checkpoints, partitions_of
+from supply.spark.checks import check_checkpoints, check_environment, check_folder, check_order, check_resident
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
+from supply.spark.placement import wait_for_ranks
 from supply.spark.rank_pool import RankPool
 from supply.spark.results import keys_of
 from supply.spark.run import Limits, Run
@@ -78,6 +82,10 @@ class Supplier:
 
     ranks: number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and with
         launcher="torch" one on each node to start its ranks.
+    min_ranks: if Spark has too few slots, also after start_timeout seconds, a call starts with as many ranks as fit,
+        but at least these. None: only with all.
+    max_restarts: how often a call starts its ranks again when one of them, an executor or a node fails. They begin from
+        the newest checkpoint of the call (checkpoint_folder), or without one from the beginning.
     launcher: "torch": Spark starts the ranks where its executors are. "mpirun": the driver starts them by mpirun, for
         functions that use MPI: in the allocation of Slurm's job if there is one, else on this machine. MPIRUN of the
         environment is another mpirun or MPICH's mpiexec, with options of your own.
@@ -103,6 +111,8 @@ class Supplier:
         self,
         ranks: int,
         *,
+        min_ranks: int | None = None,
+        max_restarts: int = 0,
         launcher: str = "torch",
         host_file: str | os.PathLike[str] | None = None,
         ring: int | str | None = None,
@@ -113,6 +123,10 @@ class Supplier:
     ) -> None:
         with checks.as_run_errors():
             self._ranks = whole_number("ranks", ranks, 1)
+            self._min_ranks = ranks if min_ranks is None else whole_number("min_ranks", min_ranks, 1)
+            if self._min_ranks > ranks:
+                raise ConfigError(f"min_ranks is {min_ranks}, and ranks is {ranks}: it must be at most as large")
+            self._max_restarts = whole_number("max_restarts", max_restarts, 0)
             one_of("launcher", launcher, ("torch", "mpirun"))
             self._ring = optional_size("ring", ring)
             self._block = optional_size("block", block)
@@ -156,6 +170,7 @@ class Supplier:
         seed: int = 0,
         shuffle: str = "partitions",
         shuffle_buffer: int | None = None,
+        order: str = "ranks",
         exchange_fraction: float | None = None,
         uneven: str | None = None,
         repartition: str | int = "auto",
@@ -169,6 +184,10 @@ class Supplier:
         keep: str | None = None,
         validation: DataFrame | None = None,
         resume: Sequence[Mapping[str, Any]] | None = None,
+        resume_from: str | os.PathLike[str] | None = None,
+        checkpoint_folder: str | os.PathLike[str] | None = None,
+        checkpoint_every: float | str | None = None,
+        keep_checkpoints: int = 3,
         transform: Callable[[Any], Any] | None = None,
         collate_fn: Callable[[Any], Any] | None = None,
         dtypes: Mapping[str, Any] | None = None,
@@ -187,6 +206,10 @@ class Supplier:
         df: the training data. Nothing is written to disk without resident_folder, and training starts while Spark
             still computes df.
         columns: the columns of df that ranks get; None: all. "point.x" is a field of the struct "point".
+        order: "ranks": each rank has its own order, of its own partitions. "global": there is one order of all rows, a
+            function of seed, shuffle and epoch, and batch_size is that of all ranks together: each rank gets a run of
+            each batch. So the sequence of batches is the same with any number of ranks, also after a restart with fewer.
+            The task of each rank then computes all rows, so persist a df that is costly. df must not come from a shuffle.
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
@@ -205,6 +228,13 @@ class Supplier:
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
+        checkpoint_folder: where data.checkpoint(state) saves: a folder of any file system that the driver's Hadoop
+            knows, as "hdfs:///checkpoints/train" or "file:///data/checkpoints". It needs repeatable rows
+            (docs/DATAFRAMES.md).
+        checkpoint_every: between two checkpoints, at least: seconds, or a text as "10 min". data.checkpoint(state) does
+            nothing before that. None: each call saves.
+        keep_checkpoints: how many of the newest checkpoints stay in the folder.
+        resume_from: a folder of checkpoints of an earlier call: the ranks begin from its newest one.
         results: the schema of rows that ranks write in `with data.results() as out: out.write(batch)`, for example
             predictions: "id, label, score float not null", or a StructType. A name without a type is a column of df
             that ranks get: it comes back with its values. The call then returns a RunResult, with the DataFrame of all
@@ -230,8 +260,11 @@ class Supplier:
                 columns, batch_size=batch_size, uneven=uneven, transform=transform, collate_fn=collate_fn,
                 dtypes=dtypes, ragged=ragged, nulls=nulls,
             )  # fmt: skip
-            check_order(epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements)
-            check_resident(resident, resident_folder, resident_quota, keep, shuffle)
+            check_order(epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, order)
+            check_resident(resident, resident_folder, resident_quota, keep, shuffle, order)
+            folder, every, begins_from = check_checkpoints(
+                checkpoint_folder, checkpoint_every, keep_checkpoints, resume, resume_from, results, backend
+            )
             seconds("start_timeout", start_timeout)
             if stall_timeout is not None:
                 seconds("stall_timeout", stall_timeout)
@@ -252,7 +285,11 @@ class Supplier:
         )
         args, kwargs = check_arguments(call, args, kwargs)
         schema = None if results is None else checks.result_schema(results, df, columns, half)
+        is_global = order == "global"
+        if is_global and spread == "auto":
+            spread = "false"
         positions = None if resume is None else resume_positions(resume)
+        checkpoints = Checkpoints(session, folder, every, keep_checkpoints, begins_from)
         kinds = ("train",) if validation is None else ("train", "validation")
         dataset = {
             "columns": columns, "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
@@ -260,12 +297,12 @@ class Supplier:
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy,
         }  # fmt: skip
-        data = DataSpec("train", dataset, epochs, positions, results=schema, exchange_over=over)
+        data = DataSpec("train", dataset, epochs, results=schema, exchange_over=over, is_global=is_global)
         if validation is not None:
-            data.validation = DataSpec("validation", {**dataset, "uneven": "keep"}, epochs)
+            data.validation = DataSpec("validation", {**dataset, "uneven": "keep"}, epochs, is_global=is_global)
         payload = pickled(Job(call, script, args, kwargs, data), function)
         options = {
-            "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
+            "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
             "exchange-fraction": exchange_fraction,
             "resident": resident, "resident-folder": resident_folder,
             "resident-quota": optional_size("resident_quota", resident_quota), "keep": keep,
@@ -273,42 +310,48 @@ class Supplier:
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
         }  # fmt: skip
-        resumed = {**options, "resume-positions": positions}
-        supplied = [
-            Supplied(
-                df.select(*(checks.selected(df, column) for column in columns)),
-                "train",
-                resumed,
-                spread,
-                keys_of(df, schema),
+        # Other data, with a name of its own.
+        named = {**options, "keep": keep and f"{keep} (validation)"}
+        if over is not None:
+            named.update({"shuffle": "partitions", "exchange-fraction": None})
+        limits = Limits(start_timeout, stall_timeout)
+
+        def supplied(ranks: int, begins: str | None, partitions: str | int) -> Iterator[Supplied]:
+            train = df.select(*(checks.selected(df, column) for column in columns))
+            of_train = {**options, "ranks": ranks, "resume-positions": begins}
+            of_train["global-batch"] = batch_size if is_global else None
+            yield Supplied(train, "train", of_train, partitions, keys_of(df, schema))
+            if validation is not None:
+                other = validation.select(*(checks.selected(validation, column) for column in columns))
+                yield Supplied(other, "validation", {**named, "ranks": ranks}, spread)
+
+        def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
+            starters = 1 if self._launcher == "torch" else 0
+            ranks = wait_for_ranks(session, self._min_ranks, self._ranks, len(kinds), starters, start_timeout)
+            wanted = Wanted(
+                session,
+                lambda: make_launcher(self._launcher, ranks, self._host_file),
+                ranks,
+                self._folder,
+                len(kinds),
+                rank_environment(session, self._environment),
+                start_timeout,
             )
-        ]
-        if validation is not None:
-            # Other data, with a name of its own.
-            named = {**options, "keep": keep and f"{keep} (validation)"}
-            if over is not None:
-                named.update({"shuffle": "partitions", "exchange-fraction": None})
-            supplied.append(
-                Supplied(
-                    validation.select(*(checks.selected(validation, column) for column in columns)),
-                    "validation",
-                    named,
-                    spread,
+            of_ranks, partitions = Attempt(positions), spread
+            if checkpoint is not None:
+                # Its positions are in these partitions, whatever the number of ranks.
+                of_ranks, partitions = checkpoint.beginning(ranks), partitions_of(checkpoint, spread)
+            of_ranks.restarts, of_ranks.last_failure = restarts.count, restarts.last_failure
+
+            def use(pool: RankPool) -> Any:
+                frames = list(supplied(ranks, of_ranks.resume_positions, partitions))
+                files = pool.files_of_call(kinds, self._ring, self._block)
+                checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
+                run = Run(
+                    session, pool, files, frames, payload, backend, limits, schema is not None, of_ranks, checkpoints
                 )
-            )
-        wanted = Wanted(
-            session,
-            lambda: make_launcher(self._launcher, self._ranks, self._host_file),
-            self._ranks,
-            self._folder,
-            len(kinds),
-            rank_environment(session, self._environment),
-            start_timeout,
-        )
+                return run.result()
 
-        def use(pool: RankPool) -> Any:
-            files = pool.files_of_call(kinds, self._ring, self._block)
-            limits = Limits(start_timeout, stall_timeout)
-            return Run(session, pool, files, supplied, payload, backend, limits, schema is not None).result()
+            return self._warm.call(wanted, use)
 
-        return self._warm.call(wanted, use)
+        return result_of(session, self._max_restarts, checkpoints, attempt)

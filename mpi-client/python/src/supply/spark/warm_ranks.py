@@ -179,10 +179,10 @@ class _Kept:
 
 
 def _what_counts(wanted: Wanted) -> tuple[Any, ...]:
-    """What ranks have got when they started: their environment, and what addPyFile sends to Python."""
+    """What ranks have got when they started: their number, their environment, and what addPyFile sends to Python."""
     session = wanted.session
     files = session.context._python_includes if isinstance(session, ClassicSession) else ()
-    return dict(wanted.environment), tuple(files)
+    return wanted.ranks, dict(wanted.environment), tuple(files)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ private[supply] final class SessionCall {
     required = true,
     description = Array(
       "session: what the session is. slots: the task slots of each host. holders: the jobs that have tasks. addresses: of hosts. failure: why a write of a run has failed. " +
-        "starters-failure: why its starters have. turn: whether a run may start ranks. python-failure: the exception of a traceback in one line. end-with-ranks: the tasks of a " +
+        "starters-failure: why its starters have. turn: whether a run may start ranks. checkpoints: of a run. python-failure: the exception of a traceback in one line. end-with-ranks: the tasks of a " +
         "run end without a failure when their ranks leave. forget: no task of the run is left."))
   var name: String = _
 
@@ -42,6 +42,11 @@ private[supply] final class SessionCall {
       "turn: slots, device_slots (for tasks with GPUs) and ranks (that get GPUs; -1: all), each by host."))
   var needs: String = _
 
+  @Opt(names = Array("--checkpoints"), paramLabel = "VERB", defaultValue = "",
+    description = Array(
+      "checkpoints: latest, the newest complete one in a folder; begin, ranks of the run may use the folder; complete."))
+  var checkpoints: String = _
+
   @Opt(names = Array("--tasks"), paramLabel = "N", defaultValue = "0",
     description = Array(
       "slots: for how many tasks Spark is asked for executors, until a job of the run begins, the run has ended, or half a minute after the last call."))
@@ -52,7 +57,8 @@ private[supply] final class SessionCall {
   var hosts: String = _
 
   @Opt(names = Array("--text"), paramLabel = "TEXT", defaultValue = "",
-    description = Array("failure: what was written. python-failure: the traceback."))
+    description =
+      Array("failure: what was written. python-failure: the traceback. checkpoints: JSON."))
   var text: String = _
 
   def answer(sc: SparkContext): String = {
@@ -61,6 +67,7 @@ private[supply] final class SessionCall {
       case "session" => session(sc, json)
       case "slots" => slots(sc, json)
       case "turn" => TurnCalls.answer(sc, turn, run, needs, json)
+      case "checkpoints" => CheckpointCalls.answer(sc, checkpoints, run, text, json)
       case "holders" => json.put("text", TaskSlots.holders(sc).mkString(", "))
       case "addresses" =>
         HostNames.addresses(hosts.split(",").toSeq).foreach { case (host, found) =>

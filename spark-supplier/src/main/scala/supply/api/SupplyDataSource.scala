@@ -208,6 +208,7 @@ private[api] object StreamOptions {
     "shuffle" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle-buffer" -> "the rows of a batch come in the order in which Spark has them",
     "exchange-fraction" -> "the ranks' program decides whether they exchange the rows of a batch",
+    "global-batch" -> "each rank of a stream has its own partitions",
     "uneven" -> "each row of a batch comes once")
 
   /** As [[RunOptions.parse]]. */

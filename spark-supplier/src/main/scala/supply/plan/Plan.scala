@@ -10,20 +10,32 @@ import supply.protocol.Layout.Constant.EXCHANGE_FRACTION_UNIT
  * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
  * of these arguments. A partition belongs to the same rank in every whole epoch, so what Spark has
  * cached of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of
- * many. With `rest`, the first epoch is the rest of one in which an earlier run stopped.
+ * many. With `rest`, the first epoch is the rest of one in which an earlier run stopped. With
+ * `globalBatch` each rank gets its [[Stripe]] of all partitions; `doneBatches`: of the first epoch,
+ * which an earlier run has supplied.
  */
 private[supply] final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
     equalSteps: Option[EqualSteps] = None,
     firstEpoch: Int = 0,
-    rest: Option[Rest] = None) {
+    rest: Option[Rest] = None,
+    globalBatch: Option[Int] = None,
+    doneBatches: Long = 0) {
   require(partitions >= 0 && ranks >= 1 && epochs >= 0,
     s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
 
   def epochNumbers: Range = firstEpoch until firstEpoch + epochs
 
   /** The rank's partitions in a whole epoch, ascending. */
-  def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks
+  def partitionsOf(rank: Int): IndexedSeq[Int] =
+    if (globalBatch.isDefined) 0 until partitions else rank until partitions by ranks
+
+  /** Of a batch of all ranks; None: each rank has its own order. */
+  private val global: Option[GlobalOrder] = globalBatch.map(GlobalOrder(_, ranks))
+
+  /** What the rank gets of the elements of that epoch; None: all elements of its partitions. */
+  def stripe(rank: Int, epoch: Int): Option[Stripe] =
+    global.map(_.stripe(rank, if (epoch == firstEpoch) doneBatches else 0))
 
   /** The partitions that the rank gets in any epoch, ascending. */
   def partitionsEver(rank: Int): IndexedSeq[Int] = {
@@ -31,7 +43,8 @@ private[supply] final case class Plan(
     (first.map(_.partition) ++ partitionsOf(rank)).distinct.sorted
   }
 
-  def isRest(epoch: Int): Boolean = rest.exists(_.epoch == epoch)
+  def isRest(epoch: Int): Boolean =
+    rest.exists(_.epoch == epoch) || (epoch == firstEpoch && doneBatches > 0)
 
   /** Equal for plans, and numbers of elements, with which a position means the same. Never 0. */
   def fingerprint(elements: Option[Long]): Long = {
@@ -44,7 +57,8 @@ private[supply] final case class Plan(
     val amounts = equalSteps.toSeq.flatMap(steps =>
       Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted)
     val source = Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L))
-    (source ++ order ++ amounts ++ rest.toSeq.flatMap(5L +: _.numbers))
+    val batches = globalBatch.toSeq.flatMap(batch => Seq(7L, batch.toLong))
+    (source ++ order ++ amounts ++ batches ++ rest.toSeq.flatMap(5L +: _.numbers))
       .foldLeft(0L)((hash, part) => Plan.mix(hash ^ Plan.mix(part))) match {
       case 0 => 1
       case hash => hash
@@ -60,7 +74,11 @@ private[supply] final case class Plan(
   /** Number of elements that each rank gets in a whole epoch, by rank, if known. */
   def rankElements(partitionElements: Option[IndexedSeq[Long]]): Option[IndexedSeq[Long]] =
     equalSteps.map(equal => IndexedSeq.fill(ranks)(equal.steps * equal.stepElements)).orElse(
-      partitionElements.map(elements => (0 until ranks).map(partitionsOf(_).map(elements).sum)))
+      partitionElements.map(elements =>
+        (0 until ranks).map { rank =>
+          val all = partitionsOf(rank).map(elements).sum
+          global.fold(all)(_.elements(rank, all))
+        }))
 
   /** Number of elements that all ranks get in a whole epoch, if known. */
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
@@ -75,14 +93,16 @@ private[supply] final case class Plan(
 
   /** How often ranks get a partition, or a part of one, in all epochs together. */
   def partitionsOfAllEpochs: Long =
-    suppliedRest.fold(0L)(_.left.map(_.size.toLong).sum) + partitions.toLong * wholeEpochs
+    suppliedRest.fold(0L)(_.left.map(_.size.toLong).sum) +
+      partitions.toLong * wholeEpochs * (if (globalBatch.isDefined) ranks else 1)
 
   private def suppliedRest: Option[Rest] = rest.filter(_ => epochs > 0)
 
   private def wholeEpochs: Int = epochs - suppliedRest.size
 
   /** The rank's partitions in the order of that epoch, as a whole one. */
-  def order(rank: Int, epoch: Int): IndexedSeq[Int] = shuffled(partitionsOf(rank), rank, epoch)
+  def order(rank: Int, epoch: Int): IndexedSeq[Int] =
+    shuffled(partitionsOf(rank), if (globalBatch.isDefined) 0 else rank, epoch)
 
   /** What the rank gets in that epoch, in order. */
   def parts(rank: Int, epoch: Int): IndexedSeq[Part] = rest.filter(_.epoch == epoch) match {

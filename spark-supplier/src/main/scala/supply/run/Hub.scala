@@ -149,6 +149,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
       }
     met match {
       case Some((Hub.Peer, run)) => run.servePeer(connection)
+      case Some((Hub.File, run)) => run.serveFile(connection)
       case Some((_, run)) if run.enter(connection) =>
         try run.serveClient(connection)
         finally close(run)
@@ -161,7 +162,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
     import connection.{certificate, in, out, readBytes}
     val isOurs = readBytes(Hub.Magic.length).sameElements(Hub.Magic)
     val role = if (isOurs) in.readUnsignedByte() else -1
-    if (role != Hub.Peer && role != Hub.Client) None
+    if (!Hub.Roles(role)) None
     else {
       val found = run(new String(readBytes(in.readUnsignedShort()), UTF_8))
       val theirs = readBytes(Hub.RandomBytes)
@@ -197,6 +198,8 @@ private[supply] object Hub {
 
   private[run] final val Peer = 0
   private[run] final val Client = 1
+  private[run] final val File = 2
+  private val Roles = Set(Peer, Client, File)
   private final val NoSuchRun = 1
 
   private[run] val Magic: Array[Byte] = "SUPPLYH1".getBytes(US_ASCII)

@@ -20,6 +20,10 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
     threads: Executor, later: (() => Unit) => Unit) {
   /** Of the run's parts, for a client that gets no exceptions of the JVM. */
   val failures: TrieMap[String, Throwable] = TrieMap.empty
+
+  /** Where ranks save their states, and from where they load them. */
+  @volatile var checkpoints: CheckpointFolders = CheckpointFolders(None, None)
+  private val files = mutable.Set.empty[HubConnection]
   private val spaceToClient = new Space(limit)
   private val spaceToPeers = new Space(limit)
   private val toClient = new ClientQueue(spaceToClient)
@@ -60,6 +64,12 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
       Some(peer)
     }
   }
+
+  /** Serves a file of a checkpoint. */
+  def serveFile(connection: HubConnection): Unit =
+    if (synchronized(!isClosed && files.add(connection)))
+      try HubFiles.serve(connection, checkpoints)
+      finally synchronized(files -= connection)
 
   /** Makes that connection the client's; false: the run has one, or has ended. */
   def enter(connection: HubConnection): Boolean = synchronized {
@@ -145,7 +155,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
     val (ended, open) = synchronized {
       val isFirst = !isClosed
       isClosed = true
-      if (isFirst) (client, peers.values.toSeq) else (None, Nil)
+      if (isFirst) (client ++ files, peers.values.toSeq) else (Nil, Nil)
     }
     toClient.close()
     open.foreach(_.send(Piece(0, Piece.Gone, Piece.Empty)))

@@ -59,6 +59,16 @@ private[supply] final class RunOptions {
   var exchangeFraction: java.lang.Double = _
 
   @Opt(
+    names = Array("--global-batch"),
+    paramLabel = "N",
+    description = Array(
+      "One order of all elements, which depends on --seed and --shuffle only: of each N elements every rank gets a run, as long as those " +
+        "of the others (one longer if N is no multiple of --ranks). So a run can continue with another number of ranks, batch by batch. " +
+        "The task of each rank computes all elements, and supplies its own: Spark's work is done --ranks times, so persist a costly source. " +
+        "Not with --shuffle all, --uneven, --resident and --resident-folder. Default: each rank has partitions of its own."))
+  var globalBatch: Integer = _
+
+  @Opt(
     names = Array("--uneven"),
     paramLabel = "HOW",
     defaultValue = "keep",
@@ -207,7 +217,8 @@ private[supply] final class RunOptions {
     resident = resident,
     residentQuota = Option(residentQuota).map(Size.bytes("--resident-quota", _)),
     keep = Option(keep),
-    resumePositions = Option(resumePositions))
+    resumePositions = Option(resumePositions),
+    globalBatch = Option(globalBatch).map(_.toInt))
 }
 
 private[supply] object RunOptions {

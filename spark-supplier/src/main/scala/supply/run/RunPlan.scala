@@ -4,7 +4,7 @@ import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
 import supply.core.ConfigException
-import supply.plan.{EqualSteps, Hostfile, Imbalance, Plan, Resume, Shuffle, Uneven}
+import supply.plan.{EqualSteps, GlobalOrder, Hostfile, Imbalance, Plan, Resume, Shuffle, Uneven}
 import supply.protocol.SavedPosition
 import supply.source.{PartitionSizes, Source}
 import supply.task.{PinnedRDD, PlannedPartition, SupplySettings}
@@ -17,7 +17,8 @@ private[supply] object RunPlan {
     val stopped = ResumePositions.of(settings)
     val partitions = source.rdd.partitions.length
     def keeping(ranks: Int) =
-      Plan(partitions, ranks, settings.epochs, settings.seed, settings.shuffle)
+      Plan(partitions, ranks, settings.epochs, settings.seed, settings.shuffle,
+        globalBatch = settings.globalBatch)
     val counted = settings.uneven match {
       case Uneven.Keep => source.partitionElements
       case Uneven.Drop | Uneven.Pad => Some(source.partitionElements.getOrElse(
@@ -25,9 +26,20 @@ private[supply] object RunPlan {
     }
     def whole(ranks: Int) = evened(keeping(ranks), counted, settings)
     val ranks = stopped.map(_.size) :+ settings.ranks
-    val plan = stopped.zip(ranks.tail).foldLeft(whole(ranks.head)) { case (plan, (saved, next)) =>
-      requireOf(plan, saved, source.partitionElements.map(_.sum))
-      Resume(plan, saved.map(_.position), whole(next), counted)
+    val elements = source.partitionElements.map(_.sum)
+    val plan = settings.globalBatch match {
+      // A position says all: it does not depend on where that run had begun.
+      case Some(batch) => stopped.lastOption.fold(whole(settings.ranks)) { saved =>
+          requireOf(whole(saved.size), saved, elements)
+          val (epoch, batches) = GlobalOrder(batch, saved.size).reached(saved)
+          whole(settings.ranks).copy(firstEpoch = epoch,
+            epochs = math.max(0, settings.epochs - epoch), doneBatches = batches)
+        }
+      case None => stopped.zip(ranks.tail).foldLeft(whole(ranks.head)) {
+          case (plan, (saved, next)) =>
+            requireOf(plan, saved, elements)
+            Resume(plan, saved.map(_.position), whole(next), counted)
+        }
     }
     report(plan, counted)
     if (!Progress.isQuiet(sc)) warn(source, settings, counted)
@@ -70,6 +82,7 @@ private[supply] object RunPlan {
   def imbalance(data: String, source: Source, settings: SupplySettings,
       counted: Option[IndexedSeq[Long]] = None): Option[String] = settings.shuffle match {
     case Shuffle.All(_) => None
+    case _ if settings.globalBatch.isDefined => None
     case _ =>
       val sizes = counted.map(PartitionSizes(_, PartitionSizes.Elements)).orElse(
         source.partitionSizes)

@@ -101,7 +101,7 @@ private[supply] object SupplyJob {
       steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
       rankElements = plan.rankElements(source.partitionElements),
       sourceBytes = settings.residentFolder.flatMap(_ => source.bytes),
-      beginsWithRest = plan.rest.isDefined,
+      beginsWithRest = plan.isRest(plan.firstEpoch),
       exchange = plan.exchange)
     tasks.copy(kept = settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, _)))
   }

@@ -7,7 +7,7 @@ import org.apache.spark.util.LongAccumulator
 import supply.block.{BlockCount, BlockWriter, ResidentFile}
 import supply.core.{ConfigException, Deadline, SourceException}
 import supply.pair.{Pair, ResidentBlocks}
-import supply.plan.Share
+import supply.plan.{Share, Stripe}
 import supply.protocol.{EpochCounts, Position}
 import supply.source.ElementCursor
 
@@ -57,7 +57,7 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
       case (_, Some(file)) => publish(planned, file, inside)
       case _ =>
         keepForLater(planned, inside)
-        try write(planned, inside)
+        try planned.stripe.fold(write(planned, inside))(writeStripe(planned, _, inside))
         catch { case Pair.NoRoom => throw RingErrors.exception(pair, settings, planned) }
     }
   }
@@ -126,11 +126,39 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
     endEpoch(planned, inside, elementsBefore)
   }
 
+  /** The rank's elements of all partitions: they are numbered, and published, as those of one. */
+  private def writeStripe(
+      planned: PlannedEpoch, stripe: Stripe, inside: Option[(Int, Long)]): Unit = {
+    val elementsBefore = pair.publishedElements
+    val done = inside.fold(stripe.done)(_._2)
+    writer.startAt(planned.epoch, 0, done)
+    var index = 0L
+    planned.partitions.foreach { partition =>
+      val start = System.nanoTime()
+      partition.open { cursor =>
+        clock.nanos += System.nanoTime() - start
+        val timed = new TimedCursor(cursor, clock)
+        while (timed.next())
+          if (stripe.own(index) < done) index += 1
+          else {
+            index += writer.append(cursor, stripe.run(index))
+            if (writer.isEmpty) count()
+          }
+      }
+      partitions += 1
+      count()
+    }
+    writer.flush()
+    count()
+    endEpoch(planned, inside, elementsBefore)
+  }
+
   private def endEpoch(
       planned: PlannedEpoch, inside: Option[(Int, Long)], elementsBefore: Long): Unit = {
     val elements = pair.publishedElements - elementsBefore
     if (inside.isEmpty && !planned.isRest) learnCounts(elements)
-    if (!isReported && planned.epoch == 0 && start == Position.Start) reportFirstEpoch(false)
+    if (!isReported && planned.epoch == 0 && !planned.isRest && start == Position.Start)
+      reportFirstEpoch(false)
     pair.publishEndOfEpoch(planned.epoch)
   }
 

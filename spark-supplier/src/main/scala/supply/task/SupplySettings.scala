@@ -5,7 +5,7 @@ import java.nio.file.Paths
 import supply.block.{PairResidentFile, ResidentFileNames, ResidentSpace}
 import supply.core.{ConfigException, Deadline}
 import supply.pair.{ConfigFiles, Pair}
-import supply.plan.{Hostfile, Shuffle, Uneven}
+import supply.plan.{GlobalOrder, Hostfile, Shuffle, Uneven}
 import supply.protocol.{EpochCounts, Exchange, Schema}
 
 /**
@@ -30,6 +30,7 @@ final case class SupplySettings(
     shuffle: Shuffle = Shuffle.Partitions,
     uneven: Uneven = Uneven.Keep,
     resumePositions: Option[String] = None,
+    globalBatch: Option[Int] = None,
     texts: Map[String, String] = Map.empty) {
   def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes, texts)
 
@@ -54,6 +55,7 @@ final case class SupplySettings(
     if (resident) checkRepeats("--resident")
     checkResidentFile()
     checkExchange()
+    globalBatch.foreach(checkGlobal)
     Deadline.require("--timeout", timeout)
     rankTimeout.foreach(Deadline.require("--rank-timeout", _))
   }
@@ -65,6 +67,19 @@ final case class SupplySettings(
         "--wait-for-rank is not for --shuffle all: if a rank ends, the ranks that exchange elements with it fail, too; " +
           "use one of the two")
     case _ =>
+  }
+
+  private def checkGlobal(batch: Int): Unit = {
+    val other =
+      if (shuffle.isInstanceOf[Shuffle.All]) Some("--shuffle all")
+      else if (uneven != Uneven.Keep) Some("--uneven")
+      else if (resident) Some("--resident")
+      else residentFolder.map(_ => "--resident-folder")
+    other.foreach(option =>
+      throw new ConfigException(
+        s"--global-batch gives all ranks one order, which $option would change: use one of the two"))
+    GlobalOrder(batch, ranks)
+    ()
   }
 
   private def checkRepeats(option: String): Unit = {

@@ -1,0 +1,124 @@
+"""What a rank saves for a restart, and finds after one: docs/design/restarts.md."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed
+
+from supply.errors import SupplyError
+from supply.ranks.hub import LAST, Connection, pieces_of, read, read_piece, shut_down
+from supply.ranks.messages import Attempt, Saved
+
+_SAVE, _LOAD = 0, 1
+_CALL = struct.Struct("!BqI")
+_TEXT = struct.Struct("!H")
+
+
+class RankCheckpoints:
+    """connect: a connection to the hub for one file. tell: sends the driver a message."""
+
+    def __init__(
+        self, attempt: Attempt, rank: int, connect: Callable[[], Connection], tell: Callable[[Any], object]
+    ) -> None:
+        self.attempt = attempt
+        self.rank = rank
+        self._connect = connect
+        self._tell = tell
+        self._next = attempt.next
+        self._at = time.monotonic()
+        # All ranks make it here, in the order of their calls.
+        self._group = None if attempt.every is None else torch.distributed.new_group(backend="gloo")
+
+    def share(self, batch: int) -> int:
+        """What this rank gets of a batch of all ranks: as Stripe of GlobalOrder.scala."""
+        ranks = int(os.environ["WORLD_SIZE"])
+        first, end = (-(-rank * batch // ranks) for rank in (self.rank, self.rank + 1))
+        return end - first
+
+    def load(self, rank: int | None = None) -> Any:
+        """What that rank saved, by default this one, or rank 0 if this one saved nothing. None: there is nothing."""
+        if self.attempt.loaded is None or not self.attempt.holders:
+            return None
+        wanted = self.rank if rank is None else rank
+        if wanted not in self.attempt.holders:
+            if rank is not None or 0 not in self.attempt.holders:
+                return None
+            wanted = 0
+        with self._file(_LOAD, self.attempt.loaded, wanted) as connection:
+            self._check(connection, "load")
+            content = io.BytesIO()
+            flag = None
+            while flag != LAST:
+                flag, piece = read_piece(connection)
+                content.write(piece)
+        content.seek(0)
+        return torch.load(content, map_location="cpu", weights_only=False)
+
+    def save(self, state: Any, position: Callable[[], str | None]) -> bool:
+        """False: none is due. state: also a function that makes it. position: of this rank."""
+        if self._next is None:
+            raise SupplyError("checkpoint(state): the call has no folder: set checkpoint_folder in Supplier.run")
+        if not self._is_due():
+            return False
+        place = position()
+        if place is not None and ":exchange:" in place:
+            raise SupplyError(
+                "checkpoint(state) in the middle of an epoch with shuffle='all', where the rows of a rank are with "
+                "other ranks, too: call it at the end of an epoch"
+            )
+        if callable(state):
+            state = state()
+        number, self._next = self._next, self._next + 1
+        if state is not None:
+            self._send(number, state)
+        self._tell(Saved(self.rank, number, place, state is not None))
+        self._at = time.monotonic()
+        return True
+
+    def _is_due(self) -> bool:
+        """As rank 0 says, so that all ranks save at the same step."""
+        if self._group is None:
+            return True
+        assert self.attempt.every is not None
+        is_due = torch.tensor([int(time.monotonic() - self._at >= self.attempt.every)])
+        torch.distributed.broadcast(is_due, 0, group=self._group)
+        return bool(is_due.item())
+
+    def _send(self, number: int, state: Any) -> None:
+        content = io.BytesIO()
+        torch.save(state, content)
+        with self._file(_SAVE, number, self.rank) as connection:
+            for head, piece in pieces_of(content.getbuffer()):
+                connection.sendall(head)
+                connection.sendall(piece)
+            self._check(connection, "save")
+
+    @contextlib.contextmanager
+    def _file(self, verb: int, number: int, rank: int) -> Any:
+        what = "save" if verb == _SAVE else "load"
+        try:
+            connection = self._connect()
+            try:
+                connection.sendall(_CALL.pack(verb, number, rank))
+                yield connection
+            finally:
+                shut_down(connection)
+                connection.close()
+        except (OSError, EOFError) as error:
+            raise SupplyError(
+                f"cannot {what} checkpoint {number}: the driver has ended the connection ({error})"
+            ) from error
+
+    @staticmethod
+    def _check(connection: Connection, what: str) -> None:
+        if read(connection, 1)[0]:
+            (size,) = _TEXT.unpack(read(connection, _TEXT.size))
+            raise SupplyError(f"the driver cannot {what} the checkpoint: {read(connection, size).decode()}")

@@ -1,0 +1,143 @@
+"""The checkpoints of a call, on the driver: the newest, and when another one is complete (docs/design/restarts.md)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from supply.errors import RunError
+from supply.ranks.messages import Attempt, Saved
+from supply.spark.sessions import Session
+
+_VERSION = 1
+
+_log = logging.getLogger("supply.spark")
+
+
+@dataclass
+class Checkpoint:
+    """folder, number: where it is. holders: the ranks that have saved a state.
+
+    begins: the resume_positions of the ranks that saved it. positions: of each of them, after that. partitions: over
+    how many the rows of df were dealt for them; 0: they were not.
+    """
+
+    folder: str
+    number: int
+    holders: list[int]
+    begins: str | None
+    positions: list[str | None]
+    partitions: int
+
+    def beginning(self, ranks: int) -> Attempt:
+        """Where that number of ranks begins. As many as before continue each its own data, in its order."""
+        if ranks == len(self.positions):
+            return Attempt(self.begins, self.positions, self.number, self.holders)
+        positions = ",".join(position or "no-position" for position in self.positions)
+        return Attempt("/".join(filter(None, [self.begins, positions])), None, self.number, self.holders)
+
+
+def _epochs(positions: Iterable[str | None]) -> set[int]:
+    """The epochs in which ranks are. At the end of one, or in front of the next, is the same."""
+    known = [position.split(":") for position in positions if position is not None]
+    inside = {int(epoch) for _, epoch, is_inside, *_ in known if is_inside == "1"}
+    between = {int(epoch) for _, epoch, is_inside, *_ in known if is_inside == "0"}
+    return inside | {epoch for epoch in between if epoch - 1 not in inside}
+
+
+def partitions_of(checkpoint: Checkpoint, repartition: str | int) -> str | int:
+    """The option repartition with which df has the partitions of that run."""
+    return repartition if repartition != "auto" else checkpoint.partitions or "false"
+
+
+class Checkpoints:
+    """folder: where ranks save; None: nowhere. every: seconds between two checkpoints. keep: how many stay.
+
+    resume_from: a folder whose newest checkpoint is the beginning.
+    """
+
+    def __init__(
+        self, session: Session, folder: str | None, every: float | None, keep: int, resume_from: str | None
+    ) -> None:
+        self._session = session
+        self._folder = folder
+        self._every = every
+        self._keep = keep
+        # Those before it are of other calls.
+        self._first: int | None = None
+        # Of this attempt.
+        self.partitions = 0
+        self._run = ""
+        self._ranks = 0
+        self._begins: str | None = None
+        self._saved: dict[int, dict[int, Saved]] = {}
+        self._resumed = None if resume_from is None else self._latest(resume_from, 0)
+        if resume_from is not None and self._resumed is None:
+            raise RunError(f"resume_from: there is no complete checkpoint in {resume_from}")
+
+    def newest(self) -> Checkpoint | None:
+        """From which ranks that start now begin; None: from the beginning."""
+        found = None
+        if self._folder is not None and self._first is not None:
+            found = self._latest(self._folder, self._first - 1)
+        return found or self._resumed
+
+    def begin(self, run: str, attempt: Attempt, ranks: int, checkpoint: Checkpoint | None) -> None:
+        """That run at the hub begins from a checkpoint, and may save others. Its ranks learn that by the attempt."""
+        self._run, self._ranks = run, ranks
+        self._begins = attempt.resume_positions
+        self.partitions = 0 if checkpoint is None else checkpoint.partitions
+        self._saved.clear()
+        if self._folder is None and checkpoint is None:
+            return
+        folders = {"to": self._folder, "from": None if checkpoint is None else checkpoint.folder}
+        attempt.next, attempt.every = self._ask("begin", run=run, text=folders).get("next"), self._every
+        self._first = self._first or attempt.next
+
+    def take(self, saved: Saved) -> None:
+        """A rank has saved its part. If it is the last one, the checkpoint counts from now on."""
+        parts = self._saved.setdefault(saved.number, {})
+        parts[saved.rank] = saved
+        if len(parts) < self._ranks:
+            return
+        del self._saved[saved.number]
+        positions = [parts[rank].position for rank in range(self._ranks)]
+        if len(_epochs(positions)) > 1:
+            _log.warning(
+                "checkpoint %d is not used: its ranks are in different epochs. Ranks that make different numbers of "
+                "steps must call data.checkpoint(state) at the end of an epoch, or with uneven='pad' or 'drop'",
+                saved.number,
+            )
+            return
+        text = {"version": _VERSION, "begins": self._begins, "positions": positions, "partitions": self.partitions}
+        holders = sorted(rank for rank, part in parts.items() if part.has_state)
+        what = {"number": saved.number, "ranks": holders, "text": json.dumps(text), "keep": self._keep}
+        self._ask("complete", run=self._run, text=what)
+        _log.info("checkpoint %d is complete", saved.number)
+
+    def _latest(self, folder: str, after: int) -> Checkpoint | None:
+        found = self._ask("latest", text={"folder": folder, "after": after})
+        for torn in found["torn"]:
+            _log.warning("not a complete checkpoint, so it is skipped: %s", torn)
+        if "number" not in found:
+            return None
+        text = json.loads(found["text"])
+        if text["version"] != _VERSION:
+            raise RunError(
+                f"checkpoint {found['number']} in {folder} is of version {text['version']}, and this package knows "
+                f"{_VERSION}: use the package that wrote it"
+            )
+        begins, positions, partitions = text["begins"], text["positions"], text["partitions"]
+        return Checkpoint(folder, found["number"], found["ranks"], begins, positions, partitions)
+
+    def _ask(self, verb: str, text: dict[str, Any], **options: str) -> dict[str, Any]:
+        try:
+            return self._session.ask("checkpoints", checkpoints=verb, text=json.dumps(text), **options)
+        except (Py4JError, PySparkException) as error:
+            raise RunError(self._session.failure(error).text) from error

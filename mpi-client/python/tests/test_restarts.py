@@ -1,0 +1,322 @@
+"""Supplier.run starts its ranks again from their newest checkpoint, and each row of an epoch still comes once."""
+
+import collections
+import logging
+import os
+import pathlib
+import signal
+
+import pytest
+
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from supply.errors import RankError, RunError  # noqa: E402
+from supply.spark import Supplier  # noqa: E402
+
+ROWS, EPOCHS, BATCH = 192, 2, 16
+ONCE = collections.Counter({(epoch, row): 1 for epoch in range(EPOCHS) for row in range(ROWS)})
+KINDS = ("rank", "node process", "in a save", "after a save")
+spark = session_fixture(5)
+
+
+@pytest.fixture
+def memory():
+    with shared_memory() as folder:
+        yield folder
+
+
+@pytest.fixture
+def checkpoints(tmp_path):
+    return tmp_path / "checkpoints"
+
+
+class Deadly:
+    """Kills the rank that pickles it."""
+
+    def __reduce__(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def seen_rows(data, faults, save_at=1):
+    """The rows of each rank in their order. faults: by step, what happens there once to a rank, and its mark."""
+    from torch import distributed
+
+    rank, ranks = distributed.get_rank(), distributed.get_world_size()
+
+    def is_new(step, kind):
+        if faults.get(step, ("", ""))[0] != kind or rank != data.restarts % ranks:
+            return False
+        mark = pathlib.Path(faults[step][1])
+        if is_first := not mark.exists():
+            mark.touch()
+        return is_first
+
+    found, step = [], 0
+    if ranks == len(data.checkpoint_ranks):
+        found, step = data.checkpoint()
+    elif rank == 0:
+        found = [row for then in data.checkpoint_ranks for row in data.checkpoint_of(then)[0]]
+    for epoch in data.epochs():
+        for batch in epoch:
+            found += [(epoch.number, int(row)) for row in batch["id"]]
+            step += 1
+            if is_new(step, "rank"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            if is_new(step, "node process"):
+                os.kill(os.getppid(), signal.SIGKILL)
+            if save_at and step % save_at == 0:
+                data.checkpoint(Deadly() if is_new(step, "in a save") else (found, step))
+            if is_new(step, "after a save"):
+                os.kill(os.getpid(), signal.SIGKILL)
+    shares = [None] * ranks
+    distributed.all_gather_object(shares, found)
+    return shares, data.restarts, data.last_failure
+
+
+def options(checkpoints, **others):
+    return {
+        "columns": ["id"], "batch_size": BATCH, "epochs": EPOCHS, "seed": 3, "uneven": "keep",
+        "checkpoint_folder": checkpoints, **others,
+    }  # fmt: skip
+
+
+def test_each_row_once_whatever_is_killed(spark, memory, checkpoints, tmp_path):
+    faults = {step: (kind, str(tmp_path / str(step))) for step, kind in zip((2, 3, 5, 9), KINDS)}
+    supplier = Supplier(ranks=2, max_restarts=len(faults), folder=memory)
+    found, restarts, last = supplier.run(
+        seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints, shuffle="elements")
+    )
+    assert collections.Counter(sum(found, [])) == ONCE
+    assert restarts == len(faults)
+    assert "was killed by SIGKILL" in last
+    assert sorted(name.name for name in checkpoints.iterdir() if (name / "complete").exists())
+
+
+def test_after_the_last_checkpoint_rows_come_again_in_the_same_order(spark, memory, checkpoints, tmp_path):
+    undisturbed, *_ = Supplier(ranks=2, folder=memory).run(
+        seen_rows, rows(spark, ROWS), kwargs={"faults": {}}, **options(tmp_path / "others")
+    )
+    faults = {step: ("rank", str(tmp_path / str(step))) for step in (1, 4, 11)}
+    found, restarts, _ = Supplier(ranks=2, max_restarts=3, folder=memory).run(
+        seen_rows, rows(spark, ROWS), kwargs={"faults": faults, "save_at": 3}, **options(checkpoints)
+    )
+    assert (found, restarts) == (undisturbed, 3)
+
+
+def test_a_new_call_begins_where_another_one_has_failed(spark, memory, checkpoints, tmp_path, caplog):
+    faults = {step: ("rank", str(tmp_path / str(step))) for step in (3, 5)}
+    with pytest.raises(
+        RankError, match=r"SIGKILL.*\nBefore it failed:\nattempt 1, from the beginning: rank . on .*SIGKILL"
+    ) as raised:
+        Supplier(ranks=2, max_restarts=1, folder=memory).run(
+            seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints)
+        )
+    assert raised.value.rank in (0, 1)
+    newest = max(checkpoints.iterdir(), key=lambda folder: int(folder.name.split("-")[1]))
+    (checkpoints / "checkpoint-90").mkdir()
+    (checkpoints / "checkpoint-91").mkdir()
+    (checkpoints / "checkpoint-91" / "complete").write_text('{"text": "')
+    # Three ranks continue what two have begun.
+    found, restarts, last = Supplier(ranks=3, folder=memory).run(
+        seen_rows,
+        rows(spark, ROWS),
+        kwargs={"faults": faults, "save_at": 0},
+        resume_from=checkpoints,
+        **options(tmp_path / "next"),
+    )
+    assert collections.Counter(sum(found, [])) == ONCE
+    assert (restarts, last) == (0, None)
+    assert newest.exists()
+    skipped = [record.message for record in caplog.records if "skipped" in record.message]
+    assert "checkpoint-91" in skipped[0]
+    assert skipped[1].endswith("checkpoint-90: it was not completed")
+
+
+def test_without_a_folder_ranks_begin_at_the_beginning(spark, memory, tmp_path):
+    def count(data, mark):
+        count = sum(len(batch["id"]) for batch in data)
+        if not pathlib.Path(mark).exists():
+            pathlib.Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return count, data.checkpoint(), data.checkpoint_ranks
+
+    supplier = Supplier(ranks=1, max_restarts=1, folder=memory)
+    assert supplier.run(count, rows(spark, 10), args=[str(tmp_path / "mark")], backend=None) == (10, None, [])
+
+
+def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
+    def fail(data):
+        if not data.restarts:
+            data.checkpoint({"step": 0})
+        raise ValueError("a bad row")
+
+    with pytest.raises(RankError, match="twice from the same place") as raised:
+        Supplier(ranks=1, max_restarts=9, folder=memory).run(
+            fail, rows(spark, ROWS), columns=["id"], checkpoint_folder=checkpoints
+        )
+    assert "attempt 2, from checkpoint 1: rank 0 on" in str(raised.value)
+    assert "attempt 3" not in str(raised.value)
+
+
+def test_each_rank_saves_its_shard_when_it_is_due(spark, memory, checkpoints):
+    def save(data):
+        from torch import distributed
+
+        rank = distributed.get_rank()
+        made = []
+
+        def shard():
+            made.append(rank)
+            return {"shard": rank}
+
+        saved = [data.checkpoint(shard) for _ in data]
+        return saved, made
+
+    def load(data):
+        return data.checkpoint(), data.checkpoint_ranks, [data.checkpoint_of(rank) for rank in range(4)]
+
+    frame = rows(spark, ROWS)
+    several = options(checkpoints, epochs=1, checkpoint_every="1 h")
+    saved, made = Supplier(ranks=2, folder=memory).run(save, frame, **several)
+    assert (any(saved), made) == (False, [])
+    several["checkpoint_every"] = 1e-6
+    saved, made = Supplier(ranks=2, folder=memory).run(save, frame, **several, keep_checkpoints=2)
+    assert (all(saved), len(made)) == (True, ROWS // BATCH // 2)
+    assert len(list(checkpoints.iterdir())) == 2
+    with Supplier(ranks=1, folder=memory) as supplier:
+        own, holders, shards = supplier.run(load, frame, resume_from=checkpoints, columns=["id"], epochs=1, seed=3)
+    assert (own, holders) == ({"shard": 0}, [0, 1])
+    assert shards == [{"shard": 0}, {"shard": 1}, None, None]
+
+
+def test_as_many_ranks_as_fit(spark, memory):
+    def world(data):
+        from torch import distributed
+
+        return distributed.get_world_size()
+
+    assert Supplier(ranks=8, min_ranks=2, folder=memory).run(world, rows(spark, ROWS), columns=["id"]) == 4
+    with pytest.raises(RunError, match="8 ranks need 8 task slots"):
+        Supplier(ranks=8, min_ranks=5, folder=memory).run(world, rows(spark, ROWS), columns=["id"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"order": "rank"}, "order is 'rank': it must be 'ranks' or 'global'"),
+        ({"order": "global", "shuffle": "all"}, "order='global' gives all ranks one order"),
+        ({"order": "global", "resident": True}, "resident repeats the blocks of each rank"),
+        ({"checkpoint_folder": 3}, "checkpoint_folder is 3 .int.: it must be the path of a folder"),
+        ({"checkpoint_every": 3}, "checkpoint_every is for checkpoint_folder"),
+        ({"checkpoint_folder": "/tmp", "checkpoint_every": "soon"}, "checkpoint_every is 'soon'"),
+        ({"checkpoint_folder": "/tmp", "checkpoint_every": 1, "backend": None}, "checkpoint_every needs a backend"),
+        ({"keep_checkpoints": 0}, "keep_checkpoints is 0"),
+        ({"resume": [], "resume_from": "/tmp"}, "either resume or resume_from"),
+        ({"checkpoint_folder": "/tmp", "results": "id"}, "results and checkpoint_folder"),
+        ({"resume_from": "/nowhere"}, "the folder of checkpoints /nowhere cannot be used|no complete checkpoint"),
+        ({"checkpoint_folder": "nofs://host/x"}, "the folder of checkpoints nofs://host/x cannot be used"),
+    ],
+)
+def test_wrong_options(spark, memory, wrong, says):
+    with pytest.raises(RunError, match=says):
+        Supplier(ranks=1, folder=memory).run(print, rows(spark, 10), columns=["id"], **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"min_ranks": 3}, "min_ranks is 3, and ranks is 2"),
+        ({"min_ranks": 0}, "min_ranks is 0"),
+        ({"max_restarts": -1}, "max_restarts is -1"),
+    ],
+)
+def test_wrong_options_of_the_supplier(wrong, says):
+    with pytest.raises(RunError, match=says):
+        Supplier(ranks=2, **wrong)
+
+
+def global_batches(data, killed_at=()):
+    """The batches of all ranks together. killed_at: of each attempt, the number of batches after which it ends."""
+    from torch import distributed
+
+    ranks = distributed.get_world_size()
+    found = list(data.checkpoint() or [])
+    for epoch in data.epochs():
+        for batch in epoch:
+            shares = [None] * ranks
+            distributed.all_gather_object(shares, [int(row) for row in batch["id"]])
+            found.append((epoch.number, sum(shares, [])))
+            data.checkpoint(found if distributed.get_rank() == 0 else None)
+            if len(found) in killed_at[data.restarts : data.restarts + 1] and distributed.get_rank() == ranks - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+
+def test_the_sequence_of_batches_with_any_number_of_ranks(spark, memory, checkpoints, tmp_path):
+    batch = 24
+    several = {"order": "global", "batch_size": batch, "shuffle": "elements"}
+    of_four = Supplier(ranks=4, folder=memory).run(
+        global_batches, rows(spark, ROWS), **options(tmp_path / "of four", **several)
+    )
+    assert [epoch for epoch, _ in of_four] == [0] * (ROWS // batch) + [1] * (ROWS // batch)
+    assert collections.Counter(sum((batch for _, batch in of_four), [])) == dict.fromkeys(range(ROWS), EPOCHS)
+    # In the middle of the first epoch, and at its end.
+    with pytest.raises(RankError, match="SIGKILL"):
+        Supplier(ranks=3, max_restarts=1, folder=memory).run(
+            global_batches, rows(spark, ROWS), kwargs={"killed_at": (3, 8)}, **options(checkpoints, **several)
+        )
+    of_two = Supplier(ranks=2, max_restarts=1, folder=memory).run(
+        global_batches, rows(spark, ROWS), kwargs={"killed_at": (12,)}, resume_from=checkpoints,
+        **options(checkpoints, **several),
+    )  # fmt: skip
+    assert of_two == of_four
+
+
+def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
+    with pytest.raises(RunError, match="Spark computes these in no certain order"):
+        Supplier(ranks=1, folder=memory).run(print, rows(spark, 10).repartition(2), columns=["id"], order="global")
+
+
+@pytest.mark.parametrize("folder", ["none", "file"])
+def test_a_state_that_cannot_be_saved(spark, memory, tmp_path, folder):
+    (tmp_path / "file").write_text("")
+    given = {} if folder == "none" else {"checkpoint_folder": tmp_path / "folder"}
+
+    def save(data, folder):
+        import shutil
+
+        if folder is not None:
+            shutil.rmtree(folder)
+            open(folder, "w").close()
+        data.checkpoint({"step": 1})
+
+    says = "set checkpoint_folder in Supplier.run" if folder == "none" else "the driver cannot save the checkpoint"
+    with pytest.raises(RunError, match=says):
+        Supplier(ranks=1, folder=memory).run(
+            save, rows(spark, 10), columns=["id"], args=[str(given["checkpoint_folder"]) if given else None], **given
+        )
+
+
+def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
+    caplog.set_level(logging.INFO, "supply.spark")
+
+    def save(data):
+        for epoch in data.epochs():
+            for _ in epoch:
+                pass
+            data.checkpoint({"epoch": epoch.number})
+        return data.checkpoint()
+
+    shuffled = options(checkpoints, shuffle="all")
+    assert Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), **shuffled) is None
+    assert "checkpoint 2 is complete" in caplog.text
+
+    def save_inside(data):
+        for _ in data:
+            data.checkpoint({})
+
+    with pytest.raises(RunError, match="in the middle of an epoch with shuffle='all'"):
+        Supplier(ranks=2, folder=memory).run(save_inside, rows(spark, ROWS), **shuffled)

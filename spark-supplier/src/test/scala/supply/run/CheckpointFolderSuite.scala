@@ -1,0 +1,77 @@
+package supply.run
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path}
+
+import org.apache.hadoop.conf.Configuration
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.ConfigException
+import supply.testing.TemporaryFolder
+
+class CheckpointFolderSuite extends AnyFunSuite {
+  private val conf = new Configuration
+
+  private def save(folder: CheckpointFolder, number: Long, states: (Int, String)*): Unit = {
+    states.foreach { case (rank, state) =>
+      val out = folder.create(number, rank)
+      out.write(state.getBytes(UTF_8))
+      out.close()
+    }
+    folder.complete(number, states.map(_._1), s"the text of $number", keep = 2)
+  }
+
+  private def withCheckpoints(body: (CheckpointFolder, Path) => Unit): Unit =
+    TemporaryFolder { folder =>
+      val path = folder.resolve("new/checkpoints")
+      body(CheckpointFolder.of(s"file://$path", conf), path)
+    }
+
+  test("the newest complete one is found, with what its ranks have saved") {
+    withCheckpoints { (folder, _) =>
+      assert(folder.latest(after = 0) == ((None, Nil)))
+      assert(folder.next() == 1)
+      save(folder, 1, 0 -> "a", 2 -> "bcd")
+      assert(folder.latest(after = 0) == ((Some(Checkpoint(1, Seq(0, 2), "the text of 1")), Nil)))
+      assert(folder.latest(after = 1) == ((None, Nil)))
+      val in = folder.open(1, 2)
+      assert(new String(in.readAllBytes(), UTF_8) == "bcd")
+      in.close()
+    }
+  }
+
+  test("only the newest ones stay, and what is torn is skipped, with the reason") {
+    withCheckpoints { (folder, path) =>
+      (1 to 3).foreach(number => save(folder, number.toLong, 0 -> "state"))
+      assert(!Files.exists(path.resolve("checkpoint-1")))
+      folder.create(4, 0).close()
+      save(folder, 5, 0 -> "state", 1 -> "state")
+      // Without Hadoop's checksums, as on another file system.
+      Seq("rank-1", ".rank-1.crc").foreach(name =>
+        Files.delete(path.resolve(s"checkpoint-5/$name")))
+      Files.write(path.resolve("checkpoint-5/rank-1"), "sta".getBytes(UTF_8))
+      Files.createDirectory(path.resolve("checkpoint-6"))
+      Files.write(path.resolve("checkpoint-6/complete"), "{\"bytes\"".getBytes(UTF_8))
+      Files.createDirectory(path.resolve("checkpoint-x"))
+      val (found, torn) = folder.latest(after = 0)
+      assert(found.map(_.number).contains(3L))
+      assert(torn.map(_.split("checkpoint-")(1).take(3)) == Seq("6: ", "5: "))
+      assert(torn(1).endsWith("rank-1 has 3 of 5 bytes"))
+      assert(
+        !Files.exists(path.resolve("checkpoint-4")) && !Files.exists(path.resolve("checkpoint-2")))
+      Files.delete(path.resolve("checkpoint-6/complete"))
+      assert(folder.latest(after = 0)._2.head.endsWith("checkpoint-6: it was not completed"))
+      assert(folder.next() == 7)
+    }
+  }
+
+  test("a folder that cannot be used") {
+    TemporaryFolder { folder =>
+      Files.write(folder.resolve("file"), Array.emptyByteArray)
+      Seq(s"file://$folder/file/in", "nofs://host/folder").foreach { name =>
+        val error = intercept[ConfigException](CheckpointFolder.of(name, conf))
+        assert(error.getMessage.startsWith(s"the folder of checkpoints $name cannot be used: "))
+      }
+    }
+  }
+}
