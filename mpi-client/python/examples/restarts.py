@@ -48,7 +48,6 @@ def train(data, at_batches):
 spark = supply.spark.session(SparkSession.builder.master("local[3]"))
 df = spark.range(0, 10000, 1, 8).selectExpr("rand(1) as a", "rand(2) as b", "rand(3) as c")
 df = df.selectExpr("array(float(a), float(b), float(c)) as features", "float(a + 2 * b - c) as label")
-options = {"columns": ["features", "label"], "batch_size": 128, "epochs": 2, "seed": 1, "order": "global"}
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1000)
 kills = sorted(random.Random(seed).sample(range(1, 150), KILLS))
 
@@ -56,7 +55,18 @@ models = []
 for killed in ([], kills):
     with tempfile.TemporaryDirectory() as folder:
         supplier = Supplier(ranks=2, max_restarts=KILLS)
-        models.append(supplier.run(train, df, args=[killed], checkpoint_folder=f"file://{folder}", **options))
+        models.append(
+            supplier.run(
+                train,
+                df,
+                args=[killed],
+                batch_size=128,
+                epochs=2,
+                seed=1,
+                order="global",
+                checkpoint_folder=f"file://{folder}",
+            )  # fmt: skip
+        )
 (batches, undisturbed), (all_batches, model) = models
 same = all(bool((model[name] == value).all()) for name, value in undisturbed.items())
 print(f"seed {seed}: killed at batches {kills} of {all_batches}; the same model, bit by bit: {same}")

@@ -165,7 +165,7 @@ def test_workers_decode_images(tmp_path, config):
 
 def test_a_killed_training_ends_with_the_same_model():
     pytest.importorskip("pyspark")
-    program = [sys.executable, EXAMPLES / "restarts.py", "5"]
+    program = [sys.executable, str(EXAMPLES / "restarts.py"), "5"]
     done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].endswith("the same model, bit by bit: True")

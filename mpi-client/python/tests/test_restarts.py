@@ -246,7 +246,7 @@ def global_batches(data, killed_at=()):
     found = list(data.checkpoint() or [])
     for epoch in data.epochs():
         for batch in epoch:
-            shares = [None] * ranks
+            shares: list[list[int]] = [[]] * ranks
             distributed.all_gather_object(shares, [int(row) for row in batch["id"]])
             found.append((epoch.number, sum(shares, [])))
             data.checkpoint(found if distributed.get_rank() == 0 else None)

@@ -208,8 +208,8 @@ class Supplier:
         columns: the columns of df that ranks get; None: all. "point.x" is a field of the struct "point".
         order: "ranks": each rank has its own order, of its own partitions. "global": there is one order of all rows, a
             function of seed, shuffle and epoch, and batch_size is that of all ranks together: each rank gets a run of
-            each batch. So the sequence of batches is the same with any number of ranks, also after a restart with fewer.
-            The task of each rank then computes all rows, so persist a df that is costly. df must not come from a shuffle.
+            each batch. So the sequence of batches is the same with any number of ranks, also if a restart has fewer.
+            The task of each rank then computes all rows: persist a df that is costly. It must not come from a shuffle.
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
