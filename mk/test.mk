@@ -207,7 +207,7 @@ $(SPARK_CLASSES): mpi-client/python/tests/spark_classes.py $(WHEEL_READY)
 		$$home/bin/spark-submit $< > build/spark-classes.log 2>&1 || { cat build/spark-classes.log >&2; exit 1; }
 
 # In the suites of `make test` only test_connect.py, test_hub_settings.py and half of test_types.py are over Spark Connect.
-CONNECT_TESTS := $(addprefix mpi-client/python/tests/test_,attach.py estimator.py hub.py linalg.py linalg_estimators.py ranks.py ranks_and_strangers.py ranks_end.py supplier.py \
+CONNECT_TESTS := $(addprefix mpi-client/python/tests/test_,attach.py estimator.py hub.py linalg.py linalg_estimators.py ranks.py ranks_and_strangers.py ranks_end.py restarts.py supplier.py \
 	supplier_callers.py supplier_causes.py supplier_cut_files.py supplier_inputs.py supplier_limits.py supplier_mpirun.py supplier_results.py supplier_rows.py warm_ranks.py)
 test-connect: packages-for-tests build $(WHEEL_READY) ## the tests of supply.spark once more, in sessions of Spark Connect, about 20 minutes
 	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) $(CONNECT_TESTS)

@@ -4,11 +4,12 @@ import collections
 import logging
 import os
 import pathlib
+import re
 import signal
 
 import pytest
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import found_by, only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -130,9 +131,9 @@ def test_a_new_call_begins_where_another_one_has_failed(spark, memory, checkpoin
     assert collections.Counter(sum(found, [])) == ONCE
     assert (restarts, last) == (0, None)
     assert newest.exists()
-    skipped = [record.message for record in caplog.records if "skipped" in record.message]
-    assert "checkpoint-91" in skipped[0]
-    assert skipped[1].endswith("checkpoint-90: it was not completed")
+    assert re.search(
+        r"skipped as checkpoints: \S*/checkpoint-91: .*; \S*/checkpoint-90: it was not completed", caplog.text
+    )
 
 
 def test_without_a_folder_ranks_begin_at_the_beginning(spark, memory, tmp_path):
@@ -320,3 +321,27 @@ def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
 
     with pytest.raises(RunError, match="in the middle of an epoch with shuffle='all'"):
         Supplier(ranks=2, folder=memory).run(save_inside, rows(spark, ROWS), **shuffled)
+
+
+def test_a_checkpoint_of_different_epochs_is_not_used(spark, memory, checkpoints, caplog):
+    def save(data):
+        from torch import distributed
+
+        # Rank 1 has half of its first epoch, and rank 0 the first rows of the next one.
+        for epoch in data.epochs():
+            for _ in epoch:
+                if epoch.number == 1 - distributed.get_rank():
+                    data.checkpoint({})
+                    return
+
+    Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), **options(checkpoints))
+    assert "checkpoint 1 is not used: its ranks are in different epochs" in caplog.text
+    with pytest.raises(RunError, match=f"no complete checkpoint in {checkpoints}"):
+        Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), columns=["id"], resume_from=checkpoints)
+
+
+@only_classic("the program has a session of its own")
+def test_a_killed_executor():
+    found = found_by("restart_program.py", 200)
+    assert (found["once"], found["restarts"]) == (True, 1)
+    assert "the ranks have ended with Spark's task that keeps them" in found["why"]

@@ -52,10 +52,6 @@ class RunRows(Result):
 _RESULTS = "results"
 
 
-# checkpoint() without a state.
-_LOAD = object()
-
-
 class RankData(SupplyDataset):
     """A SupplyDataset with `validation`, the data set of the second DataFrame, or None.
 
@@ -139,7 +135,7 @@ class RankData(SupplyDataset):
         """As SupplyDataset.state_dict(), for Supplier.run(resume=states)."""
         return {**super().state_dict(), "resume_positions": self._checkpoints.attempt.resume_positions}
 
-    def checkpoint(self, state: Any = _LOAD) -> Any:
+    def checkpoint(self, state: Any = ...) -> Any:
         """checkpoint(state) saves it with the position of the data; checkpoint() is what was saved last, or None.
 
         All ranks must call checkpoint(state) equally often, after the same step. A rank that has nothing to save gives
@@ -154,7 +150,7 @@ class RankData(SupplyDataset):
         Raises SupplyError without a checkpoint_folder, if the driver cannot write or read, and with shuffle="all" in
         the middle of an epoch.
         """
-        if state is _LOAD:
+        if state is ...:
             return self._checkpoints.load()
         return self._checkpoints.save(state, lambda: self.state_dict()["position"])
 

@@ -123,8 +123,8 @@ class Checkpoints:
 
     def _latest(self, folder: str, after: int) -> Checkpoint | None:
         found = self._ask("latest", text={"folder": folder, "after": after})
-        for torn in found["torn"]:
-            _log.warning("not a complete checkpoint, so it is skipped: %s", torn)
+        if found["torn"]:
+            _log.warning("not complete, so they are skipped as checkpoints: %s", "; ".join(found["torn"]))
         if "number" not in found:
             return None
         text = json.loads(found["text"])

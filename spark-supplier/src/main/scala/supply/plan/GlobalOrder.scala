@@ -21,7 +21,7 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
 
   private def begin(rank: Int): Int = ((rank.toLong * batch + ranks - 1) / ranks).toInt
 
-  /** Of so many elements of an epoch. */
+  /** How many of an epoch's elements that rank gets. */
   def elements(rank: Int, all: Long): Long = {
     val Stripe(_, first, share, _) = stripe(rank, 0)
     all / batch * share + math.max(0, math.min(all % batch - first, share.toLong))

@@ -52,7 +52,7 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
       try Some(read(number))
       catch {
         case e: IOException =>
-          torn += s"${of(number)}: ${e.getMessage}"
+          torn += s"${of(number)}: ${e.getMessage.linesIterator.next()}"
           None
       }
     }
