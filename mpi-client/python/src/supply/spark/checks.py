@@ -358,6 +358,15 @@ def check_resident(resident: Any, folder: Any, quota: Any, keep: Any, shuffle: s
         )
 
 
+def check_min_ranks(min_ranks: Any, ranks: int) -> int:
+    """The option min_ranks of a Supplier of that number of ranks."""
+    if min_ranks is None:
+        return ranks
+    if whole_number("min_ranks", min_ranks, 1) > ranks:
+        raise ConfigError(f"min_ranks is {min_ranks}, and ranks is {ranks}: it must be at most as large")
+    return int(min_ranks)
+
+
 def check_checkpoints(
     folder: Any, every: Any, keep: Any, resume: Any, resume_from: Any, results: Any, backend: Any
 ) -> tuple[str | None, float | None, str | None]:

@@ -8,14 +8,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from supply.arguments import check_options, names_unknown_options, one_of, optional_size, seconds, whole_number
-from supply.errors import ConfigError, RunError
+from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS
 from supply.ranks.job import DataSpec, Job, Script
 from supply.ranks.messages import Attempt
 from supply.spark import checks
 from supply.spark.attempts import Restarts, result_of
 from supply.spark.checkpoints import Checkpoint, Checkpoints, partitions_of
-from supply.spark.checks import check_checkpoints, check_environment, check_folder, check_order, check_resident
+from supply.spark.checks import (
+    check_checkpoints,
+    check_environment,
+    check_folder,
+    check_min_ranks,
+    check_order,
+    check_resident,
+)
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
 from supply.spark.placement import wait_for_ranks
@@ -123,9 +130,7 @@ class Supplier:
     ) -> None:
         with checks.as_run_errors():
             self._ranks = whole_number("ranks", ranks, 1)
-            self._min_ranks = ranks if min_ranks is None else whole_number("min_ranks", min_ranks, 1)
-            if self._min_ranks > ranks:
-                raise ConfigError(f"min_ranks is {min_ranks}, and ranks is {ranks}: it must be at most as large")
+            self._min_ranks = check_min_ranks(min_ranks, ranks)
             self._max_restarts = whole_number("max_restarts", max_restarts, 0)
             one_of("launcher", launcher, ("torch", "mpirun"))
             self._ring = optional_size("ring", ring)
