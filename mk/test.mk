@@ -188,7 +188,7 @@ test-wheel: packages-for-tests build $(WHEEL_READY) $(SPARK_CLASSES) $(DATUM) $(
 # Together they are test-wheel without its long tests: so the rows of `test` take about as long as each other.
 WHEEL_PYTEST = $(call pytest,$(WHEEL_VENV))
 ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_estimator.py test_linalg.py test_linalg_estimators.py)
-PROGRAM_TESTS := $(addprefix mpi-client/python/tests/,test_frames.py test_gpus.py test_notebook.py test_partitions.py test_quiet_runs.py test_supplier_causes.py \
+PROGRAM_TESTS := $(addprefix mpi-client/python/tests/,test_frames.py test_gpus.py test_notebook.py test_partitions.py test_quiet_runs.py test_restarts.py test_supplier_causes.py \
 	test_supplier_deaths.py test_supplier_limits.py)
 test-package: $(SPARK_CLASSES)
 	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS) $(PROGRAM_TESTS)) mpi-client/python/tests
@@ -206,7 +206,7 @@ $(SPARK_CLASSES): mpi-client/python/tests/spark_classes.py $(WHEEL_READY)
 		SPARK_HOME=$$home PYSPARK_PYTHON=$(WHEEL_VENV)/bin/python SPARK_SUBMIT_OPTS='-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit=$@ -Xlog:disable' \
 		$$home/bin/spark-submit $< > build/spark-classes.log 2>&1 || { cat build/spark-classes.log >&2; exit 1; }
 
-# In the suites of `make test` only test_connect.py, test_hub_settings.py and half of test_types.py are over Spark Connect.
+# In the suites of `make test` only test_connect.py and test_hub_settings.py are over Spark Connect.
 CONNECT_TESTS := $(addprefix mpi-client/python/tests/test_,attach.py estimator.py hub.py linalg.py linalg_estimators.py ranks.py ranks_and_strangers.py ranks_end.py restarts.py supplier.py \
 	supplier_callers.py supplier_causes.py supplier_cut_files.py supplier_inputs.py supplier_limits.py supplier_mpirun.py supplier_results.py supplier_rows.py warm_ranks.py)
 test-connect: packages-for-tests build $(WHEEL_READY) ## the tests of supply.spark once more, in sessions of Spark Connect, about 20 minutes

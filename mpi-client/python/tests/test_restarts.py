@@ -96,6 +96,7 @@ def test_each_row_once_whatever_is_killed(spark, memory, checkpoints, tmp_path):
     assert sorted(name.name for name in checkpoints.iterdir() if (name / "complete").exists())
 
 
+@pytest.mark.long
 def test_after_the_last_checkpoint_rows_come_again_in_the_same_order(spark, memory, checkpoints, tmp_path):
     undisturbed, *_ = Supplier(ranks=2, folder=memory).run(
         seen_rows, rows(spark, ROWS), kwargs={"faults": {}}, **options(tmp_path / "others")
@@ -162,6 +163,7 @@ def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
     assert "attempt 3" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_each_rank_saves_its_shard_when_it_is_due(spark, memory, checkpoints):
     def save(data):
         from torch import distributed
@@ -301,6 +303,7 @@ def test_a_state_that_cannot_be_saved(spark, memory, tmp_path, folder):
         )
 
 
+@pytest.mark.long
 def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
     caplog.set_level(logging.INFO, "supply.spark")
 

@@ -37,7 +37,7 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.timeType.enabled": "
 _stopped: list[Any] = []
 
 
-@pytest.fixture(scope="module", params=["classic", "connect"])
+@pytest.fixture(scope="module", params=["classic", pytest.param("connect", marks=pytest.mark.long)])
 def spark(request):
     from pyspark.sql import SparkSession
 
