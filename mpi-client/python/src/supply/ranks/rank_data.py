@@ -155,7 +155,7 @@ class RankData(SupplyDataset):
         return self._checkpoints.save(state, lambda: self.state_dict()["position"])
 
     def checkpoint_of(self, rank: int) -> Any:
-        """What that rank of the ranks then saved: None if it saved nothing. Ranks that saved: `checkpoint_ranks`."""
+        """The state of that rank of the ranks then, or None if it saved none. `checkpoint_ranks`: those that did."""
         return self._checkpoints.load(rank)
 
     @property
