@@ -44,21 +44,20 @@ static supply_status_t refuse_type(supply_result_t *result, const char *name, co
         result, SUPPLY_ERROR_ARGUMENT,
         "column '%s' has the type '%s'%s%s, which results cannot have: convert it to a boolean, a number, a text, "
         "bytes, a date, a time, a timestamp in microseconds, an interval, a decimal of 128 bits, or a list, a struct "
-        "or "
-        "a map of these",
+        "or a map of these",
         name, format, child_format[0] ? " of " : "", child_format);
 }
 
 supply_status_t supply__result_set_field(supply_result_t *result, struct schema *schema, uint32_t index,
                                          const supply_field_t *field) {
-    struct schema_entry *entry = &schema->entries[index];
     const char *format = field->format != NULL ? field->format : "";
     const char *child_format = field->child_format != NULL && field->child_count == 0 ? field->child_format : "";
     struct failure failure;
     const supply_status_t status =
         supply__schema_set_name(schema, index, field->name != NULL ? field->name : "", &failure);
     if (status != SUPPLY_OK) return supply__result_fail(result, status, "%s", failure.text);
-    entry = &schema->entries[index];
+    /* The name may have moved the entries. */
+    struct schema_entry *entry = &schema->entries[index];
     entry->flags = field->nullable ? COLUMN_NULLABLE : 0;
     entry->children = field->child_count > 0 ? (uint32_t)field->child_count : 0;
     const bool known = copy_text(entry->format, sizeof entry->format, format) &&
@@ -92,6 +91,7 @@ static int compare_names(const void *one, const void *other) {
 
 /* The entries `first` to `end - 1`: columns, or the children of a struct, each with its own children. */
 static supply_status_t check_names(supply_result_t *result, const struct schema *schema, uint32_t first, uint32_t end) {
+    if (first == end) return SUPPLY_OK;
     struct named *names = malloc((end - first) * sizeof *names);
     if (names == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
     size_t count = 0;

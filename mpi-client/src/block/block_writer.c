@@ -101,7 +101,7 @@ supply_status_t supply__block_writer_init(struct block_writer *writer, const str
                             "%u columns need blocks of more than %zu bytes: block=%llu at least", schema->count,
                             supply__block_header_bytes(schema->count),
                             supply__block_bytes_for(2 * supply__block_header_bytes(schema->count) +
-                                                    schema->count * 2 * (uint64_t)BUFFER_ALIGNMENT));
+                                                    (uint64_t)schema->count * 2 * BUFFER_ALIGNMENT));
     writer->columns = calloc(schema->count, sizeof *writer->columns);
     writer->ranges = calloc(schema->count, sizeof *writer->ranges);
     writer->header = calloc(1, supply__block_header_bytes(schema->count));
