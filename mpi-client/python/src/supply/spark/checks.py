@@ -34,27 +34,42 @@ _SUPPLIED = (
 _OF_ML = {"vector": "array<double>", "matrix": "array<array<double>>"}
 
 
-def path_of(struct: Any, name: str) -> list[Any]:
-    """The fields on the way to a column, or to a field of a struct, as "point.x". Empty: there is none."""
-    for field in struct.fields:
-        if field.name == name:
-            return [field]
-    for field in struct.fields:
-        if field.dataType.typeName() == "struct" and name.startswith(f"{field.name}."):
-            within = path_of(field.dataType, name[len(field.name) + 1 :])
-            if within:
-                return [field, *within]
-    return []
+class Paths:
+    """The fields on the way to the columns of a struct. It is read once, because a frame may have thousands of them."""
+
+    def __init__(self, struct: Any) -> None:
+        self._fields = {field.name: field for field in reversed(struct.fields)}
+        self._structs = [field for field in struct.fields if field.dataType.typeName() == "struct"]
+
+    def of(self, name: str) -> list[Any]:
+        """The fields on the way to a column, or to a field of a struct, as "point.x". Empty: there is none."""
+        if name in self._fields:
+            return [self._fields[name]]
+        for field in self._structs:
+            if name.startswith(f"{field.name}."):
+                within = Paths(field.dataType).of(name[len(field.name) + 1 :])
+                if within:
+                    return [field, *within]
+        return []
 
 
-def selected(df: DataFrame, name: str) -> Any:
-    """For df.select(): the column of that name, or the field of a struct, which gets this name."""
-    path = path_of(df.schema, name)
-    if len(path) == 1:
-        return quoted(name)
+def selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The columns of these names, and fields of structs, which get these names."""
     from pyspark.sql import functions
 
-    return functions.col(".".join(quoted(field.name) for field in path)).alias(name)
+    schema = df.schema
+    # For each column that is selected, PySpark calls the JVM.
+    if list(names) == [field.name for field in schema.fields]:
+        return df
+    paths = Paths(schema)
+
+    def expression(name: str) -> Any:
+        path = paths.of(name)
+        if len(path) == 1:
+            return quoted(name)
+        return functions.col(".".join(quoted(field.name) for field in path)).alias(name)
+
+    return df.select(*map(expression, names))
 
 
 @contextlib.contextmanager
@@ -125,16 +140,18 @@ def check_columns(df: DataFrame, columns: Any, name: str = "df") -> list[str]:
     fields = df.schema.fields
     is_case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
     types = {field.name: field.dataType for field in fields}
+    paths = Paths(df.schema)
+    alike: dict[str, list[str]] = {}
+    for field in fields:
+        alike.setdefault(field.name if is_case_sensitive else field.name.lower(), []).append(field.name)
     problems = []
     for column in dict.fromkeys(names):
-        alike = [
-            f.name for f in fields if f.name == column or not is_case_sensitive and f.name.lower() == column.lower()
-        ]
-        path = path_of(df.schema, column)
+        same = alike.get(column if is_case_sensitive else column.lower(), [])
+        path = paths.of(column)
         if not path:
             problems.append(f"'{column}' is not a column{close_to(column, types)}")
-        elif len(alike) > 1:
-            both = " and ".join(f"'{other}'" for other in alike)
+        elif len(same) > 1:
+            both = " and ".join(f"'{other}'" for other in same)
             problems.append(f"{name} has the columns {both}, which are one name for Spark: rename or drop one")
         else:
             for place, kind in _refused(column, path[-1].dataType):
@@ -146,8 +163,9 @@ def check_columns(df: DataFrame, columns: Any, name: str = "df") -> list[str]:
 
 def check_same_types(df: DataFrame, validation: DataFrame, columns: Sequence[str]) -> None:
     """Refuses validation data whose columns have other types."""
+    both = [Paths(frame.schema) for frame in (df, validation)]
     for name in columns:
-        types = [path_of(frame.schema, name)[-1].dataType.simpleString() for frame in (df, validation)]
+        types = [paths.of(name)[-1].dataType.simpleString() for paths in both]
         if types[0] != types[1]:
             raise RunError(f"column {name!r} is {types[0]} in df, and {types[1]} in validation: cast one of them")
 
@@ -241,7 +259,7 @@ def _innermost(kind: Any) -> Any:
 
 def _type_at(struct: Any, name: str) -> Any:
     """The type of a column, or of something in it, as nulls names it. None: there is none."""
-    path = path_of(struct, name)
+    path = Paths(struct).of(name)
     if path:
         return path[-1].dataType
     for field in struct.fields:
@@ -267,7 +285,8 @@ def result_schema(schema: Any, df: Any, columns: Sequence[str], half: Sequence[s
     """The schema of results as text, with the types of columns of df. Refuses types that ranks cannot write."""
     text: str = schema if isinstance(schema, str) else ", ".join(map(_text_of, schema))
     try:
-        known = {name: _text_of(path_of(df.schema, name)[-1], name) for name in columns}
+        paths = Paths(df.schema)
+        known = {name: _text_of(paths.of(name)[-1], name) for name in columns}
         for name in half:
             # Of doubles, ranks have too few digits.
             known[name] = re.sub(r"(?<![\w`])double(?![\w`:])", "float", known[name])

@@ -322,12 +322,12 @@ class Supplier:
         limits = Limits(start_timeout, stall_timeout)
 
         def supplied(ranks: int, begins: str | None, partitions: str | int) -> Iterator[Supplied]:
-            train = df.select(*(checks.selected(df, column) for column in columns))
+            train = checks.selected(df, columns)
             of_train = {**options, "ranks": ranks, "resume-positions": begins}
             of_train["global-batch"] = batch_size if is_global else None
             yield Supplied(train, "train", of_train, partitions, keys_of(df, schema))
             if validation is not None:
-                other = validation.select(*(checks.selected(validation, column) for column in columns))
+                other = checks.selected(validation, columns)
                 yield Supplied(other, "validation", {**named, "ranks": ranks}, spread)
 
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
