@@ -98,8 +98,10 @@ class Side:
 class Sides:
     """The processes that a command supervises, by name."""
 
-    def __init__(self):
+    def __init__(self, again=False):
+        """again: whether other processes may be started after `end`."""
         self.signal = 0  # The first signal that asked this command to end.
+        self._again = again
         self._sides = {}
         self._selector = selectors.DefaultSelector()
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -113,6 +115,10 @@ class Sides:
 
     def _note_signal(self, number, _frame):
         self.signal = self.signal or number
+
+    def listen(self):
+        """After `end`: notes the signals that have come since."""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING_SIGNALS)
 
     def start(self, name, command, relay=None, notice=False, **settings):
         """
@@ -177,10 +183,13 @@ class Sides:
         """
         Ends all processes: TERM to their process groups, at most `seconds` of waiting, KILL to all that is left in
         their sessions. mpirun gives its ranks process groups of their own, and ends them on TERM; Spark then removes
-        its folders. From here on no signal keeps this command from cleaning up.
+        its folders. From here on no signal keeps this command, and what it calls, from cleaning up.
         """
-        for number in _ENDING_SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+        if self._again:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
+        else:
+            for number in _ENDING_SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
         sides, self._sides = self._sides.values(), {}
         for side in sides:
             side.signal_group(signal.SIGTERM)

@@ -12,7 +12,7 @@ from . import config_files, host_file, last_words, places
 from .command import Failure, temporary_folder
 from .last_words import StderrFiles, failed_side
 from .mpi import Launcher
-from .processes import Sides, remove_folders, signal_name
+from .processes import remove_folders, signal_name
 
 # Seconds that the other side gets to end by itself after one has failed: the failure travels through the pairs, or
 # through YARN.
@@ -21,7 +21,7 @@ GRACE, GRACE_ON_YARN = 10, 60
 ENDING, ENDING_ON_YARN = 5, 60
 # Seconds beyond its own timeout that the Supplier gets in all after its ranks have ended well.
 SPARK_START = 60
-_TRIM_SECONDS = 10
+_TRIM_SECONDS, _LOOK_SECONDS = 10, 1
 # The Supplier's own status for a rank that did not start.
 _NO_RANK = 3
 _NO_PAIR = (
@@ -31,12 +31,18 @@ _NO_PAIR = (
 
 
 class Run:
-    """A run: its two sides, its config files and its folders."""
+    """A run: its two sides, its config files and its folders. A run that is started again is another one."""
 
-    def __init__(self, options):
+    def __init__(self, options, sides, restarts):
+        """restarts: Restarts."""
         self._options = options
         self._launcher = Launcher()
-        self._sides = Sides()
+        self._sides = sides
+        self._restarts = restarts
+        # Where its ranks begin, if it may be started again.
+        self.starts = None
+        # Whether another attempt may end otherwise.
+        self.may_go_on = True
         self._folders: list[pathlib.Path] = []
         # mpirun may start the ranks in another folder.
         self._of_mpi: pathlib.Path | None = None
@@ -51,11 +57,14 @@ class Run:
     def execute(self, supplier_options, program):
         """Starts both sides and waits until they have ended. Returns the exit status, and the reason of a failure."""
         work, _ = self._prepare()
+        self.starts = self._restarts.starts(self._configs[0])
+        variables = {"SUPPLY_RESTARTS": str(self._restarts.count)} if self.starts else {}
         untouched = self._folders_of_pairs()
         supplier = self._start_supplier(work, supplier_options)
-        ranks, errors, files = self._start_ranks(work, program)
+        ranks, errors, files = self._start_ranks(work, program, **variables)
         first = self._wait(files)
         if first == "ranks" and ranks.status == 0 and untouched and untouched == self._folders_of_pairs():
+            self.may_go_on = False
             self._sides.end(self._ending)
             return _NO_RANK, _NO_PAIR
         limit = None if first == "signal" else self._limit_after(first, ranks if first == "ranks" else supplier)
@@ -73,12 +82,13 @@ class Run:
         return self._failure_of_ranks(ranks, errors, files)
 
     def _wait(self, files, seconds=None, but=None):
-        """As Sides.wait, and files of the ranks' stderr, if there are any, do not grow meanwhile."""
+        """As Sides.wait. Meanwhile looks at the pairs, and files of the ranks' stderr, if there are any, stay small."""
         latest = time.monotonic() + (math.inf if seconds is None else seconds)
         while True:
+            period = _TRIM_SECONDS if not self.starts or self.starts.look() else _LOOK_SECONDS
             remaining = latest - time.monotonic()
-            ended = self._sides.wait(max(0, min(remaining, _TRIM_SECONDS)), but)
-            if ended is not None or remaining <= _TRIM_SECONDS:
+            ended = self._sides.wait(max(0, min(remaining, period)), but)
+            if ended is not None or remaining <= period:
                 return ended
             if files:
                 files.trim()
@@ -168,6 +178,7 @@ class Run:
         """How long the other side may still run, in seconds, when one side has ended. None: without a limit."""
         if (first, side.status) == ("supplier", 2):
             # Its options are wrong: it has notified no rank.
+            self.may_go_on = False
             return 0.1
         if side.status:
             return GRACE_ON_YARN if self._options.yarn else GRACE

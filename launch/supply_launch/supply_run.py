@@ -4,7 +4,9 @@ import os
 import shutil
 import sys
 
-from .command import Failure, Parser, add_config_options, add_run_options, split_at_program
+from .command import Failure, Parser, add_config_options, add_run_options, pattern, split_at_program
+from .processes import Sides
+from .restarts import Restarts
 from .run import Run
 from .serving_run import ServingRun
 
@@ -16,6 +18,12 @@ Nothing is left: no process, no mapped file, no named pipe, no temporary folder.
 Without --mapped-files and --named-pipes the run makes config files for pairs in a folder of its own in /dev/shm;
 --ring, --block and --group are for these. All other options are those of the Supplier (docs/OPTIONS.md) and of
 launch/supplier.
+
+With --max-restarts N, both sides start again, at most N times, when one has failed: a rank, the driver or an executor
+was killed, or a node was lost. The ranks continue where their program's checkpoint says: it has the position of each
+rank (supply_position_save in supply.h), with which the rank opens its next pair. A line on stderr says why, and from
+where. A run whose ranks begin where they began before, and which fails for the same reason, is not started again,
+unless a process was killed or an executor lost. A signal to this command ends the run.
 
 With --serve PROGRAM is a Spark program of your own, for example 'python program.py' or 'spark-submit program.py', and
 the ranks are those of supply-server (docs/OFFLOAD.md). supply.spark.Ranks.attach(spark) finds them in the environment.
@@ -29,6 +37,7 @@ stdout is passed on, too.
 Environment:
   MPIRUN      Open MPI's mpirun or MPICH's mpiexec, followed by options of your own (default: mpirun)
   SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help
+  SUPPLY_RESTARTS                     with --max-restarts, set for PROGRAM: how often both sides have been started again
   SUPPLY_SERVER, SUPPLY_LIBRARIES     with --serve: the program supply-server (default: the one of this
                                       installation), and the folder of its libraries
 """
@@ -47,6 +56,13 @@ def main(arguments):
         "--serve",
         action="store_true",
         help="start supply-server with --ranks ranks, and PROGRAM, which attaches to them, instead of the Supplier",
+    )
+    parser.option(
+        "--max-restarts",
+        "N",
+        "start both sides again, at most N times, when one has failed (default: 0)",
+        lambda text: int(pattern("[0-9]+", "a number of restarts")(text)),
+        default=0,
     )
     add_config_options(parser)
     words, program = split_at_program(arguments)
@@ -69,17 +85,37 @@ def main(arguments):
         )
     if options.serve and supplier_options:
         parser.error(f"unknown argument '{supplier_options[0]}': with --serve, put the program's after '--'")
+    if options.serve and options.max_restarts:
+        parser.error("--max-restarts restarts the Supplier and its ranks, and --serve has no Supplier: choose one")
     if options.serve and options.yarn:
         parser.error("--yarn submits the Supplier, and --serve starts a program of your own: choose one")
     command = [find_program(program[0]), *program[1:]]
-    run = ServingRun(options) if options.serve else Run(options)
-    try:
-        status, failure = run.execute(supplier_options, command)
-    finally:
-        run.clean_up()
+    status, failure = _run(options, supplier_options, command)
     if failure:
         print(f"supply-run: {failure}", file=sys.stderr)
     return status
+
+
+def _run(options, supplier_options, command):
+    """Returns the exit status of the last attempt, and the reason of its failure."""
+    sides = Sides(again=options.max_restarts > 0)
+    restarts = Restarts(options.max_restarts, many_nodes=bool(options.hosts))
+    while True:
+        run = (ServingRun if options.serve else Run)(options, sides, restarts)
+        try:
+            status, failure = run.execute(supplier_options, command)
+        finally:
+            run.clean_up()
+        if run.starts:
+            run.starts.say()
+        if not (failure and run.starts and run.may_go_on):
+            return status, failure
+        again, failure = restarts.after(run.starts, status, failure)
+        if not again:
+            return status, failure
+        sides.listen()
+        if sides.signal:
+            return 128 + sides.signal, None
 
 
 def find_program(name):

@@ -50,6 +50,12 @@ class SupplyRun:
     def wait_until_supplied(self):
         wait_until(lambda: (file := self.mapped_file()) and headers.read(file, "published"))
 
+    def process_of(self, words):
+        """The process of the run whose command line holds the words."""
+        lines = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.mark.processes()}
+        [found] = [pid for pid, line in lines.items() if words.encode() in line]
+        return found
+
     def finish(self):
         """Waits for the end, and checks that nothing of the run is left. Returns the exit status."""
         try:

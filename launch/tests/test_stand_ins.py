@@ -322,3 +322,41 @@ def test_a_launcher_that_is_not_known(start, stand_in):
     run = start("supply-run")
     assert run.finish() == 1
     assert "is neither Open MPI's mpirun nor MPICH's mpiexec" in run.errors[-1]
+
+
+def test_a_run_that_fails_at_once_is_started_again_once(start, stand_in):
+    stand_in(mpirun=f"{OPEN_MPI}; sleep 1; exit 1", spark_submit="echo out of luck at $RANDOM; exit 1")
+    run = start("supply-run", "--max-restarts", 3)
+    assert run.finish() == 1
+    first, last = [line for line in run.errors if line.startswith("supply-run: ")]
+    assert first.startswith("supply-run: restart 1 of 3: the Supplier failed (status 1): out of luck at ")
+    assert last.startswith("supply-run: the Supplier failed (status 1): out of luck at ")
+    assert "(no restart: the attempt before began at the same place, and said: the Supplier failed (status 1): " in last
+
+
+def test_a_run_is_started_again_until_it_succeeds(start, stand_in, tmp_path):
+    die = f"echo $SUPPLY_RESTARTS >> {tmp_path}/attempts; (($SUPPLY_RESTARTS == 2)) || kill -KILL $$"
+    stand_in(mpirun=f"{OPEN_MPI}; {die}")
+    run = start("supply-run", "--max-restarts", 2)
+    assert run.finish() == 0
+    assert (tmp_path / "attempts").read_text().split() == ["0", "1", "2"]
+    assert run.errors == [f"supply-run: restart {number} of 2: mpirun was killed (SIGKILL)" for number in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    "script, status",
+    [("echo unknown option; exit 2", 2), ("kill -TERM $PPID; exec sleep 1000", 143)],
+    ids=["an option that is wrong", "a signal"],
+)
+def test_nothing_is_started_again_in_vain(start, stand_in, script, status):
+    stand_in(mpirun=f"{OPEN_MPI}; {ENDLESS}", spark_submit=script)
+    run = start("supply-run", "--max-restarts", 3)
+    assert run.finish() == status
+    assert not any("restart" in line for line in run.errors)
+
+
+def test_a_signal_between_two_attempts_is_not_lost(start, stand_in):
+    stand_in(mpirun=f"{OPEN_MPI}; exit 4", spark_submit="exit 4", rm='kill -TERM $PPID; exec /bin/rm "$@"')
+    run = start("supply-run", "--max-restarts", 3)
+    assert run.finish() == 143
+    assert not any("restart" in line for line in run.errors)

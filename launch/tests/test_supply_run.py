@@ -137,17 +137,10 @@ def test_a_rank_dies_in_the_middle(supply_run, entries):
         assert pairs.left_behind() == []
 
 
-def process_of(run, words):
-    """The process of the run whose command line holds the words."""
-    command_lines = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in run.mark.processes()}
-    [found] = [pid for pid, line in command_lines.items() if words.encode() in line]
-    return found
-
-
 def test_a_supplier_that_is_killed(supply_run, entries):
     run = supply_run("--lmdb", entries, *ENDLESS, program=(SUPPLY_CAT, "--count"))
     run.wait_until_supplied()
-    os.kill(process_of(run, "supply.api.Supplier"), signal.SIGKILL)
+    os.kill(run.process_of("supply.api.Supplier"), signal.SIGKILL)
     assert run.finish() == 137
     assert last_message(run) == "the Supplier was killed (SIGKILL)"
     assert not any("line 1:" in line for line in run.errors)
@@ -223,6 +216,8 @@ def test_ended_by_a_signal_at_the_start(supply_run, entries):
         (("--ranks", "0", "--", "true"), 2, "--ranks '0'"),
         (("--ranks", "--", "true"), 2, "--ranks needs a value"),
         (("--timeout", "soon", "--", "true"), 2, "--timeout 'soon'"),
+        (("--max-restarts", "-1", "--", "true"), 2, "--max-restarts"),
+        (("--max-restarts", "1", "--serve", "--", "true"), 2, "--serve"),
         (("--mapped-files", "a.conf", "--", "true"), 2, "--named-pipes"),
         (
             ("--mapped-files", "a", "--named-pipes", "b", "--group", "c", "--", "true"),

@@ -43,12 +43,25 @@ void softmax_descend(struct softmax *model, const struct softmax_sums *sums, dou
             model->weights[c][i] -= learning_rate * sums->gradient[c][i] / sums->elements;
 }
 
-bool softmax_save(const struct softmax *model, const char *file) {
-    FILE *stream = fopen(file, "w");
-    if (stream == NULL) return false;
+void softmax_write(const struct softmax *model, FILE *stream) {
     for (int c = 0; c < SOFTMAX_CLASSES; c++)
         for (int i = 0; i <= SOFTMAX_PIXELS; i++)
             fprintf(stream, "%.17g%c", model->weights[c][i], i < SOFTMAX_PIXELS ? ' ' : '\n');
+}
+
+bool softmax_read(struct softmax *model, FILE *stream) {
+    for (int c = 0; c < SOFTMAX_CLASSES; c++)
+        for (int i = 0; i <= SOFTMAX_PIXELS; i++)
+            if (fscanf(stream, "%lf", &model->weights[c][i]) != 1) return false;
+    errno = 0;
+    char more;
+    return fscanf(stream, " %c", &more) == EOF && !ferror(stream);
+}
+
+bool softmax_save(const struct softmax *model, const char *file) {
+    FILE *stream = fopen(file, "w");
+    if (stream == NULL) return false;
+    softmax_write(model, stream);
     bool written = !ferror(stream);
     return fclose(stream) == 0 && written;
 }
@@ -56,13 +69,9 @@ bool softmax_save(const struct softmax *model, const char *file) {
 bool softmax_load(struct softmax *model, const char *file) {
     FILE *stream = fopen(file, "r");
     if (stream == NULL) return false;
-    bool read = true;
-    for (int c = 0; c < SOFTMAX_CLASSES && read; c++)
-        for (int i = 0; i <= SOFTMAX_PIXELS && read; i++) read = fscanf(stream, "%lf", &model->weights[c][i]) == 1;
     errno = 0;
-    char more;
-    read = read && fscanf(stream, " %c", &more) == EOF && !ferror(stream);
-    int error = errno;
+    const bool read = softmax_read(model, stream);
+    const int error = errno;
     fclose(stream);
     errno = error;
     return read;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define SOFTMAX_PIXELS 64
 #define SOFTMAX_CLASSES 10
@@ -29,7 +30,11 @@ void softmax_add(const struct softmax *model, const uint8_t pixels[SOFTMAX_PIXEL
 /** Goes one step against the mean gradient of the sums, which hold at least one image. */
 void softmax_descend(struct softmax *model, const struct softmax_sums *sums, double learning_rate);
 
-/** Writes the weights as text, or reads them. False: errno, or 0 if the file does not hold weights. */
+/** Writes the weights as text, which has every bit of them, or reads them: nothing may follow. */
+void softmax_write(const struct softmax *model, FILE *stream);
+bool softmax_read(struct softmax *model, FILE *stream);
+
+/** The same with a file of their own. False: errno, or 0 if the file does not hold weights. */
 bool softmax_save(const struct softmax *model, const char *file);
 bool softmax_load(struct softmax *model, const char *file);
 

@@ -435,6 +435,13 @@ static inline void supply_get_statistics(const supply_t *supply, supply_statisti
  * The handle's position: the rank has consumed everything before it, and nothing after it. A block is consumed when it
  * and all blocks before it are released; a Datum, when supply_next_datum() has returned it. A rank that opens its next
  * pair with this position receives exactly the rest. SUPPLY_OK or _ARGUMENT.
+ *
+ * Nothing is written: the program stores the position. After a restart (supply-run --max-restarts) it must not meet a
+ * new position beside an old model, which skips elements, or the other way round, which repeats them. So store the
+ * positions of all ranks, as text, inside the checkpoint: one file, written under another name, then renamed. If a rank
+ * has a file of its own, name all files of a checkpoint by their step, and write last, by one rank after a barrier, the
+ * file that says which step is complete. Save all positions between the same two steps. examples/digits_checkpoint.h
+ * does the former.
  */
 SUPPLY_API supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position);
 

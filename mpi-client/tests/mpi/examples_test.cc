@@ -42,10 +42,10 @@ class ExamplesTest : public ::testing::Test {
     }
 
     /** Supplies blocks of 16 digits in each epoch. */
-    static void feed(const PairFiles &files, uint32_t blocks, uint32_t epochs) {
+    static void feed(const PairFiles &files, uint32_t blocks, uint32_t epochs, uint32_t first_block) {
         Task task(files);
         for (uint32_t epoch = 0; epoch < epochs; epoch++) {
-            for (uint32_t block = 0; block < blocks; block++) {
+            for (uint32_t block = first_block; block < blocks; block++) {
                 std::vector<Element> elements;
                 for (uint32_t i = 0; i < 16; i++) elements.push_back(digit(block * 16 + i));
                 task.write_schema(schema_of(datum_columns(elements)));
@@ -60,7 +60,7 @@ class ExamplesTest : public ::testing::Test {
     /** Runs two ranks with different numbers of blocks. */
     Ended run(const std::vector<std::string> &program, uint32_t first_blocks, uint32_t second_blocks, uint32_t epochs) {
         Process ranks(mpirun(2, program), folder.path(), environment);
-        std::thread first(feed, pairs[0], first_blocks, epochs), second(feed, pairs[1], second_blocks, epochs);
+        std::thread first(feed, pairs[0], first_blocks, epochs, 0), second(feed, pairs[1], second_blocks, epochs, 0);
         first.join();
         second.join();
         const Ended ended = ranks.wait();
@@ -137,6 +137,44 @@ TEST_F(ExamplesTest, TrainingTakesUnequalSharesAndEvaluatesItsWeights) {
     EXPECT_EQ("train-digits: evaluated=144 accuracy=1.000\n", ended.out);
 }
 
+TEST_F(ExamplesTest, TrainingGoesOnFromItsCheckpoint) {
+    const std::string checkpoint = folder.file("checkpoint"), whole = folder.file("whole"), rest = folder.file("rest");
+    const auto train = [&](const std::string &weights) {
+        return std::vector<std::string>{
+            SUPPLY_TEST_TRAIN_DIGITS, "--save", weights, "--checkpoint", checkpoint, "--every", "4"};
+    };
+    Ended ended = run(train(whole), 7, 2, 1);
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    // After step 4 rank 0 has blocks left, and rank 1 has ended the epoch.
+    EXPECT_TRUE(says(read_file(checkpoint), {"digits-checkpoint-1 ranks=2 steps=4 epochs=0\n",
+                                             "\n0 position-1:0:1:", "\n1 position-1:1:0:0:0:"}));
+    EXPECT_FALSE(std::filesystem::exists(checkpoint + ".next"));
+
+    Process ranks(mpirun(2, train(rest)), folder.path(), environment);
+    std::thread first([&] { feed(pairs[0], 7, 1, 4); });
+    Task second(pairs[1]);
+    EXPECT_EQ(1u, second.header().start_epoch);
+    second.write_schema(schema_of(datum_columns({digit(0)})));
+    second.end_of_data(0);
+    second.see_end();
+    first.join();
+    ended = ranks.wait();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_TRUE(says(ended.out, {"epoch 1: elements=144 ", "ranks=2 epochs=1 elements=144 "}));
+    EXPECT_EQ(read_file(whole), read_file(rest));
+}
+
+TEST_F(ExamplesTest, ACheckpointOfOtherRanksIsRefused) {
+    for (const char *text : {"digits-checkpoint-1 ranks=3 steps=4 epochs=0\n", "", "hello"}) {
+        const std::string checkpoint = folder.write("checkpoint", text);
+        const Ended ended =
+            Process(mpirun(2, {SUPPLY_TEST_TRAIN_DIGITS, "--checkpoint", checkpoint}), folder.path(), environment)
+                .wait();
+        EXPECT_NE(0, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, {"is no checkpoint of as many ranks"}));
+    }
+}
+
 TEST_F(ExamplesTest, AFailureOfSparkEndsEveryRank) {
     for (const char *program : {SUPPLY_TEST_MINIMAL, SUPPLY_TEST_TRAIN_DIGITS}) {
         Process ranks(mpirun(2, {program}), folder.path(), environment);
@@ -161,8 +199,12 @@ TEST_F(ExamplesTest, AnElementThatIsNotADigitIsNamed) {
 }
 
 TEST_F(ExamplesTest, WrongCommandLines) {
-    const std::vector<std::string> wrong[] = {
-        {"--bogus"}, {"--learning-rate", "0"}, {"--save", "a", "--evaluate", "b"}, {"argument"}};
+    const std::vector<std::string> wrong[] = {{"--bogus"},
+                                              {"--learning-rate", "0"},
+                                              {"--save", "a", "--evaluate", "b"},
+                                              {"--checkpoint", "a", "--evaluate", "b"},
+                                              {"--every", "0"},
+                                              {"argument"}};
     for (const std::vector<std::string> &options : wrong) {
         std::vector<std::string> program = alone(SUPPLY_TEST_TRAIN_DIGITS);
         program.insert(program.end(), options.begin(), options.end());
