@@ -8,6 +8,7 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from supply.block_values import BlockValues
 from supply.device_group import Ring, Source, source_of
 from supply.errors import AllHeldError, SupplyError
 from supply.pair import Supply
+from supply.times import Seconds
 
 # In the mapped file (proto/layout.tsv): the offset of the ring, and of the number of its slots.
 _RING_OFFSET = 65536
@@ -71,6 +73,8 @@ class DeviceCopies:
     def __init__(self, device: torch.device, address: int, size: int) -> None:
         """address, size: of the mapped file in this process."""
         self._device = device
+        # Where copies are counted.
+        self.seconds = Seconds()
         # PyTorch is faster with a number.
         self._index: int = device.index
         self._stream = torch.cuda.Stream(device)
@@ -193,6 +197,7 @@ class DeviceCopies:
     def _begin(self, group: Sequence[Source]) -> list[_Begun]:
         if not group:
             return []
+        began = perf_counter()
         tensors = [tensor for source in group for tensor in source.tensors]
         owners: list[torch.Tensor] = []
         # As torch.cuda.stream(), which takes as long as all the rest of a block.
@@ -207,6 +212,7 @@ class DeviceCopies:
             torch.cuda.set_stream(self._loop_stream)
             if device != self._index:
                 torch.cuda.set_device(device)
+            self.seconds.copying += perf_counter() - began
         begun = []
         for source in group:
             count = len(source.tensors)
@@ -223,7 +229,9 @@ class DeviceCopies:
         """Returns the slot of the oldest block when it is copied. False: no block is being copied."""
         if not self._pending:
             return False
+        began = perf_counter()
         self._pending[0][0].synchronize()
+        self.seconds.copying += perf_counter() - began
         self._pending.popleft()
         return True
 

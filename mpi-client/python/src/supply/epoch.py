@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import torch.utils.data
@@ -14,6 +15,7 @@ from supply.block import Block
 from supply.equal_steps import Step
 from supply.errors import ConfigError, SupplyError
 from supply.pair import Supply
+from supply.times import EpochTimes
 from supply.worker_side import PREFETCH_FACTOR, count_in_worker
 
 if TYPE_CHECKING:
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 class EpochBlocks:
     """Begins epochs of a Supply and skips the rest of earlier ones."""
 
-    def __init__(self, supply: Supply, next_block: Callable[[], Block | None]) -> None:
-        """next_block: waits for a block, as Supply.next_block()."""
+    def __init__(self, supply: Supply, next_block: Callable[[], Block | None], times: EpochTimes) -> None:
+        """next_block: waits for a block, as Supply.next_block(). times: where that is counted."""
         self._supply = supply
-        self._next_block = next_block
+        self._wait_for_block = next_block
+        self._times = times
         self._first: Block | None = None
         # The epoch that begin() has begun, from 0.
         self.begun: int | None = None
@@ -55,9 +58,19 @@ class EpochBlocks:
         """The blocks of the epoch that has begun, as far as they are not received. It holds none while it waits."""
         block, self._first = self._first, None
         while block is not None:
+            self._times.elements += len(block)
             yield block
             del block
             block = self._next_block()
+
+    def _next_block(self) -> Block | None:
+        seconds = self._times.seconds
+        # It may first wait for copies to a device.
+        asked = perf_counter() - seconds.copying
+        try:
+            return self._wait_for_block()
+        finally:
+            seconds.spark += perf_counter() - seconds.copying - asked
 
     def place_of_end(self) -> str:
         """Where the data has ended, as a part of a sentence."""
@@ -95,7 +108,8 @@ class Epoch(IterableDataset):
 
         whole = pyarrow.schema(self.dataset._opened())
         schema = pyarrow.schema([self._field(_field_of(whole, name)) for name in self.dataset.columns])
-        return pyarrow.RecordBatchReader.from_batches(schema, self._record_batches(schema)).__arrow_c_stream__()
+        batches = self.dataset._times.seconds.timed(self._record_batches(schema))
+        return pyarrow.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__()
 
     def _record_batches(self, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow

@@ -15,6 +15,7 @@ from torch import distributed
 from supply.batch import Batch, copied, moved, repeated, size_of
 from supply.batches import Made
 from supply.errors import SupplyError, SupplyTimeoutError
+from supply.times import Seconds
 
 _UNKNOWN = -1
 # The number of ranks, from the nearest launcher first (as in src/files/options.c): torchrun, Open MPI, MPICH, srun.
@@ -65,6 +66,8 @@ class EqualSteps:
         self.is_waiting = False
         # Whether "drop" refuses a whole epoch without a step. A stream may have one.
         self.needs_a_step = False
+        # Where waits for the others are counted.
+        self.seconds = Seconds()
         # Of the batches.
         self.device = torch.device("cpu")
         self._is_whole = True
@@ -223,6 +226,7 @@ class EqualSteps:
     @contextlib.contextmanager
     def _limited(self, begun: float | None = None) -> Iterator[None]:
         """Says what it means if a collective of the group has passed its limit. begun: when; None: now."""
+        entered = time.perf_counter()
         begun = time.monotonic() if begun is None else begun
         self.is_waiting = True
         try:
@@ -236,6 +240,7 @@ class EqualSteps:
             ) from error
         finally:
             self.is_waiting = False
+            self.seconds.ranks += time.perf_counter() - entered
 
     def _group_of_cpu_tensors(self) -> distributed.ProcessGroup:
         """A group of its own: NCCL takes no CPU tensors, and a group must not be used by two threads at once."""

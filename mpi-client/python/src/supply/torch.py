@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from multiprocessing.context import assert_spawning
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -31,10 +32,11 @@ from supply.opening import OPEN_OPTIONS, Config, job_of
 from supply.opening import open as open_supply
 from supply.pair import Supply
 from supply.results import Result
+from supply.times import EpochStatistics, EpochTimes, Seconds
 from supply.worker_side import WorkerSide
 from supply.workers import Workers
 
-__all__ = ["DataLoader", "Epoch", "Jagged", "SupplyDataset"]
+__all__ = ["DataLoader", "Epoch", "EpochStatistics", "Jagged", "SupplyDataset"]
 
 
 class SupplyDataset(Closing, IterableDataset):
@@ -128,6 +130,8 @@ class SupplyDataset(Closing, IterableDataset):
         self._is_zero_copy = zero_copy
         self._forms = Forms(ragged, names, transform, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group, limit_of(options.get("timeout")))
+        self._times = EpochTimes()
+        self._share_seconds(self._times.seconds)
         self._device: torch.device | None = None
         self._supply: Supply | None = None
         # Of a device, while the pair is open.
@@ -213,6 +217,14 @@ class SupplyDataset(Closing, IterableDataset):
         if "last" in state:
             self._last = Batch(state["last"])
 
+    def statistics(self) -> list[EpochStatistics]:
+        """Where this rank's time went, by epoch. The last one may still be going on. Any thread may ask.
+
+        The time of an epoch runs from the question for it to the question for the next one. In a program without
+        another question, it runs to the last batch.
+        """
+        return self._times.rows()
+
     def __iter__(self) -> Iterator[Any]:
         return self._batches_of(None)
 
@@ -261,6 +273,7 @@ class SupplyDataset(Closing, IterableDataset):
         if self._device is not None and self._copies is None:
             try:
                 self._copies, self._end_copies = copies_to(self._device, supply)
+                self._copies.seconds = self._times.seconds
             except BaseException:
                 self._supply = None
                 raise
@@ -272,14 +285,22 @@ class SupplyDataset(Closing, IterableDataset):
             self._supply = open_supply(*self._pair, position=self._position, **self._options)
         return self._supply
 
+    def _share_seconds(self, seconds: Seconds) -> None:
+        """From now on counts time there."""
+        self._times.seconds = self._steps.seconds = seconds
+
     def _number(self) -> int | None:
         """The epoch that has begun."""
         return None if self._blocks is None else self._blocks.begun
 
     def _begin(self) -> bool:
         """Begins the next epoch, or that of set_epoch(). False: the data has ended."""
-        with self._lock:
-            return self._begin_alone()
+        asked = perf_counter()
+        try:
+            with self._lock:
+                return self._begin_alone()
+        finally:
+            self._times.seconds.answer(asked)
 
     def _begin_alone(self) -> bool:
         if self._workers.finish():
@@ -289,9 +310,10 @@ class SupplyDataset(Closing, IterableDataset):
             self._is_begun_for_length = False
             if wanted in (None, self._number()):
                 return True
+        self._times.ask()
         supply = self._opened()
         self._blocks = self._blocks or EpochBlocks(
-            supply, supply.next_block if self._copies is None else partial(self._copies.next_block, supply)
+            supply, supply.next_block if self._copies is None else partial(self._copies.next_block, supply), self._times
         )
         resumes = self._blocks.begun is None and self._position is not None
         if self._blocks.begun is not None:
@@ -299,6 +321,8 @@ class SupplyDataset(Closing, IterableDataset):
             self._last = None
         self._is_unread = self._blocks.begin(wanted)
         if self._is_unread:
+            assert self._blocks.begun is not None
+            self._times.begin(self._blocks.begun)
             self._whole_epoch, self._this_epoch = self._steps.agree(supply.epoch_elements, resumes)
         return self._is_unread
 
@@ -316,12 +340,15 @@ class SupplyDataset(Closing, IterableDataset):
         self._finish_epoch()
 
     def _next_of(self, steps: Iterator[Step]) -> Step | None:
+        asked = perf_counter()
         if self._copies is None:
-            return next(steps, None)
-        self._copies.follow()
-        step = next(steps, None)
-        if step is not None and self._copies is not None:
-            self._copies.hand_over(step.batch)
+            step = next(steps, None)
+        else:
+            self._copies.follow()
+            step = next(steps, None)
+            if step is not None and self._copies is not None:
+                self._copies.hand_over(step.batch)
+        self._times.seconds.answer(asked)
         return step
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -389,7 +416,7 @@ class SupplyDataset(Closing, IterableDataset):
             )
         steps = self._steps_of(self._claim_blocks(number), self._views.of)
         self._state_is_known = is_counted
-        return steps
+        return self._times.seconds.timed(steps)
 
     def _hand_out(self, step: Step) -> None:
         """The loop has got the step."""

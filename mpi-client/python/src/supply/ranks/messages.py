@@ -7,6 +7,7 @@ from typing import Any
 
 from supply.ranks.exceptions import PickledException
 from supply.ranks.run_files import RunFiles
+from supply.times import EpochStatistics
 
 
 @dataclass
@@ -146,6 +147,29 @@ class Progress:
     validated: int
     waits_for: str | None
     loop: Loop | None
+
+
+# A program's numbers have other names.
+PLACES = ("epoch", "batch", "seconds")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What a program reported. epoch, batch: where its loop was. seconds: since the call began."""
+
+    epoch: int
+    batch: int
+    seconds: float
+    values: dict[str, float]
+
+
+@dataclass
+class Measured:
+    """From each rank, beside Progress. statistics: of the epochs that have changed. reports: the new ones of rank 0."""
+
+    rank: int
+    statistics: list[EpochStatistics]
+    reports: list[Reported]
 
 
 @dataclass

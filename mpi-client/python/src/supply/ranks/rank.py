@@ -89,6 +89,8 @@ class Rank:
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # Whether a signal to end raises in the main thread.
         self._calls = False
+        # Held while measurements are taken and sent, so that they come in their order.
+        self._measuring = threading.Lock()
         # All ranks have returned from this call.
         self._all_left = threading.Event()
 
@@ -192,9 +194,17 @@ class Rank:
 
     def _send_progress(self, data: RankData | None) -> None:
         """The last progress. The bar of a run shorter than the pauses of _report would stay at its beginning."""
+        if data is None:
+            return
         with contextlib.suppress(SupplyError):
-            if data is not None and (progress := data._progress(self._rank)) is not None:
+            if (progress := data._progress(self._rank)) is not None:
                 self._driver.send(progress)
+        self._send_measured(data)
+
+    def _send_measured(self, data: RankData) -> None:
+        with self._measuring:
+            if (measured := data._measure(self._rank)) is not None:
+                self._driver.send(measured)
 
     def _report(self, data: RankData, ended: threading.Event) -> None:
         reported = None
@@ -204,6 +214,7 @@ class Rank:
                 if (progress := data._progress(self._rank)) != reported and progress is not None:
                     self._driver.send(progress)
                     reported = progress
+                self._send_measured(data)
 
     def _follow(self) -> None:
         """Takes what the driver sends. What ends the main thread's work interrupts it."""

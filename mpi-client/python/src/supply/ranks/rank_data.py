@@ -15,7 +15,8 @@ from supply.equal_steps import Step
 from supply.errors import ColumnError, SupplyError
 from supply.ranks.checkpoints import RankCheckpoints
 from supply.ranks.job import DataSpec
-from supply.ranks.messages import Loop, Progress
+from supply.ranks.messages import Loop, Measured, Progress
+from supply.ranks.reports import Reports
 from supply.ranks.run_files import RunFiles
 from supply.result_nested import Column, with_mask
 from supply.results import Begin, Result
@@ -74,7 +75,16 @@ class RankData(SupplyDataset):
             self._position = checkpoints.attempt.positions[checkpoints.rank]
         self.restarts = checkpoints.attempt.restarts
         self.last_failure = checkpoints.attempt.last_failure
+        # Those of rank 0 reach the driver.
+        self._reports = Reports() if checkpoints.rank == 0 else None
+        # Of the current epoch, that the loop has got; and the epochs whose statistics the driver has.
+        self._batch = 0
+        self._measured = 0
+        self._last_measured: Measured | None = None
         self.validation = None if spec.validation is None else RankData(spec.validation, files, checkpoints, False)
+        if self.validation is not None:
+            # What the loop waits for validation data is no time of the program.
+            self.validation._share_seconds(self._times.seconds)
 
     def _open_all(self) -> None:
         """Opens the pairs."""
@@ -105,14 +115,27 @@ class RankData(SupplyDataset):
             rank, supply.ended_epoch + 1, self._received(), supply.epoch_elements, validated, waits_for, self._loop
         )
 
+    def _measure(self, rank: int) -> Measured | None:
+        """What the driver does not know yet; None: nothing. One thread at a time may ask."""
+        rows = self._times.rows(self._measured)
+        measured = Measured(rank, rows, self._reports.take() if self._reports is not None else [])
+        # The last one may change.
+        self._measured += max(0, len(rows) - 1)
+        if measured == self._last_measured or not (rows or measured.reports):
+            return None
+        self._last_measured = Measured(rank, rows[-1:], [])
+        return measured
+
     def _begin_alone(self) -> bool:
         begins = super()._begin_alone()
+        self._batch = 0
         if begins and self._loop is not None:
             self._loop = Loop(self._number() or 0, 0, False)
         return begins
 
     def _hand_out(self, step: Step) -> None:
         super()._hand_out(step)
+        self._batch += 1
         if self._loop is not None:
             self._loop = replace(self._loop, batches=self._loop.batches + 1)
 
@@ -130,6 +153,15 @@ class RankData(SupplyDataset):
     def _received(self) -> int:
         supply = self._supply
         return 0 if supply is None else supply.statistics.elements
+
+    def report(self, **values: Any) -> None:
+        """Reports numbers to the caller of Supplier.run while the function runs: data.report(loss=loss.item()).
+
+        The caller's bar shows the last ones of rank 0, and Supplier.statistics.history has them all, with the epoch,
+        the batch and the time. What other ranks report is dropped. A tensor of a GPU waits for the GPU.
+        """
+        if self._reports is not None:
+            self._reports.add(max(0, self._number() or 0), self._batch, values)
 
     def state_dict(self) -> dict[str, Any]:
         """As SupplyDataset.state_dict(), for Supplier.run(resume=states)."""

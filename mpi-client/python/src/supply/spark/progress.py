@@ -55,12 +55,13 @@ class Printer:
 class ProgressBar:
     """Shows the progress of rank 0, which stands for all ranks, and long waits, on a thread of its own.
 
-    waits: as of RankWatch.
+    waits: as of RankWatch. numbers: what else the bar shows.
     """
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
         self.waits: Callable[[float], tuple[float, str]] = lambda _: (0, "")
+        self.numbers: Callable[[], str] = lambda: ""
         self._progress: Progress | None = None
         self._lines = _shows_lines()
         self._bar = _bar_class()(unit=" elements", desc="rank 0", disable=self._lines)
@@ -78,13 +79,14 @@ class ProgressBar:
         self._ended.set()
         self._thread.join()
         if self._progress is not None:
+            self._bar.set_postfix_str(self.numbers(), refresh=False)
             self._draw(self._progress)
         self._bar.close()
 
     def _run(self) -> None:
         shown = None
         while not self._ended.wait(_POLL_SECONDS):
-            text = self.waits(_SHOWN_WAIT_SECONDS)[1]
+            text = "; ".join(filter(None, (self.numbers(), self.waits(_SHOWN_WAIT_SECONDS)[1])))
             if (progress := self._progress) is not None and (progress, text) != shown:
                 self._bar.set_postfix_str(text, refresh=False)
                 self._draw(progress)
@@ -110,7 +112,8 @@ class ProgressBar:
         if self._lines and time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + _LINE_SECONDS
             of = f" of {expected}" if expected else ""
-            _log.info("rank 0: %s, %d%s elements", epoch, progress.elements, of)
+            numbers = self.numbers()
+            _log.info("rank 0: %s, %d%s elements%s", epoch, progress.elements, of, f" ({numbers})" if numbers else "")
 
 
 class RoutineProgress:

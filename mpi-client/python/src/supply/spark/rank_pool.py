@@ -15,6 +15,7 @@ from supply.ranks.messages import (
     CallReady,
     End,
     Imbalance,
+    Measured,
     OrderDependent,
     Output,
     Progress,
@@ -189,4 +190,4 @@ class RankPool:
 def _is_late(message: Any) -> bool:
     """Whether it is of an earlier call."""
     is_of_data = isinstance(message, JobEnded) and message.name != STARTS_RANKS
-    return is_of_data or isinstance(message, (Progress, Imbalance, OrderDependent))
+    return is_of_data or isinstance(message, (Progress, Measured, Imbalance, OrderDependent))

@@ -12,6 +12,7 @@ from supply.result_schema import fields_of
 from supply.spark.cancellable import run_cancellable
 from supply.spark.matrix import java_matrix
 from supply.spark.sessions import ClassicSession, session_of
+from supply.spark.statistics import RunStatistics
 
 if TYPE_CHECKING:
     from pyspark.mllib.linalg.distributed import DistributedMatrix
@@ -23,12 +24,15 @@ _log = logging.getLogger("supply.spark")
 class RunResult:
     """value: what rank 0's call has returned. results: the rows of all ranks, which Spark reads where they are.
 
+    statistics: where the time went, and what rank 0 reported: as Supplier.statistics.
+
     The rows take memory on the nodes of the ranks until supply.spark.release(results), or until the session ends (over
     Spark Connect, the server).
     """
 
     value: Any
     results: DataFrame
+    statistics: RunStatistics
 
 
 def release(df: DataFrame | DistributedMatrix) -> None:

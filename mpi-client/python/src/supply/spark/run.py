@@ -18,6 +18,7 @@ from supply.ranks.messages import (
     Failure,
     Imbalance,
     Leave,
+    Measured,
     OrderDependent,
     Progress,
     RankReady,
@@ -39,6 +40,7 @@ from supply.spark.rank_watch import RankWatch, explain_uneven, named
 from supply.spark.results import RunResult, warn_of_join_keys
 from supply.spark.sessions import Session
 from supply.spark.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied, warn
+from supply.spark.statistics import Measurements, RunStatistics
 
 # How long other reports may follow a first failure, and a cause its consequences.
 _SETTLE_SECONDS = 2
@@ -64,7 +66,7 @@ class Limits:
 class Run:
     """pool: ranks that wait for a call, or have just been started. payload: a pickled Job.
 
-    reads_results: whether the ranks write rows.
+    reads_results: whether the ranks write rows. statistics: when result() has returned or raised.
     """
 
     def __init__(
@@ -106,6 +108,9 @@ class Run:
         self._lost_at: float | None = None
         self._is_local = session.is_local
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
+        self._measurements = Measurements()
+        self._bar.numbers = self._measurements.newest
+        self.statistics = RunStatistics()
 
     def result(self) -> Any:
         """Runs everything. Returns rank 0's result, or a RunResult if the ranks write rows.
@@ -114,8 +119,10 @@ class Run:
         but those rows. If it raises, the ranks have ended.
         """
         with contextlib.ExitStack() as ends:
+            ends.callback(self._say_where_time_went)
             ends.callback(self._bar.close)
             ends.callback(self._jobs.forget)
+            ends.callback(self._measure)
             ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
             try:
                 self._wait()
@@ -123,7 +130,14 @@ class Run:
                 self._stop()
                 raise
         value = _unpickled(self._results[0].payload)
-        return RunResult(value, self._rows) if self._reads_results else value
+        return RunResult(value, self._rows, self.statistics) if self._reads_results else value
+
+    def _measure(self) -> None:
+        self.statistics = self._measurements.statistics(self._jobs.times())
+
+    def _say_where_time_went(self) -> None:
+        if self.statistics.sentence is not None:
+            _log.info("%s", self.statistics.sentence)
 
     def _wait(self) -> None:
         """Until every rank has returned a result, and nothing of the call is left."""
@@ -274,6 +288,8 @@ class Run:
             self._watch.note(message)
             if message.rank == 0:
                 self._bar.show(message)
+        elif isinstance(message, Measured):
+            self._measurements.take(message)
         elif isinstance(message, Imbalance):
             warn(message)
             if message.name == "df":

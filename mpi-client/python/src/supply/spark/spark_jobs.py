@@ -161,6 +161,10 @@ class SparkJobs:
         """All ranks have returned: a task ends without a failure when its rank leaves."""
         self._session.ask_if_there("end-with-ranks", run=self._run)
 
+    def times(self) -> list[dict[str, Any]]:
+        """Of the tasks that have supplied data, until forget(): as RunStatistics has them."""
+        return list(self._session.ask_if_there("times", run=self._run).get("tasks", []))
+
     def forget(self) -> None:
         """No job is left that supplies data."""
         self._session.ask_if_there("forget", run=self._run)

@@ -31,6 +31,7 @@ from supply.spark.results import keys_of
 from supply.spark.run import Limits, Run
 from supply.spark.sessions import Session
 from supply.spark.spark_jobs import Supplied
+from supply.spark.statistics import RunStatistics
 from supply.spark.warm_ranks import Wanted, WarmRanks
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class Supplier:
             self._warm = WarmRanks(seconds("idle_timeout", idle_timeout))
         self._launcher = launcher
         self._host_file = host_file
+        self._statistics: RunStatistics | None = None
 
     def __enter__(self) -> Supplier:
         if not self._warm.open():
@@ -160,6 +162,15 @@ class Supplier:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({**state, "_warm": WarmRanks(state["_warm"])})
+
+    @property
+    def statistics(self) -> RunStatistics | None:
+        """Where the time of the last call went, also of one that has failed, and what its rank 0 reported.
+
+        None: there was no call. After a restart, it is of the last attempt. The logger supply.spark has its sentence
+        at the end of each call (level INFO).
+        """
+        return self._statistics
 
     @names_unknown_options(": arguments of the function go in args=(…) and kwargs={…}")
     def run(
@@ -355,7 +366,10 @@ class Supplier:
                 run = Run(
                     session, pool, files, frames, payload, backend, limits, schema is not None, of_ranks, checkpoints
                 )
-                return run.result()
+                try:
+                    return run.result()
+                finally:
+                    self._statistics = run.statistics
 
             return self._warm.call(wanted, use)
 

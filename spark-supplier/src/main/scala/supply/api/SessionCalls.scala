@@ -11,7 +11,7 @@ import picocli.CommandLine.{Command, Option => Opt}
 import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, SupplyException}
 import supply.linalg.NamedRanks
 import supply.plan.HostNames
-import supply.run.{SlotRequests, TaskSlots, UnwantedRuns}
+import supply.run.{SlotRequests, TaskSlots, TaskTimes, UnwantedRuns}
 
 /**
  * What the Python package asks the driver's JVM, and gets in JSON: through py4j, or from a session of
@@ -26,7 +26,7 @@ private[supply] final class SessionCall {
     description = Array(
       "session: what the session is. slots: the task slots of each host. holders: the jobs that have tasks. addresses: of hosts. failure: why a write of a run has failed. " +
         "starters-failure: why its starters have. turn: whether a run may start ranks. checkpoints: of a run. python-failure: the exception of a traceback in one line. end-with-ranks: the tasks of a " +
-        "run end without a failure when their ranks leave. forget: no task of the run is left."))
+        "run end without a failure when their ranks leave. times: of the tasks of a run. forget: no task of the run is left."))
   var name: String = _
 
   @Opt(names = Array("--run"), paramLabel = "NAME", description = Array("The run."))
@@ -80,8 +80,11 @@ private[supply] final class SessionCall {
         Starters.failure(sc, run).foreach(json.put("text", _))
         json.put("misplaced", Starters.areMisplaced(sc, run))
       case "python-failure" => json.put("text", FailureText.ofPython(text))
+      case "times" => times(json)
       case "end-with-ranks" => UnwantedRuns.add(run)
-      case "forget" => UnwantedRuns.remove(run)
+      case "forget" =>
+        UnwantedRuns.remove(run)
+        TaskTimes.remove(run)
       case other => throw new ConfigException(s"call is '$other', and this server has no such call")
     }
     json.toString
@@ -114,6 +117,18 @@ private[supply] final class SessionCall {
     }
     json.put("busy", SparkInternals.executorSlots(sc).map(_.activeTasks).sum)
     ()
+  }
+
+  /** The copy is what is left of a task's time. That of the source is sampled. */
+  private def times(json: ObjectNode): Unit = {
+    val tasks = json.putArray("tasks")
+    TaskTimes.of(run).foreach { case (data, task) =>
+      val scan = math.min(task.waitedForSource, task.nanos - task.waitedForRank)
+      tasks.addObject().put("data", data).put("rank", task.rank).put("host", task.host)
+        .put("elements", task.elements).put("bytes", task.bytes).put("seconds", task.nanos / 1e9)
+        .put("scan", scan / 1e9).put("copy", (task.nanos - task.waitedForRank - scan) / 1e9)
+        .put("waiting_for_rank", task.waitedForRank / 1e9)
+    }
   }
 
   private def put(json: ObjectNode, counts: Map[String, Int]): Unit =

@@ -112,8 +112,9 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       data: DataFrame): Unit = {
     val (sc, frame) = context.sparkContext -> FrameOptions.parse(options)
     frame.within(sc) {
-      SupplyJob.run(sc, frame.run, frame.emptyError, check = () => checkWrite(mode, options))(
-        frame.source(sc, data, _))
+      frame.keepTimes(
+        SupplyJob.run(sc, frame.run, frame.emptyError, check = () => checkWrite(mode, options))(
+          frame.source(sc, data, _)))
     }
   }
 

@@ -105,6 +105,20 @@ private[supply] object UnwantedRuns {
   def remove(name: String): Unit = { names.remove(name); () }
 }
 
+/** What the tasks of runs of `supply.spark` have reported, with the name of each data set, until [[remove]]. */
+private[supply] object TaskTimes {
+  private val runs = new ConcurrentHashMap[String, Vector[(String, TaskReport)]]()
+
+  def add(run: String, data: String, reports: Seq[TaskReport]): Unit = {
+    runs.merge(run, reports.map(data -> _).toVector, (old, more) => old ++ more)
+    ()
+  }
+
+  def of(run: String): Seq[(String, TaskReport)] = runs.getOrDefault(run, Vector.empty)
+
+  def remove(run: String): Unit = { runs.remove(run); () }
+}
+
 private[run] object LocalProperty {
   /** Runs `body` with that property of Spark. */
   def apply[A](sc: SparkContext, name: String, value: String)(body: => A): A = {

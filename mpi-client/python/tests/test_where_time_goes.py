@@ -1,0 +1,177 @@
+"""Where the time of a call goes: the statistics of ranks and tasks, the sentence, and what rank 0 reports."""
+
+import logging
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from supply.errors import RankError  # noqa: E402
+from supply.ranks.messages import Measured, Reported  # noqa: E402
+from supply.spark import Supplier, release  # noqa: E402
+from supply.spark.statistics import KINDS, Measurements, sentence  # noqa: E402
+from supply.times import EpochStatistics, EpochTimes  # noqa: E402
+
+RANKS, ROWS, BATCH, EPOCHS = 2, 400, 25, 2
+spark = session_fixture(2 * RANKS + 1)
+
+
+@pytest.fixture
+def supplier() -> Iterator[Any]:
+    with shared_memory() as folder:
+        yield Supplier(ranks=RANKS, folder=folder)
+
+
+def slow_rows(spark, seconds_per_row):
+    """Rows that take Spark that long."""
+    sleep = f"java_method('java.lang.Thread', 'sleep', {seconds_per_row * 1000:.0f}L)"
+    return rows(spark, ROWS).selectExpr("id", f"{sleep} as slept")
+
+
+def seconds(spark=0.0, ranks=0.0, batching=0.0, program=0.0, copying=0.0):
+    return dict(zip(KINDS, (spark, ranks, batching, program, copying)))
+
+
+@pytest.mark.parametrize(
+    ("found", "tasks", "said"),
+    [
+        (
+            seconds(spark=71, program=24, batching=5),
+            [{"seconds": 10, "scan": 5.5, "copy": 1}, {"seconds": 10, "scan": 5.5, "copy": 1}],
+            "Spark-bound: ranks waited 71 % of the time for rows; Spark spent 55 % in its scan, 10 % in the copy",
+        ),
+        (seconds(spark=71, program=29), [], "Spark-bound: ranks waited 71 % of the time for rows"),
+        (
+            seconds(spark=10, program=80, batching=7, copying=3),
+            [],
+            "Rank-bound: the ranks' own code took 80 % of the time, making batches 7 %, copies to the device 3 %; "
+            "ranks waited 10 % of it for rows",
+        ),
+        (
+            seconds(spark=10, ranks=80, program=10),
+            [],
+            "Bound by the slowest rank: ranks waited 80 % of the time for each other; ranks waited 10 % of it for rows",
+        ),
+        (seconds(), [{"seconds": 1, "scan": 1, "copy": 0}], None),
+    ],
+)
+def test_the_sentence_names_the_slower_side(found, tasks, said):
+    assert sentence(found, tasks) == said
+
+
+def test_rows_replace_earlier_ones_of_their_epoch():
+    measurements = Measurements()
+    for program in (1.0, 3.0):
+        measurements.take(Measured(1, [EpochStatistics(0, 10, 1.0, 0.0, 0.0, program, 0.0)], []))
+    measurements.take(Measured(0, [], [Reported(0, 2, 1.5, {"loss": 0.123456})]))
+    assert measurements.newest() == (
+        "loss 0.1235, Rank-bound: the ranks' own code took 75 % of the time; ranks waited 25 % of it for rows"
+    )
+    statistics = measurements.statistics([])
+    assert statistics.ranks == [{"rank": 1, "epoch": 0, "elements": 10, **seconds(spark=1.0, program=3.0)}]
+    assert statistics.history == [{"loss": 0.123456, "epoch": 0, "batch": 2, "seconds": 1.5}]
+
+
+def test_each_second_of_a_loop_has_one_kind():
+    times = EpochTimes()
+    begun = time.perf_counter()
+    for epoch in range(2):
+        times.ask()
+        asked = time.perf_counter()
+        time.sleep(0.01)
+        times.seconds.spark += time.perf_counter() - asked
+        times.seconds.answer(asked)
+        times.begin(epoch)
+        for _ in times.seconds.timed(iter(range(3))):
+            time.sleep(0.01)
+    times.ask()
+    whole = time.perf_counter() - begun
+    first, second = times.rows()
+    assert (first.epoch, second.epoch) == (0, 1) and times.rows(1) == [second]
+    for row in (first, second):
+        assert row.waiting_for_spark >= 0.01 and row.program >= 0.03
+    assert sum(getattr(row, kind) for row in (first, second) for kind in KINDS) == pytest.approx(whole, rel=0.2)
+
+
+def counts(data):
+    from torch import distributed
+
+    elements = [sum(len(batch["id"]) for batch in epoch) for epoch in data.epochs()]
+    rows = data.statistics()
+    assert [row.epoch for row in rows] == list(range(len(elements)))
+    assert [row.elements for row in rows] == elements
+    distributed.barrier()
+    return sum(elements)
+
+
+def test_a_slow_source_is_named(supplier, spark, caplog):
+    with caplog.at_level(logging.INFO, "supply.spark"):
+        supplier.run(counts, slow_rows(spark, 0.01), columns=["id", "slept"], batch_size=BATCH, uneven="keep")
+    said = supplier.statistics.sentence
+    assert said in caplog.messages
+    assert re.fullmatch(
+        r"Spark-bound: ranks waited \d+ % of the time for rows; Spark spent \d+ % in its scan, \d+ % in the copy", said
+    )
+    waited, scan, copy = map(int, re.findall(r"\d+", said))
+    assert waited > 50 and scan > copy
+    assert [(row["data"], row["rank"], row["elements"]) for row in supplier.statistics.tasks] == [
+        ("df", rank, ROWS // RANKS) for rank in range(RANKS)
+    ]
+    for row in supplier.statistics.tasks:
+        assert row["scan"] + row["copy"] + row["waiting_for_rank"] == pytest.approx(row["seconds"])
+
+
+def test_a_slow_program_is_named(supplier, spark, caplog):
+    def train(data):
+        for epoch in data.epochs():
+            for batch in epoch:
+                time.sleep(0.1)
+                data.report(loss=1 / (1 + epoch.number), rows=len(batch["id"]))
+
+    with caplog.at_level(logging.INFO, "supply.spark"):
+        ran = supplier.run(train, rows(spark, ROWS), batch_size=BATCH, epochs=EPOCHS, uneven="keep", results="x long")
+    release(ran.results)
+    statistics = supplier.statistics
+    assert statistics is ran.statistics
+    assert statistics.sentence in caplog.messages
+    assert re.match(r"Rank-bound: the ranks' own code took \d+ % of the time", statistics.sentence)
+    assert [(row["rank"], row["epoch"], row["elements"]) for row in statistics.ranks] == [
+        (rank, epoch, ROWS // RANKS) for rank in range(RANKS) for epoch in range(EPOCHS)
+    ]
+    assert all(row["program"] > 0.5 for row in statistics.ranks)
+    steps = ROWS // RANKS // BATCH
+    assert [(told["epoch"], told["batch"], told["loss"], told["rows"]) for told in statistics.history] == [
+        (epoch, step, 1 / (1 + epoch), BATCH) for epoch in range(EPOCHS) for step in range(1, steps + 1)
+    ]
+    assert [told["seconds"] for told in statistics.history] == sorted(told["seconds"] for told in statistics.history)
+
+
+def test_waits_for_validation_rows_are_no_time_of_the_program(supplier, spark):
+    def validate(data):
+        for _ in data:
+            pass
+        return sum(len(batch["id"]) for batch in data.validation)
+
+    slow = slow_rows(spark, 0.01)
+    fast = rows(spark, ROWS).selectExpr("id", "cast(null as string) as slept")
+    supplier.run(validate, fast, validation=slow, columns=["id"], batch_size=BATCH, uneven="keep")
+    first = [row for row in supplier.statistics.ranks if row["rank"] == 0]
+    assert len(first) == 1 and first[0]["waiting_for_spark"] > first[0]["program"]
+
+
+def test_a_call_that_fails_has_statistics_and_a_report_takes_numbers_only(supplier, spark):
+    def train(data):
+        for _ in data:
+            data.report(loss=1)
+            data.report(loss="high")
+
+    with pytest.raises(RankError, match="loss=...\\) is 'high', which is no number"):
+        supplier.run(train, rows(spark, ROWS), batch_size=BATCH)
+    assert [told["loss"] for told in supplier.statistics.history] == [1.0]
