@@ -28,10 +28,12 @@ CONSTANTS = {
 MADE_BY_PACKAGE = {
     "Block",
     "Epoch",
+    "EpochStatistics",
     "Matrix",
     "RankData",
     "Result",
     "RunResult",
+    "RunStatistics",
     "Supply",
     "TorchModel",
     "TruncatedSVDModel",

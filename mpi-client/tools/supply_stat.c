@@ -10,6 +10,7 @@
 #include "command_line.h"
 #include "base/failure.h"
 #include "files/folder.h"
+#include "prometheus_output.h"
 #include "stat_output.h"
 
 /* Seconds between the two snapshots of a rate, if no interval is given. */
@@ -17,11 +18,12 @@
 
 #define DEFAULT_FOLDER "/dev/shm"
 
-enum { INTERVAL = COMMAND_LINE_OWN, JSON };
+enum { INTERVAL = COMMAND_LINE_OWN, JSON, PROMETHEUS };
 static const struct option options[] = {
     COMMAND_LINE_COMMON,
     {"interval", required_argument, NULL, INTERVAL},
     {"json", no_argument, NULL, JSON},
+    {"prometheus", no_argument, NULL, PROMETHEUS},
     COMMAND_LINE_END,
 };
 
@@ -40,6 +42,8 @@ static const struct tool tool = {
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
         "  --interval SECONDS    print a table every SECONDS until Ctrl-C (default: one, with rates of one second)\n"
         "  --json                for programs: one JSON object for each table; unknown values are null\n"
+        "  --prometheus          for Prometheus: its text format 0.0.4, once, for the textfile collector of its\n"
+        "                        node exporter or any HTTP server; unknown values are left out\n"
         "  --help, --version\n"
         "\n"
         "Columns:\n"
@@ -71,6 +75,7 @@ struct watch {
     const char *folder;
     double interval; /* 0: once */
     bool json;
+    bool prometheus;
     struct pair_list list;
     struct pair_progress *progress; /* of each pair of the list */
 };
@@ -133,7 +138,9 @@ static bool update(struct watch *watch, bool first) {
 
 static bool show(const struct watch *watch, bool redraws) {
     bool shown = true;
-    if (watch->json)
+    if (watch->prometheus)
+        prometheus_print(stdout, &watch->list, watch->progress);
+    else if (watch->json)
         shown = stat_json_print(stdout, &watch->list, watch->progress);
     else
         stat_table_print(stdout, &watch->list, watch->progress, redraws);
@@ -177,6 +184,9 @@ int main(int argc, char **argv) {
             case JSON:
                 watch.json = true;
                 break;
+            case PROMETHEUS:
+                watch.prometheus = true;
+                break;
         }
     }
     watch.folder = argv[optind];
@@ -185,6 +195,10 @@ int main(int argc, char **argv) {
         fprintf(stderr,
                 "%s: --mapped-files, --named-pipes and --local-rank select pairs of config files, not of a folder\n",
                 tool.name);
+        command_line_usage_error(&tool);
+    }
+    if (watch.prometheus && (watch.json || watch.interval > 0)) {
+        fprintf(stderr, "%s: --prometheus prints its text once: leave --json and --interval out\n", tool.name);
         command_line_usage_error(&tool);
     }
     if (interruption_install() != 0) {

@@ -13,7 +13,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class EpochStatistics:
-    """Where the time of one epoch went on one rank. All but the first two are seconds, and their sum is the epoch's.
+    """How one rank spent the time of one epoch. All but the first two are seconds, and their sum is the epoch's.
 
     epoch: its number, from 0.
     elements: that the loop has received.
@@ -91,7 +91,7 @@ class EpochTimes:
         self._epoch = epoch
 
     def rows(self, first: int = 0) -> list[EpochStatistics]:
-        """Of the epochs that have begun, without so many of the first ones."""
+        """Of the epochs that have begun, from that one of them on."""
         with self._lock:
             rows = self._ended[first:]
             if self._epoch is not None:

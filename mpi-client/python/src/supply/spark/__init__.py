@@ -28,6 +28,7 @@ from supply.spark.matrix import Matrix
 from supply.spark.ranks import Ranks
 from supply.spark.results import RunResult, release
 from supply.spark.spark_session import session
+from supply.spark.statistics import RunStatistics
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
 
@@ -41,6 +42,7 @@ __all__ = [
     "Ranks",
     "RunError",
     "RunResult",
+    "RunStatistics",
     "RunTimeoutError",
     "Supplier",
     "TorchEstimator",
