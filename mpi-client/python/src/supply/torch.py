@@ -218,7 +218,7 @@ class SupplyDataset(Closing, IterableDataset):
             self._last = Batch(state["last"])
 
     def statistics(self) -> list[EpochStatistics]:
-        """Where this rank's time went, by epoch. The last one may not have ended yet. Any thread may ask.
+        """How this rank spent its time, by epoch. The last one may not have ended yet. Any thread may ask.
 
         The time of an epoch runs from the question for it to the question for the next one. In a program without
         another question, it runs to the last batch.

@@ -24,7 +24,7 @@ _log = logging.getLogger("supply.spark")
 class RunResult:
     """value: what rank 0's call has returned. results: the rows of all ranks, which Spark reads where they are.
 
-    statistics: where the time went, and what rank 0 reported: as Supplier.statistics.
+    statistics: how the time was spent, and what rank 0 reported: as Supplier.statistics.
 
     The rows take memory on the nodes of the ranks until supply.spark.release(results), or until the session ends (over
     Spark Connect, the server).

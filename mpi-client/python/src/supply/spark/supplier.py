@@ -165,7 +165,7 @@ class Supplier:
 
     @property
     def statistics(self) -> RunStatistics | None:
-        """Where the time of the last call went, also of one that has failed, and what its rank 0 reported.
+        """How the time of the last call was spent, also of one that has failed, and what its rank 0 reported.
 
         None: there was no call. After a restart, it is of the last attempt. The logger supply.spark has its sentence
         at the end of each call (level INFO).
