@@ -20,7 +20,7 @@ _LEAST_PERCENT = 1
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """How the time of a call of Supplier.run was spent. Each list makes a table: spark.createDataFrame(statistics.ranks).
+    """How a call of Supplier.run spent its time. Each list makes a table: spark.createDataFrame(statistics.ranks).
 
     sentence: says which side was the slower one, as "Spark-bound: ranks waited 71 % of the time for rows; Spark spent
         55 % in its scan, 10 % in the copy". None: no rank has had a row.
