@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,6 +99,19 @@ def test_each_second_of_a_loop_has_one_kind():
     for row in (first, second):
         assert row.waiting_for_spark >= 0.01 and row.program >= 0.03
     assert sum(getattr(row, kind) for row in (first, second) for kind in KINDS) == pytest.approx(whole, rel=0.2)
+
+
+def test_what_is_timed_is_not_kept():
+    """A loop that knows its length asks for nothing after the last batch, and that may hold a slot of the ring."""
+
+    class Item:
+        pass
+
+    timed = EpochTimes().seconds.timed(Item() for _ in range(1))
+    # pytest keeps what an assert computes.
+    kept = weakref.ref(next(timed))
+    assert kept() is None
+    assert list(timed) == []
 
 
 def counts(data):

@@ -24,6 +24,9 @@ from supply.torch import DataLoader, SupplyDataset  # noqa: E402
 from supply.workers import packed, unpacked  # noqa: E402
 from torch.utils.data import DataLoader as PLAIN  # noqa: E402, N811
 
+# A task that waits in vain fails in a thread of its own.
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+
 LOADERS = pytest.mark.parametrize("loader", [PLAIN, DataLoader], ids=["PyTorch's", "ours"])
 
 

@@ -52,17 +52,22 @@ class Seconds:
 
     def timed(self, items: Iterator[_Item]) -> Iterator[_Item]:
         """The same items, of which each is an answer."""
-        while True:
-            asked = perf_counter()
-            try:
-                item = next(items)
-            except StopIteration:
-                self.answer(asked)
-                return
-            self.answer(asked)
-            yield item
-            # Otherwise it would be held during the next wait.
-            del item
+        return _Timed(self, items)
+
+
+class _Timed(Iterator[_Item]):
+    """No generator: that would keep the last item, which may hold a slot of the ring, until it is asked for another."""
+
+    def __init__(self, seconds: Seconds, items: Iterator[_Item]) -> None:
+        self._seconds = seconds
+        self._items = items
+
+    def __next__(self) -> _Item:
+        asked = perf_counter()
+        try:
+            return next(self._items)
+        finally:
+            self._seconds.answer(asked)
 
 
 class EpochTimes:
