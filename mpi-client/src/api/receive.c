@@ -178,10 +178,7 @@ supply_status_t supply__take(supply_t *supply, const struct notification *notifi
     supply__fail_point("R2");
     supply_status_t status = check_exchange(supply);
     if (status != SUPPLY_OK) return status;
-    supply__lock(supply);
-    const uint64_t released = supply->pair.released;
-    supply__unlock(supply);
-    status = supply__block_check(&supply->blocks, &supply->pair, notification, released, &supply->failure);
+    status = supply__block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
     if (status == SUPPLY_OK) {
         supply__fail_point("R3");
         supply__lock(supply);

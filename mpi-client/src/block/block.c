@@ -201,12 +201,14 @@ supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct 
 }
 
 static supply_status_t check_notification(const struct pair *pair, const struct notification *notification,
-                                          uint64_t released, struct failure *failure) {
-    const uint64_t most = released + pair->settings.block_count;
+                                          struct failure *failure) {
     if (notification->sequence != pair->expected)
         return supply__fail_by_number(failure, "notification.sequence", notification->sequence, "the next,",
                                       pair->expected);
-    uint64_t published = __atomic_load_n(&supply__mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
+    /* In this order: a thread that releases meanwhile lets the task publish more. */
+    const struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
+    const uint64_t published = __atomic_load_n(&header->published, __ATOMIC_ACQUIRE);
+    const uint64_t most = __atomic_load_n(&header->released, __ATOMIC_RELAXED) + pair->settings.block_count;
     if (published <= notification->sequence)
         return supply__fail_by_number(failure, "published", published, "above notification.sequence, which is",
                                       notification->sequence);
@@ -302,9 +304,9 @@ static supply_status_t check_columns(struct blocks *blocks, const struct pair *p
 }
 
 static supply_status_t check(struct blocks *blocks, const struct pair *pair, const struct notification *notification,
-                             uint64_t released, struct failure *failure) {
+                             struct failure *failure) {
     struct block *block = &blocks->slots[notification->sequence % pair->settings.block_count];
-    supply_status_t status = check_notification(pair, notification, released, failure);
+    supply_status_t status = check_notification(pair, notification, failure);
     if (status == SUPPLY_OK) status = find_block(blocks, pair, notification, &block->address, failure);
     if (status != SUPPLY_OK) return status;
     block->notification = *notification;
@@ -319,9 +321,8 @@ static supply_status_t check(struct blocks *blocks, const struct pair *pair, con
 }
 
 supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pair,
-                                    const struct notification *notification, uint64_t released,
-                                    struct failure *failure) {
-    supply_status_t status = check(blocks, pair, notification, released, failure);
+                                    const struct notification *notification, struct failure *failure) {
+    supply_status_t status = check(blocks, pair, notification, failure);
     if (status == SUPPLY_OK) supply__read_ahead(blocks, pair, notification);
     if (status == SUPPLY_ERROR_CONTRACT)
         supply__fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,

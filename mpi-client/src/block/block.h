@@ -43,13 +43,12 @@ static inline const struct block *supply__blocks_at(const struct blocks *blocks,
 
 /**
  * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot. May
- * wait for a lease, or for a disk: so without the lock. released: of the pair, read with the lock.
+ * wait for a lease, or for a disk: so without the lock.
  * SUPPLY_OK, or _CONTRACT with the wrong field, _SYSTEM with the foreign file that cannot be read or has changed,
  * _MEMORY. The text names the pair.
  */
 supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pair,
-                                    const struct notification *notification, uint64_t released,
-                                    struct failure *failure);
+                                    const struct notification *notification, struct failure *failure);
 
 /** Has the kernel read the next published block of a resident file, unless it follows the received one there. */
 void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
