@@ -20,6 +20,7 @@ from supply.ranks import exceptions  # noqa: E402
 from supply.ranks.messages import Failure  # noqa: E402
 from supply.spark import RankError, Ranks, RunError, RunTimeoutError, Supplier, failures, release  # noqa: E402
 from supply.spark.sessions import session_of  # noqa: E402
+from supply.spark.turns import Turn  # noqa: E402
 
 spark = session_fixture(3)
 
@@ -268,6 +269,41 @@ def test_ctrl_c_ends_the_runs_that_have_the_slots_or_wait_for_them(run, spark, c
         texts = sorted(str(fit.exception(120)) for fit in fits)
     assert "the run was cancelled, with another run" in texts[1] + texts[0]
     assert "cancelled" in texts[0] and "cancelled" in texts[1]
+
+
+@only_classic("it uses the SparkContext")
+def test_slots_of_a_cancelled_run_are_not_taken(run, spark, monkeypatch):
+    """The waiting run asks next when the other one has given them back."""
+    ask, release_turn = Turn._ask, Turn.release
+    asked, released = set(), threading.Event()
+
+    def ask_later(turn, verb, **options):
+        if turn.run in asked:
+            released.wait(60)
+        asked.add(turn.run)
+        return ask(turn, verb, **options)
+
+    def say_released(turn):
+        release_turn(turn)
+        released.set()
+
+    def trains(data):
+        import time
+
+        time.sleep(1000)
+
+    monkeypatch.setattr(Turn, "_ask", ask_later)
+    monkeypatch.setattr(Turn, "release", say_released)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        fits = [threads.submit(run, trains, spark.range(64), ranks=2) for _ in range(2)]
+        while len(asked) < 2 or len(spark.sparkContext.statusTracker().getActiveJobsIds()) < 2:
+            time.sleep(0.1)
+        spark.sparkContext.cancelAllJobs()
+        try:
+            texts = sorted(str(fit.exception(60)) for fit in fits)
+        finally:
+            spark.sparkContext.cancelAllJobs()
+    assert sum("the run was cancelled, with another run" in text for text in texts) == 1
 
 
 @only_classic("it uses the SparkContext")

@@ -94,11 +94,13 @@ class Turn:
         is_cancelled = cancellation(self._session)
         has_said = False
         while (answer := self._ask("ask", needs=json.dumps(asdict(needs))))["state"] == "waits":
+            is_cancelled()
             if not has_said:
                 _log.warning(_WHY)
                 has_said = True
             time.sleep(_CONNECT_TICK_SECONDS if self._session.is_connect else _TICK_SECONDS)
-            is_cancelled()
+        # The slots may have come from the run that was cancelled.
+        is_cancelled()
         self.gpus = answer["gpus"]
         return bool(answer["state"] == "held")
 
