@@ -22,12 +22,18 @@ private[rows] abstract class ColumnCopy(column: RowColumn) {
   final def load(vector: ColumnVector, rows: Int): Boolean =
     load(VectorMemory.opened(vector), rows, null)
 
-  /** The same for a vector of a struct's field that is null in the rows `within`, or else for any other child. */
+  /** The same for the child of a vector, which is null in the rows `within`; null: in none of them. */
   final def load(opened: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     // Without a row, a vector may have no memory.
     rows == 0 || loadSome(opened, rows, within)
 
   protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean
+
+  /** The same for the child `number` of these lists or maps, which have been loaded. */
+  final def loadChild(lists: AnyRef, number: Int, in: VectorMemory, rows: Int): Boolean = {
+    val values = in.childRows(rows)
+    load(VectorMemory.child(lists, number), values, in.between(rows, values))
+  }
 
   /** Bytes of `count` values from row `from` on, without those that [[ElementBytes]] counts. */
   def bytes(from: Int, count: Int): Long = reservedBytes * count

@@ -10,7 +10,7 @@ private final class ListsCopy(column: RowColumn, item: RowColumn, values: Column
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) &&
-      values.load(VectorMemory.child(vector, 0), memory.childRows(rows), null) && {
+      values.loadChild(vector, 0, memory, rows) && {
         bytesOf.load(memory, rows)
         true
       }
@@ -28,14 +28,11 @@ private final class MapsCopy(column: RowColumn, map: MapValue, keys: ColumnCopy,
   private val bytesOf = new BytesOfLists(Seq(map.keys, map.values), Seq(keys, values))
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
-    memory.loadLists(vector, rows, within) && {
-      val entries = memory.childRows(rows)
-      keys.load(VectorMemory.child(vector, 0), entries, null) &&
-      values.load(VectorMemory.child(vector, 1), entries, null)
-    } && {
-      bytesOf.load(memory, rows)
-      true
-    }
+    memory.loadLists(vector, rows, within) &&
+      keys.loadChild(vector, 0, memory, rows) && values.loadChild(vector, 1, memory, rows) && {
+        bytesOf.load(memory, rows)
+        true
+      }
 
   override def bytes(from: Int, count: Int): Long = bytesOf(from, count)
 
@@ -115,7 +112,7 @@ private final class FixedListsCopy(column: RowColumn, values: ColumnCopy, length
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) && memory.haveLength(length, rows) &&
-      values.load(VectorMemory.child(vector, 0), memory.childRows(rows), null) && {
+      values.loadChild(vector, 0, memory, rows) && {
         longest = blankBytes
         var row = 0
         while (row < rows) {
@@ -163,7 +160,7 @@ private final class NumberListsCopy(column: RowColumn, list: ListValue)
       val count = memory.childRows(rows)
       count == 0 ||
       numbers.loadValues(VectorMemory.child(vector, 0), count, column.column.childFormat, width,
-        null) && haveNoNull(rows)
+        memory.between(rows, count)) && haveNoNull(rows)
     }
 
   /** The child may have nulls that no row has. */

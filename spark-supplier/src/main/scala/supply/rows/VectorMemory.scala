@@ -1,5 +1,7 @@
 package supply.rows
 
+import java.util.Arrays
+
 import org.apache.hadoop.hive.ql.exec.vector.{BytesColumnVector, ColumnVector => OrcVector}
 import org.apache.spark.sql.execution.datasources.orc.OrcAtomicColumnVector
 import org.apache.spark.sql.execution.vectorized.{Dictionary, OffHeapColumnVector, OnHeapColumnVector, WritableColumnVector}
@@ -31,6 +33,8 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   /** The array in which each row's bytes lie, if these are texts of a dictionary or of ORC; null: they are not. */
   var pieces: Array[Array[Byte]] = _
 
+  private var areApart = false
+  private var ownBetween = Array.emptyByteArray
   private var ownNulls = Array.emptyByteArray
   private var ownLengths = Array.emptyIntArray
   private var ownStarts = Array.emptyIntArray
@@ -109,16 +113,42 @@ private[rows] final class VectorMemory(nullable: Boolean) {
     row == rows
   }
 
-  /** After the lists have been loaded: how many values of the child they have, and lie in front. */
+  /**
+   * After the lists have been loaded: how many values of the child they have, and lie in front or
+   * between. Those in no list are [[between]] them.
+   */
   def childRows(rows: Int): Int = {
+    areApart = false
     var end = 0
     var row = 0
     while (row < rows) {
       // An empty one begins anywhere.
-      if (lengths(row) > 0) end = math.max(end, starts(row) + lengths(row))
+      if (lengths(row) > 0) {
+        areApart |= starts(row) != end
+        end = math.max(end, starts(row) + lengths(row))
+      }
       row += 1
     }
     end
+  }
+
+  /**
+   * After [[childRows]]: a byte for each of the child's `values`, 1 where no list has it, and nothing
+   * may have been written: Spark's reader of Parquet leaves a place for each list without values.
+   * Null: the lists have all of them.
+   */
+  def between(rows: Int, values: Int): Array[Byte] = if (!areApart) null
+  else {
+    if (ownBetween.length < values)
+      ownBetween = new Array(math.max(values, 2 * ownBetween.length))
+    Arrays.fill(ownBetween, 0, values, 1: Byte)
+    var row = 0
+    while (row < rows) {
+      if (lengths(row) > 0)
+        Arrays.fill(ownBetween, starts(row), starts(row) + lengths(row), 0: Byte)
+      row += 1
+    }
+    ownBetween
   }
 
   private def at(base: AnyRef, offset: Long): Boolean = {

@@ -1,8 +1,14 @@
 package supply.rows
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.execution.vectorized.{Dictionary, OffHeapColumnVector, OnHeapColumnVector}
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType}
+import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.source.ElementCursor
 import supply.testing.TemporaryFolder
 
 /** Lists, structs and maps that are copied whole make the same blocks as their rows, one by one. */
@@ -77,6 +83,64 @@ class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
     compareArrowBlocks(nested.repartition(1), hidden = _ % 3 == 2)
   }
 
+  test("what lies in a vector between its lists is not read") {
+    val data = spark.range(0, 60, 1, 1).selectExpr(
+      "if(id % 3 = 1, null, sequence(0, int(id % 4))) as lists",
+      "if(id % 3 = 1, null, array(int(id % 5), int(id % 4))) as pairs",
+      "if(id % 3 = 1, null, array(string(id % 5), string(id % 4))) as pairs_of_texts",
+      "if(id % 3 = 1, null, map(int(id % 5), string(id % 4))) as map")
+    val source = inRows(data)
+    val rows = data.queryExecution.toRdd.map(_.copy()).collect().toSeq
+    def blocksBy(cursor: ElementCursor) =
+      blocks(cursor, source.schema, source.mainColumn, 7, 0, blockBytes = 1 << 14)
+    for (offHeap <- Seq(false, true)) {
+      val vectors = data.schema.indices.map(i => apart(rows, i, data.schema(i).dataType, offHeap))
+      val batch = new ColumnarBatch(vectors.toArray, rows.size)
+      for ((column, vector) <- source.columns.zip(vectors))
+        assert(ColumnCopy.of(column).get.load(vector, rows.size), column.column.name)
+      assert(blocksBy(new ColumnCursor(Iterator(batch), source.columns.toArray, areOurs = false)) ==
+        blocksBy(new RowCursor(rows.iterator, source.columns.toArray)))
+      batch.close()
+    }
+  }
+
+  /**
+   * The lists or maps of a column in a vector whose values are numbers of a dictionary, as Spark's
+   * reader of Parquet makes it: each null has a place in the child, too, where nothing has been written.
+   */
+  private def apart(rows: Seq[InternalRow], column: Int, dataType: DataType,
+      offHeap: Boolean): ColumnVector = {
+    val vector =
+      if (offHeap) new OffHeapColumnVector(rows.size, dataType)
+      else new OnHeapColumnVector(rows.size, dataType)
+    val children = dataType match {
+      case map: MapType => Seq(map.keyType, map.valueType)
+      case list => Seq(list.asInstanceOf[ArrayType].elementType)
+    }
+    def values(row: InternalRow): Seq[ArrayData] = dataType match {
+      case _: MapType => Seq(row.getMap(column).keyArray(), row.getMap(column).valueArray())
+      case _ => Seq(row.getArray(column))
+    }
+    val ids = children.indices.map { i =>
+      vector.getChild(i).setDictionary(NestedBlocksSuite.Numbers)
+      vector.getChild(i).reserveDictionaryIds(4 * rows.size)
+    }
+    var at = 0
+    for ((row, number) <- rows.zipWithIndex)
+      if (row.isNullAt(column)) {
+        vector.putNull(number)
+        ids.foreach(_.putInt(at, 1 << 20))
+        at += 1
+      } else {
+        val lists = values(row)
+        for (i <- children.indices; j <- 0 until lists.head.numElements())
+          ids(i).putInt(at + j, lists(i).get(j, children(i)).toString.toInt)
+        vector.putArray(number, at, lists.head.numElements())
+        at += lists.head.numElements()
+      }
+    vector
+  }
+
   test("a column alone, of any kind, may be the widest one") {
     TemporaryFolder { folder =>
       nested.write.parquet(s"$folder/data")
@@ -88,5 +152,19 @@ class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
         compareBlocks(alone, inColumns(alone))
       }
     }
+  }
+}
+
+private object NestedBlocksSuite {
+  /** Those below ten, and no others. */
+  object Numbers extends Dictionary {
+    override def decodeToInt(id: Int): Int = {
+      assert(id < 10, s"$id is no number of the dictionary")
+      id
+    }
+    override def decodeToLong(id: Int): Long = decodeToInt(id).toLong
+    override def decodeToFloat(id: Int): Float = decodeToInt(id).toFloat
+    override def decodeToDouble(id: Int): Double = decodeToInt(id).toDouble
+    override def decodeToBinary(id: Int): Array[Byte] = decodeToInt(id).toString.getBytes
   }
 }
