@@ -131,6 +131,48 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithAWideSchemaAreRead) {
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
 }
 
+TEST_F(GoldenTest, TheTasksGoldenFilesWithNestedColumnsAreRead) {
+    Handle handle = replay(files, read_golden("task-nested.mapped"), read_golden("task-nested.notifications"));
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    ASSERT_EQ(3u, block.element_count);
+    ASSERT_EQ(3u, block.column_count);
+    supply_column_t columns[3];
+    for (int i = 0; i < 3; i++)
+        ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, i, &columns[i]), handle);
+    const auto child = [&](const supply_column_t &of, int number) {
+        supply_column_t found = {};
+        EXPECT_STATUS(SUPPLY_OK, supply_column_child(handle.get(), &block, &of, number, &found), handle);
+        return found;
+    };
+    const auto numbers = [](const supply_column_t &of) {
+        const auto *data = static_cast<const int32_t *>(of.data);
+        return std::vector<int32_t>(data, data + of.element_count);
+    };
+    const auto offsets = [](const supply_column_t &of) {
+        return std::vector<int32_t>(of.offsets, of.offsets + of.element_count + 1);
+    };
+    using Numbers = std::vector<int32_t>;
+    EXPECT_EQ((Numbers{0, 3, 3, 3}), offsets(columns[0]));
+    EXPECT_EQ(0x03, static_cast<const uint8_t *>(columns[0].validity)[0]);
+    const supply_column_t tokens = child(columns[0], 0);
+    EXPECT_EQ((Numbers{1, 0, 3}), numbers(tokens));
+    EXPECT_EQ(0x05, static_cast<const uint8_t *>(tokens.validity)[0]);
+    EXPECT_EQ(0x05, static_cast<const uint8_t *>(columns[1].validity)[0]);
+    EXPECT_EQ((Numbers{7, 0, 9}), numbers(child(columns[1], 0)));
+    const supply_column_t name = child(columns[1], 1);
+    EXPECT_EQ((Numbers{0, 1, 1, 1}), offsets(name));
+    EXPECT_EQ("a", std::string(static_cast<const char *>(name.data), 1));
+    EXPECT_EQ((Numbers{0, 1, 1, 3}), offsets(columns[2]));
+    const supply_column_t entries = child(columns[2], 0);
+    EXPECT_EQ("klm", std::string(static_cast<const char *>(child(entries, 0).data), 3));
+    const supply_column_t counts = child(entries, 1);
+    EXPECT_EQ((Numbers{1, 0, 2}), numbers(counts));
+    EXPECT_EQ(0x05, static_cast<const uint8_t *>(counts.validity)[0]);
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+}
+
 TEST_F(GoldenTest, TheTasksGoldenFilesWithAnExchangeAreRead) {
     Handle handle = replay(files, read_golden("task-exchange.mapped"), read_golden("task-exchange.notifications"));
     struct filler_pair pair;

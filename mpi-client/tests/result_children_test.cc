@@ -8,25 +8,6 @@ using Values = std::vector<std::optional<std::string>>;
 
 class ResultChildrenTest : public ResultTest {
   protected:
-    /** Three rows. */
-    static std::vector<Column> columns() {
-        return {
-            nullable(Column::parent("tokens", "+l", 1, {0, 2, 2, 5}), 3, {1}),
-            nullable(Column::int32("item", {1, 0, 3, 4, 5}), 5, {1}),
-            nullable(Column::parent("point", "+s", 2), 3, {2}),
-            nullable(Column::variable("name", "u", {"a", "", "b"}), 3, {1}),
-            Column::int32("x", {7, 8, 9}),
-            Column::parent("counts", "+m", 1, {0, 1, 1, 2}),
-            Column::parent("entries", "+s", 2),
-            Column::variable("key", "u", {"k", "l"}),
-            nullable(Column::int32("value", {1, 0}), 2, {1}),
-            Column::parent("pairs", "+w:2", 1),
-            Column::parent("item", "+l", 1, {0, 1, 2, 3, 3, 4, 6}),
-            Column::bits("item", {true, false, true, true, false, true}),
-            Column::int32("last", {1, 2, 3}),
-        };
-    }
-
     static void expect_columns(const ResultFile &read) {
         ASSERT_EQ(5u, read.columns.size());
         EXPECT_EQ("+l", read.columns[0].format);
@@ -47,16 +28,16 @@ class ResultChildrenTest : public ResultTest {
     /** That these rows are refused, and others are written afterwards. */
     void expect_no_rows(const std::vector<Column> &columns, std::initializer_list<const char *> words) {
         Handle handle = open();
-        Result result = begin(handle, ResultChildrenTest::columns());
+        Result result = begin(handle, nested_columns());
         write(result, columns, 3, SUPPLY_ERROR_ARGUMENT);
         EXPECT_TRUE(says(supply_result_error(result.get()), words));
-        write(result, ResultChildrenTest::columns(), 3);
+        write(result, nested_columns(), 3);
         seal(result);
         expect_columns(read_result(path()));
     }
 };
 
-TEST_F(ResultChildrenTest, EachIsWritten) { expect_columns(written(columns(), 3)); }
+TEST_F(ResultChildrenTest, EachIsWritten) { expect_columns(written(nested_columns(), 3)); }
 
 /** Adds a column of a held block and its children. */
 void add_columns(supply_t *supply, const supply_block_t &block, const supply_column_t &column,
@@ -82,8 +63,8 @@ void add_fields(supply_t *supply, const supply_field_t &field, std::vector<suppl
 TEST_F(ResultChildrenTest, AHeldBlockIsWritten) {
     Handle handle = open();
     Task task(files);
-    task.write_schema(schema_of(columns()));
-    task.supply(BlockImage(columns(), 3));
+    task.write_schema(schema_of(nested_columns()));
+    task.supply(BlockImage(nested_columns(), 3));
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     std::vector<supply_field_t> fields;
@@ -157,7 +138,7 @@ TEST_F(ResultChildrenTest, AStructMayHaveOnlyNulls) {
 
 TEST_F(ResultChildrenTest, AResultMayHaveNoRows) {
     Handle handle = open();
-    Result result = begin(handle, columns());
+    Result result = begin(handle, nested_columns());
     const std::vector<supply_column_t> none(13);
     EXPECT_EQ(SUPPLY_OK, supply_result_write(result.get(), none.data(), 13)) << supply_result_error(result.get());
     seal(result);
@@ -197,30 +178,30 @@ TEST_F(ResultChildrenTest, FieldsWithOtherChildrenAreRefused) {
 }
 
 TEST_F(ResultChildrenTest, RowsOfOtherChildrenAreRefusedByPath) {
-    std::vector<Column> wrong = columns();
+    std::vector<Column> wrong = nested_columns();
     wrong[0].offsets[2] = 1;
     expect_no_rows(wrong, {"'tokens'", "never decrease"});
-    wrong = columns();
+    wrong = nested_columns();
     wrong[0].offsets = {};
     expect_no_rows(wrong, {"'tokens'", "no offsets"});
-    wrong = columns();
+    wrong = nested_columns();
     wrong[10].offsets[0] = -1;
     expect_no_rows(wrong, {"'pairs.item'", "0 or above"});
-    wrong = columns();
+    wrong = nested_columns();
     wrong[1].values.resize(16);
     expect_no_rows(wrong, {"'tokens.item'", "16 bytes", "needs 20"});
-    wrong = columns();
+    wrong = nested_columns();
     wrong[7] = nullable(wrong[7], 2, {1});
     expect_no_rows(wrong, {"'counts.entries.key'", "not nullable", "row 1"});
-    wrong = columns();
+    wrong = nested_columns();
     wrong[4].format = "l";
     expect_no_rows(wrong, {"'point.x'", "'i'", "'l'"});
 }
 
 TEST_F(ResultChildrenTest, AChildMustHaveTheRowsOfItsParent) {
     Handle handle = open();
-    Result result = begin(handle, columns());
-    const std::vector<Column> good = columns();
+    Result result = begin(handle, nested_columns());
+    const std::vector<Column> good = nested_columns();
     const auto expect_refused = [&](size_t index, std::initializer_list<const char *> words) {
         std::vector<supply_column_t> rows = rows_of(good, 3);
         rows[index].element_count--;

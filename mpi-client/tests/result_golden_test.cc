@@ -68,6 +68,10 @@ TEST_F(ResultGoldenTest, ARankWritesItsGoldenResultWithAWideSchemaToTheByte) {
     expect_golden_result("wide", "rank.wide.result", {Column::int32("", {1, 2, 3}), Column::int32(name, {7, 8, 9})}, 3);
 }
 
+TEST_F(ResultGoldenTest, ARankWritesItsGoldenResultOfNestedColumnsToTheByte) {
+    expect_golden_result("nested", "rank.nested.result", nested_columns(), 3);
+}
+
 TEST_F(ResultGoldenTest, ARankWithoutRowsWritesItsGoldenResultToTheByte) {
     expect_golden_result("empty", "rank.empty.result", {Column::fixed("id", "l", "")}, 0);
 }

@@ -47,6 +47,24 @@ Column nullable(Column column, uint32_t count, const std::vector<uint32_t> &null
     return column;
 }
 
+std::vector<Column> nested_columns() {
+    return {
+        nullable(Column::parent("tokens", "+l", 1, {0, 2, 2, 5}), 3, {1}),
+        nullable(Column::int32("item", {1, 0, 3, 4, 5}), 5, {1}),
+        nullable(Column::parent("point", "+s", 2), 3, {2}),
+        nullable(Column::variable("name", "u", {"a", "", "b"}), 3, {1}),
+        Column::int32("x", {7, 8, 9}),
+        Column::parent("counts", "+m", 1, {0, 1, 1, 2}),
+        Column::parent("entries", "+s", 2),
+        Column::variable("key", "u", {"k", "l"}),
+        nullable(Column::int32("value", {1, 0}), 2, {1}),
+        Column::parent("pairs", "+w:2", 1),
+        Column::parent("item", "+l", 1, {0, 1, 2, 3, 3, 4, 6}),
+        Column::bits("item", {true, false, true, true, false, true}),
+        Column::int32("last", {1, 2, 3}),
+    };
+}
+
 Result ResultTest::begin(const Handle &handle, const std::vector<Column> &columns, const std::string &name,
                          supply_status_t expected) {
     const std::vector<supply_field_t> fields = fields_of(columns);

@@ -27,6 +27,9 @@ std::vector<supply_column_t> rows_of(const std::vector<Column> &columns, uint32_
 /** The column with a bitmap in which the listed rows are null. */
 Column nullable(Column column, uint32_t count, const std::vector<uint32_t> &nulls);
 
+/** Three rows of five columns: tokens, point, counts, pairs and last. */
+std::vector<Column> nested_columns();
+
 /** Results of an open pair. */
 class ResultTest : public RankTest {
   protected:

@@ -13,6 +13,7 @@ import supply.lmdb.Datum
 import supply.pair.{MappedFile, NotificationPipe, Pair, PairOverFiles}
 import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Schema}
 import supply.protocol.Layout.{MappedFileHeader => At}
+import supply.rows.NestedRows
 import supply.source.ForeignFile
 import supply.testing.TemporaryFolder
 
@@ -100,6 +101,15 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     pair.publishEndOfEpoch(0)
   }
 
+  private def writtenNested() = written(fresh) { (pair, _, _) =>
+    val writer = new BlockWriter(pair, NestedRows.source.schema, None, Int.MaxValue)
+    writer.startAt(epoch = 0, partition = 2, element = 5)
+    val cursor = NestedRows.cursor
+    while (cursor.next()) writer.append(cursor)
+    writer.flush()
+    pair.publishEndOfEpoch(0)
+  }
+
   /** task-in-place.foreign. A rank that reads it writes the entry of its own copy. */
   private lazy val foreign = ForeignFile("/golden/task-in-place.foreign", 0x2122232425262728L,
     0x3132333435363738L, read("task-in-place.foreign").length.toLong, 0x4142434445464748L)
@@ -147,6 +157,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     ("task", () => writtenOnce(), versions),
     ("task-resident", () => writtenResident(), versions),
     ("task-wide", () => writtenWide(), versions.takeRight(1)),
+    ("task-nested", () => writtenNested(), versions.takeRight(1)),
     ("task-exchange", () => writtenExchange(), versions.drop(1)),
     ("task-in-place", () => writtenInPlace(), versions.drop(1)),
     ("task-resident-file",

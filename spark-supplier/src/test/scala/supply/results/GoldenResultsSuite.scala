@@ -40,6 +40,13 @@ class GoldenResultsSuite extends AnyFunSuite {
     }
   }
 
+  test("every value of the golden result of nested columns is read") {
+    assert(rows(read("rank.nested.result")) == Seq(
+      Seq[Any](Seq[Any](1, null), Seq[Any]("a", 7), Map("k" -> 1), Seq(Seq(true), Seq(false)), 1),
+      Seq[Any](null, Seq[Any](null, 8), Map(), Seq(Seq(true), Seq()), 2),
+      Seq[Any](Seq(3, 4, 5), null, Map("l" -> null), Seq(Seq(true), Seq(false, true)), 3)))
+  }
+
   test("the golden result without a block is empty") {
     assert(rows(read("rank.empty.result")) == Seq())
   }

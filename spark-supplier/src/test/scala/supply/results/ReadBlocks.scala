@@ -3,8 +3,8 @@ package supply.results
 import java.nio.file.Path
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.ArrayData
-import org.apache.spark.sql.types.{ArrayType, DataType, Decimal}
+import org.apache.spark.sql.catalyst.util.{ArrayData, MapData}
+import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, NumericType, StructType}
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarArray, ColumnarBatch}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -36,11 +36,17 @@ private[results] object ReadBlocks {
     case (decimal: Decimal, _) => decimal.toJavaBigDecimal
     case (bytes: Array[Byte], _) => bytes.toSeq
     case (text: UTF8String, _) => text.toString
-    case (array: ColumnarArray, ArrayType(number, _)) =>
-      def numbers(of: ArrayData) = of.toObjectArray(number).toSeq.map(copy(_, number))
-      // Spark copies the numbers all at once. As text, because NaN is not equal to itself.
-      require(numbers(array).toString == numbers(array.copy()).toString)
-      numbers(array)
+    case (array: ColumnarArray, ArrayType(item, _)) =>
+      def values(of: ArrayData) = of.toObjectArray(item).toSeq.map(copy(_, item))
+      val found = values(array)
+      // Spark copies numbers all at once, if none is null. As text, because NaN is not equal to itself.
+      if (item.isInstanceOf[NumericType] && !found.contains(null))
+        require(found.toString == values(array.copy()).toString)
+      found
+    case (struct: InternalRow, StructType(fields)) => values(struct, fields.toSeq.map(_.dataType))
+    case (map: MapData, MapType(key, of, _)) => copy(map.keyArray(), ArrayType(key))
+        .asInstanceOf[Seq[Any]].zip(copy(map.valueArray(), ArrayType(of)).asInstanceOf[Seq[Any]])
+        .toMap
     case _ => value
   }
 }
