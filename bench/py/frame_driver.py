@@ -89,9 +89,15 @@ def arrow(frame, rows, **_):
 
         yield pyarrow.record_batch([pyarrow.array([sum(batch.num_rows for batch in batches)])], names=["n"])
 
-    start = time.monotonic()
-    counted = sum(row.n for row in frame.mapInArrow(count, COUNTED).collect())
-    return {"rows": counted, "nanos": nanos(time.monotonic() - start)}
+    while True:
+        start = time.monotonic()
+        try:
+            counted = sum(row.n for row in frame.mapInArrow(count, COUNTED).collect())
+            return {"rows": counted, "nanos": nanos(time.monotonic() - start)}
+        except Exception as error:
+            # Spark 4.3 gives a task now and then a worker whose socket it has closed.
+            if "ClosedChannelException" not in str(error):
+                raise
 
 
 def shuffled(frame, rows, pair, timeout):
