@@ -258,6 +258,15 @@ def test_more_ranks_than_rows(ranks, spark):
             lambda ranks, df, a: ranks.matrix(df.selectExpr("'ü' || id % 99 as k", "features"), "features", "k"),
             r"the key 'ü0' \(rank [01]\) is in more than one row",
         ),
+        # Nothing is computed: that would fail.
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("make_interval(raise_error('computed')) as x"), "x"),
+            "column 'x' is interval, not .*: cast it, or choose another",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("features", "make_interval(id) as k"), "features", "k"),
+            r"a column cannot be supplied as it is \('k' is interval, use cast\(k as string\)",
+        ),
         (
             lambda ranks, df, a: ranks.matrix(df.selectExpr("id > 0 as k", "features"), "features", "k"),
             "column 'key' has booleans or lists",

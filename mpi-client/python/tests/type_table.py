@@ -20,7 +20,7 @@ PAGE = """
 | timestamp_ntz | timestamp[us] | a tensor of int64: microseconds since 1970 | timestamp_ntz |
 | interval day to second (from Spark 4) | duration[us] | a tensor of int64: microseconds | interval day to second |
 | interval year to month (from Spark 4) | interval of months | a tensor of int32: months | interval year to month |
-| time(P) (from Spark 4.1) | time64[ns] | a tensor of int64: nanoseconds since midnight | time(6) |
+| time(P), with `spark.sql.timeType.enabled` | time64[ns] | a tensor of int64: nanoseconds since midnight | time(6) |
 | variant (from Spark 4) | string | a list of `str`: JSON, with times in UTC | string |
 | array, all of one length | fixed-size list | a tensor of more dimensions; of arrays of arrays likewise | array |
 | array | list | [jagged](PYTHON.md#lists-and-structs) | array |
