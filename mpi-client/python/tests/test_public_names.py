@@ -59,8 +59,8 @@ def test_every_exception_is_a_supply_error():
 
 
 def test_the_driver_raises_run_errors():
-    # checks.as_run_errors() makes RunErrors of what checks.py raises. The others check params of estimators.
-    others = {"checks.py", "estimator.py", "torch_model.py"}
+    # as_run_errors() makes RunErrors of what option_checks.py raises. The others check params of estimators.
+    others = {"option_checks.py", "estimator.py", "torch_model.py"}
     modules = [path for path in PACKAGE.glob("spark/*.py") if path.name not in others]
     found = {exception for path in modules for exception, _ in raised(path)}
     assert found & {name for name in dir(supply.errors) if name.endswith("Error")} == {"RunError", "RunTimeoutError"}

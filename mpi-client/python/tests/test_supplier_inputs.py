@@ -3,6 +3,7 @@
 import functools
 import importlib
 import pathlib
+import re
 import threading
 from typing import Any
 
@@ -137,6 +138,22 @@ def test_what_is_no_dataframe_of_spark(refuses, spark, name):
 ])  # fmt: skip
 def test_wrong_columns(refuses, columns, says):
     refuses(says, columns=columns)
+
+
+@pytest.mark.parametrize("made, name, in_python, in_spark", [
+    ("make_interval(1)", "interval", "c", "c"),
+    ("null", "void", "c", "c"),
+    ("array(named_struct('n', null))", "void", "c.n", "c.item.n"),
+    ("map(1, make_interval(2))", "interval", "c.values", "c.value"),
+])  # fmt: skip
+def test_columns_that_ranks_cannot_have(refuses, spark, made, name, in_python, in_spark):
+    """The call and df.write refuse them before anything is computed: that would fail."""
+    df = spark.range(10).selectExpr("cast(raise_error('computed') as int) as x", f"{made} as c")
+    refuses(f"'{in_python}' is {name}: .*cast it to", df=df)
+    says = f"a column cannot be supplied as it is ('{in_spark}' is {name}, use "
+    with shared_memory() as folder, pytest.raises(Exception, match=re.escape(says)):
+        files = {name: f"{folder}/{name}.conf" for name in ("mapped-files", "named-pipes")}
+        df.write.format("supply").mode("append").options(**files).save()
 
 
 def test_columns_as_objects_and_of_one_name(refuses, spark):

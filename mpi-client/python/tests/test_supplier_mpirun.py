@@ -11,7 +11,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RankError, RunError, Supplier, checks  # noqa: E402
+from supply.spark import RankError, RunError, Supplier, option_checks  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
@@ -36,7 +36,7 @@ def run(spark):
 def test_an_exchange_without_mpi4py_is_refused(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RunError, match="over mpi4py, which is not installed"):
-        checks.exchange_over("all", "mpirun", None)
+        option_checks.exchange_over("all", "mpirun", None)
 
 
 def hosts(folder, slots):

@@ -33,8 +33,8 @@ def result_of(
     """The result of the first attempt that does not fail, of 1 + most."""
     restarts = Restarts()
     earlier: list[tuple[RunError, int | None]] = []
+    checkpoint = checkpoints.newest()
     while True:
-        checkpoint = checkpoints.newest()
         try:
             return attempt(checkpoint, restarts)
         except RunError as error:
@@ -48,10 +48,10 @@ def result_of(
                 raise
             earlier.append((error, number))
             restarts = Restarts(restarts.count + 1, str(error))
-            place = checkpoints.newest()
+            checkpoint = checkpoints.newest()
             _log.warning(
                 "%s\nthe ranks are started again (%d of %d), from %s",
-                error, restarts.count, most, _named(None if place is None else place.number),
+                error, restarts.count, most, _named(None if checkpoint is None else checkpoint.number),
             )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from pyspark.ml.param import TypeConverters
 from pyspark.sql import functions
 
 from supply.errors import ConfigError, RunError
-from supply.spark.checks import quoted
 from supply.spark.features import Features, Label, labels_of, require_columns, shown_column
+from supply.spark.frame_checks import quoted
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import ObjectsStage, TorchModel, TorchParams, param
 from supply.spark.training import Training, train

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions
 
 from supply.errors import RunError
-from supply.spark.checks import quoted
+from supply.spark.frame_checks import quoted
 
 if TYPE_CHECKING:
     import torch

@@ -15,9 +15,10 @@ from supply.arguments import optional_size, seconds, whole_number
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
-from supply.spark.checks import as_run_errors, check_folder, check_frame
+from supply.spark.frame_checks import check_frame
 from supply.spark.matrix import Matrix, array_of, is_array, java_matrix
 from supply.spark.offload import RANKS_PART, offload_of
+from supply.spark.option_checks import as_run_errors, check_folder
 from supply.spark.progress import RoutineProgress
 from supply.spark.server import RankFiles, Server, find_rank_files
 from supply.spark.sessions import ClassicSession, Session, session_of

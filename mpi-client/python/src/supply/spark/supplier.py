@@ -12,10 +12,12 @@ from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS
 from supply.ranks.job import DataSpec, Job, Script
 from supply.ranks.messages import Attempt
-from supply.spark import checks
+from supply.spark import frame_checks, option_checks
 from supply.spark.attempts import Restarts, result_of
 from supply.spark.checkpoints import Checkpoint, Checkpoints, partitions_of
-from supply.spark.checks import (
+from supply.spark.function_checks import check_arguments, check_function, pickled
+from supply.spark.launcher import make_launcher
+from supply.spark.option_checks import (
     check_checkpoints,
     check_environment,
     check_folder,
@@ -23,8 +25,6 @@ from supply.spark.checks import (
     check_order,
     check_resident,
 )
-from supply.spark.function_checks import check_arguments, check_function, pickled
-from supply.spark.launcher import make_launcher
 from supply.spark.placement import wait_for_ranks
 from supply.spark.rank_pool import RankPool
 from supply.spark.results import keys_of
@@ -129,7 +129,7 @@ class Supplier:
         environment: Mapping[str, str] | None = None,
         idle_timeout: float = 600,
     ) -> None:
-        with checks.as_run_errors():
+        with option_checks.as_run_errors():
             self._ranks = whole_number("ranks", ranks, 1)
             self._min_ranks = check_min_ranks(min_ranks, ranks)
             self._max_restarts = whole_number("max_restarts", max_restarts, 0)
@@ -268,10 +268,10 @@ class Supplier:
         Raises RankError if a rank raises or ends, RunTimeoutError if a limit has passed, and RunError if anything else
         fails.
         """
-        session = checks.check_session(df)
+        session = frame_checks.check_session(df)
         uneven = ("keep" if backend is None else "pad") if uneven is None else uneven
-        with checks.as_run_errors():
-            columns = checks.check_columns(df, columns)
+        with option_checks.as_run_errors():
+            columns = frame_checks.check_columns(df, columns)
             check_options(
                 columns, batch_size=batch_size, uneven=uneven, transform=transform, collate_fn=collate_fn,
                 dtypes=dtypes, ragged=ragged, nulls=nulls,
@@ -284,15 +284,15 @@ class Supplier:
             seconds("start_timeout", start_timeout)
             if stall_timeout is not None:
                 seconds("stall_timeout", stall_timeout)
-        checks.check_nulls(df, nulls, ragged, dtypes)
+        frame_checks.check_nulls(df, nulls, ragged, dtypes)
         if validation is not None:
-            checks.check_frame(validation, "validation")
-            checks.check_columns(validation, columns, "validation")
-            checks.check_same_types(df, validation, columns)
-            checks.check_nulls(validation, nulls, ragged, dtypes)
-        spread = checks.repartition_option(repartition)
-        checks.check_forms(lists, half, vectors, columns)
-        over = checks.exchange_over(shuffle, self._launcher, backend)
+            frame_checks.check_frame(validation, "validation")
+            frame_checks.check_columns(validation, columns, "validation")
+            frame_checks.check_same_types(df, validation, columns)
+            frame_checks.check_nulls(validation, nulls, ragged, dtypes)
+        spread = option_checks.repartition_option(repartition)
+        option_checks.check_forms(lists, half, vectors, columns)
+        over = option_checks.exchange_over(shuffle, self._launcher, backend)
         check_function(function)
         script, call = (
             (None, function)
@@ -300,7 +300,7 @@ class Supplier:
             else (Script.read(function, session.is_connect or not session.is_local), None)
         )
         args, kwargs = check_arguments(call, args, kwargs)
-        schema = None if results is None else checks.result_schema(results, df, columns, half)
+        schema = None if results is None else frame_checks.result_schema(results, df, columns, half)
         is_global = order == "global"
         if is_global and spread == "auto":
             spread = "false"
@@ -333,12 +333,12 @@ class Supplier:
         limits = Limits(start_timeout, stall_timeout)
 
         def supplied(ranks: int, begins: str | None, partitions: str | int) -> Iterator[Supplied]:
-            train = checks.selected(df, columns)
+            train = frame_checks.selected(df, columns)
             of_train = {**options, "ranks": ranks, "resume-positions": begins}
             of_train["global-batch"] = batch_size if is_global else None
             yield Supplied(train, "train", of_train, partitions, keys_of(df, schema))
             if validation is not None:
-                other = checks.selected(validation, columns)
+                other = frame_checks.selected(validation, columns)
                 yield Supplied(other, "validation", {**named, "ranks": ranks}, spread)
 
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
