@@ -138,8 +138,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithNestedColumnsAreRead) {
     ASSERT_EQ(3u, block.element_count);
     ASSERT_EQ(3u, block.column_count);
     supply_column_t columns[3];
-    for (int i = 0; i < 3; i++)
-        ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, i, &columns[i]), handle);
+    for (int i = 0; i < 3; i++) ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, i, &columns[i]), handle);
     const auto child = [&](const supply_column_t &of, int number) {
         supply_column_t found = {};
         EXPECT_STATUS(SUPPLY_OK, supply_column_child(handle.get(), &block, &of, number, &found), handle);
