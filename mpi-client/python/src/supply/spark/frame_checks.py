@@ -20,6 +20,7 @@ def quoted(name: str) -> str:
     """The column of that name. Without the quotes, Spark takes a dot for the field of a struct."""
     return "`" + name.replace("`", "``") + "`"
 
+
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 
 _SUPPLIED = (
