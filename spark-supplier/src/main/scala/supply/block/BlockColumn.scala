@@ -232,17 +232,9 @@ private[block] final class BlockColumn(
   }
 
   /** As BatchWriter.clear: a null of variable width has no bytes already, and structs only their fields. */
-  def clear(
-      nulls: Array[Byte], from: Int, count: Int): Unit = if (offsets == null && values != null) {
-    val first = (if (bits != null) bits.length else bytes.size / width) - count
-    var i = 0
-    while (i < count) {
-      if (nulls(from + i) != 0) {
-        if (bits != null) bits.clear(first + i) else bytes.clear(width * (first + i), width)
-      }
-      i += 1
-    }
-  }
+  def clear(nulls: Array[Byte], from: Int, count: Int): Unit =
+    if (bits != null) bits.clear(nulls, from, count)
+    else if (offsets == null && bytes != null) bytes.clear(nulls, from, count, width)
 
   private def valid(count: Int): Unit = if (validity != null) validity.putValid(count)
 

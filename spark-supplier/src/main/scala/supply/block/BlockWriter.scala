@@ -353,7 +353,7 @@ private[block] final class CountedBytes extends BytesBuffer {
 
   override def putInt(value: Int): Unit = count += Integer.BYTES
 
-  override def clear(at: Int, n: Int): Unit = ()
+  override def clear(nulls: Array[Byte], from: Int, n: Int, width: Int): Unit = ()
 
   override def appendTo(slot: ByteBuffer, at: Int): Int =
     throw new UnsupportedOperationException("the bytes are only counted")

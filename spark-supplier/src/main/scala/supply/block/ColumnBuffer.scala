@@ -121,8 +121,37 @@ private[block] abstract class BytesBuffer extends ColumnBuffer {
   /** The same as `reserve(4).putInt(value)`. */
   def putInt(value: Int): Unit
 
-  /** Sets `n` bytes from `at` on, which have been reserved, to 0. */
-  def clear(at: Int, n: Int): Unit
+  /**
+   * Sets those of the last `n` values, of `width` bytes each, to 0 whose byte in `nulls` is 1, and not
+   * 0.
+   */
+  def clear(nulls: Array[Byte], from: Int, n: Int, width: Int): Unit
+}
+
+private[block] object BytesBuffer {
+  /** The same for the values at `start`. Without branches: which ones are null cannot be foreseen. */
+  def clear(bytes: ByteBuffer, start: Int, nulls: Array[Byte], from: Int, n: Int,
+      width: Int): Unit = {
+    var at = start
+    var i = from
+    width match {
+      case java.lang.Long.BYTES => while (i < from + n) {
+          bytes.putLong(at, bytes.getLong(at) & nulls(i) - 1L)
+          at += width
+          i += 1
+        }
+      case Integer.BYTES => while (i < from + n) {
+          bytes.putInt(at, bytes.getInt(at) & nulls(i) - 1)
+          at += width
+          i += 1
+        }
+      case _ => while (i < from + n) {
+          if (nulls(i) != 0) for (byte <- at until at + width) bytes.put(byte, 0: Byte)
+          at += width
+          i += 1
+        }
+    }
+  }
 }
 
 private[block] final class StagedBytes extends BytesBuffer {
@@ -154,7 +183,8 @@ private[block] final class StagedBytes extends BytesBuffer {
     all = wrapped
   }
 
-  override def clear(at: Int, n: Int): Unit = Arrays.fill(values, at, at + n, 0: Byte)
+  override def clear(nulls: Array[Byte], from: Int, n: Int, width: Int): Unit =
+    BytesBuffer.clear(all, count - width * n, nulls, from, n, width)
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = {
     slot.put(at, values, 0, count)
@@ -180,14 +210,8 @@ private[block] final class BytesInSlot(start: Int) extends BytesBuffer {
 
   override def putInt(value: Int): Unit = { reserve(Integer.BYTES).putInt(value); () }
 
-  override def clear(at: Int, n: Int): Unit = {
-    slot.limit(start + at + n)
-    var i = start + at
-    while (i < start + at + n) {
-      slot.put(i, 0: Byte)
-      i += 1
-    }
-  }
+  override def clear(nulls: Array[Byte], from: Int, n: Int, width: Int): Unit =
+    BytesBuffer.clear(slot.limit(start + count), start + count - width * n, nulls, from, n, width)
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = start
 

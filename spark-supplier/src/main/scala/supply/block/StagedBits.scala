@@ -87,8 +87,16 @@ private[block] final class StagedBits extends ColumnBuffer {
     }
   }
 
-  /** Sets a bit that was put to 0. */
-  def clear(i: Int): Unit = bytes(i >> 3) = (bytes(i >> 3) & ~(1 << (i & 7))).toByte
+  /** Sets those of the last `n` bits to 0 whose byte in `nulls` is 1, and not 0. */
+  def clear(nulls: Array[Byte], from: Int, n: Int): Unit = {
+    var at = count - n
+    var i = from
+    while (i < from + n) {
+      bytes(at >> 3) = (bytes(at >> 3) & ~(nulls(i) << (at & 7))).toByte
+      at += 1
+      i += 1
+    }
+  }
 
   private def begin(byte: Int): Unit = {
     reserve(size + 1)
