@@ -147,34 +147,41 @@ private final class BitsCopy(column: RowColumn) extends ColumnCopy(column) {
     to.putBits(entry, values, from, count)
 }
 
+/** Numbers of each row of a batch, of which runs are added up. */
+private[rows] final class RowSums {
+  /** Of all rows before each. */
+  private var sums = Array(0L)
+
+  def load(rows: Int, of: Int => Long): Unit = {
+    if (sums.length <= rows) sums = new Array(math.max(rows + 1, 2 * sums.length))
+    var row = 0
+    while (row < rows) {
+      sums(row + 1) = sums(row) + of(row)
+      row += 1
+    }
+  }
+
+  def apply(from: Int, count: Int): Long = sums(from + count) - sums(from)
+}
+
 /** Texts and bytes. Neighbours in the vector's memory are copied together. */
 private[rows] final class BytesCopy(column: RowColumn) extends ColumnCopy(column) {
   private val format = column.column.format
 
-  /** The bytes of the values up to each row, added up. */
-  private var ends = Array(0L)
+  private val lengths = new RowSums
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadBytes(vector, rows, format, within) && {
-      val lengths = memory.lengths
-      addUp(rows, lengths(_))
+      val found = memory.lengths
+      lengths.load(rows, found(_).toLong)
       true
     }
 
   /** For [[bytes]] of values that cannot be copied. */
   def count(vector: ColumnVector, rows: Int): Unit =
-    addUp(rows, BytesCopy.length(vector, _, format == "u"))
+    lengths.load(rows, BytesCopy.length(vector, _, format == "u").toLong)
 
-  private def addUp(rows: Int, length: Int => Int): Unit = {
-    if (ends.length <= rows) ends = new Array(math.max(rows + 1, 2 * ends.length))
-    var row = 0
-    while (row < rows) {
-      ends(row + 1) = ends(row) + length(row)
-      row += 1
-    }
-  }
-
-  override def bytes(from: Int, count: Int): Long = ends(from + count) - ends(from)
+  override def bytes(from: Int, count: Int): Long = lengths(from, count)
 
   override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
     val space = to.reserveBytes(entry, memory.lengths, from, count)

@@ -50,12 +50,10 @@ private final class MapsCopy(column: RowColumn, map: MapValue, keys: ColumnCopy,
 private final class BytesOfLists(columns: Seq[RowColumn], copies: Seq[ColumnCopy]) {
   private val elementBytes = columns.map(column => ElementBytes.of(column.column).toLong).sum
   private val within = copies.toArray
-  private var ends = Array(0L)
+  private val sums = new RowSums
 
-  def load(lists: VectorMemory, rows: Int): Unit = {
-    if (ends.length <= rows) ends = new Array(math.max(rows + 1, 2 * ends.length))
-    var row = 0
-    while (row < rows) {
+  def load(lists: VectorMemory, rows: Int): Unit = sums.load(rows,
+    row => {
       val length = lists.lengths(row)
       var bytes = elementBytes * length
       if (length > 0) {
@@ -65,12 +63,10 @@ private final class BytesOfLists(columns: Seq[RowColumn], copies: Seq[ColumnCopy
           i += 1
         }
       }
-      ends(row + 1) = ends(row) + bytes
-      row += 1
-    }
-  }
+      bytes
+    })
 
-  def apply(from: Int, count: Int): Long = ends(from + count) - ends(from)
+  def apply(from: Int, count: Int): Long = sums(from, count)
 }
 
 /** The fields have as many rows as the structs, also where these are null. */
