@@ -73,7 +73,7 @@ test-row: built-for-tests ## one of the rows of `make test`: ROW=ranks-side, pac
 	-@$(MAKE) --no-print-directory test-$(ROW)
 	@.ci/count-tests $(addprefix $(REPORTS)/,$(REPORTS_OF_$(ROW)))
 
-test-long: packages-for-slurm built-for-tests ## what `make test` leaves out: long tests, the sanitizers, the whole model, suites with the other Spark, about 40 minutes
+test-long: packages-for-long built-for-tests ## what `make test` leaves out: long tests, the sanitizers, the whole model, suites with the other Spark, about 40 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-sanitizers
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds large,mutation,witness'

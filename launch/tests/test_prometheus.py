@@ -1,9 +1,16 @@
 """supply-stat --prometheus: every line is as the text format 0.0.4 says, and the numbers are those of the pairs."""
 
+import http.server
+import json
 import math
 import os
 import re
+import shutil
+import socket
 import subprocess
+import threading
+import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -81,6 +88,67 @@ def test_pairs_with_a_rank_and_without(make_pairs, start_rank):
     assert metrics["supply_epoch"] == metrics["supply_task_attempt"] == []
     [(_, seconds)] = metrics["supply_waiting_seconds"]
     assert seconds >= 1
+    rank.process.terminate()
+    rank.finish()
+
+
+class Served(http.server.BaseHTTPRequestHandler):
+    """Any page is what supply-stat says of the server's pairs at that time."""
+
+    def do_GET(self):
+        page = text_of(*self.server.pairs.options()).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    not shutil.which("prometheus"), reason="no Prometheus here (launch/dev/install-packages --for-long)"
+)
+def test_a_prometheus_scrapes_it(make_pairs, start_rank, tmp_path):
+    pairs = make_pairs(1, ring="64KiB", block="16KiB")
+    rank = start_rank(pairs, 0, arguments=["--count"])
+    wait_until(lambda: headers.read(pairs.mapped_file(0), "version"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Served) as server:
+        server.pairs = pairs
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        targets = [f"127.0.0.1:{server.server_port}"]
+        jobs = [{"job_name": "node", "scrape_interval": "5s", "static_configs": [{"targets": targets}]}]
+        # JSON is YAML.
+        (tmp_path / "prometheus.yml").write_text(json.dumps({"scrape_configs": jobs}))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        files = [f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data"]
+        with open(tmp_path / "log", "w") as log:
+            scraping = subprocess.Popen(["prometheus", *files, f"--web.listen-address={address}"], stderr=log)
+        try:
+
+            def found(query):
+                url = f"http://{address}/api/v1/query?query={urllib.parse.quote(query)}"
+                try:
+                    with urllib.request.urlopen(url, timeout=5) as answer:
+                        return json.load(answer)["data"]["result"]
+                except OSError:
+                    return []
+
+            wait_until(lambda: found("supply_ring_blocks"), 60)
+            [one] = found("supply_ring_blocks")
+            assert one["metric"]["mapped_file"] == str(pairs.mapped_file(0)) and one["value"][1] == "4"
+            [share] = found("avg_over_time(supply_rank_waits[5m])")
+            assert share["value"][1] == "1"
+            metadata = urllib.request.urlopen(
+                f"http://{address}/api/v1/metadata?metric=supply_elements_total", timeout=5
+            )
+            assert json.load(metadata)["data"]["supply_elements_total"][0]["type"] == "counter"
+        finally:
+            scraping.terminate()
+            scraping.wait(60)
+            server.shutdown()
     rank.process.terminate()
     rank.finish()
 

@@ -15,7 +15,7 @@ from waiting import wait_until
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
-        bool(slurm.missing()), reason=f"no {', '.join(slurm.missing())} here (launch/dev/install-packages --for-slurm)"
+        bool(slurm.missing()), reason=f"no {', '.join(slurm.missing())} here (launch/dev/install-packages --for-long)"
     ),
 ]
 
