@@ -75,7 +75,7 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
     page = (ROOT / "docs" / "ONE-CALL.md").read_text()
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     # That of restarts is a part of an example.
-    train, several, predict, of_mpi, pipeline, measured, _, resume, _ = programs
+    train, several, predict, of_mpi, pipeline, measured, shown, _, resume, _ = programs
     assert train in (ROOT / "mpi-client" / "python" / "examples" / "one_call.py").read_text()
     notebook.start(train)
     text, error = notebook.read()
@@ -103,6 +103,10 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
     assert error is None, text
     assert re.search(r"[a-z]+-bound: |Bound by the slowest rank: ", text) and "waiting_for_spark" in text
     assert re.search(r"{'mean': [0-9.]+, 'epoch': 1, 'batch': 79, 'seconds': [0-9.]+}\s*$", text)
+    notebook.start(shown + "print(len(reports))")
+    text, error = notebook.read()
+    assert error is None, text
+    assert int(text.split()[-1]) == 2 * 79
     notebook.start(pipeline)
     text, error = notebook.read()
     assert error is None, text

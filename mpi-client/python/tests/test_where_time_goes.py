@@ -14,7 +14,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.errors import RankError  # noqa: E402
+from supply.errors import RankError, RunError  # noqa: E402
 from supply.ranks.messages import Measured, Reported  # noqa: E402
 from supply.spark import Supplier, release  # noqa: E402
 from supply.spark.statistics import KINDS, Measurements, sentence  # noqa: E402
@@ -178,6 +178,31 @@ def test_waits_for_validation_rows_are_no_time_of_the_program(supplier, spark):
     supplier.run(validate, fast, validation=slow, columns=["id"], batch_size=BATCH, uneven="keep")
     first = [row for row in supplier.statistics.ranks if row["rank"] == 0]
     assert len(first) == 1 and first[0]["waiting_for_spark"] > first[0]["program"]
+
+
+def test_reports_reach_the_caller_while_ranks_train(supplier, spark):
+    """What its function raises ends them."""
+    found = []
+
+    class Enough(Exception):
+        pass
+
+    def enough(report):
+        found.append(report)
+        if report["batch"] > 2:
+            raise Enough
+
+    def train(data):
+        for number, _ in enumerate(data):
+            data.report(number=number)
+            time.sleep(0.2)
+
+    with pytest.raises(Enough):
+        supplier.run(train, spark.range(0, 1000, 1, RANKS), batch_size=1, on_report=enough)
+    assert 2 < len(found) < 100 and [report["number"] for report in found] == [*range(len(found))]
+    assert supplier.statistics.history[: len(found)] == found
+    with pytest.raises(RunError, match="on_report is 7 .*: it must be a function of one argument"):
+        supplier.run(train, spark.range(1), on_report=7)
 
 
 def test_a_call_that_fails_has_statistics_and_a_report_takes_numbers_only(supplier, spark):

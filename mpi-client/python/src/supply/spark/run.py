@@ -6,7 +6,7 @@ import contextlib
 import logging
 import pickle
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,7 @@ class Run:
         reads_results: bool,
         attempt: Attempt,
         checkpoints: Checkpoints,
+        on_report: Callable[[dict[str, Any]], object] | None,
     ) -> None:
         self._pool = pool
         self._session = session
@@ -94,6 +95,7 @@ class Run:
         self._reads_results = reads_results
         self._attempt = attempt
         self._checkpoints = checkpoints
+        self._on_report = on_report
         self._rows: Any = None
         self._jobs = SparkJobs(session, files.name, pool.post, run=pool.files.name)
         # Keepers that have been asked to begin.
@@ -281,6 +283,16 @@ class Run:
             text = f"{_ENDED_WITH_TASK}: {why or f'the process that keeps the ranks of {host} has ended'}"
             self._causes.append(Cause(Priority.SPARK, RunError(text)))
 
+    def _take(self, measured: Measured) -> None:
+        for report in self._measurements.take(measured):
+            if self._on_report is not None:
+                try:
+                    self._on_report(dict(report))
+                except BaseException:
+                    # The run ends, and its last messages are of no interest.
+                    self._on_report = None
+                    raise
+
     def _handle(self, peer: Peer | None, message: Any) -> None:
         if isinstance(message, Exception):
             raise message
@@ -289,7 +301,7 @@ class Run:
             if message.rank == 0:
                 self._bar.show(message)
         elif isinstance(message, Measured):
-            self._measurements.take(message)
+            self._take(message)
         elif isinstance(message, Imbalance):
             warn(message)
             if message.name == "df":

@@ -49,16 +49,20 @@ class Measurements:
         self._history: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
-    def take(self, measured: Measured) -> None:
+    def take(self, measured: Measured) -> list[dict[str, Any]]:
+        """Returns what has been reported with it."""
         with self._lock:
             for row in measured.statistics:
                 before = self._rows.get((measured.rank, row.epoch))
                 self._rows[measured.rank, row.epoch] = row
                 for kind in KINDS:
                     self._seconds[kind] += getattr(row, kind) - (getattr(before, kind) if before else 0)
-            for report in measured.reports:
-                place = {"epoch": report.epoch, "batch": report.batch, "seconds": report.seconds}
-                self._history.append({**report.values, **place})
+            reports = [
+                {**report.values, "epoch": report.epoch, "batch": report.batch, "seconds": report.seconds}
+                for report in measured.reports
+            ]
+            self._history += reports
+            return reports
 
     def newest(self) -> str:
         """The numbers that were reported last, and the slower side so far, for the bar."""

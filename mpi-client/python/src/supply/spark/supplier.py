@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from supply.arguments import check_options, names_unknown_options, one_of, optional_size, seconds, whole_number
+from supply.arguments import check_options, names_unknown_options, one_of, optional_size, seconds, shown, whole_number
 from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS
 from supply.ranks.job import DataSpec, Job, Script
@@ -214,6 +214,7 @@ class Supplier:
         backend: str | None = "auto",
         start_timeout: float = 120,
         stall_timeout: float | None = None,
+        on_report: Callable[[dict[str, Any]], object] | None = None,
     ) -> Any:
         """Calls function(data, *args, **kwargs) on each rank. Returns what rank 0's call returns, or a RunResult.
 
@@ -261,6 +262,8 @@ class Supplier:
             df nor the function count.
         stall_timeout: seconds that a rank may take from one block to the next, and after the last one. Waits for Spark
             do not count. The ranks then print where they are. None: as long as they like.
+        on_report: called with each data.report() of rank 0, soon after it, on the thread of this call: with a dict as
+            in statistics.history. What it raises ends the ranks, and is raised here. Meanwhile nothing else is noticed.
 
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
@@ -284,6 +287,8 @@ class Supplier:
             seconds("start_timeout", start_timeout)
             if stall_timeout is not None:
                 seconds("stall_timeout", stall_timeout)
+            if on_report is not None and not callable(on_report):
+                raise RunError(f"on_report is {shown(on_report)}: it must be a function of one argument")
         frame_checks.check_nulls(df, nulls, ragged, dtypes)
         if validation is not None:
             frame_checks.check_frame(validation, "validation")
@@ -364,8 +369,9 @@ class Supplier:
                 files = pool.files_of_call(kinds, self._ring, self._block)
                 checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
                 run = Run(
-                    session, pool, files, frames, payload, backend, limits, schema is not None, of_ranks, checkpoints
-                )
+                    session, pool, files, frames, payload, backend, limits, schema is not None, of_ranks, checkpoints,
+                    on_report,
+                )  # fmt: skip
                 try:
                     return run.result()
                 finally:
