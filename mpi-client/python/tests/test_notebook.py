@@ -30,6 +30,20 @@ spark = SparkSession.builder.master("local[3]").config("spark.jars", supply.spar
 Supplier(ranks=2, folder={!r}).run(train, spark.range(0, 1000, 1, 4), columns=["id"], batch_size=1)
 """
 
+EXPORTS = """
+from opentelemetry.metrics import set_meter_provider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+reader = InMemoryMetricReader()
+set_meter_provider(MeterProvider([reader]))
+
+def points():
+    [resource] = reader.get_metrics_data().resource_metrics
+    return resource.scope_metrics[0].metrics[0].data.data_points
+
+"""
+
 
 class Notebook:
     """A kernel of this Python, as a notebook uses it."""
@@ -75,7 +89,7 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
     page = (ROOT / "docs" / "ONE-CALL.md").read_text()
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     # That of restarts is a part of an example.
-    train, several, predict, of_mpi, pipeline, measured, shown, _, resume, _ = programs
+    train, several, predict, of_mpi, pipeline, measured, shown, metered, _, resume, _ = programs
     assert train in (ROOT / "mpi-client" / "python" / "examples" / "one_call.py").read_text()
     notebook.start(train)
     text, error = notebook.read()
@@ -107,6 +121,10 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
     text, error = notebook.read()
     assert error is None, text
     assert int(text.split()[-1]) == 2 * 79
+    notebook.start(EXPORTS + metered + "print([point.attributes['epoch'] for point in points()])")
+    text, error = notebook.read()
+    assert error is None, text
+    assert text.rstrip().endswith("[0, 1]")
     notebook.start(pipeline)
     text, error = notebook.read()
     assert error is None, text
