@@ -220,8 +220,8 @@ class Supplier:
 
         function: a function that can be pickled, or the path of a Python script on the driver. A script gets its data
             set from supply.spark.data(), args as words of sys.argv, and kwargs as --name value.
-        df: the training data. Nothing is written to disk without resident_folder, and training starts while Spark
-            still computes df.
+        df: the training data. Only Spark's own shuffles and resident_folder write it to disk, and training starts while
+            Spark still computes df.
         columns: the columns of df that ranks get; None: all. "point.x" is a field of the struct "point".
         order: "ranks": each rank has its own order, of its own partitions. "global": there is one order of all rows, a
             function of seed, shuffle and epoch, and batch_size is that of all ranks together: each rank gets a run of
