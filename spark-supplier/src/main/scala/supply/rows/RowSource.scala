@@ -4,11 +4,12 @@ import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder, UnsafeRow, XxHash64}
+import org.apache.spark.sql.catalyst.expressions.{Ascending, Cast, RowOrdering, SortOrder, UnsafeRow, XxHash64}
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_NUM, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.{SQLExecutionRDD, SortExec}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StringType
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.{Partition, TaskContext}
 
@@ -165,7 +166,11 @@ private[supply] object EvenRows {
     withActive(session)(SQLConf.withExistingConf(conf) {
       val dealt = ShuffleExchangeExec(RoundRobinPartitioning(partitions), query.executedPlan,
         REPARTITION_BY_NUM)
-      val order = new XxHash64(dealt.output) +: dealt.output
+      // Spark cannot compare, or hash, what has a variant in it, and Spark 3.5 no maps.
+      val zone = Some(session.sessionState.conf.sessionLocalTimeZone)
+      val comparable = dealt.output.map(column =>
+        if (RowOrdering.isOrderable(column.dataType)) column else Cast(column, StringType, zone))
+      val order = new XxHash64(comparable) +: comparable
       val sorted = SortExec(order.map(SortOrder(_, Ascending)), global = false, dealt)
       new SQLExecutionRDD(sorted.execute(), session.sessionState.conf)
     })
