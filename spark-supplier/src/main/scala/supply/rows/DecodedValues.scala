@@ -20,10 +20,7 @@ private[rows] final class DecodedValues {
   private var known: Dictionary = _
 
   private def space(array: AnyRef, rows: Int): Int =
-    java.lang.reflect.Array.getLength(array) match {
-      case length if length < rows => math.max(rows, 2 * length)
-      case _ => 0
-    }
+    math.max(rows, 2 * java.lang.reflect.Array.getLength(array))
 
   /** An array of `rows` numbers; null: they are no numbers. */
   def numbers(vector: WritableColumnVector, dictionary: Dictionary, nulls: Array[Byte],

@@ -5,7 +5,7 @@ import org.apache.spark.sql.types._
 
 import supply.core.ConfigException
 import supply.protocol.{Column, Format}
-import supply.source.ElementWriter
+import supply.source.{ElementBytes, ElementWriter}
 
 /** Writes the values of one column. A class, so that a call for each value is a virtual one. */
 private[rows] abstract class RowValue extends Serializable {
@@ -19,10 +19,8 @@ private[rows] final class RowColumn(val column: Column, val value: RowValue) ext
   val width: Int = RowColumn.widthOf(column)
 
   /** Whether a writer reserves space for its values, and they have one width. */
-  def isReserved: Boolean = Format.of(column) match {
-    case Format.Fixed(bytes) => bytes != Integer.BYTES || column.childFormat.nonEmpty
-    case _ => false
-  }
+  def isReserved: Boolean =
+    Format.of(column).isInstanceOf[Format.Fixed] && !ElementBytes.isInts(column)
 
   /** Entries of the schema that it takes. */
   val entries: Int = column.entries.size

@@ -64,8 +64,10 @@ private[rows] final class VectorMemory(nullable: Boolean) {
     vector match {
       case own: WritableColumnVector => loadNulls(own, rows, within) && {
           val dictionary = VectorInternals.dictionary(own)
-          if (dictionary != null) loadPieces(own, dictionary, rows)
-          else loadSpans(own, rows) && loadOwnValues(own.arrayData(), 0, 1)
+          if (dictionary != null) {
+            loadPieces(own, dictionary, rows)
+            true
+          } else loadSpans(own, rows) && loadOwnValues(own.arrayData(), 0, 1)
         }
       case of: BytesColumnVector if format == "u" || format == "z" =>
         loadNulls(of, rows, within)
@@ -261,18 +263,17 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   }
 
   private def loadPieces(
-      vector: WritableColumnVector, dictionary: Dictionary, rows: Int): Boolean = {
+      vector: WritableColumnVector, dictionary: Dictionary, rows: Int): Unit = {
     reserveSpans(rows)
     pieces = decoded.texts(vector, dictionary, nulls, rows)
     var row = 0
-    while (pieces != null && row < rows) {
+    while (row < rows) {
       ownStarts(row) = 0
       ownLengths(row) = pieces(row).length
       row += 1
     }
     starts = ownStarts
     lengths = ownLengths
-    pieces != null
   }
 
   private def reserveSpans(rows: Int): Unit = if (ownStarts.length < rows) {
