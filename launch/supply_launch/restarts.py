@@ -12,7 +12,7 @@ from . import config_files
 _HEADER = struct.Struct("<8xI4xQ32xi12xIII4xQ")
 # What happens to processes and nodes, and not at a place of the program: it may happen there twice.
 _SIGNALS_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
-_OF_EXECUTORS = re.compile("[Ee]xecutor")
+_OF_EXECUTORS = re.compile(r"ExecutorLost|[Ee]xecutor \S+ (was |has )?(lost|exited|ended|gone)|FetchFailed")
 # Looks at the pairs, after which the line of a restart waits no longer for the places where ranks begin.
 _LOOKS = 15
 

@@ -348,3 +348,23 @@ def test_a_killed_executor():
     found = found_by("restart_program.py", 200)
     assert (found["once"], found["restarts"]) == (True, 1)
     assert "the ranks have ended with Spark's task that keeps them" in found["why"]
+
+
+def test_what_the_driver_cannot_read_is_not_computed_again(spark, memory, tmp_path):
+    class Unreadable:
+        def __reduce__(self):
+            return eval, ("1 / 0",)
+
+    def train(data, marks):
+        (pathlib.Path(marks) / str(data.restarts)).touch()
+        return Unreadable()
+
+    with pytest.raises(RunError, match="all ranks have returned, but the driver cannot unpickle"):
+        Supplier(ranks=1, max_restarts=2, folder=memory).run(train, spark.range(9), kwargs={"marks": str(tmp_path)})
+    assert [mark.name for mark in tmp_path.iterdir()] == ["0"]
+
+
+def test_each_rank_needs_a_row_of_a_global_batch(spark, memory, caplog):
+    with pytest.raises(RunError, match="batch_size is 1, and with order='global' it is that of all 2 ranks together"):
+        Supplier(ranks=2, max_restarts=2, folder=memory).run(list, spark.range(9), order="global", batch_size=1)
+    assert "started again" not in caplog.text

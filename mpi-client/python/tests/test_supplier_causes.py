@@ -48,8 +48,8 @@ def run():
     """Supplier.run with one rank, which says on stderr what it is told. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, df, *, ranks=1, backend=None, ring=None, block=None, **options):
-            supplier = Supplier(ranks=ranks, folder=folder, ring=ring, block=block)
+        def run_in_folder(function, df, *, ranks=1, backend=None, ring=None, block=None, max_restarts=0, **options):
+            supplier = Supplier(ranks=ranks, folder=folder, ring=ring, block=block, max_restarts=max_restarts)
             return supplier.run(function, df, backend=backend, **options)
 
         yield run_in_folder
@@ -295,7 +295,7 @@ def test_slots_of_a_cancelled_run_are_not_taken(run, spark, monkeypatch):
     monkeypatch.setattr(Turn, "_ask", ask_later)
     monkeypatch.setattr(Turn, "release", say_released)
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
-        fits = [threads.submit(run, trains, spark.range(64), ranks=2) for _ in range(2)]
+        fits = [threads.submit(run, trains, spark.range(64), ranks=2, max_restarts=1) for _ in range(2)]
         while len(asked) < 2 or len(spark.sparkContext.statusTracker().getActiveJobsIds()) < 2:
             time.sleep(0.1)
         spark.sparkContext.cancelAllJobs()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import struct
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -20,6 +20,8 @@ from supply.ranks.messages import Attempt, Saved
 _SAVE, _LOAD = 0, 1
 _CALL = struct.Struct("!BqI")
 _TEXT = struct.Struct("!H")
+# (gloo has milliseconds of 32 bits.)
+_NEVER = timedelta(days=20)
 
 
 class RankCheckpoints:
@@ -34,14 +36,8 @@ class RankCheckpoints:
         self._tell = tell
         self._next = attempt.next
         self._at = time.monotonic()
-        # All ranks make it here, in the order of their calls.
-        self._group = None if attempt.every is None else torch.distributed.new_group(backend="gloo")
-
-    def share(self, batch: int) -> int:
-        """What this rank gets of a batch of all ranks: as Stripe of GlobalOrder.scala."""
-        ranks = int(os.environ["WORLD_SIZE"])
-        first, end = (-(-rank * batch // ranks) for rank in (self.rank, self.rank + 1))
-        return end - first
+        # All ranks make it here, in the order of their calls. Between two, a program may compute as long as it likes.
+        self._group = None if attempt.every is None else torch.distributed.new_group(timeout=_NEVER, backend="gloo")
 
     def load(self, rank: int | None = None) -> Any:
         """What that rank saved, by default this one, or rank 0 if this one saved nothing. None: there is nothing."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _MOST_FILES = 1000
 _MOST_BYTES = 8 << 20
 
+# The name of the result that Supplier.run reads.
+RESULTS = "results"
+
 _log = logging.getLogger("supply.spark")
 
 

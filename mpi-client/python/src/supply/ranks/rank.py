@@ -208,13 +208,13 @@ class Rank:
 
     def _report(self, data: RankData, ended: threading.Event) -> None:
         reported = None
-        # The pair may be closed meanwhile.
-        with contextlib.suppress(SupplyError):
-            while not ended.wait(_PROGRESS_SECONDS):
+        while not ended.wait(_PROGRESS_SECONDS):
+            # The function may close its pair, and report afterwards, too.
+            with contextlib.suppress(SupplyError):
                 if (progress := data._progress(self._rank)) != reported and progress is not None:
                     self._driver.send(progress)
                     reported = progress
-                self._send_measured(data)
+            self._send_measured(data)
 
     def _follow(self) -> None:
         """Takes what the driver sends. What ends the main thread's work interrupts it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from supply.arguments import MASK, MASK_SUFFIX
 from supply.equal_steps import Step
 from supply.errors import ColumnError, SupplyError
 from supply.ranks.checkpoints import RankCheckpoints
-from supply.ranks.job import DataSpec
+from supply.ranks.job import RESULTS, DataSpec
 from supply.ranks.messages import Loop, Measured, Progress
 from supply.ranks.reports import Reports
 from supply.ranks.run_files import RunFiles
@@ -49,8 +50,11 @@ class RunRows(Result):
         return written
 
 
-# The name of the result that Supplier.run reads.
-_RESULTS = "results"
+def _share(batch: int, rank: int) -> int:
+    """What this rank gets of a batch of all ranks: as Stripe of GlobalOrder.scala."""
+    ranks = int(os.environ["WORLD_SIZE"])
+    first, end = (-(-number * batch // ranks) for number in (rank, rank + 1))
+    return end - first
 
 
 class RankData(SupplyDataset):
@@ -62,7 +66,7 @@ class RankData(SupplyDataset):
     def __init__(self, spec: DataSpec, files: RunFiles, checkpoints: RankCheckpoints, is_train: bool = True) -> None:
         options = dict(spec.options)
         if spec.is_global:
-            options["batch_size"] = checkpoints.share(options["batch_size"])
+            options["batch_size"] = _share(options["batch_size"], checkpoints.rank)
         super().__init__(files.config(spec.kind), **options, **_exchange(spec.exchange_over))
         self._steps.needs_a_step = True
         self._spec = spec
@@ -168,7 +172,7 @@ class RankData(SupplyDataset):
         return {**super().state_dict(), "resume_positions": self._checkpoints.attempt.resume_positions}
 
     def checkpoint(self, state: Any = ...) -> Any:
-        """checkpoint(state) saves it with the position of the data; checkpoint() is what was saved last, or None.
+        """checkpoint(state) saves it with the position of the data; checkpoint() is what was saved before.
 
         All ranks must call checkpoint(state) equally often, after the same step. A rank that has nothing to save gives
         None. The state is pickled by torch.save. It may be a function without arguments that makes it, which is called
@@ -176,7 +180,8 @@ class RankData(SupplyDataset):
         one was.
         It waits until the driver has written the state. The checkpoint counts when all ranks have saved theirs.
 
-        checkpoint() returns the state of this rank, or that of rank 0 if this rank saved none, with tensors on the CPU.
+        checkpoint() returns the state of this rank, or that of rank 0 if this rank saved none, with tensors on the CPU;
+        None: there is no checkpoint.
         The data then begin after it. See checkpoint_of() if ranks save shards, and the number of ranks may change.
 
         Raises SupplyError without a checkpoint_folder, if the driver cannot write or read, and with shuffle="all" in
@@ -195,12 +200,12 @@ class RankData(SupplyDataset):
         """The ranks that have saved a state in the checkpoint from which this rank has begun."""
         return list(self._checkpoints.attempt.holders)
 
-    def results(self, name: str = _RESULTS, schema: Any = None) -> Result:
+    def results(self, name: str = RESULTS, schema: Any = None) -> Result:
         """As SupplyDataset.results(). Without a name and a schema, those that the caller of Supplier.run reads.
 
         A batch for these may have all columns of the data. Those that the schema does not name are left out.
         """
-        if name != _RESULTS or self._spec.results is None:
+        if name != RESULTS or self._spec.results is None:
             return super().results(name, schema)
         self._writes_results = True
         options = self._spec.options

@@ -16,7 +16,10 @@ from supply.spark.sessions import Session
 _log = logging.getLogger("supply.spark")
 
 # What happens to processes and nodes, and not at a place of the program: it may happen there twice.
-_OF_PROCESSES = re.compile(r"was killed by SIG(KILL|TERM)|[Ee]xecutor|the ranks have ended with Spark's task")
+_OF_PROCESSES = re.compile(
+    r"was killed by SIG(KILL|TERM)|ExecutorLost|[Ee]xecutor \S+ (was |has )?(lost|exited|ended|gone)|FetchFailed"
+    r"|the ranks have ended with Spark's task"
+)
 
 
 @dataclass
@@ -38,7 +41,11 @@ def result_of(
         try:
             return attempt(checkpoint, restarts)
         except RunError as error:
-            if restarts.count == most or failures.is_cancelled(session, error):
+            if (
+                restarts.count == most
+                or isinstance(error, failures.FinalError)
+                or failures.is_cancelled(session, error)
+            ):
                 _name_earlier(error, earlier)
                 raise
             session.check_running("the session")

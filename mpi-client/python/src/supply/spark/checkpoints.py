@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from supply.errors import RunError
 from supply.ranks.messages import Attempt, Saved
+from supply.spark.cancellable import run_cancellable
 from supply.spark.sessions import Session
 
 _VERSION = 1
@@ -138,6 +139,10 @@ class Checkpoints:
 
     def _ask(self, verb: str, text: dict[str, Any], **options: str) -> dict[str, Any]:
         try:
-            return self._session.ask("checkpoints", checkpoints=verb, text=json.dumps(text), **options)
+            # A file system may take its time, and Ctrl-C comes meanwhile.
+            return run_cancellable(
+                self._session,
+                lambda: self._session.ask("checkpoints", checkpoints=verb, text=json.dumps(text), **options),
+            )
         except (Py4JError, PySparkException) as error:
             raise RunError(self._session.failure(error).text) from error

@@ -105,6 +105,10 @@ def of_job(session: Session, run: str, part: str, what: str, error: BaseExceptio
     return Cause(priority, known(text), error)
 
 
+class FinalError(RunError):
+    """After it, the ranks are not started again: the run was cancelled with another one, or all ranks have returned."""
+
+
 def is_cancelled(session: Session, error: BaseException) -> bool:
     """Whether the run's job was cancelled: by Ctrl-C, Spark's UI, cancelAllJobs() or interruptAll()."""
     cause = error.__cause__

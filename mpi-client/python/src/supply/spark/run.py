@@ -12,6 +12,7 @@ from typing import Any
 
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.environment import path_entries, plain_host
+from supply.ranks.job import RESULTS
 from supply.ranks.messages import (
     Attempt,
     Begin,
@@ -31,7 +32,7 @@ from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
 from supply.spark.checkpoints import Checkpoints
-from supply.spark.failures import Cause, Priority
+from supply.spark.failures import Cause, FinalError, Priority
 from supply.spark.hub import Peer
 from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
@@ -49,7 +50,6 @@ _EXPLAIN_SECONDS = 10
 _OWN_END_SECONDS = 5
 
 # The name of the ranks' result.
-_RESULTS = "results"
 _ENDED_WITH_TASK = "the ranks have ended with Spark's task that keeps them"
 
 _log = logging.getLogger("supply.spark")
@@ -210,7 +210,7 @@ class Run:
             self._handle_next()
         options = {
             **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,
-            "results": _RESULTS, "results-folder": self._files.results_folder, "hub-run": self._pool.files.name,
+            "results": RESULTS, "results-folder": self._files.results_folder, "hub-run": self._pool.files.name,
         }  # fmt: skip
         reader = self._session.spark.read.format("supply").options(**options)
 
@@ -220,7 +220,7 @@ class Run:
             _ = loaded.schema
             return loaded
 
-        return run_cancellable(self._session, load, run=self._pool.files.name, part=_RESULTS)
+        return run_cancellable(self._session, load, run=self._pool.files.name, part=RESULTS)
 
     def _missing(self, present: Container[int]) -> str:
         missing = [str(rank) for rank in range(self._ranks) if rank not in present]
@@ -286,12 +286,7 @@ class Run:
     def _take(self, measured: Measured) -> None:
         for report in self._measurements.take(measured):
             if self._on_report is not None:
-                try:
-                    self._on_report(dict(report))
-                except BaseException:
-                    # The run ends, and its last messages are of no interest.
-                    self._on_report = None
-                    raise
+                self._on_report(dict(report))
 
     def _handle(self, peer: Peer | None, message: Any) -> None:
         if isinstance(message, Exception):
@@ -352,7 +347,7 @@ def _unpickled(result: bytes) -> Any:
     try:
         return pickle.loads(result)
     except Exception as error:
-        raise RunError(
+        raise FinalError(
             f"all ranks have returned, but the driver cannot unpickle the result of rank 0 ({error}): return what the "
             "driver can have, for example tensors on the CPU"
         ) from error

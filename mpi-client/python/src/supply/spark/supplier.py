@@ -15,6 +15,7 @@ from supply.ranks.messages import Attempt
 from supply.spark import frame_checks, option_checks
 from supply.spark.attempts import Restarts, result_of
 from supply.spark.checkpoints import Checkpoint, Checkpoints, partitions_of
+from supply.spark.failures import FinalError
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
 from supply.spark.option_checks import (
@@ -349,6 +350,11 @@ class Supplier:
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
             starters = 1 if self._launcher == "torch" else 0
             ranks = wait_for_ranks(session, self._min_ranks, self._ranks, len(kinds), starters, start_timeout)
+            if order == "global" and batch_size < ranks:
+                raise FinalError(
+                    f"batch_size is {batch_size}, and with order='global' it is that of all {ranks} ranks together: "
+                    "each needs a row of each batch"
+                )
             wanted = Wanted(
                 session,
                 lambda: make_launcher(self._launcher, ranks, self._host_file),
@@ -379,4 +385,5 @@ class Supplier:
 
             return self._warm.call(wanted, use)
 
+        self._statistics = RunStatistics()
         return result_of(session, self._max_restarts, checkpoints, attempt)

@@ -67,9 +67,11 @@ class Turn:
         Yields False for ranks that have waited for a call, and must end. Ctrl-C, and whatever cancels the jobs of a run
         of this process (as Ctrl-C does in another thread), end the wait.
         """
-        self._is_kept = False
         try:
-            yield self._wait(needs)
+            is_held = self._wait(needs)
+            # Until then, ranks that wait for a call keep what they have.
+            self._is_kept = False
+            yield is_held
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) or failures.is_cancelled(self._session, error):
                 _cancelled[self._session.application] += 1
@@ -123,12 +125,12 @@ class Turn:
 
 
 def cancellation(session: Session) -> Callable[[], None]:
-    """A function that raises RunError if a run of this process that had the slots was cancelled since then."""
+    """A function that raises FinalError if a run of this process that had the slots was cancelled since then."""
     before = _cancelled[session.application]
 
     def check() -> None:
         if _cancelled[session.application] != before:
-            raise RunError("the run was cancelled, with another run of this session that it waited for")
+            raise failures.FinalError("the run was cancelled, with another run of this session that it waited for")
 
     return check
 
