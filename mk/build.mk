@@ -121,6 +121,17 @@ $(WHEEL_ENVIRONMENT): $(addprefix mpi-client/python/tests/,requirements.txt requ
 		ln -sfn $$(realpath $(VENV)/lib/python3*/site-packages/pyspark) $$(realpath $(VENV)/lib/python3*/site-packages/py4j) $$site
 	@touch $@
 
+# Its package is that of the other environment. An index with wheels of PyTorch for CPUs alone (PIP_EXTRA_INDEX_URL) saves CUDA.
+$(NEWEST_READY): $(addprefix mpi-client/python/tests/,requirements-newest.txt requirements-newest-cuda.txt) | $(WHEEL_READY)
+	@echo 'build: $(NEWEST_VENV)'
+	@rm -rf $(NEWEST_VENV) && $(PYTHON) -m venv $(NEWEST_VENV)
+	@$(NEWEST_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	@$(NEWEST_VENV)/bin/python -c 'import torch' 2> /dev/null || $(NEWEST_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		--no-deps --requirement mpi-client/python/tests/requirements-newest-cuda.txt
+	@cd $(NEWEST_VENV)/lib/python3*/site-packages && for package in supply supply_launch pyspark py4j; do \
+		ln -sfn $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages/$$package; done
+	@touch $@
+
 # The wheel that users get, with the launchers and the jars that are there, but compiled for this machine alone.
 $(WHEEL_READY): $(WHEEL_SOURCES) $(JAR) $(WHEEL_ENVIRONMENT)
 	@echo 'build: the wheel of the Python package'

@@ -1,7 +1,8 @@
 # Formats, checks and tests.
 
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
-	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-python-faults \
+	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-trainers-debian \
+	test-trainers-newest test-python-faults \
 	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-sessions test-mpich built-for-tests test-ranks-side \
 	test-spark-side test-row
 
@@ -66,9 +67,12 @@ ROWS := ranks-side package spark-side
 REPORTS_OF_ranks-side := ctest.xml fuzz.xml model.xml mpich.xml faults.xml cluster.xml programs.xml
 REPORTS_OF_package := package.xml
 REPORTS_OF_spark-side := scala pytest.xml estimators.xml
+# Not of `make test`.
+REPORTS_OF_trainers-debian := trainers-debian.xml
+REPORTS_OF_trainers-newest := trainers-newest.xml
 
 # For machines that share the work.
-test-row: built-for-tests ## one of the rows of `make test`: ROW=ranks-side, package or spark-side
+test-row: built-for-tests ## one of the rows of `make test`: ROW=ranks-side, package or spark-side; or trainers-debian or trainers-newest
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-$(ROW)
 	@.ci/count-tests $(addprefix $(REPORTS)/,$(REPORTS_OF_$(ROW)))
@@ -212,8 +216,20 @@ CONNECT_TESTS := $(addprefix mpi-client/python/tests/test_,attach.py estimator.p
 test-connect: packages-for-tests build $(WHEEL_READY) ## the tests of supply.spark once more, in sessions of Spark Connect, about 20 minutes
 	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) $(CONNECT_TESTS)
 
-test-trainers: packages-for-tests build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)
-	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(call pytest,$(WHEEL_VENV)) -rs mpi-client/python/tests/test_trainers.py
+# PYTORCH=debian or newest: only with one of them.
+test-trainers: packages-for-tests build $(WHEEL_READY) ## every program of docs/TRAINERS.md, with Debian's PyTorch and the newest one, and the table there; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs
+	@mkdir -p $(REPORTS)
+	@rm -f $(REPORTS)/trainers-*.xml
+	@status=0; for pytorch in $(or $(PYTORCH),debian newest); do $(MAKE) --no-print-directory test-trainers-$$pytorch || status=1; done; \
+		launch/dev/trainer-table $(REPORTS)/trainers-*.xml && exit $$status
+
+test-trainers-debian: $(ARRAYS)/.ready
+	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(call pytest,$(WHEEL_VENV)) -rs --junitxml $(REPORTS)/trainers-debian.xml $(TRAINER_TESTS)
+
+test-trainers-newest: $(NEWEST_READY)
+	@$(call pytest,$(NEWEST_VENV)) -rs --junitxml $(REPORTS)/trainers-newest.xml $(TRAINER_TESTS)
+
+TRAINER_TESTS := mpi-client/python/tests/test_trainers.py
 
 $(ARRAYS)/.ready: mpi-client/python/tests/requirements-arrays.txt $(WHEEL_READY)
 	@echo 'build: $(ARRAYS)'

@@ -125,3 +125,21 @@ def test_the_examples_of_dataframes(tmp_path):
         assert [sorted(a + b) for a, b in zip(mine, theirs)] == [list(range(40))] * 10
     batches = first_stream + second_stream
     assert sorted(number for batch in batches for number in batch) == list(range(1000, 1040))
+
+
+def test_the_table_of_trainers_has_the_versions_that_are_pinned():
+    """`make test-trainers` writes it."""
+    pins = {
+        "Debian 12": ["requirements-trainers.txt", "requirements-arrays.txt"],
+        "newest": ["requirements-newest.txt"],
+    }
+    page = (ROOT / "docs" / "TRAINERS.md").read_text()
+    head, _, *rows = re.findall(r"^\|(.*)\|$", page.partition("\n\n## ")[0], re.MULTILINE)
+    trainers = [row.partition("]")[0].strip(" [") for row in rows]
+    assert [f"## {trainer}" for trainer in trainers] == re.findall(r"^## (?!Rules|Follow).*$", page, re.MULTILINE)
+    for row in rows:
+        for column, cell in zip(map(str.strip, head.split("|")), map(str.strip, row.split("|"))):
+            # Debian's PyTorch is not pinned.
+            if column in pins and cell not in ("-", "torch 1.13"):
+                texts = [(ROOT / "mpi-client" / "python" / "tests" / name).read_text() for name in pins[column]]
+                assert f"\n{cell.replace(' ', '==')}." in "".join(texts), "make test-trainers"
