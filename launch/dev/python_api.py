@@ -17,6 +17,7 @@ from typing import Any
 MODULES = {
     "supply": "A rank's side: blocks, results, the exchange, and the exceptions.",
     "supply.torch": "Batches for PyTorch.",
+    "supply.hf": "For the Hugging Face Trainer.",
     "supply.spark": "The driver's side: sessions, the one call, and ranks that hold matrices.",
     "supply.linalg": "Estimators of pyspark.ml that fit on ranks.",
 }

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+import supply
 
 from layout import JAR, ROOT, SPARK_PYTHON
 
@@ -20,6 +21,7 @@ SPARK_MASTER = "--master local[6]"
 WEIGHTS = [1, 2, 0]
 
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+import supply.hf  # noqa: E402
 
 
 def programs(section):
@@ -173,6 +175,45 @@ def test_ray_train(trainer):
     [(steps, loss, states)] = re.findall(r"^(\d+) steps, loss (\S+), (\d) states", output, re.MULTILINE)
     assert (int(steps), int(states)) == (60, 2)
     assert float(loss) < 0.1
+
+
+@pytest.mark.long
+def test_hugging_face_trainer(trainer):
+    trainer.needs("Hugging Face Trainer", "transformers", "transformers")
+    output = trainer.run("Hugging Face Trainer")
+    [(steps, weight, states)] = re.findall(r"^(\d+) steps, \[\[(.*)\]\], (\d) states", output, re.MULTILINE)
+    assert (int(steps), int(states)) == (60, 2)
+    assert_is_the_line(weight)
+
+
+@pytest.mark.long
+def test_a_trainer_resumes_in_the_middle_of_an_epoch(trainer):
+    # Earlier ones cannot load the optimizer of rank 1 on a CPU.
+    pytest.importorskip("transformers", "5.0", reason="no transformers (make test-trainers)")
+    output = trainer.output(trainer.start(sys.executable, PROGRAMS / "hf_program.py"))
+    assert "\n1500 rows, 1500 rows, 60 steps, rows by times: {3: 1000}\n" in output
+    assert "[rank 1] refused: eval_dataset: ranks may have different numbers of batches" in output
+
+
+def test_a_trainer_evaluates_on_one_rank(dataset, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="no transformers (make test-trainers)")
+    import torch
+
+    class Model(torch.nn.Module):
+        ids: list[int] = []
+
+        def forward(self, x):
+            self.ids += x.tolist()
+            return {"loss": x.float().mean(), "x": x}
+
+    arguments = transformers.TrainingArguments(
+        tmp_path, use_cpu=True, report_to="none", disable_tqdm=True, label_names=["x"]
+    )
+    trainer = type("Trainer", (supply.hf.TrainerMixin, transformers.Trainer), {})(
+        Model(), arguments, eval_dataset={"numbers": dataset([6])}
+    )
+    assert trainer.evaluate()["eval_numbers_loss"] > 0
+    assert Model.ids == list(range(6))
 
 
 @pytest.mark.parametrize(
