@@ -18,6 +18,7 @@ MODULES = {
     "supply": "A rank's side: blocks, results, the exchange, and the exceptions.",
     "supply.torch": "Batches for PyTorch.",
     "supply.hf": "For the Hugging Face Trainer.",
+    "supply.xgboost": "For XGBoost.",
     "supply.spark": "The driver's side: sessions, the one call, and ranks that hold matrices.",
     "supply.linalg": "Estimators of pyspark.ml that fit on ranks.",
 }

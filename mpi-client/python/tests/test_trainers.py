@@ -22,6 +22,8 @@ WEIGHTS = [1, 2, 0]
 
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 import supply.hf  # noqa: E402
+import supply.xgboost  # noqa: E402
+from supply.torch import SupplyDataset  # noqa: E402
 
 
 def programs(section):
@@ -214,6 +216,31 @@ def test_a_trainer_evaluates_on_one_rank(dataset, tmp_path):
     )
     assert trainer.evaluate()["eval_numbers_loss"] > 0
     assert Model.ids == list(range(6))
+
+
+@pytest.mark.long
+def test_xgboost(trainer):
+    trainer.needs("XGBoost", "xgboost", "xgboost-cpu")
+    output = trainer.run("XGBoost")
+    [(rows, prediction)] = re.findall(r"^(\d+) rows on rank 0, prediction (\S+)$", output, re.MULTILINE)
+    assert int(rows) == 500 and float(prediction) == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize("uneven", ["pad", "drop"])
+def test_xgboost_refuses_rows_that_repeat_or_are_missing(uneven):
+    data = SupplyDataset(columns=["x"], batch_size=4, uneven=uneven)
+    with pytest.raises(supply.SupplyError, match=f"uneven='{uneven}': XGBoost needs each row once"):
+        supply.xgboost.matrix(data, "x")
+
+
+@pytest.mark.long
+def test_xgboost_with_ranks_of_every_kind(trainer):
+    pytest.importorskip("xgboost", reason="no xgboost (make test-trainers)")
+    output = trainer.output(trainer.start(sys.executable, PROGRAMS / "xgboost_program.py"))
+    found = re.findall(r"^rows (.*), weights 500.0, models 1, error (.*)$", output, re.MULTILINE)
+    assert [rows for rows, _ in found] == ["(500, 500)", "(1000, 0)"]
+    assert all(float(error) < 0.1 for _, error in found)
+    assert "refused: rank 1 on" in output and "ValueError: no model" in output
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class EqualSteps:
         self, uneven: str, batch_size: int, process_group: distributed.ProcessGroup | None, limit: float
     ) -> None:
         """limit: seconds to wait for the other ranks, if the group is its own."""
-        self._uneven = uneven
+        self.uneven = uneven
         self._batch_size = batch_size
         self._group = process_group
         self._limit = limit
@@ -89,15 +89,15 @@ class EqualSteps:
         if elements is None:
             mine = _UNKNOWN
         else:
-            mine = elements // self._batch_size if self._uneven == "drop" else -(-elements // self._batch_size)
+            mine = elements // self._batch_size if self.uneven == "drop" else -(-elements // self._batch_size)
         rank, ranks = _rank_and_ranks()
         values = torch.tensor([mine, -mine, int(not resumes), ranks if mine else rank])
-        if self._uneven != "keep":
+        if self.uneven != "keep":
             self._begin_reduce(values)()
         fewest, most, is_whole, self._without = values.tolist()
         self._is_whole = bool(is_whole)
         self._has_empty_rank = fewest == 0
-        whole = None if fewest == _UNKNOWN else fewest if self._uneven == "drop" else -most
+        whole = None if fewest == _UNKNOWN else fewest if self.uneven == "drop" else -most
         return whole, whole if is_whole else None
 
     def steps(
@@ -108,11 +108,11 @@ class EqualSteps:
         count: what agree() has returned for this epoch. If it is None, the ranks agree while they make the steps.
         last: what "pad" repeats if this rank has no batch left. position: where the rank is.
         """
-        if self._uneven == "keep":
+        if self.uneven == "keep":
             for made in batches:
                 yield Step(made.batch, made.position)
                 del made
-        elif self._uneven == "drop":
+        elif self.uneven == "drop":
             yield from self._full_ones(batches, count)
         else:
             yield from self._padded(batches, count, last, position)
