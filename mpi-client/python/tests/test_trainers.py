@@ -14,6 +14,7 @@ import sys
 import pytest
 import supply
 
+from feeding import numbers_of
 from layout import JAR, ROOT, SPARK_PYTHON
 
 LIMIT_SECONDS = 240
@@ -134,17 +135,35 @@ def assert_is_the_line(text):
 
 
 @pytest.mark.long
-def test_torchrun(trainer):
+@pytest.mark.parametrize(
+    "section, module, package",
+    [("torchrun", "torch", "torch"), ("StatefulDataLoader", "torchdata.stateful_dataloader", "torchdata")],
+)
+def test_torchrun(trainer, section, module, package):
     import torch
 
-    trainer.needs("torchrun", "torch", "torch")
-    ranks = trainer.run_ranks("torchrun")
+    trainer.needs(section, module, package)
+    ranks = trainer.run_ranks(section)
     lines = re.findall(r"rank (\d): (\d+) steps, \[\[(.*)\]\]$", ranks, re.MULTILINE)
     assert sorted((rank, steps) for rank, steps, _ in lines) == [("0", "60"), ("1", "60")]
     assert_is_the_line(lines[0][2])
     assert lines[0][2] == lines[1][2]
     states = [torch.load(trainer.folder / f"rank-{rank}.pt")["data"] for rank in range(2)]
     assert all("position" in str(state) for state in states)
+
+
+def test_a_stateful_data_loader_loads_its_state_into_the_data_set(dataset):
+    torchdata = pytest.importorskip("torchdata.stateful_dataloader", reason="no torchdata (make test-trainers)")
+    data = dataset([6, 6])
+    loader = torchdata.StatefulDataLoader(data, batch_size=None)
+    batches = iter(loader)
+    next(batches)
+    other = SupplyDataset(columns=["x"], batch_size=4)
+    resumed = torchdata.StatefulDataLoader(other, batch_size=None)
+    resumed.load_state_dict(loader.state_dict())
+    iter(resumed)
+    assert other.state_dict() == data.state_dict() and data.state_dict()["position"]
+    assert numbers_of(batches) == [[4, 5, 6, 7], [8, 9, 10, 11]]
 
 
 @pytest.mark.long
@@ -241,6 +260,17 @@ def test_xgboost_with_ranks_of_every_kind(trainer):
     assert [rows for rows, _ in found] == ["(500, 500)", "(1000, 0)"]
     assert all(float(error) < 0.1 for _, error in found)
     assert "refused: rank 1 on" in output and "ValueError: no model" in output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "section, module, package", [("scikit-learn", "sklearn", "scikit-learn"), ("Keras", "keras", "keras")]
+)
+def test_a_line(trainer, monkeypatch, section, module, package):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    trainer.environment["KERAS_BACKEND"] = "torch"
+    trainer.needs(section, module, package, "3.0" if module == "keras" else None)
+    assert_is_the_line(trainer.run(section).splitlines()[-1])
 
 
 @pytest.mark.parametrize(
