@@ -26,6 +26,26 @@ import supply.hf  # noqa: E402
 import supply.xgboost  # noqa: E402
 from supply.torch import SupplyDataset  # noqa: E402
 
+# Read what the programs of "Follow a run" have written.
+BOARD = """
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+import glob
+kinds = [EventAccumulator(folder) for folder in ["board", *glob.glob("board/seconds_*")]]
+for kind in kinds:
+    kind.Reload()
+losses, *seconds = [len(kind.Scalars(kind.Tags()["scalars"][0])) for kind in kinds]
+assert len(seconds) == 3 and len(set(seconds)) == 1
+print(f"{losses} losses, {seconds[0]} of each kind of seconds")
+"""
+TRACKED = """
+import mlflow
+client = mlflow.MlflowClient()
+[run] = client.search_runs(["0"])
+losses = client.get_metric_history(run.info.run_id, "loss")
+times = [client.get_metric_history(run.info.run_id, f"rank_{rank}_waiting_for_spark") for rank in range(2)]
+print(f"{len(losses)} losses, {sum(map(len, times))} times of ranks, {run.data.tags['bound']}")
+"""
+
 
 def programs(section):
     """The programs of a section of the page: text by file name."""
@@ -54,6 +74,7 @@ class Trainer:
             "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
             "SUPPLY_TIMEOUT": str(LIMIT_SECONDS), "PYSPARK_PYTHON": sys.executable,
             "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(256 << 20), "RAY_USAGE_STATS_ENABLED": "0",
+            "MLFLOW_TRACKING_URI": f"file:{folder}/mlruns", "MLFLOW_ALLOW_FILE_STORE": "true",
             # Ray keeps its results there.
             "HOME": str(folder),
         }  # fmt: skip
@@ -279,3 +300,21 @@ def test_a_line(trainer, monkeypatch, section, module, package):
 def test_dlpack(trainer, section, module, package):
     trainer.needs(section, module, package)
     assert_is_the_line(trainer.run(section).splitlines()[-1])
+
+
+@pytest.mark.long
+def test_tensorboard(trainer):
+    pytest.importorskip("tensorboard", reason="no tensorboard (make test-trainers)")
+    trainer.write("Follow a run")
+    trainer.output(trainer.start(sys.executable, "board.py"))
+    events = trainer.output(trainer.start(sys.executable, "-c", BOARD))
+    assert events.splitlines()[-1] == "60 losses, 3 of each kind of seconds"
+
+
+@pytest.mark.long
+def test_mlflow(trainer):
+    pytest.importorskip("mlflow", reason="no mlflow (make test-trainers)")
+    trainer.write("Follow a run")
+    trainer.output(trainer.start(sys.executable, "track.py"))
+    found = trainer.output(trainer.start(sys.executable, "-c", TRACKED))
+    assert re.search(r"^60 losses, 6 times of ranks, .*[Bb]ound", found.splitlines()[-1])
