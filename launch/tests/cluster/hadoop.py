@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import subprocess
 
 from places import LAUNCH
@@ -67,6 +68,12 @@ class Hadoop:
             node,
             f"kill -{signal} {process}" if isinstance(process, int) else f"pkill -{signal} --full -- {process}",
         )
+
+    def cut(self, node, off=True):
+        """Takes the node's cable out, or puts it back."""
+        [bridge] = re.findall(r'bridge="(.*)"', (self.folder / "cluster").read_text())
+        link = f"{bridge}-{node.partition('-')[2]}"
+        subprocess.run(["ip", "link", "set", link, "down" if off else "up"], check=True)
 
     def processes(self):
         """The processes that write into the folder, and the holders of its nodes."""

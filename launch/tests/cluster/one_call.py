@@ -3,8 +3,10 @@
 DRIVER: this host, as the nodes name it. LAUNCHER: `torch`, `mpirun=HOST_FILE`, or `mpirun` in a job of Slurm.
 """
 
+import os
 import sys
 
+import pyspark
 from pyspark.sql import SparkSession
 from supply.spark import Supplier
 
@@ -37,8 +39,8 @@ def report(launcher, found):
     print(f"{launcher}:", places, len(ids), ids == list(range(1000)))
 
 
-def session(jar, driver):
-    """On YARN, with an executor on each of two nodes."""
+def session(jar, driver, **others):
+    """On YARN, with an executor on each of two nodes. others: settings."""
     settings = {
         "spark.driver.host": driver,
         "spark.driver.bindAddress": "0.0.0.0",
@@ -50,7 +52,10 @@ def session(jar, driver):
         # It holds the ranks, too.
         "spark.executor.memoryOverhead": "2g",
         "spark.yarn.am.memory": "256m",
+        # The nodes see the same file system.
+        "spark.yarn.jars": f"local:{os.path.dirname(pyspark.__file__)}/jars/*",
         "spark.ui.enabled": "false",
+        **others,
     }
     return SparkSession.builder.master("yarn").config(map=settings).getOrCreate()
 
