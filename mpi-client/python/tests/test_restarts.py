@@ -283,23 +283,24 @@ def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
         Supplier(ranks=1, folder=memory).run(print, rows(spark, 10).repartition(2), columns=["id"], order="global")
 
 
-@pytest.mark.parametrize("folder", ["none", "file"])
-def test_a_state_that_cannot_be_saved(spark, memory, tmp_path, folder):
-    (tmp_path / "file").write_text("")
-    given = {} if folder == "none" else {"checkpoint_folder": tmp_path / "folder"}
+@pytest.mark.parametrize("wrong", ["no folder", "a file", "a folder in place of a file"])
+def test_a_state_that_cannot_be_saved(spark, memory, checkpoints, wrong):
+    given = {} if wrong == "no folder" else {"checkpoint_folder": checkpoints}
 
-    def save(data, folder):
+    def save(data, folder, wrong):
         import shutil
 
-        if folder is not None:
+        if wrong == "a file":
             shutil.rmtree(folder)
             open(folder, "w").close()
+        elif wrong == "a folder in place of a file":
+            os.makedirs(f"{folder}/checkpoint-1/complete")
         data.checkpoint({"step": 1})
 
-    says = "set checkpoint_folder in Supplier.run" if folder == "none" else "the driver cannot save the checkpoint"
+    says = "set checkpoint_folder in Supplier.run" if not given else "the driver cannot save the checkpoint: "
     with pytest.raises(RunError, match=says):
         Supplier(ranks=1, folder=memory).run(
-            save, rows(spark, 10), columns=["id"], args=[str(given["checkpoint_folder"]) if given else None], **given
+            save, rows(spark, 10), columns=["id"], args=[str(checkpoints), wrong], **given
         )
 
 

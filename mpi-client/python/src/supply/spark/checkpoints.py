@@ -119,7 +119,11 @@ class Checkpoints:
         text = {"version": _VERSION, "begins": self._begins, "positions": positions, "partitions": self.partitions}
         holders = sorted(rank for rank, part in parts.items() if part.has_state)
         what = {"number": saved.number, "ranks": holders, "text": json.dumps(text), "keep": self._keep}
-        self._ask("complete", run=self._run, text=what)
+        try:
+            self._ask("complete", run=self._run, text=what)
+        except RunError as error:
+            # As a rank says it of its part.
+            raise RunError(f"the driver cannot save the checkpoint: {error}") from error.__cause__
         _log.info("checkpoint %d is complete", saved.number)
 
     def _latest(self, folder: str, after: int) -> Checkpoint | None:
