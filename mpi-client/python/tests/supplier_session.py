@@ -72,11 +72,11 @@ def rows(spark, count, partitions=8):
 @contextlib.contextmanager
 def shared_memory():
     """A folder for the files of runs. At the end it is empty, and no process is left of the runs since then."""
-    others = _processes()
+    others = processes_of_runs()
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="supply-test-") as folder:
         yield folder
         end = time.monotonic() + _ENDS_SECONDS
-        while (left := {*os.listdir(folder), *_processes() - others}) and time.monotonic() < end:
+        while (left := {*os.listdir(folder), *processes_of_runs() - others}) and time.monotonic() < end:
             time.sleep(0.1)
         assert left == set()
 
@@ -99,7 +99,7 @@ def processes_of_tests():
                 yield process
 
 
-def _processes():
+def processes_of_runs():
     """What this test has started on nodes, and mpirun: number and command of each process."""
     found = set()
     for process in processes_of_tests():

@@ -9,6 +9,7 @@ import signal
 
 import pytest
 
+from census import Census
 from supplier_session import found_by, only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
@@ -41,19 +42,23 @@ class Deadly:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def faults_of(folder, *faults):
+    """For seen_rows: the step and kind of each, and the mark that it has happened."""
+    return [(step, kind, str(folder / f"fault-{number}")) for number, (step, kind) in enumerate(faults)]
+
+
 def seen_rows(data, faults, save_at=1):
-    """The rows of each rank in their order. faults: by step, what happens there once to a rank, and its mark."""
+    """The rows of each rank in their order. faults: what happens to a rank, each once."""
     from torch import distributed
 
     rank, ranks = distributed.get_rank(), distributed.get_world_size()
 
     def is_new(step, kind):
-        if faults.get(step, ("", ""))[0] != kind or rank != data.restarts % ranks:
-            return False
-        mark = pathlib.Path(faults[step][1])
-        if is_first := not mark.exists():
-            mark.touch()
-        return is_first
+        marks = [pathlib.Path(mark) for at, what, mark in faults if (at, what) == (step, kind)]
+        new = [mark for mark in marks if rank == data.restarts % ranks and not mark.exists()]
+        if new:
+            new[0].touch()
+        return bool(new)
 
     found, step = [], 0
     if ranks == len(data.checkpoint_ranks):
@@ -68,6 +73,8 @@ def seen_rows(data, faults, save_at=1):
                 os.kill(os.getpid(), signal.SIGKILL)
             if is_new(step, "node process"):
                 os.kill(os.getppid(), signal.SIGKILL)
+                # With it this process ends.
+                signal.pause()
             if save_at and step % save_at == 0:
                 data.checkpoint(Deadly() if is_new(step, "in a save") else (found, step))
             if is_new(step, "after a save"):
@@ -85,7 +92,7 @@ def options(checkpoints, **others):
 
 
 def test_each_row_once_whatever_is_killed(spark, memory, checkpoints, tmp_path):
-    faults = {step: (kind, str(tmp_path / str(step))) for step, kind in zip((2, 3, 5, 9), KINDS)}
+    faults = faults_of(tmp_path, *zip((2, 3, 5, 9), KINDS))
     supplier = Supplier(ranks=2, max_restarts=len(faults), folder=memory)
     found, restarts, last = supplier.run(
         seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints, shuffle="elements")
@@ -97,11 +104,29 @@ def test_each_row_once_whatever_is_killed(spark, memory, checkpoints, tmp_path):
 
 
 @pytest.mark.long
+@only_classic("it looks into the driver's JVM")
+def test_nothing_grows_with_twenty_restarts(spark, memory, checkpoints, tmp_path):
+    # In each way, and in each step twice in a row.
+    faults = faults_of(tmp_path, *((2 + time // 2, KINDS[time % len(KINDS)]) for time in range(20)))
+    census = Census(spark._jvm.java.lang, memory)
+    logging.getLogger("supply.spark").addHandler(census)
+    try:
+        found, restarts, _ = Supplier(ranks=2, max_restarts=len(faults), folder=memory).run(
+            seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints)
+        )
+    finally:
+        logging.getLogger("supply.spark").removeHandler(census)
+    assert collections.Counter(sum(found, [])) == ONCE
+    assert (restarts, census.left, census.grown()) == (len(faults), set(), []), census.counts
+    assert len(census.counts) == len(faults)
+
+
+@pytest.mark.long
 def test_after_the_last_checkpoint_rows_come_again_in_the_same_order(spark, memory, checkpoints, tmp_path):
     undisturbed, *_ = Supplier(ranks=2, folder=memory).run(
-        seen_rows, rows(spark, ROWS), kwargs={"faults": {}}, **options(tmp_path / "others")
+        seen_rows, rows(spark, ROWS), kwargs={"faults": []}, **options(tmp_path / "others")
     )
-    faults = {step: ("rank", str(tmp_path / str(step))) for step in (1, 4, 11)}
+    faults = faults_of(tmp_path, (1, "rank"), (4, "rank"), (11, "rank"))
     found, restarts, _ = Supplier(ranks=2, max_restarts=3, folder=memory).run(
         seen_rows, rows(spark, ROWS), kwargs={"faults": faults, "save_at": 3}, **options(checkpoints)
     )
@@ -109,7 +134,7 @@ def test_after_the_last_checkpoint_rows_come_again_in_the_same_order(spark, memo
 
 
 def test_a_new_call_begins_where_another_one_has_failed(spark, memory, checkpoints, tmp_path, caplog):
-    faults = {step: ("rank", str(tmp_path / str(step))) for step in (3, 5)}
+    faults = faults_of(tmp_path, (3, "rank"), (5, "rank"))
     with pytest.raises(
         RankError, match=r"SIGKILL.*\nBefore it failed:\nattempt 1, from the beginning: rank . on .*SIGKILL"
     ) as raised:
