@@ -1,17 +1,16 @@
 """Rows that ranks write come back as a DataFrame. Ranks, executors and the processes between them are killed."""
 
-import contextlib
 import sys
-import threading
 
 from pyspark import cloudpickle
 
 from soak.ground import RANKS, TIMEOUT
+from soak.kills import kills
 
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 COUNT, BATCH = 20_000, 64
-_POLL_SECONDS, _LATEST_SECONDS = 0.1, 3
+_LATEST_SECONDS = 3
 
 
 def executors_killed_while_spark_reads(ground):
@@ -29,7 +28,7 @@ def killed_while_ranks_write(ground):
     """Either there are all rows, or there is an error: never a table that lacks some."""
     from supply.spark import RunError, release
 
-    with _a_kill(ground):
+    with kills(ground, 1, _LATEST_SECONDS):
         try:
             results = _run(ground)
         except RunError as error:
@@ -63,26 +62,3 @@ def _check(ground, results):
     ground.tally.lost += COUNT - len(received)
     ground.tally.duplicated += len(rows) - len(received)
     assert all(row["score"] == 2 * row["id"] for row in rows)
-
-
-@contextlib.contextmanager
-def _a_kill(ground):
-    """Kills a rank, a process between Spark and the ranks, or an executor, once the run has started processes."""
-    over = threading.Event()
-    later = ground.chance.uniform(0, _LATEST_SECONDS)
-
-    def kill():
-        while not ground.processes.named("supply.ranks.") and not over.wait(_POLL_SECONDS):
-            pass
-        if not over.wait(later):
-            found = ground.processes.named("supply.ranks.") + sorted(ground.cluster.executors())
-            if found:
-                ground.kill(ground.chance.choice(found))
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
