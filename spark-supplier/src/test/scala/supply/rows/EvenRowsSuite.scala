@@ -18,7 +18,8 @@ class EvenRowsSuite extends AnyFunSuite with LocalSpark {
         variant: _*)
     def dealt: Seq[Seq[Long]] = {
       val source = EvenRows.of(data, RowSource.of(data, new Shapes), 3).get
-      source.rdd.asInstanceOf[RDD[InternalRow]].map(_.getLong(0)).glom().collect().toSeq.map(_.toSeq)
+      source.rdd.asInstanceOf[RDD[InternalRow]].map(_.getLong(0)).glom().collect().toSeq.map(
+        _.toSeq)
     }
     val once = dealt
     assert(once.map(_.size).sorted == Seq(13, 13, 14))
