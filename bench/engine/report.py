@@ -1,10 +1,13 @@
 """The page with all tables and pictures of a run."""
 
+import re
+
 import matplotlib
 from matplotlib import pyplot
 
 from engine import chart, paper, quiet, targets
 from engine.figures import Table, leading_number
+from engine.machine import BenchError
 
 matplotlib.use("Agg")
 
@@ -153,6 +156,40 @@ def lines(outputs, folder=None):
             picture = draw(table, folder, f"{output['benchmark']}-{number}") if folder else ""
             made += [picture, ""] if picture else []
     return made + [f"WRONG: {line}" for output in outputs for line in output["wrong"]]
+
+
+# Of the text of a report: its figures with their heads, those that miss their target, what the machine is.
+_FIGURES = re.compile(r"(\| figure .*\n\| --- .*\n)((?:\| .*\n)*)\n((?:\* .*\n)*)")
+_MACHINE = re.compile(r"^## The machine\n\n(.*), Linux ", re.MULTILINE)
+
+
+def renewed(page, output):
+    """The text of a report with one benchmark, measured again on that machine, in place of what it has of it."""
+    name, fresh = output["benchmark"], "\n".join(lines([output])) + "\n"
+    if paper.rows([output]) or output["published"]:
+        raise BenchError(f"{name} has figures that stand beside those of others: publish a whole run")
+    before, now = (_MACHINE.search(text)[1] for text in (page, fresh))
+    if before != now:
+        raise BenchError(f"{name} was measured on another machine ({now}) than the page's ({before})")
+    keys = figures_of([output]).keys()
+    head, *parts = _FIGURES.search(fresh).groups()
+    kept = _FIGURES.search(page).groups()[1:]
+    merged = [
+        "".join(sorted([line for line in old.splitlines(True) if _key(line) not in keys] + new.splitlines(True)))
+        for old, new in zip(kept, parts)
+    ]
+    page = _FIGURES.sub(lambda _: f"{head}{merged[0]}\n{merged[1]}", page, count=1)
+    for own in (
+        re.compile(rf"^\| {name} \| .*\n", re.MULTILINE),
+        re.compile(rf"(?s)^## {name}\n.*?(?=^## |\Z)", re.MULTILINE),
+    ):
+        page = own.sub(lambda _, own=own: own.search(fresh)[0], page, count=1)
+    return page
+
+
+def _key(line):
+    """The figure of a line, in the table or below it."""
+    return re.match(r"[|*] `?(\w+)", line)[1]
 
 
 def as_table(written):

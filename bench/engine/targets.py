@@ -83,6 +83,8 @@ NOTEBOOK = {
     "sortby_ratio": "exchange",
     "exchange_cost_192k": "exchange",
     "exchange_cost_784": "exchange",
+    "frames_lists_vs_arrow": "rows-or-whole-columns",
+    "frames_lists_vs_noop": "rows-or-whole-columns",
 }
 
 

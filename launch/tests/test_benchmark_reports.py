@@ -148,7 +148,7 @@ class TestAgain:
 
 class TestPublish:
     @staticmethod
-    def publish(folder, name, outputs, verified=True):
+    def publish(folder, name, outputs, verified=True, more=()):
         for output in outputs:
             (folder / f"{output['benchmark']}.json").write_text(json.dumps(output))
         if outputs:
@@ -163,6 +163,7 @@ class TestPublish:
             folder / "to",
             "--pictures",
             folder / "pictures",
+            *more,
         ]
         return subprocess.run(command, capture_output=True, text=True)
 
@@ -173,6 +174,32 @@ class TestPublish:
         assert text.startswith("# ") and "| read_ratio | 0.98 |" in text and "## write" in text
         assert "picture" not in text
         assert len(list((tmp_path / "pictures").iterdir())) == len(chart.COLOURS)
+
+    def test_one_benchmark_is_renewed(self, tmp_path):
+        assert self.publish(tmp_path, "two-cores", [output_of(name) for name in BENCHMARKS]).returncode == 0
+        page = tmp_path / "to" / "two-cores.md"
+        before = page.read_text()
+        again = output_of("cycle")
+        again["tables"][0]["rows"][0][1] = "renewed"
+        again["machine"]["load_before"] = 7.5
+
+        def renew():
+            again["summary"]["cycle_ratio"] = 0.5
+            (tmp_path / "cycle.json").write_text(json.dumps(again))
+            return self.publish(tmp_path, "two-cores", [], more=["--only", "cycle"])
+
+        done = renew()
+        assert done.returncode == 0, done.stderr
+        after = page.read_text()
+        gone, come = (
+            set(one.splitlines()) - set(other.splitlines()) for one, other in ((before, after), (after, before))
+        )
+        starts = {"| cycle_ratio | 0.5 |", "| cycle | 9.0 | 17.0 | 7.0 | – | 0.1 | 7.5 |", "| 8 MiB | renewed |"}
+        assert len(come) == len(starts) and all(any(line.startswith(start) for line in come) for start in starts)
+        assert len(gone) == 2 and after.index("## cycle") < after.index("renewed") < after.index("## shuffle")
+        again["machine"]["cores"] = 64
+        done = renew()
+        assert done.returncode == 1 and "was measured on another machine" in done.stderr and page.read_text() == after
 
     @pytest.mark.parametrize(
         ("outputs", "verified", "message"),
