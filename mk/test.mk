@@ -1,7 +1,7 @@
 # Formats, checks and tests.
 
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
-	test-scala test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-trainers-debian \
+	test-scala test-scala-3.5 test-types-3.5 test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-trainers-debian \
 	test-trainers-newest test-python-faults \
 	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-sessions test-mpich built-for-tests test-ranks-side \
 	test-spark-side test-row
@@ -83,8 +83,9 @@ test-long: packages-for-long built-for-tests ## what `make test` leaves out: lon
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds large,mutation,witness'
 	-@$(MAKE) --no-print-directory test-scala SUITES=-DtagsToInclude=long
 	-@$(MAKE) --no-print-directory test-scala-3.5
+	-@$(MAKE) --no-print-directory test-types-3.5
 	-@$(MAKE) --no-print-directory --keep-going TESTS=long test-python test-package test-estimators test-programs test-python-faults test-python-cluster
-	@.ci/count-tests $(addprefix $(REPORTS)/,sanitized.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml programs.xml faults.xml cluster.xml)
+	@.ci/count-tests $(addprefix $(REPORTS)/,sanitized.xml model.xml scala scala-3.5 types-3.5.xml pytest.xml package.xml estimators.xml programs.xml faults.xml cluster.xml)
 
 # After the packages, two builds at a time: one downloads while the other compiles.
 built-for-tests: | packages-for-tests
@@ -180,6 +181,12 @@ test-scala:
 test-scala-3.5:
 	@$(MAKE) --no-print-directory SPARK=3.5 test-scala SCALA_REPORTS=$(REPORTS)/scala-3.5 \
 		SUITES='-Dsuites=supply.run.SupplyJobSuite,supply.run.ResumeSuite,supply.run.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.lmdb,supply.rows'
+
+# The table of types with the other PySpark, which stands in front of that of the environment.
+test-types-3.5: build-every-spark $(WHEEL_READY)
+	@mkdir -p $(REPORTS) build/spark-3.5/python
+	@cd build/spark-3.5/python && for package in pyspark py4j; do ln -sfn ../venv/lib/python3*/site-packages/$$package; done
+	@PYTHONPATH=$(CURDIR)/build/spark-3.5/python $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/types-3.5.xml mpi-client/python/tests/test_types.py
 
 test-python:
 	@$(call pytest,$(SPARK_VENV)) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/kubernetes --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests

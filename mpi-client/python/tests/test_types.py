@@ -221,6 +221,8 @@ def test_a_block_has_the_values_and_the_type(seen, name, has_nulls):
 @pytest.mark.parametrize("name", ALL)
 def test_a_result_has_the_values_and_the_type(seen, name, has_nulls):
     seen = seen[has_nulls]
+    if name not in OF_VERSION:
+        pytest.skip("no such type")
     assert seen.results[name] == expected(name, has_nulls)
     assert seen.result_types[name] == OF_VERSION[name].result
 
