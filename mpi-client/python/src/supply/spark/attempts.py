@@ -41,11 +41,7 @@ def result_of(
         try:
             return attempt(checkpoint, restarts)
         except RunError as error:
-            if (
-                restarts.count == most
-                or isinstance(error, failures.FinalError)
-                or failures.is_cancelled(session, error)
-            ):
+            if restarts.count == most or isinstance(error, failures.NotAgain) or failures.is_cancelled(session, error):
                 _name_earlier(error, earlier)
                 raise
             session.check_running("the session")

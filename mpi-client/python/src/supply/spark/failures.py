@@ -105,7 +105,7 @@ def of_job(session: Session, run: str, part: str, what: str, error: BaseExceptio
     return Cause(priority, known(text), error)
 
 
-class FinalError(RunError):
+class NotAgain(RunError):
     """After it, the ranks are not started again: the run was cancelled with another one, or all ranks have returned."""
 
 

@@ -32,7 +32,7 @@ from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
 from supply.spark.checkpoints import Checkpoints
-from supply.spark.failures import Cause, FinalError, Priority
+from supply.spark.failures import Cause, NotAgain, Priority
 from supply.spark.hub import Peer
 from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
@@ -347,7 +347,7 @@ def _unpickled(result: bytes) -> Any:
     try:
         return pickle.loads(result)
     except Exception as error:
-        raise FinalError(
+        raise NotAgain(
             f"all ranks have returned, but the driver cannot unpickle the result of rank 0 ({error}): return what the "
             "driver can have, for example tensors on the CPU"
         ) from error

@@ -15,7 +15,7 @@ from supply.ranks.messages import Attempt
 from supply.spark import frame_checks, option_checks
 from supply.spark.attempts import Restarts, result_of
 from supply.spark.checkpoints import Checkpoint, Checkpoints, partitions_of
-from supply.spark.failures import FinalError
+from supply.spark.failures import NotAgain
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
 from supply.spark.option_checks import (
@@ -351,7 +351,7 @@ class Supplier:
             starters = 1 if self._launcher == "torch" else 0
             ranks = wait_for_ranks(session, self._min_ranks, self._ranks, len(kinds), starters, start_timeout)
             if order == "global" and batch_size < ranks:
-                raise FinalError(
+                raise NotAgain(
                     f"batch_size is {batch_size}, and with order='global' it is that of all {ranks} ranks together: "
                     "each needs a row of each batch"
                 )

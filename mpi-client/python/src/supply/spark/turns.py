@@ -125,12 +125,12 @@ class Turn:
 
 
 def cancellation(session: Session) -> Callable[[], None]:
-    """A function that raises FinalError if a run of this process that had the slots was cancelled since then."""
+    """A function that raises NotAgain if a run of this process that had the slots was cancelled since then."""
     before = _cancelled[session.application]
 
     def check() -> None:
         if _cancelled[session.application] != before:
-            raise failures.FinalError("the run was cancelled, with another run of this session that it waited for")
+            raise failures.NotAgain("the run was cancelled, with another run of this session that it waited for")
 
     return check
 
