@@ -30,10 +30,8 @@ private[rows] abstract class ColumnCopy(column: RowColumn) {
   protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean
 
   /** The same for the child `number` of these lists or maps, which have been loaded. */
-  final def loadChild(lists: AnyRef, number: Int, in: VectorMemory, rows: Int): Boolean = {
-    val values = in.childRows(rows)
-    load(VectorMemory.child(lists, number), values, in.between(rows, values))
-  }
+  final def loadChild(lists: AnyRef, number: Int, in: VectorMemory): Boolean =
+    load(VectorMemory.child(lists, number), in.childRows, in.between)
 
   /** Bytes of `count` values from row `from` on, without those that [[ElementBytes]] counts. */
   def bytes(from: Int, count: Int): Long = reservedBytes * count

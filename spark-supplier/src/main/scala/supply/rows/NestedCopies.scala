@@ -10,7 +10,7 @@ private final class ListsCopy(column: RowColumn, item: RowColumn, values: Column
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) &&
-      values.loadChild(vector, 0, memory, rows) && {
+      values.loadChild(vector, 0, memory) && {
         bytesOf.load(memory, rows)
         true
       }
@@ -29,7 +29,7 @@ private final class MapsCopy(column: RowColumn, map: MapValue, keys: ColumnCopy,
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) &&
-      keys.loadChild(vector, 0, memory, rows) && values.loadChild(vector, 1, memory, rows) && {
+      keys.loadChild(vector, 0, memory) && values.loadChild(vector, 1, memory) && {
         bytesOf.load(memory, rows)
         true
       }
@@ -108,7 +108,7 @@ private final class FixedListsCopy(column: RowColumn, values: ColumnCopy, length
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) && memory.haveLength(length, rows) &&
-      values.loadChild(vector, 0, memory, rows) && {
+      values.loadChild(vector, 0, memory) && {
         longest = blankBytes
         var row = 0
         while (row < rows) {
@@ -153,10 +153,9 @@ private final class NumberListsCopy(column: RowColumn, list: ListValue)
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) && memory.haveLength(list.length, rows) && {
-      val count = memory.childRows(rows)
-      count == 0 ||
-      numbers.loadValues(VectorMemory.child(vector, 0), count, column.column.childFormat, width,
-        memory.between(rows, count)) && haveNoNull(rows)
+      memory.childRows == 0 ||
+      numbers.loadValues(VectorMemory.child(vector, 0), memory.childRows,
+        column.column.childFormat, width, memory.between) && haveNoNull(rows)
     }
 
   /** The child may have nulls that no row has. */

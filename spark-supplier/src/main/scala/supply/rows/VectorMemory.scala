@@ -33,7 +33,15 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   /** The array in which each row's bytes lie, if these are texts of a dictionary or of ORC; null: they are not. */
   var pieces: Array[Array[Byte]] = _
 
-  private var areApart = false
+  /** Of lists and maps: how many values of the child they have, and lie in front or between. */
+  var childRows = 0
+
+  /**
+   * A byte for each of these, 1 where no list has it, and nothing may have been written: Spark's reader
+   * of Parquet leaves a place for each list without values. Null: the lists have all of them.
+   */
+  var between: Array[Byte] = _
+
   private var ownBetween = Array.emptyByteArray
   private var ownNulls = Array.emptyByteArray
   private var ownLengths = Array.emptyIntArray
@@ -89,11 +97,13 @@ private[rows] final class VectorMemory(nullable: Boolean) {
 
   /** Whether these are lists or maps, whose values are in [[VectorMemory.child]]. */
   def loadLists(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = vector match {
-    case own: WritableColumnVector => loadNulls(own, rows, within) && loadSpans(own, rows)
+    case own: WritableColumnVector =>
+      loadNulls(own, rows, within) && loadSpans(own, rows) && { loadChildren(rows); true }
     case _: OrcVector | null => false
     case other => arrow.openLists(other) && {
         loadNulls(rows, within)
         loadSpans(rows)
+        loadChildren(rows)
         true
       }
   }
@@ -115,42 +125,33 @@ private[rows] final class VectorMemory(nullable: Boolean) {
     row == rows
   }
 
-  /**
-   * After the lists have been loaded: how many values of the child they have, and lie in front or
-   * between. Those in no list are [[between]] them.
-   */
-  def childRows(rows: Int): Int = {
-    areApart = false
-    var end = 0
+  private def loadChildren(rows: Int): Unit = {
+    childRows = 0
+    var areApart = false
     var row = 0
     while (row < rows) {
       // An empty one begins anywhere.
       if (lengths(row) > 0) {
-        areApart |= starts(row) != end
-        end = math.max(end, starts(row) + lengths(row))
+        areApart |= starts(row) != childRows
+        childRows = math.max(childRows, starts(row) + lengths(row))
       }
       row += 1
     }
-    end
+    between = null
+    if (areApart) loadBetween(rows)
   }
 
-  /**
-   * After [[childRows]]: a byte for each of the child's `values`, 1 where no list has it, and nothing
-   * may have been written: Spark's reader of Parquet leaves a place for each list without values.
-   * Null: the lists have all of them.
-   */
-  def between(rows: Int, values: Int): Array[Byte] = if (!areApart) null
-  else {
-    if (ownBetween.length < values)
-      ownBetween = new Array(math.max(values, 2 * ownBetween.length))
-    Arrays.fill(ownBetween, 0, values, 1: Byte)
+  private def loadBetween(rows: Int): Unit = {
+    if (ownBetween.length < childRows)
+      ownBetween = new Array(math.max(childRows, 2 * ownBetween.length))
+    Arrays.fill(ownBetween, 0, childRows, 1: Byte)
     var row = 0
     while (row < rows) {
       if (lengths(row) > 0)
         Arrays.fill(ownBetween, starts(row), starts(row) + lengths(row), 0: Byte)
       row += 1
     }
-    ownBetween
+    between = ownBetween
   }
 
   private def at(base: AnyRef, offset: Long): Boolean = {
