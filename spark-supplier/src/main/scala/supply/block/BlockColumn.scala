@@ -4,6 +4,7 @@ import java.nio.ByteBuffer
 
 import scala.collection.mutable.ArrayBuffer
 
+import supply.core.Buffers
 import supply.protocol.{Column, Format, Layout}
 import supply.protocol.Layout.{BlockColumn => At, View}
 import supply.source.{ElementBytes, ForeignFile, ForeignValues}
@@ -215,10 +216,8 @@ private[block] final class BlockColumn(
       for (_ <- 0 until repeated; child <- children) reserved += child.putBlank()
     } else {
       val space = bytes.reserve(width)
-      while (reserved < width) {
-        space.put(0: Byte)
-        reserved += 1
-      }
+      Buffers.clear(space, space.position(), width)
+      reserved = width.toLong
     }
     reserved
   }

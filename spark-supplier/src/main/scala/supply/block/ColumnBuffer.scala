@@ -6,6 +6,7 @@ import java.util.Arrays
 import scala.collection.mutable.ArrayBuffer
 import scala.util.control.ControlThrowable
 
+import supply.core.Buffers
 import supply.protocol.Layout
 import supply.protocol.Layout.{Constant, Window => At}
 import supply.source.ForeignFile
@@ -146,7 +147,7 @@ private[block] object BytesBuffer {
           i += 1
         }
       case _ => while (i < from + n) {
-          if (nulls(i) != 0) for (byte <- at until at + width) bytes.put(byte, 0: Byte)
+          if (nulls(i) != 0) Buffers.clear(bytes, at, width)
           at += width
           i += 1
         }
@@ -178,7 +179,7 @@ private[block] final class StagedBytes extends BytesBuffer {
 
   private def grow(n: Int): Unit = {
     values = Arrays.copyOf(values,
-      math.max(2L * values.length, count.toLong + n).min(Int.MaxValue - 8L).toInt)
+      math.max(2L * values.length, count.toLong + n).min(Buffers.MostBytes.toLong).toInt)
     buffer = wrapped
     all = wrapped
   }

@@ -6,6 +6,9 @@ import sun.misc.Unsafe
 
 /** The memory of a buffer, for copies from memory that Java has no buffer of. */
 private[supply] object Buffers {
+  /** The JVM's longest array of bytes. */
+  final val MostBytes: Int = Int.MaxValue - 8
+
   private val unsafe: Unsafe = {
     val field = classOf[Unsafe].getDeclaredField("theUnsafe")
     field.setAccessible(true)
@@ -29,5 +32,19 @@ private[supply] object Buffers {
       val start = Unsafe.ARRAY_BYTE_BASE_OFFSET.toLong + to.arrayOffset + position
       unsafe.copyMemory(base, offset, to.array, start, bytes.toLong)
     } else unsafe.copyMemory(base, offset, null, addressOf(to) + position, bytes.toLong)
+  }
+
+  /** Sets `bytes` bytes of the buffer from `at` on to 0. */
+  def clear(buffer: ByteBuffer, at: Int, bytes: Int): Unit = {
+    val end = at + bytes
+    var i = at
+    while (i + java.lang.Long.BYTES <= end) {
+      buffer.putLong(i, 0)
+      i += java.lang.Long.BYTES
+    }
+    while (i < end) {
+      buffer.put(i, 0: Byte)
+      i += 1
+    }
   }
 }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 
 import scala.jdk.CollectionConverters._
 
-import supply.core.{ConfigException, ContractException, RankEndedException, RankException}
+import supply.core.{Buffers, ConfigException, ContractException, RankEndedException, RankException}
 import supply.plan.Shuffle
 import supply.rows.RowSource
 import supply.run.{SupplyJob, TaskSlots}
@@ -126,7 +126,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
 
   private[linalg] def fetch(matrix: Matrix): Seq[Array[Byte]] = {
     val bytes = BigInt(matrix.rows) * matrix.columns * java.lang.Double.BYTES
-    if (bytes > fetchedBytesMax) throw new ConfigException(
+    if (bytes > Buffers.MostBytes) throw new ConfigException(
       f"$matrix has ${bytes.toDouble / 1e9}%.1f GB, and the driver takes at most 2 GiB of a matrix: " +
         "read its rows as a DataFrame (to_df, toDF)")
     val resultMax = sc.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
@@ -241,9 +241,6 @@ private object Ranks {
   final case class Reply(status: JsonNode, data: Array[Byte])
 
   private val json = new ObjectMapper
-
-  /** The JVM's longest array of bytes. */
-  private val fetchedBytesMax = Int.MaxValue - 8
 
   /** SUPPLY_ROUTINE_RESULTS_MAX of supply_routine.h. */
   private val resultsMax = 8L

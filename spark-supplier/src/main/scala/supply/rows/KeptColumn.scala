@@ -92,7 +92,7 @@ private[rows] final class KeptNumbers(column: RowColumn) extends KeptColumn(colu
 
   override def grow(to: Int): Unit = {
     super.grow(to)
-    if (width.toLong * to > KeptNumbers.Most) throw new ConfigException(
+    if (width.toLong * to > Buffers.MostBytes) throw new ConfigException(
       s"--shuffle-buffer holds more rows than fit: $to values of column '${column.column.name}', " +
         s"of $width bytes each, are above 2 GiB: set a smaller one (shuffle_buffer)")
     values = Arrays.copyOf(values, width * to)
@@ -155,9 +155,6 @@ private[rows] final class KeptNumbers(column: RowColumn) extends KeptColumn(colu
 }
 
 private object KeptNumbers {
-  /** Of bytes in an array. */
-  private val Most = Int.MaxValue - 8L
-
   private final val Start = Platform.BYTE_ARRAY_OFFSET.toLong
 
   private def copy(from: AnyRef, at: Long, to: Array[Byte], toAt: Long, width: Int): Unit =

@@ -131,15 +131,6 @@ private[rows] object RowBytes {
       ()
   }
 
-  /** Sets all that remains to 0. */
-  def clear(space: ByteBuffer): Unit = {
-    var i = space.position()
-    while (i < space.limit()) {
-      space.put(i, 0: Byte)
-      i += 1
-    }
-  }
-
   /** Whether a value of the list is null. */
   def hasNull(list: ArrayData): Boolean = list match {
     case unsafe: UnsafeArrayData =>

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types.DoubleType
 
+import supply.core.Buffers
 import supply.source.ElementWriter
 
 /** A vector of spark.ml or spark.mllib, as Spark keeps it: type, size, indices, values. */
@@ -57,7 +58,7 @@ private[rows] object VectorRow {
     if (!isSparse(vector)) RowBytes.write(values, DoubleType, "g", to)
     else {
       val start = to.position()
-      RowBytes.clear(to)
+      Buffers.clear(to, to.position(), to.remaining())
       val indices = vector.getArray(2)
       var i = 0
       while (i < indices.numElements()) {
@@ -94,7 +95,7 @@ private[rows] object MatrixRow {
       else for (column <- 0 until width; row <- 0 until all)
         put(row, column, values.getDouble(column * all + row))
     } else {
-      RowBytes.clear(to)
+      Buffers.clear(to, to.position(), to.remaining())
       val (ends, indices) = (matrix.getArray(3), matrix.getArray(4))
       for (i <- 0 until ends.numElements() - 1; j <- ends.getInt(i) until ends.getInt(i + 1)) {
         if (isTransposed) put(i, indices.getInt(j), values.getDouble(j))
