@@ -83,21 +83,21 @@ def noop(frame, rows, **_):
     return {"rows": rows, "nanos": nanos(time.monotonic() - start)}
 
 
-def arrow(frame, rows, **_):
+def arrow(frame, rows, tries=5, **_):
     def count(batches):
         import pyarrow
 
         yield pyarrow.record_batch([pyarrow.array([sum(batch.num_rows for batch in batches)])], names=["n"])
 
-    while True:
-        start = time.monotonic()
-        try:
-            counted = sum(row.n for row in frame.mapInArrow(count, COUNTED).collect())
-            return {"rows": counted, "nanos": nanos(time.monotonic() - start)}
-        except Exception as error:
-            # Spark 4.3 gives a task now and then a worker whose socket it has closed.
-            if "ClosedChannelException" not in str(error):
-                raise
+    start = time.monotonic()
+    try:
+        counted = sum(row.n for row in frame.mapInArrow(count, COUNTED).collect())
+    except Exception as error:
+        # Spark 4.3 gives a task now and then a worker whose socket it has closed.
+        if "ClosedChannelException" not in str(error) or tries == 1:
+            raise
+        return arrow(frame, rows, tries - 1)
+    return {"rows": counted, "nanos": nanos(time.monotonic() - start)}
 
 
 def shuffled(frame, rows, pair, timeout):
