@@ -1,5 +1,7 @@
 """Starts both sides of a run again when one of them has failed (supply-run --max-restarts)."""
 
+from __future__ import annotations
+
 import os
 import re
 import signal
@@ -78,7 +80,7 @@ class Restarts:
         """Whether both sides start again after that failure, and the text of the failure."""
         if self.count == self._most:
             return False, failure
-        wording = _wording(status, failure)
+        wording = None if status - 128 in _SIGNALS_FROM_OUTSIDE else wording_of(failure)
         if self.count and wording == self._wording is not None and self._stands(starts.places):
             why = f"the attempt before began at the same place, and said: {self._failure}"
             return False, f"{failure} (no restart: {why})"
@@ -93,11 +95,9 @@ class Restarts:
         return not any(places[file] != self._places[file] for file in places.keys() & self._places.keys())
 
 
-def _wording(status, failure):
-    """What is equal for two failures at one place, without ports and the like. None: a process or a node has gone."""
-    if status - 128 in _SIGNALS_FROM_OUTSIDE or _OF_EXECUTORS.search(failure):
-        return None
-    return re.sub("[0-9]+", "", failure)
+def wording_of(failure: str) -> str | None:
+    """What is equal for two failures at one place, without ports and the like. None: an executor has gone."""
+    return None if _OF_EXECUTORS.search(failure) else re.sub("[0-9]+", "", failure)
 
 
 def _read(mapped_file):

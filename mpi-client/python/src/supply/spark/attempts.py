@@ -12,14 +12,12 @@ from supply.errors import RankError, RunError
 from supply.spark import failures
 from supply.spark.checkpoints import Checkpoint, Checkpoints
 from supply.spark.sessions import Session
+from supply_launch.restarts import wording_of
 
 _log = logging.getLogger("supply.spark")
 
-# What happens to processes and nodes, and not at a place of the program: it may happen there twice.
-_OF_PROCESSES = re.compile(
-    r"was killed by SIG(KILL|TERM)|ExecutorLost|[Ee]xecutor \S+ (was |has )?(lost|exited|ended|gone)|FetchFailed"
-    r"|the ranks have ended with Spark's task"
-)
+# What happens to processes, and not at a place of the program: it may happen there twice.
+_OF_PROCESSES = re.compile(r"was killed by SIG(KILL|TERM)|the ranks have ended with Spark's task")
 
 
 @dataclass
@@ -66,8 +64,8 @@ def _is_same(one: RunError, other: RunError) -> bool:
 def _place(error: RunError) -> tuple[Any, ...] | None:
     """What is equal for two failures at one place. None: a process or a node has gone."""
     said = error.__cause__ if isinstance(error, RankError) and error.__cause__ is not None else error
-    # Without the number of a rank, ports and the like.
-    return None if _OF_PROCESSES.search(str(said)) else (type(said), re.sub(r"\d+", "", str(said)))
+    wording = None if _OF_PROCESSES.search(str(said)) else wording_of(str(said))
+    return None if wording is None else (type(said), wording)
 
 
 def _name_earlier(error: RunError, earlier: list[tuple[RunError, int | None]], why: str = "") -> None:
