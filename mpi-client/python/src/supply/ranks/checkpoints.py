@@ -15,13 +15,12 @@ import torch.distributed
 
 from supply.errors import SupplyError
 from supply.ranks.hub import LAST, Connection, pieces_of, read, read_piece, shut_down
+from supply.ranks.job import NO_LIMIT_SECONDS
 from supply.ranks.messages import Attempt, Saved
 
 _SAVE, _LOAD = 0, 1
 _CALL = struct.Struct("!BqI")
 _TEXT = struct.Struct("!H")
-# (gloo has milliseconds of 32 bits.)
-_NEVER = timedelta(days=20)
 
 
 class RankCheckpoints:
@@ -37,7 +36,8 @@ class RankCheckpoints:
         self._next = attempt.next
         self._at = time.monotonic()
         # All ranks make it here, in the order of their calls. Between two, a program may compute as long as it likes.
-        self._group = None if attempt.every is None else torch.distributed.new_group(timeout=_NEVER, backend="gloo")
+        limit = timedelta(seconds=NO_LIMIT_SECONDS)
+        self._group = None if attempt.every is None else torch.distributed.new_group(timeout=limit, backend="gloo")
 
     def load(self, rank: int | None = None) -> Any:
         """What that rank saved, by default this one, or rank 0 if this one saved nothing. None: there is nothing."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _MOST_FILES = 1000
 _MOST_BYTES = 8 << 20
 
+# Of waits within a run that have none, since the kernel reports deaths. (gloo has milliseconds of 32 bits.)
+NO_LIMIT_SECONDS = 10 * 24 * 3600
+
 # The name of the result that Supplier.run reads.
 RESULTS = "results"
 

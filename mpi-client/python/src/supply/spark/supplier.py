@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from supply.arguments import check_options, names_unknown_options, one_of, optional_size, seconds, shown, whole_number
 from supply.errors import RunError
 from supply.ranks.environment import OMP_NUM_THREADS
-from supply.ranks.job import DataSpec, Job, Script
+from supply.ranks.job import NO_LIMIT_SECONDS, DataSpec, Job, Script
 from supply.ranks.messages import Attempt
 from supply.spark import frame_checks, option_checks
 from supply.spark.attempts import Restarts, result_of
@@ -82,8 +82,6 @@ def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
 
 # Small blocks reach a rank early.
 _BATCHES_IN_BLOCK = 4
-# Within a pair, where the kernel reports deaths, and Run finds stuck ranks. (gloo has milliseconds of 32 bits.)
-_NO_LIMIT_SECONDS = 10 * 24 * 3600
 
 
 class Supplier:
@@ -314,7 +312,7 @@ class Supplier:
         checkpoints = Checkpoints(session, folder, every, keep_checkpoints, begins_from)
         kinds = ("train",) if validation is None else ("train", "validation")
         dataset = {
-            "columns": columns, "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
+            "columns": columns, "batch_size": batch_size, "timeout": NO_LIMIT_SECONDS,
             "uneven": uneven,
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy,
@@ -330,7 +328,7 @@ class Supplier:
             "resident-quota": optional_size("resident_quota", resident_quota), "keep": keep,
             "lists": lists, "half": ",".join(half) or None, "vectors": vectors,
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
-            "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
+            "timeout": start_timeout, "rank-timeout": NO_LIMIT_SECONDS,
         }  # fmt: skip
         # Other data, with a name of its own.
         named = {**options, "keep": keep and f"{keep} (validation)"}
@@ -350,7 +348,7 @@ class Supplier:
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
             starters = 1 if self._launcher == "torch" else 0
             ranks = wait_for_ranks(session, self._min_ranks, self._ranks, len(kinds), starters, start_timeout)
-            if order == "global" and batch_size < ranks:
+            if is_global and batch_size < ranks:
                 raise NotAgain(
                     f"batch_size is {batch_size}, and with order='global' it is that of all {ranks} ranks together: "
                     "each needs a row of each batch"

@@ -95,14 +95,16 @@ class Turn:
     def _wait(self, needs: Needs) -> bool:
         is_cancelled = cancellation(self._session)
         has_said = False
-        while (answer := self._ask("ask", needs=json.dumps(asdict(needs))))["state"] == "waits":
+        while True:
+            answer = self._ask("ask", needs=json.dumps(asdict(needs)))
+            # Its slots may have come from the run that was cancelled.
             is_cancelled()
+            if answer["state"] != "waits":
+                break
             if not has_said:
                 _log.warning(_WHY)
                 has_said = True
             time.sleep(_CONNECT_TICK_SECONDS if self._session.is_connect else _TICK_SECONDS)
-        # The slots may have come from the run that was cancelled.
-        is_cancelled()
         self.gpus = answer["gpus"]
         return bool(answer["state"] == "held")
 
