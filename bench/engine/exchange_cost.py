@@ -1,6 +1,6 @@
-"""The cycle of two pairs with --shuffle all, and without, round by round in turn."""
+"""The cycle of two pairs with --shuffle all, and without, and the same in plain C, round by round in turn."""
 
-from engine import data, exchange, mpi_ranks, quiet
+from engine import data, exchange, machine, mpi_ranks, pairs, quiet
 from engine.figures import Table, size_text, spread, spread_text
 from engine.spark import Spark
 
@@ -8,41 +8,62 @@ from engine.spark import Spark
 SIZES = {"192k": 192 << 10, "784": 784}
 # Of a run: the first one is verified, the second one is not counted.
 NOT_TIMED, TIMED = 2, 6
-WINDOW, RING, BLOCK = 8 << 20, 16 << 20, 2 << 20
+# What a program gets that sets nothing.
+WINDOW, RING, BLOCK = 4 << 20, 8 << 20, 2 << 20
+WAYS = "plain", "exchanged"
 
 
 def measure(options, rounds, warm_up, results):
     columns = ["element", "plain GB/s", "exchanged GB/s", "cost: 1 − exchanged / plain"]
+    columns += ["C, plain GB/s", "C, exchanged GB/s", "cost in C"]
     table = Table(
-        f"--shuffle all: {exchange.RANKS} pairs, every byte read, median (min–max)", columns, {"x": 0, "bars": [1, 2]}
+        f"--shuffle all: {exchange.RANKS} pairs, every byte read, median (min–max)", columns, {"x": 0, "bars": [3, 6]}
     )
     with Spark(tasks=exchange.RANKS, heap=options.heap) as spark:
         for name, size in SIZES.items():
             partitions = max(2 * exchange.RANKS, options.bytes // data.PARTITION_BYTES)
             source = data.generate(spark, size, options.bytes, partitions)
             measured = compare(spark, source, name, rounds, warm_up, options.timeout, results)
-            table.add(size_text(size), *(spread_text(measured[key]) for key in ("plain", "exchanged", "cost")))
+            keys = "plain", "exchanged", "cost", "c_plain", "c_exchanged", "c_cost"
+            table.add(size_text(size), *(spread_text(measured[key]) for key in keys))
             results.figure(f"exchange_cost_{name}", measured, "cost")
+            results.figure(f"c_exchange_cost_{name}", measured, "c_cost")
     results.table(table)
 
 
 def compare(spark, source, name, rounds, warm_up, timeout, results):
-    """GB/s of both ways, and the cost."""
+    """GB/s of both ways, and the cost; `c_`: of bench-exchange-bound."""
+    sizes = source["bytes"], SIZES[name], BLOCK, RING, WINDOW
 
     def one_round(number):
-        both = {way: one_run(spark, source, way == "exchanged", timeout) for way in ("plain", "exchanged")}
-        for way, one in both.items():
+        ran = {way: one_run(spark, source, way == "exchanged", timeout) for way in WAYS}
+        ran.update(in_c(sizes, timeout))
+        for way, one in ran.items():
             results.case({"cost": name, "way": way, "round": number}, one)
-        return both
+        return ran
 
     counted = quiet.rounds(warm_up, rounds, one_round)
     results.judged({"cost": name, "warm_up": warm_up}, counted)
-    return {
-        "plain": spread([one["plain"]["gb_s"] for one in counted]),
-        "exchanged": spread([one["exchanged"]["gb_s"] for one in counted]),
-        "cost": spread([1 - one["exchanged"]["gb_s"] / one["plain"]["gb_s"] for one in counted]),
-        "others": counted.others,
-    }
+    measured = {"others": counted.others}
+    for plain, exchanged, cost in ("plain", "exchanged", "cost"), ("c_plain", "c_exchanged", "c_cost"):
+        for way in plain, exchanged:
+            measured[way] = spread([one[way]["gb_s"] for one in counted])
+        measured[cost] = spread([1 - one[exchanged]["gb_s"] / one[plain]["gb_s"] for one in counted])
+    return measured
+
+
+def in_c(sizes, timeout):
+    """The first round of each way touches memory, and does not count."""
+    bound = pairs.Rank({}, machine.program("bench-exchange-bound"), *sizes, timeout=timeout)
+    times = {way: [] for way in WAYS}
+    for _ in range(1 + TIMED):
+        for way in WAYS:
+            bound.ask(way)
+            answer = bound.answer()
+            times[way].append(answer["nanos"])
+    bound.process.stdin.close()
+    bound.process.wait(timeout)
+    return {f"c_{way}": {"gb_s": TIMED * answer["bytes"] / sum(times[way][1:])} for way in WAYS}
 
 
 def one_run(spark, source, is_exchanged, timeout):

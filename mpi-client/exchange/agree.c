@@ -138,7 +138,8 @@ static supply_status_t check_states(const struct agree *agree, const char *name,
         const bool has_columns = state->schema != 0 && state->columns != 0 && state->columns <= SCHEMA_ENTRIES_MAX &&
                                  state->text_bytes <= SCHEMA_BYTES_MAX - state->columns * sizeof(struct schema_entry);
         const bool has_none = state->schema == 0 && state->columns == 0 && state->elements == 0;
-        if (has_status && (has_columns || has_none) && state->elements <= UINT32_MAX && state->end <= WINDOW_ENDS_DATA)
+        if (has_status && (has_columns || has_none) && state->elements <= UINT32_MAX &&
+            state->end <= WINDOW_ENDS_DATA && state->neighbours < agree->ranks)
             continue;
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                             "%s: rank %u has sent a state that libsupply_exchange %s does not know: use the same "

@@ -43,6 +43,8 @@ struct rank_state {
     uint32_t end; /**< enum window_end */
     uint32_t columns;
     uint32_t text_bytes; /**< of the columns */
+    uint32_t neighbours; /**< that it has */
+    uint32_t largest;    /**< no element of its window has more bytes */
     uint32_t unused;     /**< 0: the padding has no value of its own */
     uint64_t elements;   /**< of the window */
     uint64_t settings;   /**< fingerprint; 0: not known yet */

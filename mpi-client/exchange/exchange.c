@@ -3,6 +3,7 @@
  * the thread that uses the handle, and needs no lock; another rank may fail at any step.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "exchange_state.h"
 #include "api/filler.h"
@@ -37,8 +38,25 @@ static supply_status_t agree(struct exchange *exchange, struct failure *failure)
     if (status < 0) return agreement_failed(exchange, status);
     if (status != SUPPLY_OK) return status;
     if (exchange->step == STEP_AGREE) return exchange_agreed(exchange, failure);
-    exchange_await_window(exchange);
-    return SUPPLY_OK;
+    struct neighbours *neighbours = &exchange->neighbours;
+    exchange->step = STEP_MEET;
+    return exchange_allgather(&exchange->collective, &neighbours->mine, neighbours->cards, sizeof neighbours->mine,
+                              failure);
+}
+
+static supply_status_t meet(struct exchange *exchange, struct failure *failure) {
+    struct neighbours *neighbours = &exchange->neighbours;
+    const supply_status_t status = exchange_poll(&exchange->collective, failure);
+    if (status != SUPPLY_OK) return status;
+    if (exchange->step == STEP_LINK) {
+        exchange_neighbours_link(neighbours);
+        exchange_await_window(exchange);
+        return SUPPLY_OK;
+    }
+    exchange_neighbours_map(neighbours);
+    exchange->step = STEP_LINK;
+    return exchange_alltoall(&exchange->collective, neighbours->links, neighbours->links_in, sizeof *neighbours->links,
+                             failure);
 }
 
 /* One step. SUPPLY_OK: it is over, or has progressed. */
@@ -48,6 +66,9 @@ static supply_status_t advance(struct exchange *exchange, struct failure *failur
         case STEP_OPEN:
         case STEP_AGREE:
             return agree(exchange, failure);
+        case STEP_MEET:
+        case STEP_LINK:
+            return meet(exchange, failure);
         case STEP_GATHER:
             status = exchange->has_rounds ? SUPPLY_OK : exchange_gather_window(exchange);
             return status == SUPPLY_OK ? exchange_begin_agreement(exchange, failure) : status;
@@ -67,10 +88,10 @@ static supply_status_t advance(struct exchange *exchange, struct failure *failur
  * _END_OF_EPOCH, _END_OF_DATA: as fill(), with exchange->filled; or a failure.
  */
 static supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure) {
-    const bool is_opening = exchange->step == STEP_OPEN;
+    const bool is_opening = exchange->step <= STEP_LINK;
     for (;;) {
         const supply_status_t status = exchange->step == STEP_END ? SUPPLY_OK : advance(exchange, failure);
-        if (status != SUPPLY_OK || (is_opening && exchange->step != STEP_OPEN)) return status;
+        if (status != SUPPLY_OK || (is_opening && exchange->step > STEP_LINK)) return status;
         if (exchange->step == STEP_DELIVER) return SUPPLY_OK;
         if (exchange->step != STEP_END) continue;
         exchange->filled = (struct filled){.epoch = exchange->epoch};
@@ -149,6 +170,7 @@ static void free_memory(struct exchange *exchange) {
     exchange_round_free(&exchange->round);
     exchange_range_free(&exchange->range);
     exchange_transfer_free(&exchange->transfer);
+    exchange_neighbours_free(&exchange->neighbours);
     exchange_slot_free(&exchange->layout);
     exchange_columns_free(&exchange->columns);
     exchange_settings_free(&exchange->settings);
@@ -260,6 +282,21 @@ static supply_status_t sort(struct exchange *exchange, struct failure *failure) 
     return exchange_sort(&exchange->outer, &options, failure);
 }
 
+/* The handle, whose ring the neighbours may map. */
+static supply_status_t open_handle(struct exchange *exchange, size_t slot_bytes, struct failure *failure) {
+    const struct filler filler = exchange_filler(exchange);
+    int fd = -1;
+    const supply_status_t status = supply__filler_open(&exchange->handle, &filler, &exchange->inspected, slot_bytes,
+                                                       SLOTS, exchange->settings.copies ? &fd : NULL, failure);
+    if (status != SUPPLY_OK) {
+        if (fd >= 0) close(fd);
+        return status;
+    }
+    exchange->outer = exchange->handle;
+    exchange_neighbours_offer(&exchange->neighbours, fd, supply__filler_header(exchange->handle), slot_bytes, SLOTS);
+    return SUPPLY_OK;
+}
+
 /* Everything that can fail on one rank alone. */
 static supply_status_t prepare(struct exchange *exchange, const supply_exchange_options_t *options,
                                struct failure *failure) {
@@ -291,11 +328,8 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     if (exchange->counts == NULL || exchange->columns_of_other == NULL ||
         !exchange_gather_init(&exchange->gather, ranks))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    const struct filler filler = exchange_filler(exchange);
-    status = supply__filler_open(&exchange->handle, &filler, pair, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity),
-                                 SLOTS, failure);
+    status = open_handle(exchange, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity), failure);
     if (status != SUPPLY_OK) return status;
-    exchange->outer = exchange->handle;
     return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;
 }
 
@@ -340,9 +374,10 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     struct failure failure = {0};
     const uint32_t rank = (uint32_t)transport->rank, ranks = (uint32_t)transport->ranks;
     struct exchange *exchange = calloc(1, sizeof *exchange);
-    if (exchange == NULL || exchange_agree_init(&exchange->agree, rank, ranks, &failure) != SUPPLY_OK) {
+    if (exchange == NULL || exchange_agree_init(&exchange->agree, rank, ranks, &failure) != SUPPLY_OK ||
+        exchange_neighbours_init(&exchange->neighbours, rank, ranks, &failure) != SUPPLY_OK) {
         transport->free(transport->context, false);
-        free(exchange);
+        if (exchange != NULL) free_memory(exchange);
         return SUPPLY_ERROR_MEMORY;
     }
     exchange->collective.transport = *transport;

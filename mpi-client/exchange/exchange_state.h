@@ -9,6 +9,8 @@
 /** What the ranks do next. All pass from one agreement to the next one together. */
 enum step {
     STEP_OPEN,    /**< wait for the agreement at the opening */
+    STEP_MEET,    /**< wait for the cards of all ranks */
+    STEP_LINK,    /**< wait until all have mapped the rings of their neighbours: the exchange is open */
     STEP_GATHER,  /**< gather the next window */
     STEP_AGREE,   /**< wait for the agreement on a window, or on another round of one */
     STEP_SAMPLE,  /**< wait for the samples of all ranks */
@@ -16,7 +18,9 @@ enum step {
     STEP_OFFER,
     STEP_GRANT,
     STEP_COUNT,
+    STEP_PLACE, /**< wait for the places of this rank's elements in its neighbours' slots */
     STEP_MOVE,
+    STEP_ARRIVE,  /**< wait until all neighbours have copied theirs */
     STEP_DELIVER, /**< the slot has a block */
     STEP_END,     /**< of the epoch or of the data */
 };
@@ -30,6 +34,8 @@ struct together {
     uint32_t incomplete;
     uint32_t knowing; /**< ranks that know the columns */
     uint32_t first_knowing;
+    uint64_t links;   /**< neighbours of all ranks */
+    uint32_t largest; /**< no element has more bytes */
 };
 
 struct exchange {
@@ -51,6 +57,7 @@ struct exchange {
     struct agree agree;
     struct round round;
     struct transfer transfer;
+    struct neighbours neighbours;
     struct slot_layout layout;
     struct positions positions;
     struct resume resume;
@@ -76,7 +83,7 @@ struct exchange {
     uint32_t left;            /**< elements of this rank that later rounds move */
     uint64_t received;        /**< elements of it that have arrived */
     uint64_t consumed;        /**< of those that arrive, by an earlier run */
-    uint32_t own_packed;      /**< wire buffers of which this rank's own elements are in the slot */
+    uint32_t copied;          /**< ranks that have got their elements, or are no neighbours */
     struct slot slot;
     enum window_end end; /**< of STEP_END */
     struct filled filled;

@@ -259,12 +259,19 @@ static bool reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {
     return *list != NULL;
 }
 
+static bool reserve_order(struct destinations *destinations, uint32_t count) {
+    if (destinations->rows != NULL && count <= destinations->capacity) return true;
+    free(destinations->rows);
+    destinations->rows = malloc(((size_t)count + 1) * sizeof *destinations->rows);
+    return destinations->rows != NULL && reserve(&destinations->order, &destinations->capacity, count);
+}
+
 supply_status_t exchange_policy_prepare(struct destinations *destinations, const struct exchange_settings *settings,
                                         const struct columns *columns, const struct draw *draw,
                                         struct failure *failure) {
     const uint32_t count = draw->window->elements;
     if (destinations->ends == NULL) destinations->ends = calloc(draw->ranks, sizeof *destinations->ends);
-    if (destinations->ends == NULL || !reserve(&destinations->order, &destinations->capacity, count) ||
+    if (destinations->ends == NULL || !reserve_order(destinations, count) ||
         (exchange_has_key(settings) && !reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the order of %u elements", count);
     if (columns->schema.count == 0 || !exchange_has_key(settings)) return SUPPLY_OK;
@@ -280,10 +287,15 @@ void exchange_policy_draw(struct destinations *destinations, const struct exchan
         exchange_group(destinations, draw);
     else
         exchange_draw_deal(destinations, settings, draw, counts);
+    for (uint32_t i = 0; i < draw->window->elements; i++) {
+        struct source_row *at = &destinations->rows[i];
+        at->held = exchange_window_find(draw->window, destinations->order[i], &at->row)->held;
+    }
 }
 
 void exchange_destinations_free(struct destinations *destinations) {
     free(destinations->order);
+    free(destinations->rows);
     free(destinations->ends);
     free(destinations->scratch);
     *destinations = (struct destinations){0};

@@ -43,9 +43,16 @@ void exchange_range_split(struct range *range);
 
 /* The destination of each element of a window, and the order in which a rank sends them. */
 
+/** Where an element lies. */
+struct source_row {
+    const struct held_block *held;
+    uint32_t row;
+};
+
 /** The elements of a window in the order of their destinations. */
 struct destinations {
-    uint32_t *order; /**< indices of elements */
+    uint32_t *order;         /**< indices of elements */
+    struct source_row *rows; /**< of the same elements: each is found once, not for each column */
     uint32_t capacity;
     uint32_t *ends;    /**< for each rank, where its elements end in `order` */
     uint32_t *scratch; /**< of HASH and RANGE: the destination of each element */

@@ -13,35 +13,33 @@ enum { AHEAD = 16, CACHE_LINE = 64 };
 
 /* The beginning of value i, and the offset of a later one, whose beginning is asked for when that has arrived. */
 static inline void prefetch(const struct pick *pick, uint32_t column, uint32_t i) {
-    uint32_t row;
     if (i + AHEAD >= pick->count) return;
-    const struct piece *piece = exchange_window_find(pick->window, pick->order[i + AHEAD], &row);
-    const supply_column_t *of = &piece->held->columns[column];
+    const struct source_row *later = &pick->rows[i + AHEAD], *at = &pick->rows[i];
+    const supply_column_t *of = &later->held->columns[column];
     if (of->offsets == NULL) return;
-    __builtin_prefetch(&of->offsets[row]);
-    piece = exchange_window_find(pick->window, pick->order[i], &row);
-    of = &piece->held->columns[column];
+    __builtin_prefetch(&of->offsets[later->row]);
+    of = &at->held->columns[column];
     if (of->offsets == NULL) return;
-    const uint32_t begin = (uint32_t)SHARED_READ(of->offsets[row]);
+    const uint32_t begin = (uint32_t)SHARED_READ(of->offsets[at->row]);
     if ((uint64_t)begin + CACHE_LINE > of->data_bytes) return;
     __builtin_prefetch((const uint8_t *)of->data + begin);
     __builtin_prefetch((const uint8_t *)of->data + begin + CACHE_LINE - 1);
 }
 
 void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to) {
-    for (uint32_t i = 0, row; i < pick->count; i++) {
-        const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
-        to[i] = (int32_t)exchange_value_bytes(&piece->held->columns[column], row);
+    for (uint32_t i = 0; i < pick->count; i++) {
+        const struct source_row *from = &pick->rows[i];
+        to[i] = (int32_t)exchange_value_bytes(&from->held->columns[column], from->row);
     }
 }
 
 bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_t *lengths, uint8_t *to) {
     bool is_whole = true;
-    for (uint32_t i = 0, row; i < pick->count; i++) {
-        const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
+    for (uint32_t i = 0; i < pick->count; i++) {
+        const struct source_row *from = &pick->rows[i];
         prefetch(pick, column, i + AHEAD);
         const uint32_t bytes = (uint32_t)lengths[i];
-        const uint8_t *value = exchange_value(&piece->held->columns[column], row, bytes);
+        const uint8_t *value = exchange_value(&from->held->columns[column], from->row, bytes);
         if (value != NULL && bytes > 0) memcpy(to, value, bytes);
         if (value == NULL) memset(to, 0, bytes);
         is_whole &= value != NULL;
@@ -52,17 +50,17 @@ bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_
 
 /* With a constant width each copy is a move or two. */
 static inline void pack_fixed(const struct pick *pick, uint32_t column, size_t width, uint8_t *to) {
-    for (uint32_t i = 0, row; i < pick->count; i++) {
-        const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
-        memcpy(to + i * width, (const uint8_t *)piece->held->columns[column].data + row * width, width);
+    for (uint32_t i = 0; i < pick->count; i++) {
+        const struct source_row *from = &pick->rows[i];
+        memcpy(to + i * width, (const uint8_t *)from->held->columns[column].data + from->row * width, width);
     }
 }
 
 static void pack_bits(const struct pick *pick, uint32_t column, uint8_t *to) {
-    for (uint32_t i = 0, row; i < pick->count; i++) {
-        const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
-        const uint8_t *bits = piece->held->columns[column].data;
-        to[i] = bits[row / 8] >> row % 8 & 1;
+    for (uint32_t i = 0; i < pick->count; i++) {
+        const struct source_row *from = &pick->rows[i];
+        const uint8_t *bits = from->held->columns[column].data;
+        to[i] = bits[from->row / 8] >> from->row % 8 & 1;
     }
 }
 
@@ -90,10 +88,8 @@ void exchange_pack_data(const struct pick *pick, uint32_t column, const struct f
 }
 
 void exchange_pack_validity(const struct pick *pick, uint32_t column, uint8_t *to) {
-    for (uint32_t i = 0, row; i < pick->count; i++) {
-        const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
-        to[i] = !exchange_is_null(&piece->held->columns[column], row);
-    }
+    for (uint32_t i = 0; i < pick->count; i++)
+        to[i] = !exchange_is_null(&pick->rows[i].held->columns[column], pick->rows[i].row);
 }
 
 supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t ranks, size_t capacity,
@@ -190,6 +186,14 @@ void exchange_round_grant(struct round *round) {
     round->grants_one = false;
 }
 
+void exchange_round_grant_all(struct round *round) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        round->grants[rank] = (struct grant){.bytes = round->capacity, .is_whole = 1};
+        round->grants_in[rank] = (struct grant){.bytes = round->offers[rank].bytes, .is_whole = 1};
+    }
+    round->grants_one = false;
+}
+
 bool exchange_round_fits(const struct round *round) {
     bool fits = true;
     for (uint32_t rank = 0; rank < round->ranks; rank++) fits = fits && round->grants_in[rank].is_whole != 0;
@@ -238,10 +242,8 @@ void exchange_round_select(struct round *round, const struct columns *columns, c
     }
 }
 
-struct pick exchange_round_pick(const struct round *round, const struct gathered_window *window,
-                                const struct destinations *destinations, uint32_t rank) {
-    return (struct pick){
-        .window = window, .order = destinations->order + round->begins[rank], .count = round->counts[rank]};
+struct pick exchange_round_pick(const struct round *round, const struct destinations *destinations, uint32_t rank) {
+    return (struct pick){.rows = destinations->rows + round->begins[rank], .count = round->counts[rank]};
 }
 
 void exchange_round_count(struct round *round, const struct destinations *destinations, bool repeat) {

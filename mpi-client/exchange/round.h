@@ -11,8 +11,7 @@
 
 /** Some elements of a window, in the order in which they are sent. */
 struct pick {
-    const struct gathered_window *window;
-    const uint32_t *order; /**< indices */
+    const struct source_row *rows;
     uint32_t count;
 };
 
@@ -88,6 +87,9 @@ void exchange_round_grant(struct round *round);
 /** After the grants of all ranks: whether each rank can take everything, so that this round is the last one. */
 bool exchange_round_fits(const struct round *round);
 
+/** Instead of offers and grants: every rank takes everything. */
+void exchange_round_grant_all(struct round *round);
+
 /** Fills in other grants, from the same offers: of one element. */
 void exchange_round_grant_one(struct round *round);
 
@@ -96,8 +98,7 @@ void exchange_round_select(struct round *round, const struct columns *columns, c
                            const struct destinations *destinations);
 
 /** The elements for that rank in this round. */
-struct pick exchange_round_pick(const struct round *round, const struct gathered_window *window,
-                                const struct destinations *destinations, uint32_t rank);
+struct pick exchange_round_pick(const struct round *round, const struct destinations *destinations, uint32_t rank);
 
 static inline uint64_t *exchange_message(uint64_t *messages, const struct round *round, uint32_t rank) {
     return messages + (size_t)rank * round->width;

@@ -247,6 +247,7 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
     settings->has_seed = options.seed != 0;
     settings->has_fraction = options.fraction > 0;
     settings->nulls_together = options.nulls_together;
+    settings->copies = !options.messages_only;
     if (options.policy == SUPPLY_EXCHANGE_ALL) {
         const double fraction = options.fraction > 0 ? options.fraction : 1;
         settings->fraction = (uint32_t)(fraction * EXCHANGE_FRACTION_UNIT + 0.5);

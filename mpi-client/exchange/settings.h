@@ -76,6 +76,7 @@ struct exchange_settings {
     size_t window_bytes;
     size_t memory_bytes; /**< of RANGE */
     char *spill_folder;  /**< of RANGE; else NULL */
+    bool copies;         /**< ranks may copy their elements into this rank's memory, and this one into theirs */
 };
 
 /** Whether the policy sends elements by the value of a column. */

@@ -1,6 +1,6 @@
 /**
- * The steps of a round: *offer*, *grant*, *count*, *pack*, *move* and *finish*. It runs in the thread that uses the
- * handle, without a lock. What other ranks say is checked in round.c and transfer.c.
+ * The steps of a round: *offer*, *grant*, *count*, *place*, *pack*, *move*, *arrive* and *finish*. It runs in the
+ * thread that uses the handle, without a lock. What other ranks say is checked in round.c and neighbours.c.
  */
 #include "children.h"
 #include "exchange_state.h"
@@ -9,7 +9,8 @@ static struct cargo cargo_of(struct exchange *exchange) {
     return (struct cargo){.columns = &exchange->columns,
                           .window = &exchange->window,
                           .destinations = &exchange->destinations,
-                          .round = &exchange->round};
+                          .round = &exchange->round,
+                          .neighbours = &exchange->neighbours};
 }
 
 /* After the agreement a rank that fails still does its part of the round, and fails in the next agreement. */
@@ -23,12 +24,38 @@ static void fail_by_change(struct exchange *exchange) {
  * already. */
 static bool has_elements(const struct exchange *exchange) { return !exchange->has_rounds || exchange->left > 0; }
 
+static supply_status_t count(struct exchange *exchange, struct failure *failure) {
+    struct round *round = &exchange->round;
+    const struct cargo cargo = cargo_of(exchange);
+    exchange_round_select(round, &exchange->columns, &exchange->window, &exchange->destinations);
+    if (!exchange_pack_counts(&exchange->transfer, &cargo)) fail_by_change(exchange);
+    exchange_round_count(round, &exchange->destinations, exchange->failed.status != SUPPLY_OK);
+    exchange->step = STEP_COUNT;
+    return exchange_alltoall(&exchange->collective, round->messages, round->messages_in,
+                             round->width * sizeof *round->messages, failure);
+}
+
+/*
+ * Whether every rank surely has space for what it receives of this window, by what all have agreed on. ALL and BALANCE
+ * give each rank the same number of elements, or one more.
+ */
+static bool fits(const struct exchange *exchange) {
+    const struct round *round = &exchange->round;
+    const uint64_t most = exchange->together.elements / round->ranks + 1;
+    return !exchange->has_rounds && !exchange_has_key(&exchange->settings) && exchange->together.largest > 0 &&
+           most <= round->capacity / exchange->together.largest;
+}
+
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure) {
     struct round *round = &exchange->round;
     if (exchange->failed.status == SUPPLY_OK && has_elements(exchange))
         exchange_round_offer(round, &exchange->columns, &exchange->window, &exchange->destinations);
     else
         exchange_round_offer_nothing(round);
+    if (fits(exchange)) {
+        exchange_round_grant_all(round);
+        return count(exchange, failure);
+    }
     exchange->step = STEP_OFFER;
     return exchange_alltoall(&exchange->collective, round->offers, round->offers_in, sizeof *round->offers, failure);
 }
@@ -42,19 +69,9 @@ static supply_status_t send_grants(struct exchange *exchange, void (*grant)(stru
     return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
 }
 
-static supply_status_t count(struct exchange *exchange, struct failure *failure) {
-    struct round *round = &exchange->round;
-    const struct cargo cargo = cargo_of(exchange);
-    exchange_round_select(round, &exchange->columns, &exchange->window, &exchange->destinations);
-    if (!exchange_pack_counts(&exchange->transfer, &cargo)) fail_by_change(exchange);
-    exchange_round_count(round, &exchange->destinations, exchange->failed.status != SUPPLY_OK);
-    exchange->step = STEP_COUNT;
-    return exchange_alltoall(&exchange->collective, round->messages, round->messages_in,
-                             round->width * sizeof *round->messages, failure);
-}
-
-static supply_status_t begin_move(struct exchange *exchange, struct failure *failure) {
-    const struct cargo cargo = cargo_of(exchange);
+/* Lays out the slot, and tells the neighbours. */
+static supply_status_t place(struct exchange *exchange, struct failure *failure) {
+    struct neighbours *neighbours = &exchange->neighbours;
     if (!exchange_round_check(&exchange->round, &exchange->columns) ||
         !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &exchange->slot))
         return supply__fail(
@@ -62,24 +79,50 @@ static supply_status_t begin_move(struct exchange *exchange, struct failure *fai
             "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
             "all ranks",
             exchange->inspected.name);
-    if (!exchange_pack_others(&exchange->transfer, &cargo)) fail_by_change(exchange);
-    exchange->own_packed = 0;
-    exchange->transfer.moving = 0;
+    supply_status_t status = exchange_neighbours_reserve(neighbours, exchange->layout.end, failure);
+    if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", exchange->inspected.name, failure->text);
+    exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
+    exchange->step = STEP_PLACE;
+    if (exchange->together.links == 0) return SUPPLY_OK;
+    return exchange_alltoall(&exchange->collective, neighbours->places, neighbours->places_in,
+                             neighbours->width * sizeof *neighbours->places, failure);
+}
+
+/* If all ranks are neighbours, nothing is left for the transport. */
+static bool has_strangers(const struct exchange *exchange) {
+    const uint64_t ranks = exchange->round.ranks;
+    return exchange->together.links < ranks * (ranks - 1);
+}
+
+static supply_status_t begin_move(struct exchange *exchange, struct failure *failure) {
+    const struct cargo cargo = cargo_of(exchange);
+    exchange->copied = 0;
     exchange->step = STEP_MOVE;
+    exchange->transfer.moving = has_strangers(exchange) ? 0 : exchange->columns.buffer_count;
+    if (!has_strangers(exchange)) return SUPPLY_OK;
+    if (!exchange_pack_others(&exchange->transfer, &cargo)) fail_by_change(exchange);
     return exchange_move(&exchange->transfer, &cargo, &exchange->layout, &exchange->collective, failure);
 }
 
-/* Packs what stays on this rank, a wire buffer in each call. Then the window is not needed any more. */
-static void pack_own(struct exchange *exchange) {
+/* Copies the elements for one rank, if it is a neighbour, in each call. After the last one the window is not needed. */
+static supply_status_t copy(struct exchange *exchange, struct failure *failure) {
     const struct cargo cargo = cargo_of(exchange);
-    if (!exchange_pack_own(&exchange->transfer, &cargo, &exchange->layout, exchange->own_packed))
-        fail_by_change(exchange);
-    if (++exchange->own_packed < exchange->columns.buffer_count) return;
-    if (!has_elements(exchange)) return;
+    const uint32_t rank = exchange->copied++;
+    if (exchange->neighbours.all[rank].ring != NULL) {
+        const enum copied copied = exchange_copy(&exchange->transfer, &cargo, rank);
+        if (copied == COPIED_NOTHING)
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                "%s: rank %u has named a place outside of its ring: use the same libsupply_exchange "
+                                "on all ranks",
+                                exchange->inspected.name, rank);
+        if (copied == COPIED_CHANGED) fail_by_change(exchange);
+    }
+    if (exchange->copied < exchange->round.ranks || !has_elements(exchange)) return SUPPLY_OK;
     exchange->left = exchange_round_advance(&exchange->round, &exchange->destinations);
-    if (exchange->left > 0) return;
+    if (exchange->left > 0) return SUPPLY_OK;
     exchange_gather_drop(&exchange->gather, &exchange->window);
     exchange->is_ready = false;
+    return SUPPLY_OK;
 }
 
 /* Makes a block of what has arrived, unless an earlier run has consumed it. */
@@ -127,22 +170,46 @@ static supply_status_t finish(struct exchange *exchange) {
     return exchange->step == STEP_DELIVER ? SUPPLY_OK : exchange_continue(exchange);
 }
 
+/* What the transport moves. */
+static supply_status_t move_buffers(struct exchange *exchange, struct failure *failure) {
+    struct transfer *transfer = &exchange->transfer;
+    const uint32_t count = exchange->columns.buffer_count;
+    while (transfer->moving < count) {
+        supply_status_t status = exchange_poll(&exchange->collective, failure);
+        if (status != SUPPLY_OK) return status;
+        if (++transfer->moving == count) break;
+        const struct cargo cargo = cargo_of(exchange);
+        status = exchange_move(transfer, &cargo, &exchange->layout, &exchange->collective, failure);
+        if (status != SUPPLY_OK) return status;
+    }
+    return SUPPLY_OK;
+}
+
 static supply_status_t move(struct exchange *exchange, struct failure *failure) {
-    if (exchange->own_packed < exchange->columns.buffer_count)
-        pack_own(exchange);
+    const uint32_t ranks = exchange->round.ranks;
+    struct neighbours *neighbours = &exchange->neighbours;
+    supply_status_t status = SUPPLY_OK;
+    if (exchange->copied < ranks)
+        status = copy(exchange, failure);
     else if (exchange->left == 0)
         exchange_gather_window(exchange);
-    supply_status_t status = SUPPLY_OK;
-    if (exchange->transfer.moving < exchange->columns.buffer_count) {
-        status = exchange_poll(&exchange->collective, failure);
-        if (status == SUPPLY_OK && ++exchange->transfer.moving < exchange->columns.buffer_count) {
-            const struct cargo cargo = cargo_of(exchange);
-            return exchange_move(&exchange->transfer, &cargo, &exchange->layout, &exchange->collective, failure);
-        }
-    }
-    const bool is_packed = exchange->own_packed == exchange->columns.buffer_count;
-    if (status == SUPPLY_AGAIN && !is_packed) return SUPPLY_OK;
-    return status == SUPPLY_OK && is_packed ? finish(exchange) : status;
+    if (status == SUPPLY_OK) status = move_buffers(exchange, failure);
+    if (exchange->copied < ranks) return status == SUPPLY_AGAIN ? SUPPLY_OK : status;
+    if (status != SUPPLY_OK) return status;
+    if (exchange->together.links == 0) return finish(exchange);
+    exchange->step = STEP_ARRIVE;
+    /* What was copied is seen before the message. */
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    return exchange_allgather(&exchange->collective, &neighbours->arrivals[neighbours->rank], neighbours->arrivals,
+                              sizeof *neighbours->arrivals, failure);
+}
+
+static supply_status_t arrive(struct exchange *exchange, struct failure *failure) {
+    if (exchange->left == 0) exchange_gather_window(exchange);
+    const supply_status_t status = exchange_poll(&exchange->collective, failure);
+    if (status != SUPPLY_OK) return status;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return finish(exchange);
 }
 
 /*
@@ -156,9 +223,20 @@ static bool is_uneven(const struct exchange *exchange) {
 
 supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure) {
     if (exchange->step == STEP_MOVE) return move(exchange, failure);
-    const supply_status_t status = exchange_poll(&exchange->collective, failure);
-    if (status != SUPPLY_OK) return status;
-    if (exchange->step == STEP_OFFER) return send_grants(exchange, exchange_round_grant, failure);
-    if (exchange->step != STEP_GRANT) return begin_move(exchange, failure);
-    return is_uneven(exchange) ? send_grants(exchange, exchange_round_grant_one, failure) : count(exchange, failure);
+    if (exchange->step == STEP_ARRIVE) return arrive(exchange, failure);
+    if (exchange->collective.is_pending || exchange->step != STEP_PLACE) {
+        const supply_status_t status = exchange_poll(&exchange->collective, failure);
+        if (status != SUPPLY_OK) return status;
+    }
+    switch (exchange->step) {
+        case STEP_OFFER:
+            return send_grants(exchange, exchange_round_grant, failure);
+        case STEP_GRANT:
+            return is_uneven(exchange) ? send_grants(exchange, exchange_round_grant_one, failure)
+                                       : count(exchange, failure);
+        case STEP_COUNT:
+            return place(exchange, failure);
+        default:
+            return begin_move(exchange, failure);
+    }
 }

@@ -35,6 +35,7 @@ static supply_status_t exchange_use_columns(struct exchange *exchange, struct fa
     if (exchange->has_memory || columns->schema.count == 0) return SUPPLY_OK;
     supply_status_t status = exchange_round_set_columns(&exchange->round, columns, failure);
     if (status == SUPPLY_OK) status = exchange_transfer_set_columns(&exchange->transfer, columns, failure);
+    if (status == SUPPLY_OK) status = exchange_neighbours_set_columns(&exchange->neighbours, columns, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&exchange->layout, columns, failure);
     if (status != SUPPLY_OK) return status;
     status = supply__filler_set_schema(exchange->handle, &columns->whole, failure);
@@ -83,6 +84,7 @@ static void state_window(const struct exchange *exchange, struct rank_state *sta
     state->epoch = exchange->window.epoch;
     state->elements = exchange->window.elements;
     state->end = exchange->window.end;
+    state->largest = exchange->window.largest;
 }
 
 supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failure *failure) {
@@ -93,6 +95,7 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
         .text_bytes = exchange->columns.whole.text_bytes,
         .settings = exchange->fingerprint,
         .schema = exchange->columns.fingerprint,
+        .neighbours = exchange->neighbours.count,
     };
     state_window(exchange, state);
     if (exchange->failed.status != SUPPLY_OK) {
@@ -125,6 +128,8 @@ static struct together join(const struct agree *agree) {
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
         const struct rank_state *state = &agree->all[rank];
         together.elements += state->elements;
+        together.links += state->neighbours;
+        if (state->largest > together.largest) together.largest = state->largest;
         if (state->epoch != EPOCH_UNKNOWN) together.epoch = state->epoch;
         together.ended += state->end != WINDOW_GOES_ON;
         together.ended_data += state->end == WINDOW_ENDS_DATA;

@@ -170,7 +170,10 @@ static uint64_t add_lengths(uint32_t *sizes, const supply_column_t *column, uint
 bool exchange_window_measure(struct gathered_window *window, const struct columns *columns,
                              const struct held_block *held, uint32_t row, uint32_t count, uint64_t *bytes) {
     *bytes = (uint64_t)count * columns->fixed_bytes;
-    if (columns->variable_count == 0) return true;
+    if (columns->variable_count == 0) {
+        window->largest = (uint32_t)columns->fixed_bytes;
+        return true;
+    }
     uint32_t *sizes = grow(window->sizes, &window->size_capacity, window->elements + count, sizeof *sizes);
     if (sizes == NULL) return false;
     window->sizes = sizes;
@@ -178,6 +181,8 @@ bool exchange_window_measure(struct gathered_window *window, const struct column
     for (uint32_t i = 0; i < count; i++) sizes[i] = (uint32_t)columns->fixed_bytes;
     for (uint32_t i = 0; i < columns->schema.count && *bytes <= UINT32_MAX; i++)
         if (exchange_is_variable(&columns->plans[i])) *bytes += add_lengths(sizes, &held->columns[i], row, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (sizes[i] > window->largest) window->largest = sizes[i];
     return true;
 }
 
@@ -213,6 +218,7 @@ void exchange_window_clear(struct gathered_window *window) {
     window->piece_count = 0;
     window->elements = 0;
     window->bytes = 0;
+    window->largest = 0;
     window->epoch = EPOCH_UNKNOWN;
     window->end = WINDOW_GOES_ON;
     window->is_complete = false;

@@ -82,6 +82,7 @@ struct gathered_window {
      */
     uint32_t *sizes;
     uint32_t size_capacity;
+    uint32_t largest; /**< no element of the window has more bytes */
 
     /** For each 2^shift elements, the piece of the first of them. */
     uint32_t *cells;

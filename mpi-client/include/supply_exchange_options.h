@@ -30,7 +30,10 @@ typedef enum supply_exchange_policy {
     SUPPLY_EXCHANGE_RANGE = 4,
 } supply_exchange_policy_t;
 
-/** Options of an exchange. Call supply_exchange_options_init() first. All ranks must set the same. */
+/**
+ * Options of an exchange. Call supply_exchange_options_init() first. All ranks must set the same, but for
+ * messages_only.
+ */
 typedef struct supply_exchange_options {
     size_t struct_bytes; /**< set by supply_exchange_options_init() */
 
@@ -49,19 +52,24 @@ typedef struct supply_exchange_options {
     /**
      * Bytes of a window: of the elements that a rank contributes to one exchange. An element counts the bytes of its
      * values, 4 more for each value of any length, and 1 for each bit. No element may be larger. 0: half of the pair's
-     * ring. At most 512 MiB. Each rank needs one window of memory to send, and three of 1.25 windows to receive.
+     * ring. At most 512 MiB. Each rank needs three times 1.25 windows of memory to receive, and one to send messages.
      */
     size_t window_bytes;
     /** RANGE: what a rank keeps in memory of an epoch; more goes to spill_folder, sorted. 0: 1 GiB. */
     size_t memory_bytes;
     /** RANGE: folder of files without names, which are gone with the process. NULL: TMPDIR, or /tmp. */
     const char *spill_folder;
+    /**
+     * Ranks that can map each other's memory (one machine, one user, one namespace of processes) copy their elements
+     * into it. True: this rank takes no part in that, so all of its elements are messages.
+     */
+    bool messages_only;
 } supply_exchange_options_t;
 
 /** Sets every option of a struct of that size to "not set". As supply_options_init(). */
 static inline void supply_exchange_options_init(supply_exchange_options_t *options) {
     const supply_exchange_options_t not_set = {
-        sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0, 0, NULL};
+        sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0, 0, NULL, false};
     *options = not_set;
 }
 

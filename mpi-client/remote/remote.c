@@ -314,7 +314,7 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
     remote->arrivals = calloc(remote->capacity, sizeof *remote->arrivals);
     if (remote->arrivals == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = remote_filler(remote);
-    return supply__filler_open(&remote->handle, &filler, &like, remote->slot_bytes, remote->capacity, failure);
+    return supply__filler_open(&remote->handle, &filler, &like, remote->slot_bytes, remote->capacity, NULL, failure);
 }
 
 static void leave(struct remote *remote, const struct failure *failure) {

@@ -151,6 +151,7 @@ TEST_F(ExchangeAllTest, AWindowOfOneElement) {
 TEST_F(ExchangeAllTest, ASlotHoldsNoMoreThanItShould) {
     shape = Shape::every;
     options.window_bytes = 2000;
+    options.messages_only = true;
     create({300, 300, 300});
     run_all();
     expect_once();

@@ -176,7 +176,7 @@ TEST_F(ExchangeErrorsTest, ASlowSparkEndsNoWaitOfOthers) {
     before = [this](int rank, Task &task) {
         task.write_schema(row_schema(shape));
         /* The opening, an agreement on "not yet", and the next one. */
-        if (rank == 1) wait_until("a sign of rank 1", [this] { return network->begun(0) >= 3; });
+        if (rank == 1) wait_until("a sign of rank 1", [this] { return network->begun(0) >= 5; });
     };
     run_all();
     expect_once();
@@ -224,7 +224,7 @@ TEST_F(ExchangeErrorsTest, OtherEpochs) {
 TEST_F(ExchangeErrorsTest, ABrokenNetwork) {
     create({50, 50});
     set_timeout(0.2);
-    network->fail_from(1, 3);
+    network->fail_from(1, 5);
     run_all();
     EXPECT_EQ(SUPPLY_ERROR_SYSTEM, ranks[1]->status);
     EXPECT_TRUE(says(ranks[1]->error, {"the test's network is broken"}));

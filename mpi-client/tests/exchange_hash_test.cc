@@ -72,6 +72,7 @@ TEST_F(ExchangeHashTest, NullsAreOneGroup) {
 
 TEST_F(ExchangeHashTest, OneHugeKeyTakesRoundsAndNoMemory) {
     options.window_bytes = 3000;
+    options.messages_only = true;
     create({0, 0, 0, 0});
     for (int rank = 0; rank < 4; rank++)
         for (int64_t i = 0; i < 200; i++) data[static_cast<size_t>(rank)].ids.push_back((rank * 200 + i) * 8);

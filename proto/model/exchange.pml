@@ -28,6 +28,9 @@
 #ifndef HASH
 #define HASH 0              /* 1: each element has a destination of its own, any; 2: rank 0; 0: the policy `all` */
 #endif
+#ifndef NEIGHBOURS
+#define NEIGHBOURS 0        /* 1: each rank copies its elements into the slots of all; 0: it packs messages */
+#endif
 #ifndef RUNS
 #define RUNS 1              /* all but the last one crash when all ranks have saved */
 #endif
@@ -62,7 +65,7 @@
 #define NONE 255
 #define WHOLE 254
 
-mtype = { AGREE, OFFER, GRANT, MOVE };
+mtype = { AGREE, OFFER, GRANT, PLACE, MOVE, ARRIVE };
 mtype = { RUNNING, DONE, FAILED, DIED, LIMIT };     /* how a rank ends */
 
 /* The data, the same in all runs: sets of elements are masks. */
@@ -78,6 +81,8 @@ Said said[2 * RANKS];
 int drawn[RANKS];           /* elements of all ranks that go to this rank */
 int granted[RANKS];         /* elements of all ranks that may come to this rank now */
 int sent[RANKS];            /* the send buffer, and the own elements */
+int arrived[RANKS];         /* copied into this rank's slot by its neighbours */
+bool is_placed[RANKS];      /* this rank has said where, and waits */
 
 /* The filler of each rank: the window that is exchanged, without what has been sent, and the one that is gathered. */
 byte epoch[RANKS], upcoming[RANKS], round[RANKS], next[RANKS];
@@ -179,7 +184,7 @@ inline begin_run() {
         i = 0;
         do
         :: me < RANKS ->
-            begun[me] = 0; kind[me] = 0; drawn[me] = 0; granted[me] = 0; sent[me] = 0; round[me] = 0; mine[me] = 0; gathered[me] = 0;
+            begun[me] = 0; kind[me] = 0; drawn[me] = 0; granted[me] = 0; sent[me] = 0; arrived[me] = 0; is_placed[me] = false; round[me] = 0; mine[me] = 0; gathered[me] = 0;
             is_closed[me] = false; has_ended[me] = false; copied[me] = 0; published[me] = 0; released[me] = 0; consumed[me] = 0;
             is_saved[me] = false; is_gone[me] = false; ended_at[me] = 0; outcome[me] = RUNNING; cause[me] = NONE;
             open_pair();

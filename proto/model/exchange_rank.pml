@@ -179,10 +179,24 @@ inline exchange() {
         grant();
         collective(GRANT);
         wait_for_all();
+#if NEIGHBOURS
+        is_placed[me] = true;
+#ifndef MUTATION_A_RANK_COPIES_BEFORE_ALL_HAVE_PLACED
+        collective(PLACE);
+        wait_for_all();
+#endif
+        copy_to_neighbours();
+#ifndef MUTATION_A_RANK_DOES_NOT_WAIT_FOR_ITS_NEIGHBOURS
+        collective(ARRIVE);
+        gather_next();
+        wait_for_all();
+#endif
+#else
         pack();
         collective(MOVE);
         gather_next();
         wait_for_all();
+#endif
         finish()
     fi;
     is_repeated = false

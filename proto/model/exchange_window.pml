@@ -1,4 +1,4 @@
-/* What a rank does with its window: gather, draw, grant, pack, finish. */
+/* What a rank does with its window: gather, draw, grant, pack or copy, finish. */
 
 #define BLOCK_BITS (((1 << BLOCK) - 1) << (me * PER_RANK + released_blocks[me] * BLOCK))
 #define IS_IN_RING(owner, number) ((number) / BLOCK == released_blocks[owner])
@@ -160,14 +160,38 @@ inline pack() {
     }
 }
 
+/* One rank after the other. A slot that is not its receiver's next one must not be touched. */
+inline copy_to_neighbours() {
+    sent[me] = 0;
+    to = 0;
+    do
+    :: d_step { to < RANKS ->
+        m = mine[me] & granted[to];
+        check_held(m);
+        assert(is_placed[to]);
+        arrived[to] = arrived[to] | m;
+        sent[me] = sent[me] | m;
+        m = 0;
+        to++ }
+    :: else -> break
+    od;
+    to = 0
+}
+
 inline finish() {
     d_step {
+#if NEIGHBOURS
+        m = arrived[me];
+        arrived[me] = 0;
+        is_placed[me] = false;
+#else
         check_held(sent[me] & drawn[me]);
         i = 0;
         do
         :: i < RANKS -> m = m | (sent[i] & drawn[me]); i++
         :: else -> break
         od;
+#endif
         room = BYTES(m);
         assert(room <= SLOT);
         room = 0;

@@ -10,21 +10,15 @@
 
 #include "children.h"
 
-static uint64_t bytes_of(const struct sorter *sorter, uint32_t element) {
-    uint32_t row;
-    const struct piece *piece = exchange_window_find(&sorter->window, element, &row);
-    return exchange_rows_bytes(piece->held, &sorter->columns, row, 1);
-}
-
-static bool add_picked(struct sorter *sorter, uint32_t count, uint32_t element) {
+static bool add_picked(struct sorter *sorter, uint32_t count, const struct source_row *element) {
     if (count == sorter->picked_capacity) {
         const uint32_t capacity = count ? 2 * count : 1024;
-        uint32_t *picked = reallocarray(sorter->picked, capacity, sizeof *picked);
+        struct source_row *picked = reallocarray(sorter->picked, capacity, sizeof *picked);
         if (picked == NULL) return false;
         sorter->picked = picked;
         sorter->picked_capacity = capacity;
     }
-    sorter->picked[count] = element;
+    sorter->picked[count] = *element;
     return true;
 }
 
@@ -33,10 +27,11 @@ static uint32_t pick(struct sorter *sorter) {
     uint32_t count = 0;
     uint64_t bytes = 0;
     while (sorter->merge.count > 0) {
-        const uint32_t element = exchange_merge_peek(&sorter->merge);
-        bytes += bytes_of(sorter, element);
+        struct source_row element;
+        element.held = exchange_window_find(&sorter->window, exchange_merge_peek(&sorter->merge), &element.row)->held;
+        bytes += exchange_rows_bytes(element.held, &sorter->columns, element.row, 1);
         if (count > 0 && bytes > sorter->options.block_bytes) break;
-        if (!add_picked(sorter, count, element)) return 0;
+        if (!add_picked(sorter, count, &element)) return 0;
         exchange_merge_pop(&sorter->merge);
         count++;
     }
@@ -45,10 +40,8 @@ static uint32_t pick(struct sorter *sorter) {
 
 static uint64_t sum_of_lengths(const struct pick *picked, uint32_t column) {
     uint64_t sum = 0;
-    for (uint32_t i = 0, row; i < picked->count; i++) {
-        const struct piece *piece = exchange_window_find(picked->window, picked->order[i], &row);
-        sum += exchange_value_bytes(&piece->held->columns[column], row);
-    }
+    for (uint32_t i = 0; i < picked->count; i++)
+        sum += exchange_value_bytes(&picked->rows[i].held->columns[column], picked->rows[i].row);
     return sum;
 }
 
@@ -83,7 +76,7 @@ supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *s
                                      struct failure *failure) {
     *elements = pick(sorter);
     if (*elements == 0) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
-    const struct pick picked = {.window = &sorter->window, .order = sorter->picked, .count = *elements};
+    const struct pick picked = {.rows = sorter->picked, .count = *elements};
     *bytes = 0;
     if (lay_out(sorter, &picked, slot)) {
         for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) copy_buffer(sorter, &picked, i);
@@ -294,8 +287,9 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
     if (status == SUPPLY_OK && (sorter->column == NULL || sorter->folder == NULL))
         status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     if (status == SUPPLY_OK)
-        status = supply__filler_open(&sorter->handle, &filler, &sorter->inspected,
-                                     exchange_slot_bytes(SCHEMA_ENTRIES_MAX, options->block_bytes), SLOTS, failure);
+        status =
+            supply__filler_open(&sorter->handle, &filler, &sorter->inspected,
+                                exchange_slot_bytes(SCHEMA_ENTRIES_MAX, options->block_bytes), SLOTS, NULL, failure);
     if (status != SUPPLY_OK) {
         free_sorter(sorter);
         return status;

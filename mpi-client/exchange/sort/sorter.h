@@ -98,8 +98,8 @@ struct sorter {
     uint32_t *order;       /**< of the window; NULL: the window is that of the runs */
     struct sequence *sequences;
     struct merge merge;
-    uint64_t returned; /**< elements of the epoch, those that an earlier run has consumed included */
-    uint32_t *picked;  /**< the elements of a block */
+    uint64_t returned;         /**< elements of the epoch, those that an earlier run has consumed included */
+    struct source_row *picked; /**< the elements of a block */
     uint32_t picked_capacity;
 };
 

@@ -1,6 +1,7 @@
 """A rank of several processes. It feeds its own pair, and writes the rows of its epochs into a file.
 
-Arguments: mpi or torch, policy, elements of the blocks of each rank, folder with the files of the ranks.
+Arguments: mpi or torch, policy, elements of the blocks of each rank, the rank that has no neighbours, folder with the
+files of the ranks.
 """
 
 import json
@@ -14,7 +15,7 @@ from exchanging import epochs_of, feeding, make_files
 
 EPOCHS = 2
 
-over, policy, sizes, folder = sys.argv[1:]
+over, policy, sizes, alone, folder = sys.argv[1:]
 if over == "mpi":
     from mpi4py import MPI
 
@@ -25,7 +26,9 @@ else:
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
 files = make_files(pathlib.Path(folder), rank)
-exchange = supply.Exchange(policy, column="user" if policy == "hash" else None, window=2048)
+exchange = supply.Exchange(
+    policy, column="user" if policy == "hash" else None, window=2048, messages_only=rank == int(alone)
+)
 with supply.open(files.folder, 0, rank=rank, timeout=60, exchange=exchange) as s:
     task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)
     received = epochs_of(s)

@@ -58,13 +58,14 @@ class Broken(ThreadTransport):
 
 def test_a_transport_that_raises(ranks):
     match = "pair 0.*the exchange between ranks failed in alltoallv: ValueError: the cable is cut"
-    assert_all_fail(ranks, "all", supply.SupplyOSError, match, transport=Broken)
+    messages = supply.Exchange("all", messages_only=True)
+    assert_all_fail(ranks, messages, supply.SupplyOSError, match, transport=Broken)
 
 
 def test_a_transport_that_fails_when_it_is_polled(ranks):
     class Stalled(ThreadTransport):
         def poll(self):
-            if self._operation > 1:
+            if self._operation > 3:
                 raise RuntimeError("connection closed by peer")
             return super().poll()
 
@@ -135,7 +136,7 @@ def test_an_interruption_leaves_the_exchange_usable(ranks):
         is_interrupted = False
 
         def poll(self):
-            if self._operation > 2 and not self.is_interrupted:
+            if self._operation > 4 and not self.is_interrupted:
                 self.is_interrupted = True
                 raise KeyboardInterrupt
             return super().poll()
@@ -169,7 +170,7 @@ def test_another_thread_closes_while_one_waits(ranks):
 
     class Watched(ThreadTransport):
         def poll(self):
-            if self._operation > 1 and self.rank == 0:
+            if self._operation > 3 and self.rank == 0:
                 waits.set()
             return super().poll()
 

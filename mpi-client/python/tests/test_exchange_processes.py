@@ -31,8 +31,9 @@ def folder():
         yield pathlib.Path(folder)
 
 
-def program(over, policy, folder):
-    return [sys.executable, str(TESTS / "exchange_rank.py"), over, policy, json.dumps(SIZES), str(folder)]
+def program(over, policy, folder, alone):
+    arguments = over, policy, json.dumps(SIZES), str(alone), str(folder)
+    return [sys.executable, str(TESTS / "exchange_rank.py"), *arguments]
 
 
 def missing_rank(over, folder, end):
@@ -72,19 +73,20 @@ def received(folder, ranks):
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
 
 
+# `alone`: the rank that neither copies into another one's memory nor lets others do so; -1: none.
 @NEEDS_MPI
-@pytest.mark.parametrize("policy, ranks", [("all", 2), ("all", 3), ("hash", 3), ("balance", 3)])
-def test_over_mpi(folder, policy, ranks):
-    run_over_mpi(ranks, program("mpi", policy, folder))
+@pytest.mark.parametrize("policy, ranks, alone", [("all", 2, -1), ("all", 3, 1), ("hash", 3, 0), ("balance", 3, -1)])
+def test_over_mpi(folder, policy, ranks, alone):
+    run_over_mpi(ranks, program("mpi", policy, folder, alone))
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)
 
 
 @NEEDS_TORCH
 @pytest.mark.parametrize(
-    "policy, ranks", [("hash", 2), *(pytest.param("all", ranks, marks=pytest.mark.long) for ranks in (2, 3))]
+    "policy, ranks, alone", [("hash", 2, -1), ("all", 3, 1), pytest.param("all", 3, 0, marks=pytest.mark.long)]
 )
-def test_over_torch(folder, policy, ranks):
-    run_over_torch(ranks, program("torch", policy, folder))
+def test_over_torch(folder, policy, ranks, alone):
+    run_over_torch(ranks, program("torch", policy, folder, alone))
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)
 
 

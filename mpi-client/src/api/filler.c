@@ -4,18 +4,34 @@
  */
 #include "api/filler.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "api/handle.h"
 #include "base/clock.h"
 #include "pair/ring.h"
 
-static supply_status_t allocate_ring(struct pair *pair, struct failure *failure) {
+/* Memory without a name, which nobody can cut. -1: the system does not give it. */
+static int shared_memory(size_t bytes) {
+    const int fd = memfd_create("supply-exchange", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return -1;
+    if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
+        posix_fallocate(fd, 0, RING_OFFSET) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static supply_status_t allocate_ring(struct pair *pair, int *fd, struct failure *failure) {
     struct mapped_file *ring = &pair->mapped_file;
     ring->bytes = RING_OFFSET + pair->settings.block_bytes * pair->settings.block_count;
-    void *address = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fd != NULL) *fd = shared_memory(ring->bytes);
+    const bool is_shared = fd != NULL && *fd >= 0;
+    const int flags = is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *address = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, flags, is_shared ? *fd : -1, 0);
     if (address == MAP_FAILED)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: %zu bytes of memory cannot be reserved: %m", pair->name,
                             ring->bytes);
@@ -25,7 +41,7 @@ static supply_status_t allocate_ring(struct pair *pair, struct failure *failure)
 }
 
 static supply_status_t open_pair(struct pair *pair, const struct filler *filler, const struct filler_pair *like,
-                                 size_t slot_bytes, uint32_t slots, struct failure *failure) {
+                                 size_t slot_bytes, uint32_t slots, int *ring, struct failure *failure) {
     *pair = (struct pair){
         .settings = {.rank = like->rank,
                      .local_rank = -1,
@@ -46,16 +62,16 @@ static supply_status_t open_pair(struct pair *pair, const struct filler *filler,
     };
     if (pair->name == NULL || pair->held == NULL || pair->exported == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    return allocate_ring(pair, failure);
+    return allocate_ring(pair, ring, failure);
 }
 
 supply_status_t supply__filler_open(supply_t **supply, const struct filler *filler, const struct filler_pair *like,
-                                    size_t slot_bytes, uint32_t slots, struct failure *failure) {
+                                    size_t slot_bytes, uint32_t slots, int *ring, struct failure *failure) {
     supply_t *handle = calloc(1, sizeof *handle);
     if (handle == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     handle->is_filled = true;
     handle->filler = *filler;
-    supply_status_t status = open_pair(&handle->pair, filler, like, slot_bytes, slots, failure);
+    supply_status_t status = open_pair(&handle->pair, filler, like, slot_bytes, slots, ring, failure);
     if (status == SUPPLY_OK) status = supply__blocks_allocate(&handle->blocks, &handle->pair, failure);
     if (status == SUPPLY_OK) {
         handle->exports = supply__exports_new(handle);

@@ -97,12 +97,13 @@ struct filler_pair {
 
 /**
  * Opens a handle on a filler, which the handle takes over if the call returns SUPPLY_OK. Name, rank, time limit,
- * interrupted() and start are those of `like`. slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. SUPPLY_OK, or
- * _MEMORY.
+ * interrupted() and start are those of `like`. slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. ring: if not
+ * NULL, the ring lies in memory that other processes can map by this descriptor, which is the caller's; -1: in private
+ * memory, as without it. Such memory cannot be cut. Pages after RING_OFFSET are not reserved. SUPPLY_OK, or _MEMORY.
  */
 SUPPLY_API supply_status_t supply__filler_open(supply_t **supply, const struct filler *filler,
                                                const struct filler_pair *like, size_t slot_bytes, uint32_t slots,
-                                               struct failure *failure);
+                                               int *ring, struct failure *failure);
 
 /** A handle that is not open, for supply_error() and supply_close(). NULL: no memory. */
 SUPPLY_API supply_t *supply__filler_failed(const struct failure *failure);

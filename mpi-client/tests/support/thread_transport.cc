@@ -15,6 +15,11 @@ void ThreadNetwork::fail_from(int rank, uint64_t operation) {
     failing_from_ = operation;
 }
 
+void ThreadNetwork::change(int rank, uint64_t operation, size_t bytes, std::function<void(void *)> how) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    changes_.push_back({rank, operation, bytes, std::move(how)});
+}
+
 uint64_t ThreadNetwork::begun(int rank) {
     std::lock_guard<std::mutex> lock(mutex_);
     return begun_[static_cast<size_t>(rank)];
@@ -52,14 +57,22 @@ supply_status_t ThreadNetwork::begin(int rank, const Call &call, failure *failur
     if (other.kind != call.kind || other.bytes != call.bytes)
         mistakes_ += "rank " + std::to_string(rank) + " begins another operation " + std::to_string(number) + "; ";
     operation.calls[static_cast<size_t>(rank)] = call;
-    if (++operation.arrived == ranks_) complete(operation);
+    if (++operation.arrived == ranks_) complete(operation, number);
     return SUPPLY_OK;
 }
 
 /* Nobody copies before all ranks have begun, and nobody's call is over before all have copied. */
-void ThreadNetwork::complete(Operation &operation) {
+void ThreadNetwork::complete(Operation &operation, uint64_t number) {
     for (int from = 0; from < ranks_; from++)
         for (int to = 0; to < ranks_; to++) copy(operation, from, to);
+    for (const Change &change : changes_) {
+        const Call &call = operation.calls[static_cast<size_t>(change.rank)];
+        if (change.operation != number) continue;
+        if (call.kind == Kind::alltoallv || call.bytes != change.bytes)
+            mistakes_ += "operation " + std::to_string(number) + " is not the one to change; ";
+        else
+            change.how(call.receive);
+    }
     for (const Call &call : operation.calls) {
         if (call.kind != Kind::alltoallv) break;
         size_t received = 0;

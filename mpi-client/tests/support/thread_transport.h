@@ -3,6 +3,7 @@
 #define SUPPLY_TEST_THREAD_TRANSPORT_H
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,6 +24,9 @@ class ThreadNetwork {
 
     /** From that operation on, each one of that rank fails. */
     void fail_from(int rank, uint64_t operation);
+
+    /** Changes the first piece that a rank receives in an allgather or alltoall of pieces of that size. */
+    void change(int rank, uint64_t operation, size_t bytes, std::function<void(void *)> how);
 
     /** Operations that a rank has begun. */
     uint64_t begun(int rank);
@@ -54,7 +58,7 @@ class ThreadNetwork {
 
     supply_status_t begin(int rank, const Call &call, failure *failure);
     supply_status_t poll(int rank);
-    void complete(Operation &operation);
+    void complete(Operation &operation, uint64_t number);
     void copy(const Operation &operation, int from, int to);
 
     static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure);
@@ -69,6 +73,13 @@ class ThreadNetwork {
     std::vector<uint64_t> begun_; /**< of each rank */
     std::vector<std::unique_ptr<Operation>> operations_;
     std::string mistakes_;
+    struct Change {
+        int rank;
+        uint64_t operation;
+        size_t bytes;
+        std::function<void(void *)> how;
+    };
+    std::vector<Change> changes_;
     int failing_rank_ = -1, freed_while_pending_ = 0;
     uint64_t failing_from_ = 0;
     size_t most_received_ = 0;

@@ -174,13 +174,13 @@ NB_MODULE(_core, module) {
             "exchange",
             [](Pair &pair, nb::object transport, int policy, const std::string &column, bool nulls_together,
                double fraction, uint64_t seed, size_t window_bytes, size_t memory_bytes,
-               const std::string &spill_folder) {
+               const std::string &spill_folder, bool messages_only) {
                 pair.exchange(std::move(transport),
                               ExchangeOptions{static_cast<supply_exchange_policy_t>(policy), column, nulls_together,
-                                              fraction, seed, window_bytes, memory_bytes, spill_folder});
+                                              fraction, seed, window_bytes, memory_bytes, spill_folder, messages_only});
             },
             "transport"_a, "policy"_a, "column"_a, "nulls_together"_a, "fraction"_a, "seed"_a, "window_bytes"_a,
-            "memory_bytes"_a, "spill_folder"_a)
+            "memory_bytes"_a, "spill_folder"_a, "messages_only"_a)
         .def("next", &next, "once"_a)
         .def("next_now", &next_now)
         .def("position", &Pair::position)

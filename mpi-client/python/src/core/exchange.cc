@@ -49,6 +49,7 @@ supply_status_t Exchange::open(supply_t **supply, const ExchangeOptions &from) {
     options.window_bytes = from.window_bytes;
     options.memory_bytes = from.memory_bytes;
     options.spill_folder = from.spill_folder.empty() ? nullptr : from.spill_folder.c_str();
+    options.messages_only = from.messages_only;
     const transport calls = {
         rank_, ranks_, new std::shared_ptr<Exchange>(shared_from_this()), allgather, alltoall, alltoallv, poll, free};
     is_opening_ = true;

@@ -23,6 +23,7 @@ struct ExchangeOptions {
     size_t window_bytes;
     size_t memory_bytes;
     std::string spill_folder; /**< "": not set */
+    bool messages_only;
 };
 
 /** Calls the transport. The library may call it without the interpreter's lock. */

@@ -21,7 +21,7 @@ Parts = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Exchange:
-    """Which element goes to which rank. All ranks must set the same.
+    """Which element goes to which rank. All ranks must set the same, but for messages_only.
 
     policy: "supplied": what Spark says (shuffle=all). "all": each window in a random order is dealt to the ranks in
         turn. "hash": elements with the same value in `column` go to the same rank. "balance": only surplus moves. With
@@ -35,6 +35,8 @@ class Exchange:
     window: what a rank contributes to one exchange: bytes, or a text as "1MiB". None: half of the ring.
     memory: of "range". What a rank keeps in memory of an epoch; more goes to spill_folder, sorted. None: 1 GiB.
     spill_folder: of "range". None: TMPDIR, or /tmp.
+    messages_only: ranks that can map each other's memory (one machine, one user, one namespace of processes) copy their
+        elements into it. True: this rank takes no part in that. Ranks may differ in it.
     """
 
     policy: str = "supplied"
@@ -45,6 +47,7 @@ class Exchange:
     window: int | str | None = None
     memory: int | str | None = None
     spill_folder: str | os.PathLike[str] | None = None
+    messages_only: bool = False
 
     def __post_init__(self) -> None:
         if self.policy not in _core.exchange_policies:
@@ -68,6 +71,7 @@ class Exchange:
             window_bytes=optional_size("window", self.window) or 0,
             memory_bytes=optional_size("memory", self.memory) or 0,
             spill_folder=os.fspath(self.spill_folder or ""),
+            messages_only=self.messages_only,
         )
 
 

@@ -41,6 +41,8 @@ class TorchTransport:
         self.ranks: int = group.size()
         # Of the operation that is under way.
         self._works: list[Any] = []
+        # What it receives, and where that belongs, if there are gaps.
+        self._arriving: tuple[memoryview, memoryview, Parts] | None = None
 
     def allgather(self, send: memoryview, receive: memoryview) -> None:
         pieces = list(_tensor(receive).chunk(self.ranks))
@@ -50,15 +52,17 @@ class TorchTransport:
         self._works = [self._group.alltoall_base(_tensor(receive), _tensor(send), [], [])]
 
     def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> None:
-        """alltoall_base() knows no gaps, but a rank may receive with a gap for its own elements (transport.h). So there
-        are two operations: to the rank itself and those with higher numbers, and to those with lower numbers.
-        """
-        below, above = range(self.rank), range(self.rank, self.ranks)
-        up, down = range(self.rank + 1), range(self.rank + 1, self.ranks)
-        self._works = [
-            self._begin(send, _only(above, send_parts), receive, _only(up, receive_parts)),
-            self._begin(send, _only(below, send_parts), receive, _only(down, receive_parts)),
-        ]
+        """alltoall_base() knows no gaps. If there are some, where neighbours copy, messages go through a buffer."""
+        whole = _span(receive, receive_parts)
+        self._arriving = None
+        if whole is None:
+            whole = memoryview(bytearray(sum(size for _, size in receive_parts)))
+            self._arriving = whole, receive, receive_parts
+        sent = _span(send, send_parts)
+        if sent is None:
+            sent = memoryview(b"".join(send[offset:][:size] for offset, size in send_parts))
+        sizes = [size for _, size in receive_parts], [size for _, size in send_parts]
+        self._works = [self._group.alltoall_base(_tensor(whole), _tensor(sent), *sizes)]
 
     def poll(self) -> bool:
         if not all(work.is_completed() for work in self._works):
@@ -67,18 +71,13 @@ class TorchTransport:
             # Raises the error of a failed one.
             work.wait()
         self._works = []
+        if self._arriving is not None:
+            _spread(*self._arriving)
+            self._arriving = None
         return True
 
     def close(self) -> None:
         """The group goes with the program's other groups."""
-
-    def _begin(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> Any:
-        return self._group.alltoall_base(
-            _tensor(_span(receive, receive_parts)),
-            _tensor(_span(send, send_parts)),
-            [size for _, size in receive_parts],
-            [size for _, size in send_parts],
-        )
 
 
 def _new_group(limit: float) -> distributed.ProcessGroup:
@@ -94,15 +93,22 @@ def _new_group(limit: float) -> distributed.ProcessGroup:
         ) from error
 
 
-def _only(ranks: range, parts: Parts) -> Parts:
-    """The parts of these ranks; those of the others are empty."""
-    return [part if rank in ranks else (0, 0) for rank, part in enumerate(parts)]
+def _spread(arrived: memoryview, receive: memoryview, parts: Parts) -> None:
+    at = 0
+    for offset, size in parts:
+        receive[offset : offset + size] = arrived[at : at + size]
+        at += size
 
 
-def _span(buffer: memoryview, parts: Parts) -> memoryview:
-    """The bytes of the parts, which have no gaps between them."""
-    begins = [offset for offset, size in parts if size]
-    return buffer[min(begins) :][: sum(size for _, size in parts)] if begins else buffer[:0]
+def _span(buffer: memoryview, parts: Parts) -> memoryview | None:
+    """The bytes of the parts; None: there are gaps between them."""
+    parts = [(offset, size) for offset, size in parts if size]
+    begin = end = parts[0][0] if parts else 0
+    for offset, size in parts:
+        if offset != end:
+            return None
+        end += size
+    return buffer[begin:end]
 
 
 def _tensor(buffer: memoryview) -> torch.Tensor:

@@ -1,0 +1,89 @@
+/**
+ * Neighbours: ranks of this machine into whose slots this rank copies its elements itself, so that each byte is copied
+ * once. Each rank is its own neighbour. A rank offers its ring by the descriptor of memory without a name; those that
+ * may open it map it. All others get their elements by the transport.
+ */
+#ifndef SUPPLY_EXCHANGE_NEIGHBOURS_H
+#define SUPPLY_EXCHANGE_NEIGHBOURS_H
+
+#include "slot.h"
+
+/** What a rank tells the others of its ring. */
+struct card {
+    uint64_t ring_bytes; /**< 0: it has no neighbours */
+    uint64_t machine;    /**< hash of the kernel's name for this run of it */
+    uint64_t processes;  /**< inode of the namespace in which `process` is a number */
+    uint64_t device;     /**< of the memory, with its inode */
+    uint64_t inode;
+    int32_t process;
+    int32_t descriptor;
+};
+
+/** The ring of another rank, or of this one. */
+struct neighbour {
+    uint8_t *ring; /**< as it is mapped here; NULL: that rank is none */
+    size_t bytes;
+};
+
+struct neighbours {
+    uint32_t rank;
+    uint32_t ranks;
+    uint32_t count; /**< neighbours beside itself */
+    struct card mine;
+    struct card *cards;    /**< of each rank */
+    struct neighbour *all; /**< of each rank */
+    uint64_t *links;       /**< for each rank: 1: it is a neighbour of this one */
+    uint64_t *links_in;    /**< for each rank: 1: this one is its neighbour, and so gets its elements in the slot */
+    uint64_t *arrivals;    /**< of each rank: what the last step receives; only that it comes matters */
+
+    int fd;          /**< of this rank's ring; -1: it is private memory */
+    size_t reserved; /**< bytes of each slot whose pages are reserved */
+    size_t slot_bytes;
+    uint32_t slots;
+
+    uint32_t width; /**< numbers of a message of *place* */
+    uint64_t *places, *places_in;
+    uint64_t *before;          /**< of each column of any length: bytes of the ranks before one */
+    struct slot_layout layout; /**< of a neighbour's slot */
+};
+
+/** Allocates what needs no columns. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t rank, uint32_t ranks,
+                                         struct failure *failure);
+
+/** This rank's ring, with slots of that size. fd: taken over; -1: the ring is private memory. */
+void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring, size_t slot_bytes, uint32_t slots);
+
+/** After the cards of all ranks: maps the rings that it may, and fills in neighbours->links. */
+void exchange_neighbours_map(struct neighbours *neighbours);
+
+/** After the links of all ranks. */
+void exchange_neighbours_link(struct neighbours *neighbours);
+
+/** Allocates what depends on the columns. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, const struct columns *columns,
+                                                struct failure *failure);
+void exchange_neighbours_free(struct neighbours *neighbours);
+
+/** Reserves the pages of slots of that size: nobody fails by touching them. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_t bytes, struct failure *failure);
+
+/**
+ * Fills in the messages of *place*: where in this rank's slot the elements of each rank begin. Its own message arrives
+ * without being sent.
+ */
+void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
+                               const struct columns *columns, const struct round *round);
+
+/** Where this rank's elements for a neighbour begin. */
+struct place {
+    const struct slot_layout *layout; /**< of the neighbour's slot */
+    uint64_t elements;                /**< of the ranks before this one */
+    const uint64_t *value_bytes;      /**< theirs, of each column of any length */
+};
+
+/** Finds it by the neighbour's message. False: it is not in that rank's ring, or has no space for what was granted. */
+bool exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
+                              const struct round *round, struct place *place);
+
+#endif

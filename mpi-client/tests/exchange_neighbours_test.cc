@@ -1,0 +1,132 @@
+/** Ranks that copy their elements into the rings of others, and what others may say of their rings. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exchange_ranks.h"
+
+extern "C" {
+#include "neighbours.h"
+}
+
+namespace supply_test {
+
+class ExchangeNeighboursTest : public ExchangeTest {
+  protected:
+    ExchangeNeighboursTest() { options.policy = SUPPLY_EXCHANGE_ALL; }
+
+    /** What arrives at rank 1 from rank 0 in the allgather, or alltoall, of that number is changed. */
+    template <typename Piece>
+    void change(uint64_t operation, const std::function<void(Piece &)> &how) {
+        network->change(1, operation, sizeof(Piece), [how](void *piece) { how(*static_cast<Piece *>(piece)); });
+    }
+
+    /** Operations at the opening, and in the first window. */
+    enum { OPENED, CARDS, LINKS, AGREED, COUNTED, PLACED };
+};
+
+TEST_F(ExchangeNeighboursTest, NothingIsLeftForTheTransport) {
+    shape = Shape::every;
+    create({300, 200, 100});
+    options.window_bytes = 2000;
+    run_all();
+    expect_once();
+    EXPECT_EQ(0u, network->most_received());
+}
+
+TEST_F(ExchangeNeighboursTest, OneRankMayHaveNone) {
+    create({300, 200, 100});
+    options.window_bytes = 2000;
+    run([this](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        supply_exchange_options_t own = options;
+        own.messages_only = number == 1;
+        if (rank.open(*network, number, &own) == SUPPLY_OK) rank.read_all(shape);
+    });
+    expect_once();
+    EXPECT_GT(network->most_received(), 0u);
+}
+
+/* A rank that cannot map another's ring sends it messages, and still gets its elements in the slot. */
+TEST_F(ExchangeNeighboursTest, ACardOfAnotherMachineOrNamespaceOrMemory) {
+    const std::vector<std::function<void(card &)>> changes = {
+        [](card &card) { card.machine++; },
+        [](card &card) { card.processes++; },
+        [](card &card) { card.inode++; },
+        [](card &card) { card.ring_bytes += 4096; },
+        [](card &card) { card.descriptor = 1 << 20; },
+        [](card &card) { card.process = 0; },
+    };
+    for (const auto &change_card : changes) {
+        ranks.clear();
+        data.clear();
+        create({100, 100});
+        change<card>(CARDS, change_card);
+        run_all();
+        expect_once();
+        EXPECT_GT(network->most_received(), 0u);
+    }
+}
+
+/* Memory that its owner could cut would end a rank that copies into it by SIGBUS. */
+TEST_F(ExchangeNeighboursTest, MemoryWithoutASealIsNotMapped) {
+    const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct stat memory = {};
+    create({100, 100});
+    change<card>(CARDS, [&](card &card) {
+        EXPECT_EQ(0, ftruncate(fd, static_cast<off_t>(card.ring_bytes)));
+        EXPECT_EQ(0, fstat(fd, &memory));
+        card.descriptor = fd;
+        card.device = memory.st_dev;
+        card.inode = memory.st_ino;
+    });
+    run_all();
+    close(fd);
+    expect_once();
+    EXPECT_GT(network->most_received(), 0u);
+}
+
+TEST_F(ExchangeNeighboursTest, APlaceOutsideOfTheRing) {
+    using Place = std::array<uint64_t, 3>; /* slot, elements, elements before: without columns of any length */
+    const std::vector<std::function<void(Place &)>> changes = {
+        [](Place &place) { place[0] = UINT64_MAX; },   [](Place &place) { place[0] += 1; },
+        [](Place &place) { place[0] += 64ull << 20; }, [](Place &place) { place[1] = UINT64_MAX; },
+        [](Place &place) { place[1] = 1ull << 40; },   [](Place &place) { place[1] = 0; },
+        [](Place &place) { place[2] = UINT64_MAX; },   [](Place &place) { place[2] = place[1]; },
+    };
+    for (const auto &change_place : changes) {
+        ranks.clear();
+        data.clear();
+        create({100, 100});
+        for (const auto &rank : ranks) rank->pair_options.timeout = 0.1;
+        change<Place>(PLACED, change_place);
+        run([this](int number) {
+            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+            if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
+            await_task(number);
+            rank.handle.reset();
+        });
+        EXPECT_EQ(SUPPLY_ERROR_CONTRACT, ranks[1]->status) << ranks[1]->error;
+        EXPECT_TRUE(says(ranks[1]->error, {"rank 0", "outside of its ring"}));
+        EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
+    }
+}
+
+/* The memory of a rank that has left stays there for those that have mapped it. */
+TEST_F(ExchangeNeighboursTest, ARankThatLeavesDoesNotEndOthersBySignals) {
+    create({2000, 2000});
+    options.window_bytes = 1000;
+    for (const auto &rank : ranks) rank->pair_options.timeout = 0.5;
+    run([this](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+        supply_block_t block;
+        for (int i = 0; i < 3 && supply_next(rank.handle.get(), &block) == SUPPLY_OK; i++)
+            supply_release(rank.handle.get(), &block);
+        if (number == 1) rank.read_epoch(shape);
+        rank.handle.reset();
+    });
+    EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[1]->status) << ranks[1]->error;
+}
+
+} // namespace supply_test
