@@ -25,3 +25,22 @@ def take_memory(data):
         held = [torch.ones(1 << 20) for _ in range(4096)]
         return len(held)
     return [len(batch["id"]) for batch in data]
+
+
+def save_until_lost(data):
+    """The first attempt saves again and again; the next one says who is left, and all rows of both."""
+    found = data.checkpoint() or []
+    if data.restarts > 0:
+        # Those of the ranks that have gone are with the first one.
+        found = []
+        if distributed.get_rank() == 0:
+            found = [row for then in data.checkpoint_ranks for row in data.checkpoint_of(then)]
+    for step, batch in enumerate(data):
+        found += batch["id"].tolist()
+        while data.restarts == 0 and step == 3:
+            data.checkpoint(found)
+            distributed.barrier()
+            print("has a batch", flush=True)
+    gathered = [None] * distributed.get_world_size()
+    distributed.all_gather_object(gathered, (socket.gethostname(), found))
+    return gathered, data.restarts
