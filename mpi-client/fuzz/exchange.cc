@@ -1,6 +1,13 @@
 // What arrives from the other ranks of an exchange. The rank under test has a real pair with valid data. The others are
 // as it is: what it sends to one of them comes back, changed by the input. An input without changes is an exchange that
-// ends well.
+// ends well. If they are neighbours, what it copies into their rings comes back into its own one.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
 #include <cstring>
 
 #include "block_image.h"
@@ -8,6 +15,7 @@
 #include "input.h"
 
 extern "C" {
+#include "neighbours.h"
 #include "transport.h"
 }
 
@@ -19,11 +27,55 @@ using supply_test::Column;
 
 enum { RANKS_MAX = 4, CALLS_MAX = 300, OPERATIONS_MAX = 3000 };
 
+/** The ring of another rank. */
+class NeighbourRing {
+  public:
+    NeighbourRing() = default;
+    NeighbourRing(const NeighbourRing &) = delete;
+    NeighbourRing &operator=(const NeighbourRing &) = delete;
+    ~NeighbourRing() {
+        if (bytes_ == nullptr) return;
+        munmap(bytes_, size_);
+        close(fd_);
+    }
+
+    /** What that rank says of it, beside what this one says of its own. */
+    void show(card &card) {
+        struct stat memory = {};
+        size_ = card.ring_bytes;
+        fd_ = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(size_)) != 0 || fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK) != 0 ||
+            fstat(fd_, &memory) != 0)
+            abort();
+        bytes_ = static_cast<uint8_t *>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+        card.device = memory.st_dev;
+        card.inode = memory.st_ino;
+        card.descriptor = fd_;
+    }
+
+    /** Moves what was copied there to the same places of another ring of that size. */
+    void move_to(uint8_t *ring) {
+        for (off_t at = lseek(fd_, 0, SEEK_DATA); at >= 0;) {
+            const off_t end = lseek(fd_, at, SEEK_HOLE);
+            for (off_t i = at; i < end; i++)
+                if (bytes_[i] != 0) ring[i] = bytes_[i];
+            fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at);
+            at = lseek(fd_, end, SEEK_DATA);
+        }
+    }
+
+  private:
+    int fd_ = -1;
+    uint8_t *bytes_ = nullptr;
+    size_t size_ = 0;
+};
+
 /** A transport whose operations are complete at once. */
 class OtherRanks {
   public:
-    OtherRanks(Input &input, uint8_t shape)
-        : input_(input), ranks_(1 + shape % RANKS_MAX), rank_(shape / RANKS_MAX % ranks_) {}
+    OtherRanks(Input &input, uint8_t shape, bool are_neighbours)
+        : input_(input), ranks_(1 + shape % RANKS_MAX), rank_(shape / RANKS_MAX % ranks_),
+          are_neighbours_(are_neighbours) {}
 
     transport interface() {
         return {static_cast<int>(rank_),
@@ -36,7 +88,8 @@ class OtherRanks {
                 [](void *, bool) {}};
     }
 
-    bool have_changed() const { return changed_; }
+    /** What this rank copies with the value 0 does not come back from neighbours. */
+    bool have_changed() const { return changed_ || (are_neighbours_ && ranks_ > 1); }
 
     /** Set when it is open: what arrives in its ring must stay there. */
     supply_t *handle = nullptr;
@@ -63,6 +116,17 @@ class OtherRanks {
         }
     }
 
+    /** The neighbours have copied, and one of them more than it should. */
+    void copy() {
+        size_t bytes;
+        auto *const ring =
+            handle ? static_cast<uint8_t *>(const_cast<void *>(supply_mapping(handle, &bytes))) : nullptr;
+        if (ring == nullptr || !are_neighbours_) return;
+        for (size_t rank = 0; rank < ranks_; rank++)
+            if (rank != rank_) rings_[rank].move_to(ring);
+        change(ring + RING_OFFSET, bytes - RING_OFFSET);
+    }
+
     /** An input that never ends the exchange is not interesting. */
     supply_status_t count(failure *failure) {
         if (++operations_ < OPERATIONS_MAX) return SUPPLY_OK;
@@ -71,9 +135,12 @@ class OtherRanks {
 
     static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
         OtherRanks &others = of(context);
+        if (bytes == sizeof(uint64_t)) others.copy();
         for (size_t rank = 0; rank < others.ranks_; rank++) {
             uint8_t *to = static_cast<uint8_t *>(receive) + rank * bytes;
-            memcpy(to, send, bytes);
+            memmove(to, send, bytes);
+            if (bytes == sizeof(card) && rank != others.rank_ && others.are_neighbours_)
+                others.rings_[rank].show(*reinterpret_cast<card *>(to));
             if (rank != others.rank_) others.change(to, bytes);
         }
         return others.count(failure);
@@ -113,6 +180,8 @@ class OtherRanks {
 
     Input &input_;
     const size_t ranks_, rank_;
+    const bool are_neighbours_;
+    std::array<NeighbourRing, RANKS_MAX> rings_;
     unsigned operations_ = 0;
     bool changed_ = false;
 };
@@ -207,9 +276,10 @@ class ValidTask {
     uint32_t epoch_ = 0, element_ = 0;
 };
 
-/** u8 policy, key, whether the rank has data, and with children; u8 number of ranks and rank; then the changes. */
+/** u8 policy, key, whether the rank has data, with children, and neighbours; u8 number of ranks and rank; then the
+ * changes. */
 void run(Input input) {
-    enum { POLICIES = 4, KEY_IS_TEXT = 4, NO_DATA = 8, SPILLS = 16, CHILDREN = 32 };
+    enum { POLICIES = 4, KEY_IS_TEXT = 4, NO_DATA = 8, SPILLS = 16, CHILDREN = 32, NEIGHBOURS = 64 };
     FuzzedPair pair(true);
     const uint8_t how = input.number<uint8_t>();
     supply_exchange_options_t options;
@@ -221,7 +291,7 @@ void run(Input input) {
         options.nulls_together = true;
     }
     if (options.policy == SUPPLY_EXCHANGE_RANGE && how & SPILLS) options.memory_bytes = 1;
-    OtherRanks others(input, input.number<uint8_t>());
+    OtherRanks others(input, input.number<uint8_t>(), how & NEIGHBOURS);
     ValidTask task(pair, !(how & NO_DATA), how & CHILDREN);
     task.publish();
     const transport transport = others.interface();

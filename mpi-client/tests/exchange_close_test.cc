@@ -127,7 +127,7 @@ TEST_F(ExchangeCloseTest, MemoryOfAnUnfinishedMoveStays) {
     create({50, 50});
     for (const auto &rank : ranks) rank->pair_options.timeout = 0.2;
     options.messages_only = true;
-    network->fail_from(1, 5); /* after three at the opening, the agreement, count and one alltoallv */
+    network->fail_from(1, 8); /* after the opening (three), the agreement, offer, grant, count, and one alltoallv */
     shape = Shape::every;
     options.window_bytes = 2000;
     run([this](int number) {
