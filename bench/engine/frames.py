@@ -27,7 +27,7 @@ def measure(options, results):
         sizes = (shared, HEAP >> 20, os.cpu_count(), rows, PARTITIONS)
         python = {"python": machine.SUPPLY_PYTHON, "environment": {"PYTHONPATH": machine.pyspark()}}
         driver = stack.enter_context(PythonSpark("frame_driver.py", machine.spark().jar, *sizes, **python))
-        about = driver.about
+        about, others = driver.about, []
         # The ways, each with the process that measures it.
         ways = dict.fromkeys(("noop", "supply", "shuffled", "mapInArrow"), driver)
         if OTHER_PYTHON:
@@ -39,6 +39,7 @@ def measure(options, results):
                 PythonSpark("frame_driver.py", "", *sizes, python=OTHER_PYTHON, environment=own)
             )
             ways[f"mapInArrow {other.about['version']}"] = other
+            others.append(other.about)
 
         def one(number):
             measured = {}
@@ -57,6 +58,7 @@ def measure(options, results):
         rounds = quiet.rounds(warm_up, wanted, one)
     results.judged({"frames": about["frames"], "warm_up": warm_up}, rounds)
     add_table(results, rows, about, list(ways), rounds)
+    results.table(settings_table([about, *others]))
 
 
 def add_table(results, rows, about, ways, rounds):
@@ -88,3 +90,14 @@ def add_table(results, rows, about, ways, rounds):
         if frame == about["frames"][0]:
             results.figure("df_write_first_block_s", first, "first")
     results.table(table)
+
+
+def settings_table(sparks):
+    """What Spark was given for its Python. sparks: `about` of each."""
+    table = Table(
+        "DataFrames: settings of Spark for its Python; – is no setting of that Spark",
+        ["setting", *(f"Spark {about['version']}" for about in sparks)],
+    )
+    for key in dict.fromkeys(key for about in sparks for key in about["settings"]):
+        table.add(key, *(about["settings"].get(key, "–") for about in sparks))
+    return table

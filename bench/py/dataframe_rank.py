@@ -11,7 +11,7 @@ import time
 
 import session
 import torch
-from dataframe_ways import WAYS
+from dataframe_ways import HELD, WAYS
 
 SCHEMA = "pixels array<float>, label int"
 
@@ -92,6 +92,7 @@ def main():
     spark = session.start(local_dir, heap_mib, cores, {**session.FASTEST_PYTHON, "spark.jars": jar})
     try:
         frame = dataframe(spark, int(rows), int(partitions))
+        HELD.extend(frame.toArrow().to_batches())
         about = {"pid": os.getpid(), "jvm_pid": session.jvm_pid(spark), "tally": tally(frame)}
         print(json.dumps(about), flush=True)
         for line in sys.stdin:

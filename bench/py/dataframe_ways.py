@@ -6,18 +6,22 @@ Supplier's cut Arrow's batches, or the rows that they have collected, into batch
 
 import glob
 import itertools
+import queue
 import shutil
 import socket
 import threading
 import warnings
 
 import pyarrow
+import pyarrow.flight
 import pyarrow.parquet
 import torch
 from supply.torch import SupplyDataset
 
 COLUMNS = ["pixels", "label"]
 BATCH = 64
+# Record batches that a Flight server holds for its rank, at most.
+FLIGHT_BATCHES = 4
 # About Arrow's memory. Nobody writes to it.
 warnings.filterwarnings("ignore", "The given NumPy array is not writable")
 
@@ -123,6 +127,67 @@ def arrow_socket_epoch(server, partitions):
                 yield from batches_of(batch)
 
 
+def arrow_flight(frame, epochs, pair, shared_folder, timeout):
+    partitions = frame.rdd.getNumPartitions()
+    with FlightSink("grpc://127.0.0.1:0") as sink:
+        location = f"grpc://127.0.0.1:{sink.port}"
+
+        def put(batches):
+            # Spark's own Python imports this.
+            from pyarrow import flight
+
+            writer = None
+            with flight.connect(location) as client:
+                for batch in batches:
+                    if writer is None:
+                        writer, _ = client.do_put(flight.FlightDescriptor.for_command(b""), batch.schema)
+                    writer.write_batch(batch)
+                writer.close()
+            return iter(())
+
+        for _ in range(epochs):
+            sending = Background(frame.mapInArrow(put, "none int").count, timeout)
+            yield arrow_flight_epoch(sink, partitions, timeout)
+            sending.end()
+
+
+class FlightSink(pyarrow.flight.FlightServerBase):
+    """Hands the record batches of each put to the rank, and None at its end."""
+
+    def __init__(self, location):
+        super().__init__(location)
+        self.received = queue.Queue(FLIGHT_BATCHES)
+
+    def do_put(self, context, descriptor, reader, writer):
+        for chunk in reader:
+            self.received.put(chunk.data)
+        self.received.put(None)
+
+
+def arrow_flight_epoch(sink, partitions, timeout):
+    while partitions:
+        batch = sink.received.get(timeout=timeout)
+        if batch is None:
+            partitions -= 1
+        else:
+            yield from batches_of(batch)
+
+
+def to_arrow(frame, epochs, pair, shared_folder, timeout):
+    for _ in range(epochs):
+        yield itertools.chain.from_iterable(map(batches_of, frame.toArrow().to_batches()))
+
+
+def held_by_rank(frame, epochs, pair, shared_folder, timeout):
+    """No Spark at all: the bound of every way, which the rank's own work leaves."""
+    for _ in range(epochs):
+        yield itertools.chain.from_iterable(map(batches_of, HELD))
+
+
+# The DataFrame's record batches, which the rank fetches before anything is timed.
+HELD = []
+
+
 def batches_of(many):
     """The batches of an Arrow table or record batch. The last one may be smaller."""
     label = tensor(many.column("label"))
@@ -139,4 +204,12 @@ def tensor(column):
     return torch.from_numpy(whole.to_numpy(zero_copy_only=True))
 
 
-WAYS = {"supply": supply, "parquet": parquet, "toLocalIterator": local_iterator, "mapInArrow": arrow_socket}
+WAYS = {
+    "supply": supply,
+    "parquet": parquet,
+    "toLocalIterator": local_iterator,
+    "mapInArrow": arrow_socket,
+    "Arrow Flight": arrow_flight,
+    "toArrow": to_arrow,
+    "batches in the rank": held_by_rank,
+}

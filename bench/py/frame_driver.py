@@ -152,13 +152,11 @@ WAYS = {"noop": noop, "supply": ours, "shuffled": shuffled, "mapInArrow": arrow}
 
 def main():
     local_dir, jar, folder, heap_mib, cores, rows, partitions = sys.argv[1:]
-    settings = {**session.FASTEST_PYTHON, **({"spark.jars": jar} if jar else {})}
-    if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3):
-        settings["spark.sql.cache.serializer"] = "org.apache.spark.sql.execution.columnar.ArrowCachedBatchSerializer"
-    spark = session.start(local_dir, heap_mib, cores, settings)
+    fastest = session.fastest()
+    spark = session.start(local_dir, heap_mib, cores, {**fastest, **({"spark.jars": jar} if jar else {})})
     try:
         frames = make(spark, folder, int(rows), int(partitions))
-        about = {"frames": list(frames), "version": pyspark.__version__}
+        about = {"frames": list(frames), "version": pyspark.__version__, "settings": session.known(spark, fastest)}
         if jar:
             about["paths"] = {name: path_of(spark, frame) for name, frame in frames.items()}
         print(json.dumps(about), flush=True)

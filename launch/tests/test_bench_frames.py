@@ -49,6 +49,38 @@ def test_the_ratios_are_those_of_each_round():
     }
 
 
+def test_a_setting_that_a_spark_lacks_is_named():
+    old, new = (
+        {"version": "4.1.3", "settings": {"a": "true"}},
+        {"version": "4.3.0", "settings": {"a": "true", "b": "x"}},
+    )
+    table = frames.settings_table([old, new])
+    assert table.columns == ["setting", "Spark 4.1.3", "Spark 4.3.0"]
+    assert table.rows == [["a", "true", "true"], ["b", "–", "x"]]
+
+
+@pytest.mark.long
+def test_every_way_has_all_digits(tmp_path):
+    python = {"python": machine.SUPPLY_PYTHON, "environment": {"PYTHONPATH": machine.pyspark()}}
+    with (
+        pairs.config_files(1, 8 << 20, 2 << 20) as pair,
+        PythonSpark("dataframe_rank.py", machine.spark().jar, tmp_path, 1024, 2, 500, 2, **python) as rank,
+    ):
+        tally = rank.about["tally"]
+        assert tally["samples"] == 500
+        for way in (
+            "supply",
+            "parquet",
+            "mapInArrow",
+            "Arrow Flight",
+            "toArrow",
+            "toLocalIterator",
+            "batches in the rank",
+        ):
+            received = rank.round(way=way, epochs=2, pair=pair, timeout=60)["received"]
+            assert received == [tally, tally], way
+
+
 @pytest.mark.long
 def test_every_way_has_all_rows_of_every_frame(tmp_path):
     python = {"python": machine.SUPPLY_PYTHON, "environment": {"PYTHONPATH": machine.pyspark()}}
@@ -58,6 +90,7 @@ def test_every_way_has_all_rows_of_every_frame(tmp_path):
         PythonSpark("frame_driver.py", machine.spark().jar, *sizes, **python) as driver,
     ):
         assert set(frames.FIGURES) <= set(driver.about["frames"])
+        assert driver.about["settings"]["spark.python.unix.domain.socket.enabled"] == "true"
         assert {name for name, path in driver.about["paths"].items() if path == "columns"} == {
             name for name in driver.about["frames"] if name.startswith("Parquet")
         } | {"cached, 8 doubles"}
