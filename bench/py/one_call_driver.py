@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 
+import pyspark
 import session
 from one_call_training import BATCH, COLUMNS, train_parquet, train_partition, train_supplied
 from pyspark import StorageLevel
@@ -93,8 +94,11 @@ def main():
     # A slot for each rank, and one that starts them.
     spark = session.start(local_dir, heap_mib, ranks + 1, {"spark.jars": jar})
     try:
+        if spark.version != pyspark.__version__:
+            sys.exit(f"TorchDistributor is of PySpark {pyspark.__version__}, and Spark is {spark.version}")
         frames = {rows: samples(spark, rows, ranks) for rows in sizes}
-        print(json.dumps({"tallies": {rows: tally(frame) for rows, frame in frames.items()}}), flush=True)
+        tallies = {rows: tally(frame) for rows, frame in frames.items()}
+        print(json.dumps({"version": spark.version, "tallies": tallies}), flush=True)
         for line in sys.stdin:
             what = json.loads(line)
             rows = what["rows"]
