@@ -126,11 +126,14 @@ def published_lines(outputs):
     for row in [*paper.rows(outputs), *(row for output in outputs for row in output["published"])]:
         table.add(*row)
     return [
-        "The paper's nodes had two Xeon E5-2697 v3 and an NVMe of 2.6 GB/s. Alchemist ran on Cori's nodes of 32 cores.",
+        "The paper's nodes had two Xeon E5-2697 v3 and an NVMe of 2.6 GB/s. Alchemist ran on Cori's nodes of 32 cores. "
+        "Spark+MPI (Anderson et al., Bridging the Gap between HPC and Big Data Frameworks, VLDB 2017) writes RDDs to "
+        "files in /dev/shm for an MPI program. Its matrices are sparse, and ours are dense.",
         "",
         "MPI4Spark, SparkUCX and SparkRDMA replaced the transport of Spark's shuffle, and the rows stayed in Spark. "
         "Ours is the exchange between ranks, and not a faster Spark shuffle: the rows leave Spark, and MPI programs "
-        "get them. Job and reading stage are ratios to Spark (MPI4Spark: over IPoIB, and to RDMA-Spark).",
+        "get them. Job and reading stage are ratios to Spark (MPI4Spark: over IPoIB, and to RDMA-Spark). "
+        "On YARN: Al-Attar et al., MPI4Spark Meets YARN, IEEE Big Data 2023.",
         "",
         table.markdown(),
     ]
