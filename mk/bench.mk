@@ -2,7 +2,7 @@
 
 .PHONY: bench bench-quick bench-cycle bench-programs
 
-bench: packages-for-bench bench-programs ## every benchmark, more than an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: packages-for-bench bench-programs ## every benchmark, 40 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
 bench-quick: bench-programs ## the same figures with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes

@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import sys
+import time
 
 from engine import bandwidth, machine, quiet
 from engine.figures import interval, parse_size
@@ -210,12 +211,14 @@ def main(name, description, measure, default_sizes, default_repetitions=21):
     options = settle(parser(name, description).parse_args(), default_sizes, default_repetitions)
     results = Results(name)
     machine.OUTPUT.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
     about = {**machine.describe(), "gb_s": bandwidth.measure(), "stolen_before": quiet.stolen_seconds()}
     try:
         measure(options, results)
     except BenchError as error:
         sys.exit(f"bench/{name}: error: {error}")
     about["stolen_seconds"] = quiet.stolen_seconds() - about.pop("stolen_before")
+    about["seconds"] = time.monotonic() - start
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results.as_json(options, about), indent=1) + "\n", encoding="utf-8")

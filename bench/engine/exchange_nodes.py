@@ -7,17 +7,16 @@ from engine import exchange, mpi_ranks, pairs
 from engine.spark import Spark
 
 NODES = exchange.RANKS
-# By the end of the figures' names.
-LINKS = {"_10g": "10gbit", "_1g": "1gbit"}
+RATE = "10gbit"
 TOTAL_BYTES = 512 << 20
-ROUNDS, WARM_UP = 5, 1
+ROUNDS, WARM_UP = 3, 1
 DRIVER_HEAP, EXECUTOR_HEAP = 2 << 30, 4 << 30
 OVERHEAD = 1 << 30
 
 
 def why_not():
     """Why this machine cannot have such nodes; empty if it can."""
-    limit = f"tc qdisc add dev lo root tbf rate 1gbit {pairs.LIMIT}"
+    limit = f"tc qdisc add dev lo root tbf rate {RATE} {pairs.LIMIT}"
     why = pairs.why_not()
     if not why and subprocess.run(["unshare", "--net", *limit.split()], capture_output=True).returncode != 0:
         why = "this machine's kernel has no token bucket (tc, sch_tbf)"
@@ -36,15 +35,14 @@ def measure(options, rounds, results):
             return mpi_ranks.on_nodes(cluster, exchange.RING, exchange.BLOCK, "bench-exchange", *words, timeout=timeout)
 
         source = exchange.make_pairs(spark, TOTAL_BYTES, cluster.nodes)
-        for end, rate in LINKS.items():
-            cluster.limit(rate)
-            where = f"two nodes, {rate}/s"
-            for kind in exchange.KINDS:
-                measured = exchange.compare(
-                    spark, kind, source, min(rounds, ROUNDS), WARM_UP, options.timeout, results, opened, where
-                )
-                results.table(exchange.table(kind, source, f"{where}, no compression", measured))
-                exchange.summarize(kind, measured, results, end)
+        cluster.limit(RATE)
+        where = f"two nodes, {RATE}/s"
+        for kind in exchange.KINDS:
+            measured = exchange.compare(
+                spark, kind, source, min(rounds, ROUNDS), WARM_UP, options.timeout, results, opened, where
+            )
+            results.table(exchange.table(kind, source, f"{where}, no compression", measured))
+            exchange.summarize(kind, measured, results, "_10g")
 
 
 def started(cluster):

@@ -6,7 +6,7 @@ from engine import offload, offload_memory
 from engine.figures import Table, spread_text
 
 ROWS, COLUMNS = 2_000, 40_000
-ROUNDS, WARM_UP = 3, 1
+ROUNDS, WARM_UP = 1, 1
 CASES = [offload.Case("truncated_svd", ROWS, COLUMNS, ("computeSVD",)), offload.Case("pca", ROWS, COLUMNS, ())]
 
 

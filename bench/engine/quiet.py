@@ -92,15 +92,15 @@ class Rounds(list):
         return sum(share > LIMIT for share in self.others)
 
 
-def rounds(warm_up, wanted, measure):
+def rounds(warm_up, wanted, measure, again=True):
     """
     Calls `measure(number)` for each round and returns those that count, without the first `warm_up`.
 
-    A marked round is measured again, but there are at most twice as many rounds as wanted.
+    again: a marked round is measured again, but there are at most twice as many rounds as wanted.
     """
     measured = []
     with OtherTime() as others:
-        for number in range(warm_up + 2 * wanted):
+        for number in range(warm_up + (2 if again else 1) * wanted):
             start = time.monotonic_ns()
             round_ = measure(number)
             if number >= warm_up:

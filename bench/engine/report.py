@@ -101,16 +101,19 @@ def machine_lines(outputs):
             *(f"{what} GB/s, {n}" for what in ("read", "copy") for n in ("1 core", "2 cores")),
             "stolen s",
             "load before",
+            "took s",
         ],
     )
     for output in outputs:
         gb_s, about = output["machine"]["gb_s"], output["machine"]
         speeds = [f"{gb_s[what][n]:.1f}" if n in gb_s[what] else "–" for what in ("read", "copy") for n in ("1", "2")]
-        table.add(output["benchmark"], *speeds, f"{about['stolen_seconds']:.1f}", f"{about['load_before']:.1f}")
+        times = [f"{about[key]:.1f}" for key in ("stolen_seconds", "load_before")]
+        table.add(output["benchmark"], *speeds, *times, f"{about['seconds']:.0f}")
     return [
         f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
         f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}. "
-        "Plain C programs read and copied memory right before each benchmark:",
+        "Plain C programs read and copied memory right before each benchmark. All benchmarks together took "
+        f"{sum(output['machine']['seconds'] for output in outputs) / 60:.0f} minutes:",
         "",
         table.markdown(),
         "",

@@ -13,7 +13,7 @@ import time
 import pyspark
 import session
 
-EPOCHS = 4
+EPOCHS = 3
 COUNTED = "n bigint"
 # The rows: numbers are as random as features are, so that no dictionary makes them small.
 DOUBLES = [f"rand({i}) as x{i}" for i in range(8)]

@@ -49,6 +49,16 @@ def test_the_ratios_are_those_of_each_round():
     }
 
 
+def test_a_way_that_a_frame_lacks_is_a_dash():
+    results = benchmark.Results("dataframes")
+    one = {"rows": 1000, "nanos": 1000, "first_nanos": 20_000_000}
+    of_frame = {(frames.NOT_BY_ARROW, way): one for way in WAYS if way != "mapInArrow"}
+    about = {"frames": [frames.NOT_BY_ARROW], "version": "4.1.3", "paths": {frames.NOT_BY_ARROW: "rows"}}
+    frames.add_table(results, 1000, about, WAYS, quiet.Rounds([(0.0, of_frame)] * 2, 2))
+    row = dict(zip(results.tables[0].columns, results.tables[0].rows[0]))
+    assert (row["mapInArrow"], row["× mapInArrow"]) == ("–", "–") and row["× noop"] == "1.0 (1.0–1.0)"
+
+
 def test_a_setting_that_a_spark_lacks_is_named():
     old, new = (
         {"version": "4.1.3", "settings": {"a": "true"}},
@@ -89,7 +99,7 @@ def test_every_way_has_all_rows_of_every_frame(tmp_path):
         pairs.config_files(1, 8 << 20, 2 << 20) as pair,
         PythonSpark("frame_driver.py", machine.spark().jar, *sizes, **python) as driver,
     ):
-        assert set(frames.FIGURES) <= set(driver.about["frames"])
+        assert {*frames.FIGURES, frames.NOT_BY_ARROW} <= set(driver.about["frames"])
         assert driver.about["settings"]["spark.python.unix.domain.socket.enabled"] == "true"
         assert {name for name, path in driver.about["paths"].items() if path == "columns"} == {
             name for name in driver.about["frames"] if name.startswith("Parquet")

@@ -37,7 +37,8 @@ def output_of(name, quick=False, wrong=(), reduced=()):
     results.tables.append(table)
     machine = {
         "processor": "a processor", "cores": 2, "last_level_cache": "8 MiB", "memory_bytes": 1 << 30, "kernel": "6",
-        "load_before": 0.5, "stolen_seconds": 0.1, "gb_s": {"read": {"1": 9.0, "2": 17.0}, "copy": {"1": 7.0}},
+        "load_before": 0.5, "stolen_seconds": 0.1, "seconds": 90.0,
+        "gb_s": {"read": {"1": 9.0, "2": 17.0}, "copy": {"1": 7.0}},
     }  # fmt: skip
     return json.loads(json.dumps(results.as_json(argparse.Namespace(quick=quick, reduced=reduced), machine)))
 
@@ -68,7 +69,8 @@ class TestReport:
         lines = (tmp_path / "report.md").read_text().splitlines()
         assert lines[2].startswith("| figure | median | 95 % interval | target | verdict")
         assert any(line.startswith("a processor, 2 cores, ") for line in lines)
-        assert any("17.0" in line and "7.0" in line for line in lines)
+        assert any("17.0" in line and "7.0" in line and line.endswith(" 90 |") for line in lines)
+        assert any("together took 2 minutes" in line for line in lines)
         assert {file.name for file in tmp_path.glob("*.png")} == {f"read-0-{page}.png" for page in ("light", "dark")}
 
     def test_the_paper_is_beside_this_run(self):
@@ -194,7 +196,7 @@ class TestPublish:
         gone, come = (
             set(one.splitlines()) - set(other.splitlines()) for one, other in ((before, after), (after, before))
         )
-        starts = {"| cycle_ratio | 0.5 |", "| cycle | 9.0 | 17.0 | 7.0 | – | 0.1 | 7.5 |", "| 8 MiB | renewed |"}
+        starts = {"| cycle_ratio | 0.5 |", "| cycle | 9.0 | 17.0 | 7.0 | – | 0.1 | 7.5 | 90 |", "| 8 MiB | renewed |"}
         assert len(come) == len(starts) and all(any(line.startswith(start) for line in come) for start in starts)
         assert len(gone) == 2 and after.index("## cycle") < after.index("renewed") < after.index("## shuffle")
         again["machine"]["cores"] = 64

@@ -71,6 +71,11 @@ class TestRounds:
         assert made == list(range(calls))
         assert (list(rounds), rounds.marked) == (counted, marked)
 
+    def test_long_rounds_are_not_measured_again(self, monkeypatch):
+        monkeypatch.setattr(quiet, "OtherTime", functools.partial(OthersOf, [0.9] * 9))
+        rounds = quiet.rounds(1, 2, lambda number: number, again=False)
+        assert (list(rounds), rounds.marked) == ([1, 2], 2)
+
 
 class OthersOf(contextlib.nullcontext):
     """In place of quiet.OtherTime: the shares of the judged rounds, in order."""
