@@ -134,7 +134,7 @@ def changed(options, **values):
 
 
 class Results:
-    """The results of one benchmark. `notes` says where the time goes, for a figure that misses its target."""
+    """The results of one benchmark. `notes` says where the time goes, or the bound, if a figure misses its target."""
 
     def __init__(self, name):
         self.name = name
