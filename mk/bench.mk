@@ -5,7 +5,7 @@
 bench: packages-for-bench bench-programs ## every benchmark, 40 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## the same figures with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes
+bench-quick: bench-programs ## 9 of the 16 benchmarks with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy

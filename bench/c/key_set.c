@@ -33,6 +33,13 @@ static void grow(struct key_set *set) {
     *set = larger;
 }
 
+void key_set_prefetch(const struct key_set *set, int64_t key) {
+    if (set->capacity == 0) return;
+    const size_t place = start_of(set, key);
+    __builtin_prefetch(&set->taken[place]);
+    __builtin_prefetch(&set->keys[place], 1);
+}
+
 void key_set_add(struct key_set *set, int64_t key) {
     if (2 * set->count >= set->capacity) grow(set);
     insert(set, key);

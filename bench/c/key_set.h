@@ -12,6 +12,9 @@ struct key_set {
 };
 
 /** Adds a key, or ends the program if there is no memory. */
+/** Fetches the memory for a key that is added soon. */
+void key_set_prefetch(const struct key_set *set, int64_t key);
+
 void key_set_add(struct key_set *set, int64_t key);
 
 void key_set_free(struct key_set *set);

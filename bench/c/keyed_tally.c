@@ -6,6 +6,9 @@
 #include "messages.h"
 #include "pair_options.h"
 
+/* Keys come at random. */
+enum { AHEAD = 16 };
+
 static void add_key(struct keyed_tally *tally, int64_t key, bool sorted) {
     const bool differs = tally->elements == 0 || key != tally->last;
     if (tally->elements == 0)
@@ -28,6 +31,7 @@ void keyed_tally_block(struct keyed_tally *tally, supply_t *supply, const supply
         const void *address;
         size_t bytes;
         if (supply_value(&value, i, &address, &bytes) != SUPPLY_OK) die("value %u cannot be read", i);
+        if (!sorted && i + AHEAD < block->element_count) key_set_prefetch(&tally->keys, keys[i + AHEAD]);
         add_key(tally, keys[i], sorted);
         tally->bound += (2 * (uint64_t)keys[i] + 1) * sum_of_words(address, bytes);
     }

@@ -1,6 +1,9 @@
 """The cycle of two pairs with --shuffle all, and without, and the same in plain C, round by round in turn."""
 
-from engine import data, exchange, machine, mpi_ranks, pairs, quiet
+import json
+import subprocess
+
+from engine import data, exchange, machine, mpi_ranks, quiet
 from engine.figures import Table, size_text, spread, spread_text
 from engine.spark import Spark
 
@@ -54,16 +57,14 @@ def compare(spark, source, name, rounds, warm_up, timeout, results):
 
 def in_c(sizes, timeout):
     """The first round of each way touches memory, and does not count."""
-    bound = pairs.Rank({}, machine.program("bench-exchange-bound"), *sizes, timeout=timeout)
-    times = {way: [] for way in WAYS}
-    for _ in range(1 + TIMED):
-        for way in WAYS:
-            bound.ask(way)
-            answer = bound.answer()
-            times[way].append(answer["nanos"])
-    bound.process.stdin.close()
-    bound.process.wait(timeout)
-    return {f"c_{way}": {"gb_s": TIMED * answer["bytes"] / sum(times[way][1:])} for way in WAYS}
+    command = [machine.program("bench-exchange-bound"), *map(str, sizes)]
+    asked = "".join(f"{way}\n" for way in WAYS) * (1 + TIMED)
+    ran = subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, timeout=timeout, check=True)
+    rounds = [json.loads(line) for line in ran.stdout.splitlines()][len(WAYS) :]
+    return {
+        f"c_{way}": {"gb_s": sum(one["bytes"] for one in of) / sum(one["nanos"] for one in of)}
+        for way, of in zip(WAYS, (rounds[::2], rounds[1::2]))
+    }
 
 
 def one_run(spark, source, is_exchanged, timeout):

@@ -7,8 +7,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "children.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
 
 /* The windows of a column are valid until the block is released: a copied block has its own lists. */
 static void free_windows(const supply_column_t *columns, uint32_t column_count) {
@@ -87,9 +90,18 @@ static bool move_columns(const struct held_block *held, const uint8_t *copy, sup
     return true;
 }
 
+/* Fresh memory is mostly page faults: with huge pages, 512 times fewer. NULL: out of memory. */
+static uint8_t *allocate(size_t bytes) {
+    void *memory;
+    if (bytes < HUGE_PAGE) return malloc(bytes);
+    if (posix_memalign(&memory, HUGE_PAGE, bytes) != 0) return NULL;
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
 supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint32_t column_count,
                                    struct failure *failure) {
-    uint8_t *copy = malloc(held->block.bytes);
+    uint8_t *copy = allocate(held->block.bytes);
     supply_column_t *columns = calloc(column_count, sizeof *columns);
     if (copy != NULL) memcpy(copy, held->block.address, held->block.bytes);
     if (copy == NULL || columns == NULL || !move_columns(held, copy, columns, column_count)) {
