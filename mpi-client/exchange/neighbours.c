@@ -170,8 +170,6 @@ void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_
             neighbours->before[i] += message[COUNT_BYTES + i];
         }
     }
-    const size_t own = (size_t)neighbours->rank * neighbours->width;
-    memcpy(neighbours->places_in + own, neighbours->places + own, neighbours->width * sizeof *neighbours->places);
 }
 
 /* Whether `mine` and what is before them are within `all`, which can be in a ring of that size. */
@@ -182,7 +180,9 @@ static bool is_within(uint64_t before, uint64_t mine, uint64_t all, uint64_t rin
 bool exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
                               const struct round *round, struct place *place) {
     const struct neighbour *neighbour = &neighbours->all[rank];
-    const uint64_t *message = neighbours->places_in + (size_t)rank * neighbours->width;
+    /* The others' may be under way still. */
+    const uint64_t *places = rank == neighbours->rank ? neighbours->places : neighbours->places_in;
+    const uint64_t *message = places + (size_t)rank * neighbours->width;
     const uint64_t *sent = exchange_message(round->messages, round, rank);
     const uint64_t at = message[PLACE_SLOT], elements = message[PLACE_ELEMENTS];
     struct slot_layout *layout = &neighbours->layout;

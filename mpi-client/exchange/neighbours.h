@@ -68,10 +68,7 @@ void exchange_neighbours_free(struct neighbours *neighbours);
 /** Reserves the pages of slots of that size: nobody fails by touching them. SUPPLY_OK, or _MEMORY. */
 supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_t bytes, struct failure *failure);
 
-/**
- * Fills in the messages of *place*: where in this rank's slot the elements of each rank begin. Its own message arrives
- * without being sent.
- */
+/** Fills in the messages of *place*: where in this rank's slot the elements of each rank begin. */
 void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
                                const struct columns *columns, const struct round *round);
 

@@ -69,25 +69,6 @@ static supply_status_t send_grants(struct exchange *exchange, void (*grant)(stru
     return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
 }
 
-/* Lays out the slot, and tells the neighbours. */
-static supply_status_t place(struct exchange *exchange, struct failure *failure) {
-    struct neighbours *neighbours = &exchange->neighbours;
-    if (!exchange_round_check(&exchange->round, &exchange->columns) ||
-        !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &exchange->slot))
-        return supply__fail(
-            failure, SUPPLY_ERROR_CONTRACT,
-            "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
-            "all ranks",
-            exchange->inspected.name);
-    supply_status_t status = exchange_neighbours_reserve(neighbours, exchange->layout.end, failure);
-    if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", exchange->inspected.name, failure->text);
-    exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
-    exchange->step = STEP_PLACE;
-    if (exchange->together.links == 0) return SUPPLY_OK;
-    return exchange_alltoall(&exchange->collective, neighbours->places, neighbours->places_in,
-                             neighbours->width * sizeof *neighbours->places, failure);
-}
-
 /* If all ranks are neighbours, nothing is left for the transport. */
 static bool has_strangers(const struct exchange *exchange) {
     const uint64_t ranks = exchange->round.ranks;
@@ -104,20 +85,46 @@ static supply_status_t begin_move(struct exchange *exchange, struct failure *fai
     return exchange_move(&exchange->transfer, &cargo, &exchange->layout, &exchange->collective, failure);
 }
 
-/* Copies the elements for one rank, if it is a neighbour, in each call. After the last one the window is not needed. */
-static supply_status_t copy(struct exchange *exchange, struct failure *failure) {
+/* Copies the elements for a rank, if it is a neighbour. */
+static supply_status_t copy(struct exchange *exchange, uint32_t rank, struct failure *failure) {
+    if (exchange->neighbours.all[rank].ring == NULL) return SUPPLY_OK;
     const struct cargo cargo = cargo_of(exchange);
+    const enum copied copied = exchange_copy(&exchange->transfer, &cargo, rank);
+    if (copied == COPIED_CHANGED) fail_by_change(exchange);
+    if (copied != COPIED_NOTHING) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                        "%s: rank %u has named a place outside of its ring: use the same libsupply_exchange on all "
+                        "ranks",
+                        exchange->inspected.name, rank);
+}
+
+/* Lays out the slot, and tells the neighbours. */
+static supply_status_t place(struct exchange *exchange, struct failure *failure) {
+    struct neighbours *neighbours = &exchange->neighbours;
+    if (!exchange_round_check(&exchange->round, &exchange->columns) ||
+        !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &exchange->slot))
+        return supply__fail(
+            failure, SUPPLY_ERROR_CONTRACT,
+            "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
+            "all ranks",
+            exchange->inspected.name);
+    supply_status_t status = exchange_neighbours_reserve(neighbours, exchange->layout.end, failure);
+    if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", exchange->inspected.name, failure->text);
+    exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
+    exchange->step = STEP_PLACE;
+    if (exchange->together.links > 0)
+        status = exchange_alltoall(&exchange->collective, neighbours->places, neighbours->places_in,
+                                   neighbours->width * sizeof *neighbours->places, failure);
+    /* While the places of the others are under way. */
+    return status == SUPPLY_OK ? copy(exchange, exchange->round.rank, failure) : status;
+}
+
+/* Copies for one rank in each call. This rank's own elements are there already. */
+static supply_status_t copy_next(struct exchange *exchange, struct failure *failure) {
     const uint32_t rank = exchange->copied++;
-    if (exchange->neighbours.all[rank].ring != NULL) {
-        const enum copied copied = exchange_copy(&exchange->transfer, &cargo, rank);
-        if (copied == COPIED_NOTHING)
-            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                                "%s: rank %u has named a place outside of its ring: use the same libsupply_exchange "
-                                "on all ranks",
-                                exchange->inspected.name, rank);
-        if (copied == COPIED_CHANGED) fail_by_change(exchange);
-    }
-    if (exchange->copied < exchange->round.ranks || !has_elements(exchange)) return SUPPLY_OK;
+    const supply_status_t status = rank == exchange->round.rank ? SUPPLY_OK : copy(exchange, rank, failure);
+    if (status != SUPPLY_OK || exchange->copied < exchange->round.ranks || !has_elements(exchange)) return status;
+    /* The window is not needed any more. */
     exchange->left = exchange_round_advance(&exchange->round, &exchange->destinations);
     if (exchange->left > 0) return SUPPLY_OK;
     exchange_gather_drop(&exchange->gather, &exchange->window);
@@ -190,7 +197,7 @@ static supply_status_t move(struct exchange *exchange, struct failure *failure) 
     struct neighbours *neighbours = &exchange->neighbours;
     supply_status_t status = SUPPLY_OK;
     if (exchange->copied < ranks)
-        status = copy(exchange, failure);
+        status = copy_next(exchange, failure);
     else if (exchange->left == 0)
         exchange_gather_window(exchange);
     if (status == SUPPLY_OK) status = move_buffers(exchange, failure);
