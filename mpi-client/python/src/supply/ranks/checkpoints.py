@@ -14,7 +14,7 @@ import torch
 import torch.distributed
 
 from supply.errors import SupplyError
-from supply.ranks.hub import LAST, Connection, pieces_of, read, read_piece, shut_down
+from supply.ranks.hub import GONE, LAST, Connection, pieces_of, read, read_piece, shut_down
 from supply.ranks.job import NO_LIMIT_SECONDS
 from supply.ranks.messages import Attempt, Saved
 
@@ -54,6 +54,8 @@ class RankCheckpoints:
             flag = None
             while flag != LAST:
                 flag, piece = read_piece(connection)
+                if flag == GONE:
+                    raise _refused("load", piece)
                 content.write(piece)
         content.seek(0)
         return torch.load(content, map_location="cpu", weights_only=False)
@@ -117,4 +119,8 @@ class RankCheckpoints:
     def _check(connection: Connection, what: str) -> None:
         if read(connection, 1)[0]:
             (size,) = _TEXT.unpack(read(connection, _TEXT.size))
-            raise SupplyError(f"the driver cannot {what} the checkpoint: {read(connection, size).decode()}")
+            raise _refused(what, read(connection, size))
+
+
+def _refused(what: str, reason: bytearray) -> SupplyError:
+    return SupplyError(f"the driver cannot {what} the checkpoint: {reason.decode()}")

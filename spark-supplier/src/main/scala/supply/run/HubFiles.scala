@@ -32,7 +32,7 @@ private[run] object HubFiles {
       }
     } catch {
       case e: IOException =>
-        val text = s"$e".take(MostText).getBytes(UTF_8)
+        val text = reason(e)
         out.writeByte(Failed)
         out.writeShort(text.length)
         out.write(text)
@@ -60,13 +60,23 @@ private[run] object HubFiles {
     } finally file.close()
   }
 
+  /** If the file cannot be read to its end, the reason comes instead of the last piece. */
   private def load(file: InputStream, out: DataOutputStream): Unit = {
     val bytes = new Array[Byte](PieceBytes)
-    var count = file.readNBytes(bytes, 0, bytes.length)
-    while (count > 0) {
-      Piece(0, Piece.More, if (count == bytes.length) bytes else bytes.take(count)).writeToPeer(out)
-      count = file.readNBytes(bytes, 0, bytes.length)
+    var piece = next(file, bytes)
+    while (piece.flag == Piece.More) {
+      piece.writeToPeer(out)
+      piece = next(file, bytes)
     }
-    Piece(0, Piece.Last, Piece.Empty).writeToPeer(out)
+    piece.writeToPeer(out)
   }
+
+  private def next(file: InputStream, bytes: Array[Byte]): Piece =
+    try file.readNBytes(bytes, 0, bytes.length) match {
+        case 0 => Piece(0, Piece.Last, Piece.Empty)
+        case count => Piece(0, Piece.More, if (count == bytes.length) bytes else bytes.take(count))
+      }
+    catch { case e: IOException => Piece(0, Piece.Gone, reason(e)) }
+
+  private def reason(e: IOException): Array[Byte] = s"$e".take(MostText).getBytes(UTF_8)
 }

@@ -1,5 +1,6 @@
 package supply.run
 
+import java.io.RandomAccessFile
 import java.net.{InetAddress, Socket, SocketException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.zip.CRC32
@@ -7,11 +8,12 @@ import java.util.zip.CRC32
 import scala.collection.mutable
 import scala.util.{Random, Using}
 
+import org.apache.hadoop.conf.Configuration
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, Deadline}
 import supply.testing.Background.{inBackground, result}
-import supply.testing.HubSocket
+import supply.testing.{HubSocket, TemporaryFolder}
 
 class HubSuite extends HubTests(None)
 
@@ -186,6 +188,30 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
           }
           assert(length == bytes && crc.getValue == result(sent))
           soon(run.waitingBytes._2 == 0)
+        }
+      }
+    }
+  }
+
+  test("a file of a checkpoint that cannot be read to its end ends with the reason") {
+    TemporaryFolder { path =>
+      val folder = CheckpointFolder.of(s"file://$path", new Configuration)
+      Using.resource(folder.create(7, 2))(_.write(new Array[Byte](5 << 20)))
+      // Hadoop finds by its checksums that the file is not what was written.
+      Using.resource(new RandomAccessFile(path.resolve("checkpoint-7/rank-2").toFile, "rw")) {
+        file =>
+          file.seek(3 << 20)
+          file.write(1)
+      }
+      withHub() { hub =>
+        hub.open("run", key).get.checkpoints = CheckpointFolders(None, Some(folder))
+        Using.resource(join(hub, HubSocket.File)) { rank =>
+          rank.out.write(Array[Byte](1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2))
+          rank.out.flush()
+          assert(rank.in.readUnsignedByte() == 0)
+          var last = rank.piece()
+          while (last._1 == 1) last = rank.piece()
+          assert(last._1 == 2 && new String(last._2, UTF_8).contains("Checksum error"))
         }
       }
     }

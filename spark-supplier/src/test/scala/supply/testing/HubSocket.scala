@@ -90,6 +90,7 @@ final class HubSocket(address: InetAddress, port: Int, tls: Option[String] = Non
 object HubSocket {
   final val Peer = 0
   final val Client = 1
+  final val File = 2
 
   def hmac(key: Array[Byte], parts: Array[Byte]*): Array[Byte] = {
     val mac = Mac.getInstance("HmacSHA256")
