@@ -141,7 +141,7 @@ supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_
     if (neighbours->fd < 0 || bytes <= neighbours->reserved) return SUPPLY_OK;
     for (uint32_t i = 0; i < neighbours->slots; i++) {
         const size_t begin = RING_OFFSET + i * neighbours->slot_bytes + neighbours->reserved;
-        const int error = posix_fallocate(neighbours->fd, (off_t)begin, (off_t)(bytes - neighbours->reserved));
+        const int error = supply__filler_reserve(neighbours->fd, begin, bytes - neighbours->reserved);
         if (error != 0)
             return supply__fail(failure, SUPPLY_ERROR_MEMORY,
                                 "%zu bytes of memory for received elements cannot be reserved (%s): set window_bytes "

@@ -207,8 +207,8 @@ static supply_status_t move(struct exchange *exchange, struct failure *failure) 
     exchange->step = STEP_ARRIVE;
     /* What was copied is seen before the message. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    return exchange_allgather(&exchange->collective, &neighbours->arrivals[neighbours->rank], neighbours->arrivals,
-                              sizeof *neighbours->arrivals, failure);
+    return exchange_allgather(&exchange->collective, &neighbours->arrival, neighbours->arrivals,
+                              sizeof neighbours->arrival, failure);
 }
 
 static supply_status_t arrive(struct exchange *exchange, struct failure *failure) {

@@ -33,8 +33,8 @@ struct transport {
 
     /**
      * Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. In a
-     * buffer the parts follow each other in the order of ranks, without gaps. But if the rank's own part is empty,
-     * there may be a gap in its place.
+     * buffer the parts follow each other in the order of ranks. Where parts are empty, there may be gaps. Parts that
+     * are sent may be the same bytes.
      */
     supply_status_t (*alltoallv)(void *context, const void *send, const struct part *send_parts, void *receive,
                                  const struct part *receive_parts, struct failure *failure);

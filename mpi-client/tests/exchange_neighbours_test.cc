@@ -1,6 +1,7 @@
 /** Ranks that copy their elements into the rings of others, and what others may say of their rings. */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "exchange_ranks.h"
@@ -82,6 +83,20 @@ TEST_F(ExchangeNeighboursTest, MemoryWithoutASealIsNotMapped) {
     });
     run_all();
     close(fd);
+    expect_once();
+    EXPECT_GT(network->most_received(), 0u);
+}
+
+/* Larger memory than ulimit -f allows would end the rank by SIGXFSZ. */
+TEST_F(ExchangeNeighboursTest, ALimitOfFileSizesLeavesMessages) {
+    rlimit before, limited;
+    ASSERT_EQ(0, getrlimit(RLIMIT_FSIZE, &before));
+    limited = before;
+    limited.rlim_cur = 8 << 20;
+    create({100, 100});
+    setrlimit(RLIMIT_FSIZE, &limited);
+    run_all();
+    setrlimit(RLIMIT_FSIZE, &before);
     expect_once();
     EXPECT_GT(network->most_received(), 0u);
 }

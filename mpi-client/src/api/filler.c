@@ -4,22 +4,44 @@
  */
 #include "api/filler.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/handle.h"
 #include "base/clock.h"
 #include "pair/ring.h"
 
-/* Memory without a name, which nobody can cut. -1: the system does not give it. */
+/* A kernel may undo a whole call when a signal interrupts it: so in smaller steps after each signal. */
+int supply__filler_reserve(int fd, size_t begin, size_t bytes) {
+    size_t step = bytes;
+    while (bytes > 0) {
+        if (step > bytes) step = bytes;
+        const int error = posix_fallocate(fd, (off_t)begin, (off_t)step);
+        if (error == EINTR) {
+            if (step > BLOCK_BYTES_UNIT) step /= 2;
+        } else if (error != 0) {
+            return error;
+        } else {
+            begin += step;
+            bytes -= step;
+        }
+    }
+    return 0;
+}
+
+/* Memory without a name, which nobody can cut. -1: the system does not give it, or ulimit -f ends who asks for it. */
 static int shared_memory(size_t bytes) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes > limit.rlim_cur) return -1;
     const int fd = memfd_create("supply-exchange", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
     if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
-        posix_fallocate(fd, 0, RING_OFFSET) == 0)
+        supply__filler_reserve(fd, 0, RING_OFFSET) == 0)
         return fd;
     close(fd);
     return -1;

@@ -60,7 +60,7 @@ class TorchTransport:
             self._arriving = whole, receive, receive_parts
         sent = _span(send, send_parts)
         if sent is None:
-            sent = memoryview(b"".join(send[offset:][:size] for offset, size in send_parts))
+            sent = memoryview(bytearray().join(send[offset:][:size] for offset, size in send_parts))
         sizes = [size for _, size in receive_parts], [size for _, size in send_parts]
         self._works = [self._group.alltoall_base(_tensor(whole), _tensor(sent), *sizes)]
 
