@@ -109,7 +109,7 @@ supply_status_t exchange_take_samples(struct exchange *exchange, struct failure 
 /** Another rank's columns have arrived. */
 supply_status_t exchange_take_columns(struct exchange *exchange, struct failure *failure);
 
-/** Begins STEP_OFFER, and does the steps from there to STEP_MOVE. */
+/** Begins STEP_OFFER, or STEP_COUNT, and does the steps from there to STEP_ARRIVE. */
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure);
 supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure);
 

@@ -7,7 +7,6 @@
 
 static struct cargo cargo_of(struct exchange *exchange) {
     return (struct cargo){.columns = &exchange->columns,
-                          .window = &exchange->window,
                           .destinations = &exchange->destinations,
                           .round = &exchange->round,
                           .neighbours = &exchange->neighbours};
@@ -231,7 +230,7 @@ static bool is_uneven(const struct exchange *exchange) {
 supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure) {
     if (exchange->step == STEP_MOVE) return move(exchange, failure);
     if (exchange->step == STEP_ARRIVE) return arrive(exchange, failure);
-    if (exchange->collective.is_pending || exchange->step != STEP_PLACE) {
+    if (exchange->collective.is_pending) {
         const supply_status_t status = exchange_poll(&exchange->collective, failure);
         if (status != SUPPLY_OK) return status;
     }

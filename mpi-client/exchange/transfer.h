@@ -21,7 +21,6 @@ struct transfer {
 /** A round of a window: what is moved. */
 struct cargo {
     const struct columns *columns;
-    const struct gathered_window *window;
     const struct destinations *destinations;
     struct round *round;
     struct neighbours *neighbours;

@@ -1,10 +1,9 @@
 /**
- * Handles whose blocks come from a filler in this process: it plays the task in private memory, and the same checks as
+ * Handles whose blocks come from a filler in this process: it plays the task in memory, and the same checks as
  * for a task follow (R2 to R4). It runs in the thread that uses the handle.
  */
 #include "api/filler.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,25 +13,10 @@
 
 #include "api/handle.h"
 #include "base/clock.h"
+#include "files/file_space.h"
 #include "pair/ring.h"
 
-/* A kernel may undo a whole call when a signal interrupts it: so in smaller steps after each signal. */
-int supply__filler_reserve(int fd, size_t begin, size_t bytes) {
-    size_t step = bytes;
-    while (bytes > 0) {
-        if (step > bytes) step = bytes;
-        const int error = posix_fallocate(fd, (off_t)begin, (off_t)step);
-        if (error == EINTR) {
-            if (step > BLOCK_BYTES_UNIT) step /= 2;
-        } else if (error != 0) {
-            return error;
-        } else {
-            begin += step;
-            bytes -= step;
-        }
-    }
-    return 0;
-}
+int supply__filler_reserve(int fd, size_t begin, size_t bytes) { return supply__space_allocate(fd, begin, bytes); }
 
 /* Memory without a name, which nobody can cut. -1: the system does not give it, or ulimit -f ends who asks for it. */
 static int shared_memory(size_t bytes) {

@@ -65,24 +65,29 @@ supply_status_t supply__space_check(const struct claimed_file *file, uint64_t of
     return bytes > free_bytes(file) ? fail(file, bytes, ENOSPC, failure) : SUPPLY_OK;
 }
 
-supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                      struct failure *failure) {
-    /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
-    const supply_status_t status = supply__space_check(file, offset, bytes, failure);
-    if (status != SUPPLY_OK) return status;
+int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes) {
     /* A kernel may undo a whole call when a signal interrupts it: so in steps, smaller ones after each signal. */
     uint64_t step = STEP_BYTES;
     for (uint64_t reserved = 0; reserved < bytes;) {
         if (step > bytes - reserved) step = bytes - reserved;
-        const int error = posix_fallocate(file->fd, (off_t)(offset + reserved), (off_t)step);
+        const int error = posix_fallocate(fd, (off_t)(offset + reserved), (off_t)step);
         if (error == 0)
             reserved += step;
         else if (error == EINTR)
             step = step > BLOCK_BYTES_UNIT ? step / 2 : step;
         else
-            return fail(file, bytes, error, failure);
+            return error;
     }
-    return SUPPLY_OK;
+    return 0;
+}
+
+supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                      struct failure *failure) {
+    /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
+    const supply_status_t status = supply__space_check(file, offset, bytes, failure);
+    if (status != SUPPLY_OK) return status;
+    const int error = supply__space_allocate(file->fd, offset, bytes);
+    return error == 0 ? SUPPLY_OK : fail(file, bytes, error, failure);
 }
 
 supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, struct iovec *pieces,

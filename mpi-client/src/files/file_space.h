@@ -21,6 +21,9 @@ uint64_t supply__space_free(const struct statvfs *space);
 supply_status_t supply__space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
                                     struct failure *failure);
 
+/** Reserves pages of a file, also if signals interrupt it, and checks nothing. 0, or an error number. */
+int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes);
+
 /** Reserves `bytes` from `offset` on, after a check. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
 supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
                                       struct failure *failure);
