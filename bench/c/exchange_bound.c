@@ -7,22 +7,20 @@
  * Nothing of the product takes part, and nobody sleeps during a round: all poll. Arguments: the bytes of the data of
  * both pairs, of an element, of a block, of a ring and of a window. A line "plain" or "exchanged" asks for a round.
  */
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "checksum.h"
 #include "messages.h"
+#include "polling.h"
 #include "rounds.h"
 
-/** After this many polls a process lets others run. */
-enum { PAIRS = 2, BUFFERS = 2, POLLS = 1000, CACHE_LINE = 64 };
+enum { PAIRS = 2, BUFFERS = 2, CACHE_LINE = 64 };
 
 /** What all processes see. The counts are since the start. */
 struct pair {
@@ -47,17 +45,6 @@ struct sizes {
 static struct shared *shared;
 static struct sizes sizes;
 static char *data[PAIRS], *rings[PAIRS], *received[PAIRS];
-
-static void await(const atomic_ulong *count, size_t value) {
-    for (unsigned polls = 0; atomic_load_explicit(count, memory_order_acquire) < value; polls++)
-        if (polls >= POLLS) sched_yield();
-}
-
-static void *mapped(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) die("no memory for %zu bytes: %m", bytes);
-    return memory;
-}
 
 static char *slot(const char *ring, size_t turn) {
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): parse() has checked it

@@ -5,21 +5,19 @@
  * Nothing of the product takes part, and nobody sleeps during a round: both sides poll. Arguments: the bytes of the
  * data, of an element, of a block and of the ring. An empty line asks for a round.
  */
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "checksum.h"
 #include "messages.h"
+#include "polling.h"
 #include "rounds.h"
 
-/** After this many polls a side lets others run. */
-enum { POLLS = 1000, CACHE_LINE = 64 };
+enum { CACHE_LINE = 64 };
 
 /** What both processes see. The counts are of blocks, since the start. */
 struct shared {
@@ -38,17 +36,6 @@ struct source {
     char *data;
     size_t element_bytes, elements, elements_in_block;
 };
-
-static void await_above(const atomic_ulong *count, size_t value) {
-    for (unsigned polls = 0; atomic_load_explicit(count, memory_order_acquire) <= value; polls++)
-        if (polls >= POLLS) sched_yield();
-}
-
-static void *mapped(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) die("no memory for %zu bytes: %m", bytes);
-    return memory;
-}
 
 static size_t blocks_of(const struct source *source) {
     return (source->elements + source->elements_in_block - 1) / source->elements_in_block;
@@ -70,7 +57,7 @@ _Noreturn static void consume(const struct ring *ring, const struct source *sour
     size_t turn = 0;
     for (char begin; read(rounds, &begin, 1) == 1;)
         for (size_t i = 0; i < blocks_of(source); i++, turn++) {
-            await_above(&ring->shared->published, turn);
+            await(&ring->shared->published, turn + 1);
             ring->shared->sum += sum_of_words(slot_of(ring, turn), block_bytes(source, i));
             atomic_store_explicit(&ring->shared->released, turn + 1, memory_order_release);
         }
@@ -81,14 +68,14 @@ _Noreturn static void consume(const struct ring *ring, const struct source *sour
 static size_t produce(const struct ring *ring, const struct source *source, size_t turn) {
     const char *from = source->data;
     for (size_t i = 0; i < blocks_of(source); i++, turn++) {
-        if (turn >= ring->slot_count) await_above(&ring->shared->released, turn - ring->slot_count);
+        if (turn >= ring->slot_count) await(&ring->shared->released, turn - ring->slot_count + 1);
         char *const to = slot_of(ring, turn);
         const size_t bytes = block_bytes(source, i);
         for (size_t at = 0; at < bytes; at += source->element_bytes) memcpy(to + at, from + at, source->element_bytes);
         from += bytes;
         atomic_store_explicit(&ring->shared->published, turn + 1, memory_order_release);
     }
-    await_above(&ring->shared->released, turn - 1);
+    await(&ring->shared->released, turn);
     return turn;
 }
 
