@@ -118,6 +118,43 @@ private[lmdb] final class MappedEntries extends KeptEntries {
     value.wrap(addresses(at + 1), lengths(at + 1))
     valueBytes = lengths(at + 1)
   }
+
+  /** Keeps the reads that only fetch memory from being optimized away. */
+  private var fetched = 0
+
+  /**
+   * Fetches the entry after the one in `place`: entries of a page lie one below the other. The
+   * address is a guess, so it is read only if it lies in the page of this one.
+   */
+  def fetchNext(place: Int): Unit = if (place > 0) {
+    val here = addresses(2 * place)
+    val next = 2 * here - addresses(2 * place - 2)
+    if (next / MappedEntries.Page == here / MappedEntries.Page) {
+      key.wrap(next, 1)
+      fetched += key.getByte(0)
+    }
+  }
+
+  /**
+   * Fetches the first and the last byte of the values in places below `count`, next to which the
+   * numbers of a Datum are. No read depends on another one, so their waits for memory overlap.
+   */
+  def fetch(count: Int): Unit = {
+    var at = 1
+    while (at < 2 * count) {
+      val bytes = lengths(at)
+      if (bytes > 0) {
+        value.wrap(addresses(at), bytes)
+        fetched += value.getByte(0) ^ value.getByte(bytes - 1)
+      }
+      at += 2
+    }
+  }
+}
+
+private object MappedEntries {
+  /** The smallest page of memory: if one byte of it is mapped, all are. */
+  private final val Page = 4096
 }
 
 /** Keeps copies, in memory that later entries of the same place use again. */

@@ -20,6 +20,9 @@ private[supply] final class LmdbInPlaceCursor(
   private val entries = new PartitionWalk(file.path, partition, window)
   private val datum = new DatumReader
 
+  /** The entries that the walk has passed since the last ones were read. */
+  private val walked = new MappedEntries
+
   /** The entries that were read last, and the number of the newest that was moved to. */
   private val ahead = new DatumReferences
   private var aheadCount = 0
@@ -39,27 +42,35 @@ private[supply] final class LmdbInPlaceCursor(
   }
 
   private def readAhead(): Unit = {
+    val walk = entries.walk
     newest = 0
     aheadCount = 0
-    while (aheadCount < DatumReferences.Places && entries.next()) {
-      read(aheadCount)
+    var count = 0
+    while (count < DatumReferences.Places && !(count > 0 && walk.mapsAgain) && entries.next()) {
+      walked.keep(count, walk.key, walk.value)
+      walked.fetchNext(count)
+      count += 1
+    }
+    walked.fetch(count)
+    while (aheadCount < count) {
+      walked.recall(aheadCount)
+      read(aheadCount, walked.key, walked.value)
       aheadCount += 1
     }
   }
 
-  private def read(place: Int): Unit = {
-    val walk = entries.walk
-    entries.read(datum, walk.key, walk.value, walk.value.capacity())
+  private def read(place: Int, key: DirectBuffer, value: DirectBuffer): Unit = {
+    entries.read(datum, key, value, value.capacity())
     if (datum.dataOffset < 0)
       throw new SourceException(
-        s"the float_data of key '${entries.printable(walk.key)}' of the LMDB ${file.path} is not packed, and ranks " +
+        s"the float_data of key '${entries.printable(key)}' of the LMDB ${file.path} is not packed, and ranks " +
           "cannot read it in place (--in-place, inPlace): supply it without that option")
     // A short value stands in its view. An empty one may lie at the end of the mapping.
     val offset =
       if (datum.dataBytes > VIEW_INLINE_MAX)
-        walk.offsetOf(walk.value.addressOffset + datum.dataOffset, file)
+        entries.walk.offsetOf(value.addressOffset + datum.dataOffset, file)
       else 0
-    ahead.set(place, walk.key, walk.value, datum, offset)
+    ahead.set(place, key, value, datum, offset)
   }
 
   override def write(to: ElementWriter): Unit = current.write(to, file, at)

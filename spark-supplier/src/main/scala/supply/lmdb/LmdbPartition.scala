@@ -127,9 +127,12 @@ private[supply] final class LmdbWalk(file: String, window: Long = MappedWindow.b
     mapping.cursor.seekPosition(key, value, SeekOp.RANGE) != LMDBException.NOTFOUND
   }
 
+  /** Whether the next move maps the file again: addresses of entries are then not valid any more. */
+  def mapsAgain: Boolean = passed >= window
+
   /** Moves to the next entry (the first, at the start); false if there is none. */
   def next(): Boolean = {
-    if (passed >= window) mapAgain()
+    if (mapsAgain) mapAgain()
     val found = move(Constants.NEXT)
     if (found) passed += key.capacity() + value.capacity()
     found
