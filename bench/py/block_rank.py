@@ -12,6 +12,9 @@ import torch
 from supply.torch import SupplyDataset
 
 COLUMNS = ["features", "label"]
+# Eight columns. The numbers of the seven are those of `features`, which has 112 times as many.
+SINGLE = [f"x{i}" for i in range(7)]
+FEATURES_OF_SINGLE = 112
 BATCH = 64
 
 
@@ -37,13 +40,14 @@ class Blocks:
 class Batches:
     """Batches of the size of a block."""
 
-    def __init__(self, local_rank, **options):
-        self.dataset = SupplyDataset(local_rank=local_rank, columns=COLUMNS, batch_size=BATCH, **options)
+    def __init__(self, local_rank, columns=COLUMNS, **options):
+        self.columns = columns
+        self.dataset = SupplyDataset(local_rank=local_rank, columns=columns, batch_size=BATCH, **options)
         self.epochs = self.dataset.epochs
         self.close = self.dataset.close
 
     def arrays(self, batch):
-        return [batch[name] for name in COLUMNS]
+        return [batch[name] for name in self.columns]
 
     def seconds_waited(self):
         return self.dataset._supply.statistics.seconds_waited
@@ -54,18 +58,20 @@ WAYS = {
     "numpy": lambda local_rank: Blocks(local_rank, supply.Block.numpy),
     "batches": Batches,
     "zero_copy": lambda local_rank: Batches(local_rank, zero_copy=True),
+    "columns": lambda local_rank: Batches(local_rank, [*SINGLE, "label"], zero_copy=True),
 }
 
 
 def verify(way, epoch):
     """Returns the sums of an epoch."""
-    samples, sums = 0, [0] * len(COLUMNS)
+    samples = features = labels = 0
     for block in epoch:
-        values = way.arrays(block)
-        samples += len(values[0])
-        sums = [before + int(array.sum()) for before, array in zip(sums, values)]
-        del block, values
-    return {"samples": samples, **dict(zip(COLUMNS, sums))}
+        *values, label = way.arrays(block)
+        samples += len(label)
+        features += sum(int(array.sum()) for array in values) * (1 if len(values) == 1 else FEATURES_OF_SINGLE)
+        labels += int(label.sum())
+        del block, values, label
+    return {"samples": samples, "features": features, "label": labels}
 
 
 def arrays_of(way, epochs):

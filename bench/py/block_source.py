@@ -6,12 +6,14 @@ import sys
 import session
 
 WIDTH = 784
+SINGLE = 7
 
 
 def samples(spark, rows, partitions):
-    """Each number of a row is its label modulo 7."""
+    """Each number of a row is its label modulo 7: those of a list, and those of columns of single numbers."""
     features = f"array_repeat(cast(id % 7 AS float), {WIDTH}) AS features"
-    return spark.range(0, rows, 1, partitions).selectExpr(features, "id AS label").persist()
+    single = [f"cast(id % 7 AS float) AS x{i}" for i in range(SINGLE)]
+    return spark.range(0, rows, 1, partitions).selectExpr(features, "id AS label", *single).persist()
 
 
 def tally(frame):

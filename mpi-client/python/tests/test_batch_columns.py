@@ -40,6 +40,22 @@ def test_numbers(batches_of, zero_copy, kind, values, dtype, expected):
 
 
 @ZERO_COPY
+def test_columns_of_numbers_alone(batches_of_blocks, zero_copy):
+    lists = pyarrow.list_(pyarrow.field("item", pyarrow.float32(), nullable=False), 2)
+    blocks = [batch(x=(x, "int64"), y=(y, lists)) for x, y in [([1, 2, 3], [[1, 2], [3, 4], [5, 6]]), ([4], [[7, 8]])]]
+    whole, rest = batches_of_blocks(blocks, columns=["y", "x"], zero_copy=zero_copy)
+    assert list(whole) == ["y", "x"]
+    assert whole["x"].tolist() == [1, 2, 3] and whole["y"].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert rest["x"].tolist() == [4] and rest["y"].tolist() == [[7, 8]]
+
+
+@ZERO_COPY
+def test_a_null_in_a_later_block_of_numbers(batches_of, zero_copy):
+    with pytest.raises(supply.ColumnError, match="column 'x'.*1 of 3 elements are null.*nulls="):
+        batches_of("int32", [1, 2, 3], [4, None, 6], zero_copy=zero_copy)
+
+
+@ZERO_COPY
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("blocks", [[[1, 2, 3]], [[1, 2], [3]]], ids=["one block", "two blocks"])
 def test_types_of_your_choice(batches_of, zero_copy, blocks, workers):

@@ -27,6 +27,7 @@ class Block {
     nanobind::object arrow_schema() const { return pair_->arrow_schema(); }
     std::string position_after(uint32_t elements) const { return pair_->position_after(block_, elements); }
     const supply_block_t &fields() const { return block_; }
+    Pair &pair() const { return *pair_; }
     /** Views keep the slot. After it, only the fields and the position are there. */
     void release() noexcept {
         if (!place_) return;

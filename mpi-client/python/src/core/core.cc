@@ -8,7 +8,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "block.h"
+#include "plain_columns.h"
 #include "result.h"
+#include "tensor.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,13 +32,6 @@ nb::ndarray<Framework, nb::ro> plain_array(nb::handle self) {
     const auto &column = nb::cast<const Column &>(self);
     const std::vector<size_t> shape = column.shape();
     return nb::ndarray<Framework, nb::ro>(column.data, shape.size(), shape.data(), self, nullptr, column.type->type);
-}
-
-/* PyTorch's tensor over a DLPack capsule. torch.from_dlpack() takes a capsule faster than an object that makes one. */
-nb::object tensor(const nb::ndarray<nb::no_framework, nb::ro> &values) {
-    static nb::handle from_dlpack;
-    if (!from_dlpack.is_valid()) from_dlpack = nb::object(nb::module_::import_("torch").attr("from_dlpack")).release();
-    return from_dlpack(nb::cast(values));
 }
 
 nb::object plain_tensor(nb::handle self) { return tensor(plain_array<nb::no_framework>(self)); }
@@ -244,6 +239,7 @@ NB_MODULE(_core, module) {
 
     nb::class_<Block>(module, "Block")
         .def("column", &Block::column, "name"_a)
+        .def("plain_columns", &PlainColumns::of, "names"_a)
         .def("arrow", &Block::arrow)
         .def("arrow_schema", &Block::arrow_schema)
         .def("position_after", &Block::position_after, "elements"_a)
@@ -255,6 +251,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("first_element", [](const Block &block) { return block.fields().first_element; })
         .def_prop_ro("element_count", [](const Block &block) { return block.fields().element_count; })
         .def_prop_ro("bytes", [](const Block &block) { return block.fields().bytes; });
+
+    nb::class_<PlainColumns>(module, "PlainColumns").def("tensors", &PlainColumns::tensors, "block"_a);
 
     nb::class_<Column>(module, "Column")
         .def("numpy", &plain_array<nb::numpy>)

@@ -48,6 +48,8 @@ class BlockValues:
         self.dtypes = ByColumn(dtypes, columns)
         self._ragged = ByColumn({} if isinstance(ragged, str) else ragged, columns)
         self._nulls = ByColumn(nulls, columns)
+        # The columns, if all are numbers: one call makes all tensors of a block.
+        self._numbers_alone: _core.PlainColumns | None = None
         self._plain: bool | None = None
 
     def read(self, block: Block) -> Mapping[str, Sliceable]:
@@ -55,6 +57,12 @@ class BlockValues:
         if self._plain is None:
             self._check_fields(block)
             self._plain = not self._nulls.given and all(self._is_plain(block._column(name)) for name in self._columns)
+            if self._plain:
+                self._numbers_alone = block._core.plain_columns(list(self._columns))
+        if self._numbers_alone is not None:
+            tensors = self._numbers_alone.tensors(block._core)
+            if tensors is not None:
+                return Batch(zip(self._columns, tensors))
         if self._plain:
             try:
                 return Batch([(name, block.torch(name)) for name in self._columns])
@@ -82,7 +90,8 @@ class BlockValues:
                     raise ColumnError(f"there is no field '{name}' in the columns; there are {fields}")
 
     def _is_plain(self, column: _core.Column) -> bool:
-        is_tensor = column.format == "z" or (column.is_plain and column.leaf_format != "tdD")
+        has_type = hasattr(torch, "uint16") or column.leaf_format not in _UNSIGNED
+        is_tensor = column.format == "z" or (column.is_plain and column.leaf_format != "tdD" and has_type)
         return is_tensor and not (column.name in self._ragged.given or column.name in self.dtypes.given)
 
     def _values(self, block: Block, column: _core.Column, in_list: bool = False) -> Sliceable:
