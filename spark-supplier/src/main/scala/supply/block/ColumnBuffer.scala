@@ -44,12 +44,16 @@ private[block] final class StagedInts extends ColumnBuffer {
   def put(more: Array[Int], from: Int, n: Int, shift: Int): Unit = {
     if (n > values.length - count)
       values = Arrays.copyOf(values, math.max(2 * values.length, count + n))
-    var i = 0
-    while (i < n) {
-      values(count + i) = more(from + i) + shift
+    // Copied first: the JVM adds many values at once only within one array.
+    System.arraycopy(more, from, values, count, n)
+    val to = values
+    val end = count + n
+    var i = count
+    while (i < end) {
+      to(i) += shift
       i += 1
     }
-    count += n
+    count = end
   }
 
   override def truncate(n: Int): Unit = count = n
