@@ -1,7 +1,7 @@
 /**
  * Packs columns with children into values of any length, and makes their buffers again. Offsets of a held block are
- * read once and checked, because the task may change them; what other ranks have sent is checked twice, when it is
- * measured and when it is placed. It runs in the thread that uses the handle, without a lock.
+ * read once and checked, because the task may change them. So is a copy of the slot, into which neighbours may write.
+ * It runs in the thread that uses the handle, without a lock.
  */
 #include "children.h"
 
@@ -184,9 +184,17 @@ struct place {
     uint64_t elements, data_bytes, nulls;
 };
 
+/* The block as it has arrived, in memory of this rank alone. */
+struct packed {
+    uint8_t *bytes;
+    size_t size;
+    uint32_t elements;
+};
+
 struct unpacker {
     const struct schema *schema;
-    struct place *places; /* of the entries */
+    struct place *places;       /* of the entries */
+    struct block_column *table; /* of the entries, for the slot */
     const uint8_t *at, *end;
     bool is_broken; /* they are not what a rank packs */
 };
@@ -275,14 +283,35 @@ static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t coun
     }
 }
 
+static bool is_within(const struct packed *packed, uint32_t offset, uint32_t bytes) {
+    return offset <= packed->size && bytes <= packed->size - offset;
+}
+
+static bool has_buffers(const struct packed *packed, const struct block_column *column) {
+    return is_within(packed, column->validity_offset, column->validity_bytes) &&
+           is_within(packed, column->offsets_offset, column->offsets_bytes) &&
+           is_within(packed, column->data_offset, column->data_bytes);
+}
+
+/* Whether the values that were packed lie within the data. */
+static bool has_values(const struct packed *packed, const struct block_column *column) {
+    const int32_t *offsets = (const int32_t *)(packed->bytes + column->offsets_offset);
+    if (column->offsets_offset % sizeof *offsets != 0 ||
+        column->offsets_bytes / sizeof *offsets != (size_t)packed->elements + 1 || offsets[0] < 0)
+        return false;
+    for (uint32_t i = 0; i < packed->elements; i++)
+        if (offsets[i + 1] < offsets[i]) return false;
+    return (uint32_t)offsets[packed->elements] <= column->data_bytes;
+}
+
 /* All elements of a column: their packed values lie one after the other. False: they are not what a rank packs. */
-static bool unpack_column(struct unpacker *unpacker, uint32_t entry, const uint8_t *packed,
-                          const struct block_column *column, uint32_t elements) {
-    const int32_t *offsets = (const int32_t *)(packed + column->offsets_offset);
-    const uint8_t *data = packed + column->data_offset;
+static bool unpack_column(struct unpacker *unpacker, uint32_t entry, const struct packed *packed,
+                          const struct block_column *column) {
+    const int32_t *offsets = (const int32_t *)(packed->bytes + column->offsets_offset);
+    const uint8_t *data = packed->bytes + column->data_offset;
     for (uint32_t i = entry; i < unpacker->schema->ends[entry]; i++)
         unpacker->places[i].elements = unpacker->places[i].data_bytes = unpacker->places[i].nulls = 0;
-    for (uint32_t i = 0; i < elements && !unpacker->is_broken; i++) {
+    for (uint32_t i = 0; i < packed->elements && !unpacker->is_broken; i++) {
         unpacker->at = data + offsets[i];
         unpacker->end = data + offsets[i + 1];
         unpack_value(unpacker, entry, unpacker->places[entry].elements++);
@@ -300,15 +329,15 @@ static uint32_t add_buffer(const struct slot *slot, size_t *end, uint64_t bytes)
 }
 
 /* Copies a buffer of the packed block. False: the slot is full. */
-static bool copy_buffer(const struct slot *slot, size_t *end, const uint8_t *packed, uint32_t from, uint32_t bytes,
-                        uint32_t *place) {
+static bool copy_buffer(const struct slot *slot, size_t *end, const struct packed *packed, uint32_t from,
+                        uint32_t bytes, uint32_t *place) {
     *place = add_buffer(slot, end, bytes);
-    if (*place != 0 && bytes > 0) memcpy(slot->address + *place, packed + from, bytes);
+    if (*place != 0 && bytes > 0) memcpy(slot->address + *place, packed->bytes + from, bytes);
     return *place != 0;
 }
 
-static bool copy_column(const struct slot *slot, size_t *end, const uint8_t *packed, const struct block_column *from,
-                        struct block_column *to) {
+static bool copy_column(const struct slot *slot, size_t *end, const struct packed *packed,
+                        const struct block_column *from, struct block_column *to) {
     *to = *from;
     return copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &to->validity_offset) &&
            copy_buffer(slot, end, packed, from->offsets_offset, from->offsets_bytes, &to->offsets_offset) &&
@@ -343,33 +372,33 @@ static bool place_entry(const struct slot *slot, size_t *end, const struct forma
 
 /* Measures a column with children, places it, and fills it. False: it is not what a rank packs. */
 static bool make_column(struct unpacker *unpacker, const struct slot *slot, size_t *end, uint32_t entry,
-                        const uint8_t *packed, const struct block_column *from, uint32_t elements) {
+                        const struct packed *packed, const struct block_column *from) {
     const struct schema *schema = unpacker->schema;
-    struct block_column *table = (struct block_column *)(slot->address + sizeof(struct block_header));
-    if (!unpack_column(unpacker, entry, packed, from, elements)) return false;
+    struct block_column *table = unpacker->table;
+    if (!has_values(packed, from) || !unpack_column(unpacker, entry, packed, from)) return false;
     table[entry].null_count = from->null_count;
     table[entry].validity_bytes = from->validity_bytes;
     if (!copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &table[entry].validity_offset))
         return false;
     for (uint32_t i = entry; i < schema->ends[entry]; i++)
         if (!place_entry(slot, end, &schema->formats[i], i > entry, &unpacker->places[i], &table[i])) return false;
-    return unpack_column(unpacker, entry, packed, from, elements);
+    return unpack_column(unpacker, entry, packed, from);
 }
 
-static bool unpack(struct unpacker *unpacker, const struct slot *slot, const uint8_t *packed, uint32_t elements,
-                   size_t *bytes) {
+static bool unpack(struct unpacker *unpacker, const struct slot *slot, const struct packed *packed, size_t *bytes) {
     const struct schema *schema = unpacker->schema;
-    const struct block_column *from = (const struct block_column *)(packed + sizeof(struct block_header));
-    struct block_column *table = (struct block_column *)(slot->address + sizeof(struct block_header));
+    const struct block_column *from = (const struct block_column *)(packed->bytes + sizeof(struct block_header));
+    struct block_column *table = unpacker->table;
     size_t end = supply__block_header_bytes(schema->count);
-    memset(table, 0, schema->count * sizeof *table);
     for (uint32_t i = 0; i < schema->column_count; i++) {
         const uint32_t entry = supply__schema_entry(schema, i);
-        const bool is_whole = schema->entries[entry].children == 0
-                                  ? copy_column(slot, &end, packed, &from[i], &table[entry])
-                                  : make_column(unpacker, slot, &end, entry, packed, &from[i], elements);
+        const bool is_whole =
+            has_buffers(packed, &from[i]) &&
+            (schema->entries[entry].children == 0 ? copy_column(slot, &end, packed, &from[i], &table[entry])
+                                                  : make_column(unpacker, slot, &end, entry, packed, &from[i]));
         if (!is_whole) return false;
     }
+    memcpy(slot->address + sizeof(struct block_header), table, schema->count * sizeof *table);
     *bytes = end;
     return true;
 }
@@ -378,18 +407,21 @@ supply_status_t exchange_children_unpack(const struct columns *columns, const st
                                          size_t *bytes, struct failure *failure) {
     const struct schema *schema = &columns->whole;
     if (schema->count == schema->column_count) return SUPPLY_OK;
-    struct unpacker unpacker = {.schema = schema, .places = calloc(schema->count, sizeof *unpacker.places)};
-    uint8_t *packed = malloc(*bytes);
+    struct unpacker unpacker = {.schema = schema,
+                                .places = calloc(schema->count, sizeof *unpacker.places),
+                                .table = calloc(schema->count, sizeof *unpacker.table)};
+    const struct packed packed = {.bytes = malloc(*bytes), .size = *bytes, .elements = elements};
     supply_status_t status = SUPPLY_OK;
-    if (packed == NULL || unpacker.places == NULL) {
+    if (packed.bytes == NULL || unpacker.places == NULL || unpacker.table == NULL) {
         status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for a copy of a block of %zu bytes", *bytes);
     } else {
-        memcpy(packed, slot->address, *bytes);
-        if (!unpack(&unpacker, slot, packed, elements, bytes))
+        memcpy(packed.bytes, slot->address, *bytes);
+        if (!unpack(&unpacker, slot, &packed, bytes))
             status = supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                   "another rank has sent values that do not belong to the columns");
     }
-    free(packed);
+    free(packed.bytes);
     free(unpacker.places);
+    free(unpacker.table);
     return status;
 }

@@ -1,6 +1,9 @@
 /** Columns with children in an exchange: they arrive whole, and what is not packed as such is refused. */
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <functional>
+#include <thread>
 
 #include "exchange_ranks.h"
 
@@ -97,7 +100,8 @@ class UnpackTest : public ::testing::Test {
     }
 
     /** The block with these packed elements, and then with its children. */
-    supply_status_t unpack(const std::vector<std::string> &elements) {
+    supply_status_t unpack(const std::vector<std::string> &elements,
+                           const std::function<void(block_column &, int32_t *)> &change = nullptr) {
         const size_t header = supply__block_header_bytes(1);
         std::vector<int32_t> offsets = {0};
         std::string data;
@@ -115,6 +119,9 @@ class UnpackTest : public ::testing::Test {
         memcpy(address + sizeof(block_header), &column, sizeof column);
         memcpy(address + column.offsets_offset, offsets.data(), column.offsets_bytes);
         memcpy(address + column.data_offset, data.data(), data.size());
+        if (change)
+            change(*reinterpret_cast<block_column *>(address + sizeof(block_header)),
+                   reinterpret_cast<int32_t *>(address + header));
         size_t bytes = column.data_offset + supply__aligned(data.size());
         const struct slot slot = {address, slot_bytes};
         failure = {};
@@ -160,6 +167,50 @@ TEST_F(UnpackTest, OtherLengthsAreRefused) {
     }
     slot_bytes = supply__block_header_bytes(7) + 64;
     EXPECT_EQ(SUPPLY_ERROR_CONTRACT, unpack({good}));
+}
+
+/* A neighbour writes into the slot when this rank has already made a block of it. */
+TEST_F(UnpackTest, ATableAndOffsetsThatHaveChangedAreRefused) {
+    const std::vector<std::function<void(block_column &, int32_t *)>> changes = {
+        [](block_column &column, int32_t *) { column.data_offset = 1u << 31; },
+        [](block_column &column, int32_t *) { column.data_offset += 128; },
+        [](block_column &column, int32_t *) { column.data_bytes = UINT32_MAX; },
+        [](block_column &column, int32_t *) { column.data_bytes--; },
+        [](block_column &column, int32_t *) { column.offsets_offset = UINT32_MAX - 3; },
+        [](block_column &column, int32_t *) { column.offsets_offset += 1; },
+        [](block_column &column, int32_t *) { column.offsets_bytes = 4; },
+        [](block_column &column, int32_t *) { column.validity_bytes = 1u << 30; },
+        [](block_column &, int32_t *offsets) { offsets[0] = -4; },
+        [](block_column &, int32_t *offsets) { offsets[1] = INT32_MAX; },
+        [](block_column &, int32_t *offsets) { offsets[2] = offsets[1] - 1; },
+        [](block_column &, int32_t *offsets) { offsets[2]++; },
+    };
+    const std::string good = number(1) + item(1, "ab", true);
+    for (const auto &change : changes) {
+        EXPECT_EQ(SUPPLY_ERROR_CONTRACT, unpack({good, good}, change));
+        EXPECT_EQ(0xA5, address[slot_bytes]);
+    }
+}
+
+/* Whatever a neighbour changes meanwhile, nothing outside of the slot is read or written. */
+TEST_F(UnpackTest, ASlotThatChangesMeanwhile) {
+    const std::string good = number(2) + item(1, "abcdef", true) + item(2, "g", false);
+    ASSERT_EQ(SUPPLY_OK, unpack({good, good}));
+    std::atomic<bool> is_over{false};
+    std::thread neighbour([&] {
+        for (uint32_t i = 1; !is_over; i = i * 1664525 + 1013904223)
+            __atomic_store_n(reinterpret_cast<uint32_t *>(address) + (i >> 8) % 256, i, __ATOMIC_RELAXED);
+    });
+    for (int i = 0; i < 20000; i++) {
+        size_t bytes = 1024;
+        const struct slot slot = {address, slot_bytes};
+        struct failure why = {};
+        const supply_status_t status = exchange_children_unpack(&columns, &slot, 2, &bytes, &why);
+        EXPECT_TRUE(status == SUPPLY_OK || status == SUPPLY_ERROR_CONTRACT);
+    }
+    is_over = true;
+    neighbour.join();
+    EXPECT_EQ(0xA5, address[slot_bytes]);
 }
 
 TEST_F(UnpackTest, WhateverChangesNothingElseIsWritten) {
