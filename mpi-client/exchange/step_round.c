@@ -161,7 +161,14 @@ supply_status_t exchange_continue(struct exchange *exchange) {
     return SUPPLY_OK;
 }
 
-static supply_status_t finish(struct exchange *exchange) {
+/* No agreement follows in which the others could be told of a failure. */
+static bool is_end_of_data(const struct exchange *exchange) {
+    const struct together *together = &exchange->together;
+    return exchange->is_last && !exchange->has_rounds && together->ended_data > 0 &&
+           together->ended_data == together->ended;
+}
+
+static supply_status_t finish(struct exchange *exchange, struct failure *failure) {
     const uint64_t arrived = exchange->layout.elements;
     uint64_t skipped = exchange->consumed > exchange->received ? exchange->consumed - exchange->received : 0;
     if (skipped > arrived) skipped = arrived;
@@ -173,6 +180,10 @@ static supply_status_t finish(struct exchange *exchange) {
                                !exchange->has_rounds);
     if (!exchange->has_rounds) exchange->number++;
     exchange->is_over = exchange->is_last && !exchange->has_rounds && exchange->failed.status == SUPPLY_OK;
+    if (exchange->failed.status != SUPPLY_OK && is_end_of_data(exchange)) {
+        *failure = exchange->failed;
+        return failure->status;
+    }
     return exchange->step == STEP_DELIVER ? SUPPLY_OK : exchange_continue(exchange);
 }
 
@@ -202,7 +213,7 @@ static supply_status_t move(struct exchange *exchange, struct failure *failure) 
     if (status == SUPPLY_OK) status = move_buffers(exchange, failure);
     if (exchange->copied < ranks) return status == SUPPLY_AGAIN ? SUPPLY_OK : status;
     if (status != SUPPLY_OK) return status;
-    if (exchange->together.links == 0) return finish(exchange);
+    if (exchange->together.links == 0) return finish(exchange, failure);
     exchange->step = STEP_ARRIVE;
     /* What was copied is seen before the message. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -215,7 +226,7 @@ static supply_status_t arrive(struct exchange *exchange, struct failure *failure
     const supply_status_t status = exchange_poll(&exchange->collective, failure);
     if (status != SUPPLY_OK) return status;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return finish(exchange);
+    return finish(exchange, failure);
 }
 
 /*

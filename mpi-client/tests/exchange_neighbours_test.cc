@@ -4,6 +4,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
+#include <functional>
+
 #include "exchange_ranks.h"
 
 extern "C" {
@@ -15,6 +18,10 @@ namespace supply_test {
 class ExchangeNeighboursTest : public ExchangeTest {
   protected:
     ExchangeNeighboursTest() { options.policy = SUPPLY_EXCHANGE_ALL; }
+
+    void supply(int rank, Task &task) override { task_of ? task_of(task) : ExchangeTest::supply(rank, task); }
+
+    std::function<void(Task &)> task_of; /* what each task does, if it is set */
 
     /** What arrives at rank 1 from rank 0 in the allgather, or alltoall, of that number is changed. */
     template <typename Piece>
@@ -125,6 +132,33 @@ TEST_F(ExchangeNeighboursTest, APlaceOutsideOfTheRing) {
         EXPECT_TRUE(says(ranks[1]->error, {"rank 0", "outside of its ring"}));
         EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
     }
+}
+
+/* A stream may end in the middle of an epoch: then no agreement follows its last window. */
+TEST_F(ExchangeNeighboursTest, AFailureInTheLastWindowOfTheDataIsTheRanksOwn) {
+    using Counts = std::array<uint64_t, 3>; /* elements, those left, bytes of the texts */
+    create({0, 0});
+    for (const auto &rank : ranks) rank->pair_options.timeout = 2;
+    task_of = [](Task &task) {
+        const std::vector<Column> texts = {Column::variable("text", "u", {4, "four"})};
+        task.write_schema(schema_of(texts));
+        task.supply(BlockImage(texts, 4));
+        task.end_of_data(0);
+    };
+    change<Counts>(COUNTED, [](Counts &counts) { counts[2]--; });
+    run([this](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        supply_block_t block;
+        rank.status = rank.open(*network, number, &options);
+        while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK)
+            supply_release(rank.handle.get(), &block);
+        rank.error = supply_error(rank.handle.get());
+        await_task(number);
+        rank.handle.reset();
+    });
+    EXPECT_EQ(SUPPLY_END_OF_DATA, ranks[0]->status) << ranks[0]->error;
+    EXPECT_EQ(SUPPLY_ERROR_CONTRACT, ranks[1]->status) << ranks[1]->error;
+    EXPECT_TRUE(says(ranks[1]->error, {"other lengths"}));
 }
 
 /* The memory of a rank that has left stays there for those that have mapped it. */
