@@ -120,11 +120,18 @@ supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, c
     return exchange_slot_init(&neighbours->layout, columns, failure);
 }
 
-void exchange_neighbours_free(struct neighbours *neighbours) {
-    for (uint32_t rank = 0; rank < neighbours->ranks && neighbours->all != NULL; rank++)
+void exchange_neighbours_leave(struct neighbours *neighbours) {
+    for (uint32_t rank = 0; rank < neighbours->ranks && neighbours->all != NULL; rank++) {
         if (rank != neighbours->rank && neighbours->all[rank].ring != NULL)
             munmap(neighbours->all[rank].ring, neighbours->all[rank].bytes);
+        neighbours->all[rank] = (struct neighbour){0};
+    }
     if (neighbours->fd >= 0) close(neighbours->fd);
+    neighbours->fd = -1;
+}
+
+void exchange_neighbours_free(struct neighbours *neighbours) {
+    exchange_neighbours_leave(neighbours);
     free(neighbours->cards);
     free(neighbours->all);
     free(neighbours->links);

@@ -64,6 +64,9 @@ void exchange_neighbours_link(struct neighbours *neighbours);
 /** Allocates what depends on the columns. SUPPLY_OK, or _MEMORY. */
 supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, const struct columns *columns,
                                                 struct failure *failure);
+
+/** Unmaps their rings, and closes this rank's own. Memory that a pending operation may use stays. */
+void exchange_neighbours_leave(struct neighbours *neighbours);
 void exchange_neighbours_free(struct neighbours *neighbours);
 
 /** Reserves the pages of slots of that size: nobody fails by touching them. SUPPLY_OK, or _MEMORY. */
