@@ -262,6 +262,7 @@ static bool reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {
 static bool reserve_order(struct destinations *destinations, uint32_t count) {
     if (destinations->rows != NULL && count <= destinations->capacity) return true;
     free(destinations->rows);
+    destinations->capacity = 0;
     destinations->rows = malloc(((size_t)count + 1) * sizeof *destinations->rows);
     return destinations->rows != NULL && reserve(&destinations->order, &destinations->capacity, count);
 }

@@ -11,14 +11,16 @@
 /* Elements come in random order. While one is copied, memory of the one AHEAD of it is fetched. */
 enum { AHEAD = 16, CACHE_LINE = 64 };
 
-/* The beginning of value i, and the offset of a later one, whose beginning is asked for when that has arrived. */
+/* Asks for the offset of a later value, and for the beginning of one whose offset was asked for before. */
 static inline void prefetch(const struct pick *pick, uint32_t column, uint32_t i) {
+    if (i + 2 * AHEAD < pick->count) {
+        const struct source_row *later = &pick->rows[i + 2 * AHEAD];
+        const supply_column_t *of = &later->held->columns[column];
+        if (of->offsets != NULL) __builtin_prefetch(&of->offsets[later->row]);
+    }
     if (i + AHEAD >= pick->count) return;
-    const struct source_row *later = &pick->rows[i + AHEAD], *at = &pick->rows[i];
-    const supply_column_t *of = &later->held->columns[column];
-    if (of->offsets == NULL) return;
-    __builtin_prefetch(&of->offsets[later->row]);
-    of = &at->held->columns[column];
+    const struct source_row *at = &pick->rows[i + AHEAD];
+    const supply_column_t *of = &at->held->columns[column];
     if (of->offsets == NULL) return;
     const uint32_t begin = (uint32_t)SHARED_READ(of->offsets[at->row]);
     if ((uint64_t)begin + CACHE_LINE > of->data_bytes) return;
@@ -37,7 +39,7 @@ bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_
     bool is_whole = true;
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
-        prefetch(pick, column, i + AHEAD);
+        prefetch(pick, column, i);
         const uint32_t bytes = (uint32_t)lengths[i];
         const uint8_t *value = exchange_value(&from->held->columns[column], from->row, bytes);
         if (value != NULL && bytes > 0) memcpy(to, value, bytes);
