@@ -119,6 +119,9 @@ private[lmdb] final class MappedEntries extends KeptEntries {
     valueBytes = lengths(at + 1)
   }
 
+  /** The smallest page of memory: if one byte of it is mapped, all are. */
+  private val page = 4096
+
   /** Keeps the reads that only fetch memory from being optimized away. */
   private var fetched = 0
 
@@ -129,7 +132,8 @@ private[lmdb] final class MappedEntries extends KeptEntries {
   def fetchNext(place: Int): Unit = if (place > 0) {
     val here = addresses(2 * place)
     val next = 2 * here - addresses(2 * place - 2)
-    if (next / MappedEntries.Page == here / MappedEntries.Page) {
+    // Addresses in one page differ only in what is smaller than it.
+    if ((next ^ here) < page && next > 0) {
       key.wrap(next, 1)
       fetched += key.getByte(0)
     }
@@ -150,11 +154,6 @@ private[lmdb] final class MappedEntries extends KeptEntries {
       at += 2
     }
   }
-}
-
-private object MappedEntries {
-  /** The smallest page of memory: if one byte of it is mapped, all are. */
-  private final val Page = 4096
 }
 
 /** Keeps copies, in memory that later entries of the same place use again. */
