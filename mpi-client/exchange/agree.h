@@ -45,7 +45,7 @@ struct rank_state {
     uint32_t text_bytes; /**< of the columns */
     uint32_t neighbours; /**< that it has */
     uint32_t largest;    /**< no element of its window has more bytes */
-    uint32_t unused;     /**< 0: the padding has no value of its own */
+    uint32_t space;      /**< bytes of elements for which its memory is reserved */
     uint64_t elements;   /**< of the window */
     uint64_t settings;   /**< fingerprint; 0: not known yet */
     uint64_t schema;     /**< fingerprint; 0: not known yet */

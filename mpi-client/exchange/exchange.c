@@ -295,7 +295,8 @@ static supply_status_t open_handle(struct exchange *exchange, size_t slot_bytes,
     }
     exchange->outer = exchange->handle;
     exchange_neighbours_offer(&exchange->neighbours, fd, supply__filler_header(exchange->handle), slot_bytes, SLOTS);
-    return SUPPLY_OK;
+    /* The end of an epoch has no more. */
+    return exchange_neighbours_reserve(&exchange->neighbours, sizeof(struct block_header), failure);
 }
 
 /* Everything that can fail on one rank alone. */

@@ -36,6 +36,7 @@ struct together {
     uint32_t first_knowing;
     uint64_t links;   /**< neighbours of all ranks */
     uint32_t largest; /**< no element has more bytes */
+    uint32_t space;   /**< for as many bytes of elements every rank has reserved memory */
 };
 
 struct exchange {
@@ -59,6 +60,7 @@ struct exchange {
     struct transfer transfer;
     struct neighbours neighbours;
     struct slot_layout layout;
+    size_t space; /**< bytes of elements for which memory is reserved */
     struct positions positions;
     struct resume resume;
 

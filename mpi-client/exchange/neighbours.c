@@ -145,8 +145,8 @@ void exchange_neighbours_free(struct neighbours *neighbours) {
 }
 
 supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_t bytes, struct failure *failure) {
-    if (neighbours->fd < 0 || bytes <= neighbours->reserved) return SUPPLY_OK;
-    for (uint32_t i = 0; i < neighbours->slots; i++) {
+    if (bytes <= neighbours->reserved) return SUPPLY_OK;
+    for (uint32_t i = 0; i < neighbours->slots && neighbours->fd >= 0; i++) {
         const size_t begin = RING_OFFSET + i * neighbours->slot_bytes + neighbours->reserved;
         const int error = supply__filler_reserve(neighbours->fd, begin, bytes - neighbours->reserved);
         if (error != 0)

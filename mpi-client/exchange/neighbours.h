@@ -69,7 +69,7 @@ supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, c
 void exchange_neighbours_leave(struct neighbours *neighbours);
 void exchange_neighbours_free(struct neighbours *neighbours);
 
-/** Reserves the pages of slots of that size: nobody fails by touching them. SUPPLY_OK, or _MEMORY. */
+/** Reserves the pages of that many bytes of each slot: nobody fails by touching them. SUPPLY_OK, or _MEMORY. */
 supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_t bytes, struct failure *failure);
 
 /** Fills in the messages of *place*: where in this rank's slot the elements of each rank begin. */

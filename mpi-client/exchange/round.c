@@ -196,6 +196,16 @@ void exchange_round_grant_all(struct round *round) {
     round->grants_one = false;
 }
 
+uint64_t exchange_round_granted(const struct round *round) {
+    uint64_t bytes = 0;
+    for (uint32_t rank = 0; rank < round->ranks; rank++) bytes += round->grants[rank].bytes;
+    return bytes;
+}
+
+void exchange_round_grant_nothing(struct round *round) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++) round->grants[rank] = (struct grant){0};
+}
+
 bool exchange_round_fits(const struct round *round) {
     bool fits = true;
     for (uint32_t rank = 0; rank < round->ranks; rank++) fits = fits && round->grants_in[rank].is_whole != 0;

@@ -84,6 +84,12 @@ void exchange_round_offer(struct round *round, const struct columns *columns, co
 /** Fills in the grants, from the offers of all ranks. */
 void exchange_round_grant(struct round *round);
 
+/** Bytes of all grants of this rank. */
+uint64_t exchange_round_granted(const struct round *round);
+
+/** Takes its grants back. */
+void exchange_round_grant_nothing(struct round *round);
+
 /** After the grants of all ranks: whether each rank can take everything, so that this round is the last one. */
 bool exchange_round_fits(const struct round *round);
 

@@ -35,14 +35,36 @@ static supply_status_t count(struct exchange *exchange, struct failure *failure)
 }
 
 /*
- * Whether every rank surely has space for what it receives of this window, by what all have agreed on. ALL and BALANCE
- * give each rank the same number of elements, or one more.
+ * The most bytes that a rank receives of this window, by what all have agreed on. ALL and BALANCE give each rank the
+ * same number of elements, or one more.
  */
+static uint64_t most_bytes(const struct exchange *exchange) {
+    const struct together *together = &exchange->together;
+    if (exchange_has_key(&exchange->settings)) return UINT64_MAX;
+    return (together->elements / exchange->round.ranks + 1) * together->largest;
+}
+
+/* Whether every rank surely has space for them. */
 static bool fits(const struct exchange *exchange) {
-    const struct round *round = &exchange->round;
-    const uint64_t most = exchange->together.elements / round->ranks + 1;
-    return !exchange->has_rounds && !exchange_has_key(&exchange->settings) && exchange->together.largest > 0 &&
-           most <= round->capacity / exchange->together.largest;
+    return !exchange->has_rounds && exchange->together.largest > 0 && most_bytes(exchange) <= exchange->together.space;
+}
+
+/*
+ * Reserves memory for what this rank has granted, or for all windows like this one, so that they need no grants. False:
+ * there is none.
+ */
+static bool reserve(struct exchange *exchange) {
+    const uint64_t most = most_bytes(exchange);
+    const size_t bytes = most <= exchange->round.capacity ? most : exchange_round_granted(&exchange->round);
+    struct failure failure;
+    if (bytes <= exchange->space) return true;
+    if (exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(exchange->columns.whole.count, bytes),
+                                    &failure) != SUPPLY_OK) {
+        exchange_fail_later(exchange, &failure);
+        return false;
+    }
+    exchange->space = bytes;
+    return true;
 }
 
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure) {
@@ -59,11 +81,12 @@ supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *
     return exchange_alltoall(&exchange->collective, round->offers, round->offers_in, sizeof *round->offers, failure);
 }
 
-/* grant: fills in the grants. */
+/* grant: fills in the grants. Without memory a rank takes nothing, so the others reach the next agreement, too. */
 static supply_status_t send_grants(struct exchange *exchange, void (*grant)(struct round *round),
                                    struct failure *failure) {
     struct round *round = &exchange->round;
     grant(round);
+    if (!reserve(exchange)) exchange_round_grant_nothing(round);
     exchange->step = STEP_GRANT;
     return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
 }
@@ -100,15 +123,15 @@ static supply_status_t copy(struct exchange *exchange, uint32_t rank, struct fai
 /* Lays out the slot, and tells the neighbours. */
 static supply_status_t place(struct exchange *exchange, struct failure *failure) {
     struct neighbours *neighbours = &exchange->neighbours;
+    const struct slot slot = {exchange->slot.address, neighbours->reserved};
     if (!exchange_round_check(&exchange->round, &exchange->columns) ||
-        !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &exchange->slot))
+        !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &slot))
         return supply__fail(
             failure, SUPPLY_ERROR_CONTRACT,
             "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
             "all ranks",
             exchange->inspected.name);
-    supply_status_t status = exchange_neighbours_reserve(neighbours, exchange->layout.end, failure);
-    if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", exchange->inspected.name, failure->text);
+    supply_status_t status = SUPPLY_OK;
     exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
     exchange->step = STEP_PLACE;
     if (exchange->together.links > 0)

@@ -37,6 +37,9 @@ static supply_status_t exchange_use_columns(struct exchange *exchange, struct fa
     if (status == SUPPLY_OK) status = exchange_transfer_set_columns(&exchange->transfer, columns, failure);
     if (status == SUPPLY_OK) status = exchange_neighbours_set_columns(&exchange->neighbours, columns, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&exchange->layout, columns, failure);
+    if (status == SUPPLY_OK)
+        status =
+            exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(columns->whole.count, 0), failure);
     if (status != SUPPLY_OK) return status;
     status = supply__filler_set_schema(exchange->handle, &columns->whole, failure);
     exchange->has_memory = status == SUPPLY_OK;
@@ -96,6 +99,7 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
         .settings = exchange->fingerprint,
         .schema = exchange->columns.fingerprint,
         .neighbours = exchange->neighbours.count,
+        .space = (uint32_t)exchange->space,
     };
     state_window(exchange, state);
     if (exchange->failed.status != SUPPLY_OK) {
@@ -124,12 +128,13 @@ void exchange_begin_epoch(struct exchange *exchange) {
 /* The step *agree*, and what follows from it. */
 
 static struct together join(const struct agree *agree) {
-    struct together together = {.epoch = EPOCH_UNKNOWN};
+    struct together together = {.epoch = EPOCH_UNKNOWN, .space = UINT32_MAX};
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
         const struct rank_state *state = &agree->all[rank];
         together.elements += state->elements;
         together.links += state->neighbours;
         if (state->largest > together.largest) together.largest = state->largest;
+        if (state->space < together.space) together.space = state->space;
         if (state->epoch != EPOCH_UNKNOWN) together.epoch = state->epoch;
         together.ended += state->end != WINDOW_GOES_ON;
         together.ended_data += state->end == WINDOW_ENDS_DATA;

@@ -30,7 +30,7 @@ class ExchangeNeighboursTest : public ExchangeTest {
     }
 
     /** Operations at the opening, and in the first window. */
-    enum { OPENED, CARDS, LINKS, AGREED, COUNTED, PLACED };
+    enum { OPENED, CARDS, LINKS, AGREED, OFFERED, GRANTED, COUNTED, PLACED };
 };
 
 TEST_F(ExchangeNeighboursTest, NothingIsLeftForTheTransport) {
@@ -159,6 +159,33 @@ TEST_F(ExchangeNeighboursTest, AFailureInTheLastWindowOfTheDataIsTheRanksOwn) {
     EXPECT_EQ(SUPPLY_END_OF_DATA, ranks[0]->status) << ranks[0]->error;
     EXPECT_EQ(SUPPLY_ERROR_CONTRACT, ranks[1]->status) << ranks[1]->error;
     EXPECT_TRUE(says(ranks[1]->error, {"other lengths"}));
+}
+
+/* Only rank 0 lacks memory. Without it, a rank may take part in no step in which elements arrive. */
+TEST_F(ExchangeNeighboursTest, MemoryThatCannotBeReservedIsAFailureOfAllRanks) {
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const supply_exchange_policy_t policy : {SUPPLY_EXCHANGE_ALL, SUPPLY_EXCHANGE_HASH}) {
+        int descriptor = -1;
+        ranks.clear();
+        data.clear();
+        shape = Shape::every;
+        options.policy = policy;
+        options.column = policy == SUPPLY_EXCHANGE_HASH ? "id" : nullptr;
+        create({400, 400, 400, 400});
+        for (const auto &rank : ranks) rank->pair_options.timeout = 2;
+        change<card>(CARDS, [&](const card &card) { descriptor = card.descriptor; });
+        change<rank_state>(AGREED, [&](const rank_state &) { dup2(nothing, descriptor); });
+        run([this](int number) {
+            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+            supply_exchange_options_t own = options;
+            own.messages_only = number == 3;
+            if (rank.open(*network, number, &own) == SUPPLY_OK) rank.read_epoch(shape);
+            await_task(number);
+            rank.handle.reset();
+        });
+        expect_failure(SUPPLY_ERROR_MEMORY, {"rank 0", "pair 0", "cannot be reserved"});
+    }
+    close(nothing);
 }
 
 /* The memory of a rank that has left stays there for those that have mapped it. */
