@@ -198,20 +198,21 @@ void supply__filler_fail(supply_t *pair, const struct failure *failure) {
 static struct notification publish(struct pair *pair, uint32_t kind, uint32_t columns, const struct filled *filled) {
     struct block_header *header =
         (struct block_header *)(pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, pair->expected));
-    *header = (struct block_header){
-        .notification = {.generation = pair->settings.generation,
-                         .kind = kind,
-                         .element_count = filled->element_count,
-                         .sequence = pair->expected,
-                         .epoch = filled->epoch,
-                         .partition = filled->partition,
-                         .first_element = filled->first_element,
-                         .offset = supply__ring_slot_offset(&pair->settings, pair->expected),
-                         .size = kind == NOTIFICATION_BLOCK ? filled->bytes : sizeof *header},
-        .column_count = kind == NOTIFICATION_BLOCK ? columns : 0,
+    const struct notification notification = {
+        .generation = pair->settings.generation,
+        .kind = kind,
+        .element_count = filled->element_count,
+        .sequence = pair->expected,
+        .epoch = filled->epoch,
+        .partition = filled->partition,
+        .first_element = filled->first_element,
+        .offset = supply__ring_slot_offset(&pair->settings, pair->expected),
+        .size = kind == NOTIFICATION_BLOCK ? filled->bytes : sizeof *header,
     };
+    *header =
+        (struct block_header){.notification = notification, .column_count = kind == NOTIFICATION_BLOCK ? columns : 0};
     supply__mapped_header(&pair->mapped_file)->published = pair->expected + 1;
-    return header->notification;
+    return notification;
 }
 
 static supply_status_t take(supply_t *supply, uint32_t kind, const struct filled *filled, supply_block_t *block) {
