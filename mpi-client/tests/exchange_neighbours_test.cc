@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 #include <functional>
 
 #include "exchange_ranks.h"
@@ -186,6 +187,31 @@ TEST_F(ExchangeNeighboursTest, MemoryThatCannotBeReservedIsAFailureOfAllRanks) {
         expect_failure(SUPPLY_ERROR_MEMORY, {"rank 0", "pair 0", "cannot be reserved"});
     }
     close(nothing);
+}
+
+static int mapped_rings() {
+    std::ifstream maps("/proc/self/maps");
+    int rings = 0;
+    for (std::string line; std::getline(maps, line);) rings += line.find("memfd:supply-exchange") != std::string::npos;
+    return rings;
+}
+
+/* MPI cannot take it back, but it uses no ring. */
+TEST_F(ExchangeNeighboursTest, APendingOperationKeepsNoRing) {
+    const int before = mapped_rings();
+    create({100, 100});
+    for (const auto &rank : ranks) rank->pair_options.timeout = 0.2;
+    network->fail_from(1, COUNTED);
+    run([this](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
+        await_task(number);
+        EXPECT_GT(mapped_rings(), 0);
+        rank.handle.reset();
+    });
+    EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
+    EXPECT_EQ(1, network->freed_while_pending());
+    EXPECT_EQ(before, mapped_rings());
 }
 
 /* The memory of a rank that has left stays there for those that have mapped it. */
