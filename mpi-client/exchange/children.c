@@ -178,7 +178,7 @@ void exchange_children_free(supply_column_t *column) {
 }
 
 /* The buffers of an entry. NULL: they are measured. */
-struct place {
+struct buffers {
     uint8_t *validity, *data;
     int32_t *offsets;
     uint64_t elements, data_bytes, nulls;
@@ -193,7 +193,7 @@ struct packed {
 
 struct unpacker {
     const struct schema *schema;
-    struct place *places;       /* of the entries */
+    struct buffers *buffers;    /* of the entries */
     struct block_column *table; /* of the entries, for the slot */
     const uint8_t *at, *end;
     bool is_broken; /* they are not what a rank packs */
@@ -219,9 +219,9 @@ static void set_bit(uint8_t *bits, uint64_t index, bool value) {
     if (bits != NULL && value) bits[index / 8] |= (uint8_t)(1 << index % 8);
 }
 
-static void add_data(struct place *place, const uint8_t *from, uint64_t bytes) {
-    if (place->data != NULL && from != NULL) memcpy(place->data + place->data_bytes, from, bytes);
-    place->data_bytes += bytes;
+static void add_data(struct buffers *buffers, const uint8_t *from, uint64_t bytes) {
+    if (buffers->data != NULL && from != NULL) memcpy(buffers->data + buffers->data_bytes, from, bytes);
+    buffers->data_bytes += bytes;
 }
 
 static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t count);
@@ -231,16 +231,16 @@ static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t coun
 static void unpack_value(struct unpacker *unpacker, uint32_t entry, uint64_t index) {
     const struct schema *schema = unpacker->schema;
     const struct format *format = &schema->formats[entry];
-    struct place *place = &unpacker->places[entry];
+    struct buffers *buffers = &unpacker->buffers[entry];
     const uint8_t *from;
     uint32_t count;
     switch (format->layout) {
         case FORMAT_BITS:
             from = take(unpacker, 1);
-            set_bit(place->data, index, from != NULL && (*from & 1) != 0);
+            set_bit(buffers->data, index, from != NULL && (*from & 1) != 0);
             break;
         case FORMAT_FIXED:
-            add_data(place, take(unpacker, format->bytes), format->bytes);
+            add_data(buffers, take(unpacker, format->bytes), format->bytes);
             break;
         case FORMAT_FIXED_LIST:
             unpack_rows(unpacker, entry + 1, format->list_size);
@@ -252,33 +252,33 @@ static void unpack_value(struct unpacker *unpacker, uint32_t entry, uint64_t ind
         case FORMAT_LIST:
             count = take_number(unpacker);
             unpack_rows(unpacker, entry + 1, count);
-            if (place->offsets != NULL) place->offsets[index + 1] = (int32_t)unpacker->places[entry + 1].elements;
+            if (buffers->offsets != NULL) buffers->offsets[index + 1] = (int32_t)unpacker->buffers[entry + 1].elements;
             break;
         default:
             count = take_number(unpacker);
-            add_data(place, take(unpacker, count), count);
-            if (place->offsets != NULL) place->offsets[index + 1] = (int32_t)place->data_bytes;
+            add_data(buffers, take(unpacker, count), count);
+            if (buffers->offsets != NULL) buffers->offsets[index + 1] = (int32_t)buffers->data_bytes;
     }
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
 static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t count) {
     const struct format *format = &unpacker->schema->formats[entry];
-    struct place *place = &unpacker->places[entry];
+    struct buffers *buffers = &unpacker->buffers[entry];
     const bool is_nullable = (unpacker->schema->entries[entry].flags & COLUMN_NULLABLE) != 0;
-    unpacker->is_broken |= place->elements + count > INT32_MAX;
+    unpacker->is_broken |= buffers->elements + count > INT32_MAX;
     if (unpacker->is_broken) return;
     if (format->layout == FORMAT_FIXED && !is_nullable) {
-        place->elements += count;
-        add_data(place, take(unpacker, (uint64_t)count * format->bytes), (uint64_t)count * format->bytes);
+        buffers->elements += count;
+        add_data(buffers, take(unpacker, (uint64_t)count * format->bytes), (uint64_t)count * format->bytes);
         return;
     }
     for (uint32_t i = 0; i < count && !unpacker->is_broken; i++) {
-        const uint64_t index = place->elements++;
+        const uint64_t index = buffers->elements++;
         const uint8_t *valid = is_nullable ? take(unpacker, 1) : NULL;
         const bool is_null = valid != NULL && (*valid & 1) == 0;
-        set_bit(place->validity, index, !is_null);
-        place->nulls += is_null;
+        set_bit(buffers->validity, index, !is_null);
+        buffers->nulls += is_null;
         unpack_value(unpacker, entry, index);
     }
 }
@@ -310,11 +310,11 @@ static bool unpack_column(struct unpacker *unpacker, uint32_t entry, const struc
     const int32_t *offsets = (const int32_t *)(packed->bytes + column->offsets_offset);
     const uint8_t *data = packed->bytes + column->data_offset;
     for (uint32_t i = entry; i < unpacker->schema->ends[entry]; i++)
-        unpacker->places[i].elements = unpacker->places[i].data_bytes = unpacker->places[i].nulls = 0;
+        unpacker->buffers[i].elements = unpacker->buffers[i].data_bytes = unpacker->buffers[i].nulls = 0;
     for (uint32_t i = 0; i < packed->elements && !unpacker->is_broken; i++) {
         unpacker->at = data + offsets[i];
         unpacker->end = data + offsets[i + 1];
-        unpack_value(unpacker, entry, unpacker->places[entry].elements++);
+        unpack_value(unpacker, entry, unpacker->buffers[entry].elements++);
         unpacker->is_broken |= unpacker->at != unpacker->end;
     }
     return !unpacker->is_broken;
@@ -330,10 +330,10 @@ static uint32_t add_buffer(const struct slot *slot, size_t *end, uint64_t bytes)
 
 /* Copies a buffer of the packed block. False: the slot is full. */
 static bool copy_buffer(const struct slot *slot, size_t *end, const struct packed *packed, uint32_t from,
-                        uint32_t bytes, uint32_t *place) {
-    *place = add_buffer(slot, end, bytes);
-    if (*place != 0 && bytes > 0) memcpy(slot->address + *place, packed->bytes + from, bytes);
-    return *place != 0;
+                        uint32_t bytes, uint32_t *offset) {
+    *offset = add_buffer(slot, end, bytes);
+    if (*offset != 0 && bytes > 0) memcpy(slot->address + *offset, packed->bytes + from, bytes);
+    return *offset != 0;
 }
 
 static bool copy_column(const struct slot *slot, size_t *end, const struct packed *packed,
@@ -345,32 +345,32 @@ static bool copy_column(const struct slot *slot, size_t *end, const struct packe
 }
 
 /* Takes the buffers of a measured entry, filled with zeros. False: the slot is full. */
-static bool place_entry(const struct slot *slot, size_t *end, const struct format *format, bool is_child,
-                        struct place *place, struct block_column *column) {
+static bool arrange_entry(const struct slot *slot, size_t *end, const struct format *format, bool is_child,
+                          struct buffers *buffers, struct block_column *column) {
     /* Views have become bytes. */
     const bool has_offsets = supply__has_offsets(format) || format->layout == FORMAT_VIEWS;
-    const uint64_t bits = (place->elements + 7) / 8;
+    const uint64_t bits = (buffers->elements + 7) / 8;
     if (is_child) {
-        column->null_count = (uint32_t)place->nulls;
-        column->validity_bytes = place->nulls > 0 ? (uint32_t)bits : 0;
+        column->null_count = (uint32_t)buffers->nulls;
+        column->validity_bytes = buffers->nulls > 0 ? (uint32_t)bits : 0;
         column->validity_offset = add_buffer(slot, end, column->validity_bytes);
     }
-    column->offsets_bytes = has_offsets ? (uint32_t)((place->elements + 1) * sizeof(int32_t)) : 0;
+    column->offsets_bytes = has_offsets ? (uint32_t)((buffers->elements + 1) * sizeof(int32_t)) : 0;
     column->offsets_offset = add_buffer(slot, end, column->offsets_bytes);
-    column->data_bytes = (uint32_t)(format->layout == FORMAT_BITS ? bits : place->data_bytes);
+    column->data_bytes = (uint32_t)(format->layout == FORMAT_BITS ? bits : buffers->data_bytes);
     column->data_offset = add_buffer(slot, end, column->data_bytes);
     if ((is_child && column->validity_offset == 0) || column->offsets_offset == 0 || column->data_offset == 0)
         return false;
-    place->validity = is_child && place->nulls > 0 ? slot->address + column->validity_offset : NULL;
-    place->offsets = has_offsets ? (int32_t *)(slot->address + column->offsets_offset) : NULL;
-    place->data = slot->address + column->data_offset;
-    if (place->validity != NULL) memset(place->validity, 0, column->validity_bytes);
-    if (has_offsets) place->offsets[0] = 0;
-    if (format->layout == FORMAT_BITS) memset(place->data, 0, column->data_bytes);
+    buffers->validity = is_child && buffers->nulls > 0 ? slot->address + column->validity_offset : NULL;
+    buffers->offsets = has_offsets ? (int32_t *)(slot->address + column->offsets_offset) : NULL;
+    buffers->data = slot->address + column->data_offset;
+    if (buffers->validity != NULL) memset(buffers->validity, 0, column->validity_bytes);
+    if (has_offsets) buffers->offsets[0] = 0;
+    if (format->layout == FORMAT_BITS) memset(buffers->data, 0, column->data_bytes);
     return true;
 }
 
-/* Measures a column with children, places it, and fills it. False: it is not what a rank packs. */
+/* Measures a column with children, arranges it, and fills it. False: it is not what a rank packs. */
 static bool make_column(struct unpacker *unpacker, const struct slot *slot, size_t *end, uint32_t entry,
                         const struct packed *packed, const struct block_column *from) {
     const struct schema *schema = unpacker->schema;
@@ -381,7 +381,7 @@ static bool make_column(struct unpacker *unpacker, const struct slot *slot, size
     if (!copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &table[entry].validity_offset))
         return false;
     for (uint32_t i = entry; i < schema->ends[entry]; i++)
-        if (!place_entry(slot, end, &schema->formats[i], i > entry, &unpacker->places[i], &table[i])) return false;
+        if (!arrange_entry(slot, end, &schema->formats[i], i > entry, &unpacker->buffers[i], &table[i])) return false;
     return unpack_column(unpacker, entry, packed, from);
 }
 
@@ -408,11 +408,11 @@ supply_status_t exchange_children_unpack(const struct columns *columns, const st
     const struct schema *schema = &columns->whole;
     if (schema->count == schema->column_count) return SUPPLY_OK;
     struct unpacker unpacker = {.schema = schema,
-                                .places = calloc(schema->count, sizeof *unpacker.places),
+                                .buffers = calloc(schema->count, sizeof *unpacker.buffers),
                                 .table = calloc(schema->count, sizeof *unpacker.table)};
     const struct packed packed = {.bytes = malloc(*bytes), .size = *bytes, .elements = elements};
     supply_status_t status = SUPPLY_OK;
-    if (packed.bytes == NULL || unpacker.places == NULL || unpacker.table == NULL) {
+    if (packed.bytes == NULL || unpacker.buffers == NULL || unpacker.table == NULL) {
         status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for a copy of a block of %zu bytes", *bytes);
     } else {
         memcpy(packed.bytes, slot->address, *bytes);
@@ -421,7 +421,7 @@ supply_status_t exchange_children_unpack(const struct columns *columns, const st
                                   "another rank has sent values that do not belong to the columns");
     }
     free(packed.bytes);
-    free(unpacker.places);
+    free(unpacker.buffers);
     free(unpacker.table);
     return status;
 }

@@ -15,7 +15,7 @@ struct mpi_context {
     MPI_Request request; /* of the operation that is under way */
     int ranks;
     /* Arguments of MPI_Ialltoallv, which must stay until it is complete. */
-    int *send_counts, *send_places, *receive_counts, *receive_places;
+    int *send_counts, *send_offsets, *receive_counts, *receive_offsets;
 };
 
 static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes,
@@ -33,20 +33,20 @@ static supply_status_t alltoall(void *context, const void *send, void *receive, 
         "MPI_Ialltoall", failure);
 }
 
-static void split(const struct part *parts, int ranks, int *counts, int *places) {
+static void split(const struct part *parts, int ranks, int *counts, int *offsets) {
     for (int rank = 0; rank < ranks; rank++) {
         counts[rank] = (int)parts[rank].bytes;
-        places[rank] = (int)parts[rank].offset;
+        offsets[rank] = (int)parts[rank].offset;
     }
 }
 
 static supply_status_t alltoallv(void *context, const void *send, const struct part *send_parts, void *receive,
                                  const struct part *receive_parts, struct failure *failure) {
     struct mpi_context *mpi = context;
-    split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_places);
-    split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_places);
-    return supply__mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive,
-                                            mpi->receive_counts, mpi->receive_places, MPI_BYTE, mpi->comm,
+    split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_offsets);
+    split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_offsets);
+    return supply__mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_offsets, MPI_BYTE, receive,
+                                            mpi->receive_counts, mpi->receive_offsets, MPI_BYTE, mpi->comm,
                                             &mpi->request),
                              "MPI_Ialltoallv", failure);
 }
@@ -57,9 +57,9 @@ static supply_status_t poll_request(void *context, struct failure *failure) {
 
 static void free_arguments(struct mpi_context *mpi) {
     free(mpi->send_counts);
-    free(mpi->send_places);
+    free(mpi->send_offsets);
     free(mpi->receive_counts);
-    free(mpi->receive_places);
+    free(mpi->receive_offsets);
     free(mpi);
 }
 
@@ -86,12 +86,12 @@ static supply_status_t exchange_mpi_transport(struct transport *transport, MPI_C
         .request = MPI_REQUEST_NULL,
         .ranks = ranks,
         .send_counts = calloc((size_t)ranks, sizeof(int)),
-        .send_places = calloc((size_t)ranks, sizeof(int)),
+        .send_offsets = calloc((size_t)ranks, sizeof(int)),
         .receive_counts = calloc((size_t)ranks, sizeof(int)),
-        .receive_places = calloc((size_t)ranks, sizeof(int)),
+        .receive_offsets = calloc((size_t)ranks, sizeof(int)),
     };
-    if (mpi->send_counts == NULL || mpi->send_places == NULL || mpi->receive_counts == NULL ||
-        mpi->receive_places == NULL) {
+    if (mpi->send_counts == NULL || mpi->send_offsets == NULL || mpi->receive_counts == NULL ||
+        mpi->receive_offsets == NULL) {
         free_arguments(mpi);
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }

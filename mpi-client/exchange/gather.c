@@ -139,8 +139,8 @@ static supply_status_t complete(const struct gather *gather, struct gathered_win
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
 }
 
-/* The place in the pair's data in front of that row. */
-static struct position place_of(const struct gather *gather, const struct held_block *held, uint32_t row) {
+/* The position in the pair's data in front of that row. */
+static struct position position_of(const struct gather *gather, const struct held_block *held, uint32_t row) {
     return (struct position){.epoch = held->block.epoch,
                              .inside = true,
                              .partition = held->block.partition,
@@ -155,7 +155,7 @@ static supply_status_t add(struct gather *gather, struct gathered_window *window
     if (!exchange_window_add(window, piece->held, piece->row, piece->count))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
     window->epoch = piece->held->block.epoch;
-    gather->position = place_of(gather, piece->held, piece->row + piece->count);
+    gather->position = position_of(gather, piece->held, piece->row + piece->count);
     return SUPPLY_OK;
 }
 
@@ -238,7 +238,7 @@ void exchange_gather_return(struct gather *gather, struct gathered_window *windo
     }
     window->piece_count = pieces;
     window->elements = first;
-    if (count > 0) gather->position = place_of(gather, gather->returned[0].held, gather->returned[0].row);
+    if (count > 0) gather->position = position_of(gather, gather->returned[0].held, gather->returned[0].row);
 }
 
 /* Called when all ranks have ended the epoch. Until then the position of this rank stays at its end. */

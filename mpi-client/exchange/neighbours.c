@@ -205,5 +205,5 @@ bool exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, cons
     }
     *place = (struct place){layout, message[PLACE_BEFORE], neighbours->before};
     const struct slot slot = {neighbour->ring + at, neighbour->bytes - at};
-    return exchange_slot_place(layout, columns, &slot);
+    return exchange_slot_arrange(layout, columns, &slot);
 }

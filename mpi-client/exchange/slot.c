@@ -19,14 +19,14 @@ size_t exchange_slot_bytes(uint32_t entries, size_t received_bytes) {
 }
 
 supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns, struct failure *failure) {
-    layout->places = calloc(columns->buffer_count, sizeof *layout->places);
+    layout->offsets = calloc(columns->buffer_count, sizeof *layout->offsets);
     layout->value_bytes = calloc(columns->variable_count + 1, sizeof *layout->value_bytes);
-    if (layout->places != NULL && layout->value_bytes != NULL) return SUPPLY_OK;
+    if (layout->offsets != NULL && layout->value_bytes != NULL) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 void exchange_slot_free(struct slot_layout *layout) {
-    free(layout->places);
+    free(layout->offsets);
     free(layout->value_bytes);
     *layout = (struct slot_layout){0};
 }
@@ -41,14 +41,14 @@ static void sum_up_messages(struct slot_layout *layout, const struct columns *co
     }
 }
 
-bool exchange_slot_place(struct slot_layout *layout, const struct columns *columns, const struct slot *slot) {
+bool exchange_slot_arrange(struct slot_layout *layout, const struct columns *columns, const struct slot *slot) {
     layout->slot = *slot;
     layout->end = supply__block_header_bytes(columns->schema.count);
     for (uint32_t i = 0; i < columns->buffer_count; i++) {
         const struct wire_buffer *buffer = &columns->buffers[i];
         /* Lengths arrive where the offsets after the first one will be. */
         const size_t before = buffer->kind == WIRE_LENGTHS ? sizeof(int32_t) : 0;
-        layout->places[i] = layout->end + before;
+        layout->offsets[i] = layout->end + before;
         layout->end +=
             supply__aligned(before + exchange_wire_bytes(columns, buffer, layout->elements, layout->value_bytes));
     }
@@ -58,7 +58,7 @@ bool exchange_slot_place(struct slot_layout *layout, const struct columns *colum
 bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
                            const struct slot *slot) {
     sum_up_messages(layout, columns, round);
-    return exchange_slot_place(layout, columns, slot);
+    return exchange_slot_arrange(layout, columns, slot);
 }
 
 /* Eight bytes of 0 or 1 become one byte of bits, in place. */
@@ -81,21 +81,21 @@ struct finished {
     uint64_t skipped_bytes; /* of the values of skipped elements */
 };
 
-static void finish_validity(struct finished *finished, size_t place) {
-    uint8_t *at = finished->layout->slot.address + place;
+static void finish_validity(struct finished *finished, size_t offset) {
+    uint8_t *at = finished->layout->slot.address + offset;
     const uint8_t *bytes = at + finished->skipped;
     uint64_t valid = 0;
     for (uint64_t i = 0; i < finished->kept; i++) valid += bytes[i] & 1;
     if (valid == finished->kept) return;
     pack_bits(at, bytes, finished->kept);
     finished->column->null_count = (uint32_t)(finished->kept - valid);
-    finished->column->validity_offset = (uint32_t)place;
+    finished->column->validity_offset = (uint32_t)offset;
     finished->column->validity_bytes = (uint32_t)((finished->kept + 7) / 8);
 }
 
 /* False: the lengths do not add up to the bytes that have arrived. */
-static bool finish_lengths(struct finished *finished, size_t place) {
-    const size_t begin = place - sizeof(int32_t);
+static bool finish_lengths(struct finished *finished, size_t offset) {
+    const size_t begin = offset - sizeof(int32_t);
     int32_t *offsets = (int32_t *)(finished->layout->slot.address + begin);
     const int32_t *lengths = offsets + 1;
     uint64_t at = 0, skipped_bytes = 0;
@@ -111,9 +111,9 @@ static bool finish_lengths(struct finished *finished, size_t place) {
     return at + skipped_bytes == finished->value_bytes;
 }
 
-static void finish_data(struct finished *finished, size_t place) {
+static void finish_data(struct finished *finished, size_t offset) {
     const struct column_plan *plan = finished->plan;
-    uint8_t *at = finished->layout->slot.address + place;
+    uint8_t *at = finished->layout->slot.address + offset;
     uint64_t bytes = (finished->kept + 7) / 8;
     if (plan->format.layout == FORMAT_BITS) {
         pack_bits(at, at + finished->skipped, finished->kept);
@@ -123,7 +123,7 @@ static void finish_data(struct finished *finished, size_t place) {
         bytes = is_variable ? finished->value_bytes - first : finished->kept * plan->format.bytes;
         if (first > 0) memmove(at, at + first, bytes);
     }
-    finished->column->data_offset = (uint32_t)place;
+    finished->column->data_offset = (uint32_t)offset;
     finished->column->data_bytes = (uint32_t)bytes;
 }
 
@@ -136,12 +136,12 @@ size_t exchange_slot_finish(const struct slot_layout *layout, const struct colum
         finished.plan = &columns->plans[buffer->column];
         finished.column = &table[buffer->column];
         if (buffer->kind == WIRE_VALIDITY) {
-            finish_validity(&finished, layout->places[i]);
+            finish_validity(&finished, layout->offsets[i]);
         } else if (buffer->kind == WIRE_LENGTHS) {
             finished.value_bytes = layout->value_bytes[buffer->variable];
-            if (!finish_lengths(&finished, layout->places[i])) return 0;
+            if (!finish_lengths(&finished, layout->offsets[i])) return 0;
         } else {
-            finish_data(&finished, layout->places[i]);
+            finish_data(&finished, layout->offsets[i]);
         }
     }
     return layout->end;

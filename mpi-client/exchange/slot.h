@@ -11,7 +11,7 @@ size_t exchange_slot_bytes(uint32_t entries, size_t received_bytes);
 
 struct slot_layout {
     struct slot slot;
-    size_t *places;        /**< of each wire buffer, where its values arrive, from the slot's start */
+    size_t *offsets;       /**< of each wire buffer, where its values arrive, from the slot's start */
     uint64_t *value_bytes; /**< of each column of any length */
     uint64_t elements;
     size_t end;
@@ -20,10 +20,10 @@ struct slot_layout {
 supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns, struct failure *failure);
 void exchange_slot_free(struct slot_layout *layout);
 
-/** Places the buffers of layout->elements and layout->value_bytes. False: the slot is too small. */
-bool exchange_slot_place(struct slot_layout *layout, const struct columns *columns, const struct slot *slot);
+/** Arranges the buffers of layout->elements and layout->value_bytes. False: the slot is too small. */
+bool exchange_slot_arrange(struct slot_layout *layout, const struct columns *columns, const struct slot *slot);
 
-/** Places the buffers for what the messages of all ranks announce. False: the slot is too small. */
+/** Arranges the buffers for what the messages of all ranks announce. False: the slot is too small. */
 bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
                            const struct slot *slot);
 

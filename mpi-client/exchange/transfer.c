@@ -22,8 +22,8 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
 
 supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const struct columns *columns,
                                               struct failure *failure) {
-    transfer->places = calloc(columns->buffer_count, sizeof *transfer->places);
-    if (transfer->places != NULL) return SUPPLY_OK;
+    transfer->offsets = calloc(columns->buffer_count, sizeof *transfer->offsets);
+    if (transfer->offsets != NULL) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
@@ -43,7 +43,7 @@ supply_status_t exchange_transfer_reserve(struct transfer *transfer, size_t wind
 
 void exchange_transfer_free(struct transfer *transfer) {
     free(transfer->send);
-    free(transfer->places);
+    free(transfer->offsets);
     free(transfer->send_parts);
     free(transfer->receive_parts);
     *transfer = (struct transfer){0};
@@ -127,7 +127,7 @@ bool exchange_pack_others(struct transfer *transfer, const struct cargo *cargo) 
     for (uint32_t i = 0; i < columns->buffer_count; i++) {
         const struct wire_buffer *buffer = &columns->buffers[i];
         if (buffer->kind == WIRE_LENGTHS) continue;
-        transfer->places[i] = at;
+        transfer->offsets[i] = at;
         for (uint32_t rank = 0, first = 0; rank < round->ranks; first += round->counts[rank++]) {
             if (is_copied(cargo, rank)) continue;
             is_whole &= pack(transfer, cargo, buffer, rank, first, transfer->send + at);
@@ -146,7 +146,7 @@ enum copied exchange_copy(const struct transfer *transfer, const struct cargo *c
     bool is_whole = true;
     for (uint32_t i = 0; i < columns->buffer_count; i++) {
         const struct wire_buffer *buffer = &columns->buffers[i];
-        uint8_t *to = place.layout->slot.address + place.layout->places[i] +
+        uint8_t *to = place.layout->slot.address + place.layout->offsets[i] +
                       exchange_wire_bytes(columns, buffer, place.elements, place.value_bytes);
         if (buffer->kind == WIRE_LENGTHS)
             memcpy(to, lengths_of(transfer, buffer->variable) + first, cargo->round->counts[rank] * sizeof(int32_t));
@@ -157,9 +157,9 @@ enum copied exchange_copy(const struct transfer *transfer, const struct cargo *c
 }
 
 /* Where the elements of each rank arrive in that wire buffer, unless they are copied there. */
-static void place_arrivals(struct part *parts, const struct cargo *cargo, const struct slot_layout *layout,
-                           uint32_t index) {
-    size_t at = layout->places[index];
+static void find_arrivals(struct part *parts, const struct cargo *cargo, const struct slot_layout *layout,
+                          uint32_t index) {
+    size_t at = layout->offsets[index];
     for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
         const uint64_t *message = exchange_message(cargo->round->messages_in, cargo->round, rank);
         const size_t bytes = exchange_wire_bytes(cargo->columns, &cargo->columns->buffers[index],
@@ -174,14 +174,14 @@ supply_status_t exchange_move(struct transfer *transfer, const struct cargo *car
     const struct wire_buffer *buffer = &cargo->columns->buffers[transfer->moving];
     const bool is_lengths = buffer->kind == WIRE_LENGTHS;
     size_t at = is_lengths ? buffer->variable * (size_t)transfer->elements * sizeof(int32_t)
-                           : transfer->places[transfer->moving];
+                           : transfer->offsets[transfer->moving];
     for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
         const size_t bytes = sent_bytes(cargo, buffer, rank);
         const bool is_sent = !is_copied(cargo, rank);
         transfer->send_parts[rank] = (struct part){.offset = at, .bytes = is_sent ? bytes : 0};
         if (is_sent || is_lengths) at += bytes;
     }
-    place_arrivals(transfer->receive_parts, cargo, layout, transfer->moving);
+    find_arrivals(transfer->receive_parts, cargo, layout, transfer->moving);
     return exchange_alltoallv(collective, transfer->send, transfer->send_parts, layout->slot.address,
                               transfer->receive_parts, failure);
 }

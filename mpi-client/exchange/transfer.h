@@ -11,7 +11,7 @@
 struct transfer {
     uint8_t *send;
     size_t send_bytes;
-    size_t *places; /**< of each wire buffer, in `send` */
+    size_t *offsets; /**< of each wire buffer, in `send` */
     struct part *send_parts;
     struct part *receive_parts;
     uint32_t elements; /**< of the round, for all ranks */

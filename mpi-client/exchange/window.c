@@ -63,9 +63,9 @@ struct held_block *exchange_hold(supply_t *pair, const supply_block_t *block, co
     return NULL;
 }
 
-/* The same place in the copy. */
-static const void *moved(const struct held_block *held, const uint8_t *copy, const void *place) {
-    return place ? copy + ((const uint8_t *)place - (const uint8_t *)held->block.address) : NULL;
+/* The same address in the copy. */
+static const void *moved(const struct held_block *held, const uint8_t *copy, const void *address) {
+    return address ? copy + ((const uint8_t *)address - (const uint8_t *)held->block.address) : NULL;
 }
 
 /* The columns of the copy. False: out of memory. */

@@ -60,9 +60,9 @@ static uint64_t prefix_decimal(const supply_column_t *column, uint32_t index) {
 
 static void rest_of_decimal(const supply_column_t *column, uint32_t index, struct sort_key *key) {
     const uint8_t *low = (const uint8_t *)column->data + (size_t)index * 16;
-    for (int i = 0; i < 8; i++) key->place[i] = low[7 - i];
-    key->rest = key->place;
-    key->rest_bytes = sizeof key->place;
+    for (int i = 0; i < 8; i++) key->scratch[i] = low[7 - i];
+    key->rest = key->scratch;
+    key->rest_bytes = sizeof key->scratch;
 }
 
 /* A value that changed since the block was checked counts as empty. */

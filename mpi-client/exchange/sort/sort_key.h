@@ -13,7 +13,7 @@ struct sort_key {
     uint64_t prefix;
     const void *rest; /**< bytes, compared as by memcmp() */
     size_t rest_bytes;
-    uint8_t place[8]; /**< for a rest that the column does not have in this form */
+    uint8_t scratch[8]; /**< for a rest that the column does not have in this form */
     bool is_null;
 };
 

@@ -53,13 +53,13 @@ static bool lay_out(struct sorter *sorter, const struct pick *picked, const stru
         if (buffer->kind == WIRE_LENGTHS)
             layout->value_bytes[buffer->variable] = sum_of_lengths(picked, buffer->column);
     }
-    return exchange_slot_place(layout, &sorter->columns, slot);
+    return exchange_slot_arrange(layout, &sorter->columns, slot);
 }
 
 static void copy_buffer(const struct sorter *sorter, const struct pick *picked, uint32_t index) {
     const struct wire_buffer *buffer = &sorter->columns.buffers[index];
     const struct column_plan *plan = &sorter->columns.plans[buffer->column];
-    uint8_t *to = sorter->layout.slot.address + sorter->layout.places[index];
+    uint8_t *to = sorter->layout.slot.address + sorter->layout.offsets[index];
     if (buffer->kind == WIRE_VALIDITY)
         exchange_pack_validity(picked, buffer->column, to);
     else if (buffer->kind == WIRE_LENGTHS)
@@ -67,7 +67,7 @@ static void copy_buffer(const struct sorter *sorter, const struct pick *picked, 
     else if (exchange_is_variable(plan))
         /* The lengths are the buffer before. */
         exchange_pack_values(picked, buffer->column,
-                             (const int32_t *)(sorter->layout.slot.address + sorter->layout.places[index - 1]), to);
+                             (const int32_t *)(sorter->layout.slot.address + sorter->layout.offsets[index - 1]), to);
     else
         exchange_pack_data(picked, buffer->column, &plan->format, to);
 }
