@@ -286,9 +286,10 @@ static supply_status_t sort(struct exchange *exchange, struct failure *failure) 
 /* The handle, whose ring the neighbours may map. */
 static supply_status_t open_handle(struct exchange *exchange, size_t slot_bytes, struct failure *failure) {
     const struct filler filler = exchange_filler(exchange);
+    const bool is_shared = exchange->settings.copies && exchange->round.ranks > 1;
     int fd = -1;
     const supply_status_t status = supply__filler_open(&exchange->handle, &filler, &exchange->inspected, slot_bytes,
-                                                       SLOTS, exchange->settings.copies ? &fd : NULL, failure);
+                                                       SLOTS, is_shared ? &fd : NULL, failure);
     if (status != SUPPLY_OK) {
         if (fd >= 0) close(fd);
         return status;

@@ -196,6 +196,17 @@ static int mapped_rings() {
     return rings;
 }
 
+TEST_F(ExchangeNeighboursTest, ARankAloneSharesNoMemory) {
+    const int before = mapped_rings();
+    create({100});
+    run([&](int number) {
+        ASSERT_EQ(SUPPLY_OK, ranks[0]->open(*network, number, &options));
+        EXPECT_EQ(before, mapped_rings());
+        ranks[0]->read_all(shape);
+    });
+    expect_once();
+}
+
 /* MPI cannot take it back, but it uses no ring. */
 TEST_F(ExchangeNeighboursTest, APendingOperationKeepsNoRing) {
     const int before = mapped_rings();
