@@ -60,6 +60,10 @@ static supply_status_t resolve(struct exchange *exchange, struct failure *failur
 static supply_status_t gather(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = exchange_gather(&exchange->gather, &exchange->window, failure);
     if (status == SUPPLY_OK) status = resolve(exchange, failure);
+    /*
+     * A window is larger than any before only after gather_more(): then nothing moves. One that is gathered during a
+     * move fits into the buffer as it is.
+     */
     if (status == SUPPLY_OK) status = exchange_transfer_reserve(&exchange->transfer, exchange->window.bytes, failure);
     if (status != SUPPLY_OK) return status;
     const struct draw draw = {.window = &exchange->window,

@@ -84,7 +84,8 @@ struct ArrowArrayStream {
  * are moved out of an array count as arrays. The schema is a copy.
  *
  * Any thread may call the release callbacks, while another thread uses the handle, and after supply_close(); the
- * buffers stay readable until then. In a forked child the callbacks free memory only.
+ * buffers stay readable until then. In a forked child the callbacks free memory only, and the child does not hold the
+ * block: when the parent has released it, later blocks change the child's buffers, too.
  *
  * SUPPLY_OK, or _ARGUMENT (the block is not held), _NO_COLUMN, _NO_SCHEMA, _CONTRACT (a format that this library does
  * not know, or a block that changed while it was held), _MEMORY. On failure neither structure is written.
