@@ -30,6 +30,35 @@ class ExchangeNeighboursTest : public ExchangeTest {
         network->change(1, operation, sizeof(Piece), [how](void *piece) { how(*static_cast<Piece *>(piece)); });
     }
 
+    /** Four texts, and then the end of the data in the middle of the epoch. */
+    static void supply_texts(Task &task) {
+        const std::vector<Column> texts = {Column::variable("text", "u", {4, "four"})};
+        task.write_schema(schema_of(texts));
+        task.supply(BlockImage(texts, 4));
+        task.end_of_data(0);
+    }
+
+    /** A rank refuses each of these changes of what another one says of its slot. */
+    template <typename Place>
+    void expect_refused(const std::vector<std::function<void(Place &)>> &changes) {
+        for (const auto &change_place : changes) {
+            ranks.clear();
+            data.clear();
+            create({100, 100});
+            for (const auto &rank : ranks) rank->pair_options.timeout = 0.1;
+            change<Place>(PLACED, change_place);
+            run([this](int number) {
+                ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+                if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
+                await_task(number);
+                rank.handle.reset();
+            });
+            EXPECT_EQ(SUPPLY_ERROR_CONTRACT, ranks[1]->status) << ranks[1]->error;
+            EXPECT_TRUE(says(ranks[1]->error, {"rank 0", "outside of its ring"}));
+            EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
+        }
+    }
+
     /** Operations at the opening, and in the first window. */
     enum { OPENED, CARDS, LINKS, AGREED, OFFERED, GRANTED, COUNTED, PLACED };
 };
@@ -54,6 +83,25 @@ TEST_F(ExchangeNeighboursTest, OneRankMayHaveNone) {
     });
     expect_once();
     EXPECT_GT(network->most_received(), 0u);
+}
+
+/* Messages and copies arrive in turns in each buffer. */
+TEST_F(ExchangeNeighboursTest, RanksOfThreeNodesInTurns) {
+    for (const Shape each : {Shape::fixed, Shape::every, Shape::nested}) {
+        ranks.clear();
+        data.clear();
+        shape = each;
+        options.window_bytes = 3000;
+        create({300, 0, 200, 100, 50, 1, 250});
+        for (uint32_t rank = 0; rank < ranks.size(); rank++)
+            network->change(static_cast<int>(rank), CARDS, sizeof(card), [this, rank](void *cards) {
+                for (uint32_t other = 0; other < ranks.size(); other++)
+                    static_cast<card *>(cards)[other].machine += rank % 3 != other % 3;
+            });
+        run_all();
+        expect_once();
+        EXPECT_GT(network->most_received(), 0u);
+    }
 }
 
 /* A rank that cannot map another's ring sends it messages, and still gets its elements in the slot. */
@@ -111,28 +159,29 @@ TEST_F(ExchangeNeighboursTest, ALimitOfFileSizesLeavesMessages) {
 
 TEST_F(ExchangeNeighboursTest, APlaceOutsideOfTheRing) {
     using Place = std::array<uint64_t, 3>; /* slot, elements, elements before: without columns of any length */
-    const std::vector<std::function<void(Place &)>> changes = {
-        [](Place &place) { place[0] = UINT64_MAX; },   [](Place &place) { place[0] += 1; },
-        [](Place &place) { place[0] += 64ull << 20; }, [](Place &place) { place[1] = UINT64_MAX; },
-        [](Place &place) { place[1] = 1ull << 40; },   [](Place &place) { place[1] = 0; },
-        [](Place &place) { place[2] = UINT64_MAX; },   [](Place &place) { place[2] = place[1]; },
-    };
-    for (const auto &change_place : changes) {
-        ranks.clear();
-        data.clear();
-        create({100, 100});
-        for (const auto &rank : ranks) rank->pair_options.timeout = 0.1;
-        change<Place>(PLACED, change_place);
-        run([this](int number) {
-            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-            if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
-            await_task(number);
-            rank.handle.reset();
-        });
-        EXPECT_EQ(SUPPLY_ERROR_CONTRACT, ranks[1]->status) << ranks[1]->error;
-        EXPECT_TRUE(says(ranks[1]->error, {"rank 0", "outside of its ring"}));
-        EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
-    }
+    expect_refused<Place>({
+        [](Place &place) { place[0] = UINT64_MAX; },
+        [](Place &place) { place[0] += 1; },
+        [](Place &place) { place[0] += 64ull << 20; },
+        [](Place &place) { place[1] = UINT64_MAX; },
+        [](Place &place) { place[1] = 1ull << 40; },
+        [](Place &place) { place[1] = 0; },
+        [](Place &place) { place[2] = UINT64_MAX; },
+        [](Place &place) { place[2] = place[1]; },
+    });
+}
+
+TEST_F(ExchangeNeighboursTest, TextsOutsideOfTheRing) {
+    using Place = std::array<uint64_t, 5>; /* and bytes of the texts, bytes before */
+    task_of = supply_texts;
+    expect_refused<Place>({
+        [](Place &place) { place[3] = UINT64_MAX; },
+        [](Place &place) { place[3] = 1ull << 40; },
+        [](Place &place) { place[3] = 64ull << 20; },
+        [](Place &place) { place[3] = 0; },
+        [](Place &place) { place[4] = UINT64_MAX; },
+        [](Place &place) { place[4] = place[3]; },
+    });
 }
 
 /* A stream may end in the middle of an epoch: then no agreement follows its last window. */
@@ -140,12 +189,7 @@ TEST_F(ExchangeNeighboursTest, AFailureInTheLastWindowOfTheDataIsTheRanksOwn) {
     using Counts = std::array<uint64_t, 3>; /* elements, those left, bytes of the texts */
     create({0, 0});
     for (const auto &rank : ranks) rank->pair_options.timeout = 2;
-    task_of = [](Task &task) {
-        const std::vector<Column> texts = {Column::variable("text", "u", {4, "four"})};
-        task.write_schema(schema_of(texts));
-        task.supply(BlockImage(texts, 4));
-        task.end_of_data(0);
-    };
+    task_of = supply_texts;
     change<Counts>(COUNTED, [](Counts &counts) { counts[2]--; });
     run([this](int number) {
         ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
