@@ -1,4 +1,7 @@
 /** Columns with children in an exchange: they arrive whole, and what is not packed as such is refused. */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -196,10 +199,17 @@ TEST_F(UnpackTest, ATableAndOffsetsThatHaveChangedAreRefused) {
 TEST_F(UnpackTest, ASlotThatChangesMeanwhile) {
     const std::string good = number(2) + item(1, "abcdef", true) + item(2, "g", false);
     ASSERT_EQ(SUPPLY_OK, unpack({good, good}));
+    const size_t bytes_of_ring = slot_bytes + 1;
+    const int fd = memfd_create("test", MFD_CLOEXEC);
+    ASSERT_EQ(static_cast<ssize_t>(bytes_of_ring), write(fd, address, bytes_of_ring));
+    const auto map = [&] { return mmap(nullptr, bytes_of_ring, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0); };
+    address = static_cast<uint8_t *>(map());
+    auto *const of_neighbour = static_cast<uint32_t *>(map());
+    close(fd);
     std::atomic<bool> is_over{false};
     std::thread neighbour([&] {
         for (uint32_t i = 1; !is_over; i = i * 1664525 + 1013904223)
-            __atomic_store_n(reinterpret_cast<uint32_t *>(address) + (i >> 8) % 256, i, __ATOMIC_RELAXED);
+            __atomic_store_n(of_neighbour + (i >> 8) % 256, i, __ATOMIC_RELAXED);
     });
     for (int i = 0; i < 20000; i++) {
         size_t bytes = 1024;
@@ -211,6 +221,8 @@ TEST_F(UnpackTest, ASlotThatChangesMeanwhile) {
     is_over = true;
     neighbour.join();
     EXPECT_EQ(0xA5, address[slot_bytes]);
+    munmap(address, bytes_of_ring);
+    munmap(of_neighbour, bytes_of_ring);
 }
 
 TEST_F(UnpackTest, WhateverChangesNothingElseIsWritten) {
