@@ -45,17 +45,22 @@ class ExchangeNeighboursTest : public ExchangeTest {
             ranks.clear();
             data.clear();
             create({100, 100});
-            for (const auto &rank : ranks) rank->pair_options.timeout = 0.1;
+            std::atomic<bool> is_refused{false};
+            ranks[0]->pair_options.interrupted_context = &is_refused;
+            ranks[0]->pair_options.interrupted = [](void *flag) {
+                return static_cast<std::atomic<bool> *>(flag)->load();
+            };
             change<Place>(PLACED, change_place);
-            run([this](int number) {
+            run([&](int number) {
                 ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
                 if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
                 await_task(number);
+                if (number == 1) is_refused = true;
                 rank.handle.reset();
             });
             EXPECT_EQ(SUPPLY_ERROR_CONTRACT, ranks[1]->status) << ranks[1]->error;
             EXPECT_TRUE(says(ranks[1]->error, {"rank 0", "outside of its ring"}));
-            EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
+            EXPECT_EQ(SUPPLY_INTERRUPTED, ranks[0]->status) << ranks[0]->error;
         }
     }
 
