@@ -266,13 +266,15 @@ def full_server(supplied, limit_files):
     """The address of a server that is out of files, and has a worker that waits for it."""
     data, _ = supplied([4])
     data._workers.listen()
-    with socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as waiting:
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(6)]
         limit_files(0)
-        # It takes the file that accept() has reserved before the limit.
-        first.connect(data._workers.address)
-        waiting.settimeout(30)
-        waiting.connect(data._workers.address)
-        yield data._workers.address, waiting
+        # One takes the file that accept() has reserved before the limit, and others those that threads of earlier tests
+        # close now.
+        for connection in connections:
+            connection.connect(data._workers.address)
+        connections[-1].settimeout(30)
+        yield data._workers.address, connections[-1]
 
 
 def test_a_worker_waits_for_a_free_file(full_server):
