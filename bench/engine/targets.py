@@ -80,6 +80,7 @@ NOTEBOOK = {
     "sortby_rdd_job_ratio": "exchange",
     "exchange_cost_192k": "exchange",
     "exchange_cost_784": "exchange",
+    "df_vs_parquet": "dataframes-to-pytorch",
     "frames_lists_vs_arrow": "rows-or-whole-columns",
     "frames_lists_vs_noop": "rows-or-whole-columns",
 }
