@@ -191,11 +191,12 @@ static void exchange_free(struct exchange *exchange, bool *keep) {
     const struct transport *transport = &exchange->collective.transport;
     *keep = is_pending && exchange->step == STEP_MOVE;
     transport->free(transport->context, is_pending);
-    exchange_neighbours_leave(&exchange->neighbours);
-    if (is_pending)
-        exchange->next_kept = __atomic_exchange_n(&kept, exchange, __ATOMIC_ACQ_REL);
-    else
+    if (!is_pending) {
         free_memory(exchange);
+        return;
+    }
+    exchange_neighbours_leave(&exchange->neighbours);
+    exchange->next_kept = __atomic_exchange_n(&kept, exchange, __ATOMIC_ACQ_REL);
 }
 
 static supply_status_t close_within(void *context, double seconds, const char *reason, bool *keep) {
