@@ -5,6 +5,8 @@
 #ifndef SUPPLY_PYTHON_COLUMN_H
 #define SUPPLY_PYTHON_COLUMN_H
 
+#include <nanobind/ndarray.h>
+
 #include <memory>
 #include <vector>
 
@@ -65,5 +67,8 @@ class Column {
     std::vector<uint8_t> own_validity_; /**< of a child whose parent has nulls */
     std::unique_ptr<const Values> values_;
 };
+
+/** PyTorch's tensor over values of a column. */
+nanobind::object tensor(const nanobind::ndarray<nanobind::no_framework, nanobind::ro> &values);
 
 #endif

@@ -10,7 +10,6 @@
 #include "block.h"
 #include "plain_columns.h"
 #include "result.h"
-#include "tensor.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -4,8 +4,6 @@
 
 #include <list>
 
-#include "tensor.h"
-
 namespace nb = nanobind;
 
 namespace {

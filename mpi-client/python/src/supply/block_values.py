@@ -90,8 +90,8 @@ class BlockValues:
                     raise ColumnError(f"there is no field '{name}' in the columns; there are {fields}")
 
     def _is_plain(self, column: _core.Column) -> bool:
-        has_type = hasattr(torch, "uint16") or column.leaf_format not in _UNSIGNED
-        is_tensor = column.format == "z" or (column.is_plain and column.leaf_format != "tdD" and has_type)
+        form = column.leaf_format
+        is_tensor = column.format == "z" or (column.is_plain and form != "tdD" and not _lacks_type(form))
         return is_tensor and not (column.name in self._ragged.given or column.name in self.dtypes.given)
 
     def _values(self, block: Block, column: _core.Column, in_list: bool = False) -> Sliceable:
@@ -207,7 +207,7 @@ class BlockValues:
         if form == "z":
             _common_length(column)
         layout = column_layout.of(block, column, nulls=True)
-        if form in _UNSIGNED and not hasattr(torch, "uint16"):
+        if _lacks_type(form):
             return self._converted(column, column.numpy(*layout))
         return column.torch(*layout)
 
@@ -222,6 +222,11 @@ class BlockValues:
                 f"PyTorch {torch.__version__} has no {array.dtype}: dtypes={{{column.name!r}: torch.long}} converts it",
             )
         return torch.from_numpy(array.astype(torch.empty(0, dtype=dtype).numpy().dtype))
+
+
+def _lacks_type(form: str) -> bool:
+    """Whether this PyTorch has no such numbers."""
+    return form in _UNSIGNED and not hasattr(torch, "uint16")
 
 
 def _is_mask(fill: Any) -> bool:
