@@ -100,6 +100,12 @@ private[lmdb] final class MappedEntries extends KeptEntries {
   private var addresses = new Array[Long](128)
   private var lengths = new Array[Int](128)
 
+  /** The smallest page of memory: if one byte of it is mapped, all are. */
+  private val page = 4096
+
+  /** Keeps the reads that only fetch memory from being optimized away. */
+  private var fetched = 0
+
   override def keep(place: Int, key: DirectBuffer, value: DirectBuffer): Unit = {
     val at = 2 * place
     if (at == addresses.length) {
@@ -118,12 +124,6 @@ private[lmdb] final class MappedEntries extends KeptEntries {
     value.wrap(addresses(at + 1), lengths(at + 1))
     valueBytes = lengths(at + 1)
   }
-
-  /** The smallest page of memory: if one byte of it is mapped, all are. */
-  private val page = 4096
-
-  /** Keeps the reads that only fetch memory from being optimized away. */
-  private var fetched = 0
 
   /**
    * Fetches the entry after the one in `place`: entries of a page lie one below the other. The
