@@ -7,10 +7,11 @@ _POLL_SECONDS = 0.1
 
 
 @contextlib.contextmanager
-def kills(ground, count, latest):
+def kills(ground, count, latest, executors):
     """Kills a rank, a process between Spark and the ranks, or an executor, `count` times while the block runs.
 
-    latest: seconds, at most, from one to the next, while there are processes of a run.
+    latest: seconds, at most, from one to the next, while there are processes of a run. executors: a function that
+    returns the executors' processes.
     """
     over = threading.Event()
 
@@ -21,7 +22,7 @@ def kills(ground, count, latest):
                 pass
             if over.wait(later):
                 return
-            found = ground.processes.named("supply.ranks.") + sorted(ground.cluster.executors())
+            found = ground.processes.named("supply.ranks.") + sorted(executors())
             if found:
                 ground.kill(ground.chance.choice(found))
 

@@ -28,7 +28,7 @@ def killed_while_ranks_write(ground):
     """Either there are all rows, or there is an error: never a table that lacks some."""
     from supply.spark import RunError, release
 
-    with kills(ground, 1, _LATEST_SECONDS):
+    with kills(ground, 1, _LATEST_SECONDS, ground.cluster.executors):
         try:
             results = _run(ground)
         except RunError as error:

@@ -11,7 +11,7 @@ import time
 import traceback
 
 from samples import Samples
-from soak import drivers, full, matrices, mpi_ranks, restarts, results, sources, streams, supplier, suspensions
+from soak import calls, drivers, full, matrices, mpi_ranks, results, sources, streams, supplier, suspensions
 from soak.ground import Ground, Skipped
 from soak.own_processes import OwnProcesses
 from soak.soak_tally import SoakTally
@@ -35,7 +35,10 @@ SCENARIOS = {
     "matrices-server-suspended": (matrices.server_suspended, 1),
     "results-killed-while-read": (results.executors_killed_while_spark_reads, 2),
     "results-killed-while-written": (results.killed_while_ranks_write, 2),
-    "restarts": (restarts.whatever_is_killed, 2),
+    "restarts": (calls.from_checkpoints, 2),
+    "restarts-connect": (calls.over_connect, 1),
+    "restarts-dynamic": (calls.in_dynamic_allocation, 1),
+    "kept-ranks": (calls.of_kept_ranks, 1),
     "full-memory": (full.memory, 1),
     "full-disk": (full.disk, 1),
     "source-written-to": (sources.written_to_in_place, 1),

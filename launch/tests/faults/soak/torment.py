@@ -6,7 +6,7 @@ import headers
 from soak.ground import STUCK
 
 # Seconds between two faults, and seconds that a process is stopped.
-PAUSE = (0.05, 0.6)
+PAUSE = (0.05, 0.45)
 STOP = (0.05, 0.6)
 # Seconds with faults, from the first block. A run that is not over then ends in peace.
 LONGEST = 15
