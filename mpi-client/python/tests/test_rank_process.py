@@ -10,6 +10,7 @@ import pathlib
 import re
 import resource
 import shutil
+import site
 import subprocess
 import sys
 
@@ -21,6 +22,7 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.errors import RunError  # noqa: E402
+from supply.ranks.environment import path_entries  # noqa: E402
 from supply.ranks.job import Script  # noqa: E402
 from supply.ranks.node import lift_memory_limit  # noqa: E402
 from supply.spark import RankError, Supplier  # noqa: E402
@@ -66,6 +68,13 @@ def folder_in_path(tmp_path, monkeypatch):
     """A folder of which the driver imports modules, as of the one of a program. Workers of Spark are elsewhere."""
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     return tmp_path
+
+
+def test_installed_packages_of_the_driver_are_not_for_ranks(folder_in_path):
+    """Its Python may be another one than theirs."""
+    sent = path_entries()
+    assert sent[0] == str(folder_in_path)
+    assert not set(sent) & {*site.getsitepackages(), os.path.dirname(os.__file__)}
 
 
 def describe():

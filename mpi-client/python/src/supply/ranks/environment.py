@@ -10,7 +10,7 @@ import platform
 import site
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import supply
@@ -54,19 +54,25 @@ PYTHON_PATH = "PYTHONPATH"
 
 
 def path_entries() -> list[str]:
-    """Where this Python looks for modules: the program's folder first."""
-    return [os.path.abspath(entry) for entry in sys.path]
+    """What Spark, addPyFile and the program have added to the path of this Python: the program's folder first.
+
+    Neither the standard library nor installed packages are in it: a rank may have another Python, with its own.
+    """
+    return _added(map(os.path.abspath, sys.path))
 
 
 def python_path(others: Sequence[str] = ()) -> str:
-    """PYTHONPATH of a child: what Spark, addPyFile and the program have added to the path of this Python.
+    """PYTHONPATH of a child: what was added to the path of this Python, and `others` that this node has.
 
-    others: of the driver, if this node has them. Neither the standard library nor installed packages are in it: each
-    Python has its own, and a child may be another Python.
+    others: path_entries() of the driver.
     """
-    found = [*path_entries(), *(other for other in others if os.path.exists(other))]
+    found = [*path_entries(), *_added(other for other in others if os.path.exists(other))]
+    return os.pathsep.join(dict.fromkeys(found))
+
+
+def _added(entries: Iterable[str]) -> list[str]:
     own = {os.path.realpath(entry) for entry in _of_this_python()}
-    return os.pathsep.join(dict.fromkeys(entry for entry in found if os.path.realpath(entry) not in own))
+    return [entry for entry in entries if os.path.realpath(entry) not in own]
 
 
 def _of_this_python() -> list[str]:
