@@ -9,6 +9,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileSystem, Path}
+import org.apache.hadoop.fs.permission.{FsAction, FsPermission}
 
 import supply.core.ConfigException
 
@@ -114,18 +115,33 @@ private[supply] object CheckpointFolder {
 
   private def rankFile(rank: Int) = RankPrefix + rank
 
-  /** Makes the folder, if it is not there. Throws a ConfigException if it cannot be written. */
-  def of(name: String, conf: Configuration): CheckpointFolder =
-    try {
-      val path = new Path(name)
-      val fs = path.getFileSystem(conf)
-      if (!fs.mkdirs(path)) throw new IOException("it cannot be made")
-      new CheckpointFolder(fs.makeQualified(path), fs)
-    } catch {
-      case NonFatal(e) =>
-        throw new ConfigException(
-          s"the folder of checkpoints $name cannot be used: ${e.getMessage}: name one that the driver may write, of a file " +
-            "system that its Hadoop knows",
-          e)
-    }
+  private val OwnerAlone = new FsPermission("700")
+  // An object store says that all may write.
+  private val WithPermissions = Set("file", "hdfs")
+
+  /**
+   * Makes the folder, if it is not there, for this user alone. Throws a ConfigException if it cannot be written, or if
+   * all users may: states are pickled, so who writes one can run code in the ranks.
+   */
+  def of(name: String, conf: Configuration): CheckpointFolder = {
+    val (fs, path, mode) =
+      try {
+        val path = new Path(name)
+        val fs = path.getFileSystem(conf)
+        if (!fs.exists(path) && !fs.mkdirs(path, OwnerAlone))
+          throw new IOException("it cannot be made")
+        (fs, fs.makeQualified(path), fs.getFileStatus(path).getPermission)
+      } catch {
+        case NonFatal(e) =>
+          throw new ConfigException(
+            s"the folder of checkpoints $name cannot be used: ${e.getMessage}: name one that the driver may write, of a " +
+              "file system that its Hadoop knows",
+            e)
+      }
+    if (WithPermissions(fs.getUri.getScheme) && mode.getOtherAction.implies(FsAction.WRITE))
+      throw new ConfigException(
+        s"the folder of checkpoints $name cannot be used: all users may write there ($mode), and what they write would " +
+          "run in your ranks: name a folder in it, which the call makes")
+    new CheckpointFolder(path, fs)
+  }
 }

@@ -2,6 +2,7 @@ package supply.run
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
+import java.nio.file.attribute.PosixFilePermissions
 
 import org.apache.hadoop.conf.Configuration
 import org.scalatest.funsuite.AnyFunSuite
@@ -37,6 +38,19 @@ class CheckpointFolderSuite extends AnyFunSuite {
       val in = folder.open(1, 2)
       assert(new String(in.readAllBytes(), UTF_8) == "bcd")
       in.close()
+    }
+  }
+
+  test("what a call makes is its user's alone, and a folder that all may write is refused") {
+    withCheckpoints { (folder, path) =>
+      save(folder, 1, 0 -> "state")
+      assert(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)) == "rwx------")
+      Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rwxrwxrwx"))
+      val text =
+        intercept[ConfigException](CheckpointFolder.of(s"file://$path", conf)).getMessage
+      assert(text.contains("all users may write there (rwxrwxrwx)"))
+      assert(text.contains("name a folder in it"))
+      CheckpointFolder.of(s"file://$path/of-this-run", conf)
     }
   }
 
