@@ -1,4 +1,4 @@
-"""The soak's round on Kubernetes: pods are deleted, ranks killed and a node cut off, and calls continue from checkpoints.
+"""The soak's round on Kubernetes: pods are deleted, ranks killed, a node cut off; calls continue from checkpoints.
 
 SOAK_MINUTES=3. The last line is that of the soak.
 """

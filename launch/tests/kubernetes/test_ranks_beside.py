@@ -109,3 +109,39 @@ def test_ranks_in_pods_of_their_own(cluster, driver, config, prepare, tmp_path):
     finally:
         cluster.kubectl("delete", "job", "ranks")
         driver.stop()
+
+
+def test_a_pod_of_another_user_gets_nothing_of_the_nodes_memory(cluster, config, prepare):
+    """One with the user's number gets everything, whoever has made it."""
+    ranks = prepare("ranks.yaml")
+    cluster.kubectl("apply", f"--filename={ranks}")
+    try:
+        for number, what in ((4321, "Permission denied"), (1000, "read")):
+            pod = f"user-{number}"
+            read = "head -c 4 /dev/shm/run/pair-0.mapped > /dev/null && echo read"
+            wait = "until [ -e /dev/shm/run ]; do sleep 0.2; done; sleep 2"
+            overrides = {"spec": {
+                "securityContext": {"runAsUser": number, "runAsGroup": number},
+                "volumes": [{"name": "memory", "hostPath": {"path": "/dev/shm"}}],
+                "containers": [{
+                    "name": pod, "image": "localhost/supply-executor:dev", "imagePullPolicy": "Never",
+                    "command": ["sh", "-c", f"{wait}; {read}; true"],
+                    "volumeMounts": [{"name": "memory", "mountPath": "/dev/shm"}],
+                }],
+            }}  # fmt: skip
+            cluster.kubectl(
+                "run", pod, "--image=localhost/supply-executor:dev", "--restart=Never",
+                f"--overrides={json.dumps(overrides)}",
+            )  # fmt: skip
+            end = time.monotonic() + PATIENCE
+            while not (said := cluster.kubectl("logs", pod, "--ignore-errors") if is_over(cluster, pod) else ""):
+                assert time.monotonic() < end
+                time.sleep(0.5)
+            assert what in said, said
+    finally:
+        cluster.kubectl("delete", "job/ranks", "--ignore-not-found", "--cascade=foreground")
+        cluster.kubectl("delete", "pods", "user-4321", "user-1000", "--ignore-not-found", "--force", "--grace-period=0")
+
+
+def is_over(cluster, pod):
+    return cluster.kubectl("get", "pod", pod, "--output=jsonpath={.status.phase}") in ("Succeeded", "Failed")
