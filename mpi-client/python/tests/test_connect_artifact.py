@@ -77,6 +77,7 @@ def test_results_and_their_release(server):
     require_predictions(another(server), 3.0)
 
 
+@pytest.mark.long
 def test_two_sessions_at_once(server):
     failed = []
 
@@ -118,6 +119,7 @@ def test_states_resume(server):
         assert len(set(supplier.run(rest, df, backend=None, batch_size=20, resume=[state]))) == COUNT - 20
 
 
+@pytest.mark.long
 def test_an_estimator_is_fitted_saved_and_loaded(server, tmp_path):
     df = another(server).range(64).selectExpr("id", "id / 64 as a", "id / 32 as y")
     with shared_memory() as folder:

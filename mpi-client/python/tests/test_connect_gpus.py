@@ -31,6 +31,7 @@ def cards(data):
     return gathered
 
 
+@pytest.mark.long
 def test_the_task_that_starts_ranks_needs_no_gpu(tmp_path):
     discovery = tmp_path / "discover"
     discovery.write_text(

@@ -56,6 +56,7 @@ def await_text(printed, text):
     assert text in printed()
 
 
+@pytest.mark.long
 def test_a_run_waits_for_the_run_of_another_client(client):
     start, gate = client
     one, of_one = start("one", "gate")

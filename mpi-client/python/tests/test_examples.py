@@ -163,6 +163,7 @@ def test_workers_decode_images(tmp_path, config):
     assert all(float(brightness) == pytest.approx(25 * int(level) / 255, abs=0.01) for level, _, brightness in lines)
 
 
+@pytest.mark.long
 def test_a_killed_training_ends_with_the_same_model():
     pytest.importorskip("pyspark")
     program = [sys.executable, str(EXAMPLES / "restarts.py"), "5"]

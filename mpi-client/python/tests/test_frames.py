@@ -15,6 +15,7 @@ for module in ("pyspark", "torch", "pandas"):
 LIMIT_SECONDS, ROWS = 240, 12000
 
 
+@pytest.mark.long
 def test_a_frame_in_its_tasks_is_supplied_and_predictions_outlive_an_executor():
     with shared_memory() as folder:
         done = subprocess.run(

@@ -37,7 +37,7 @@ def supply_all(partitions, epochs, kinds, limit):
 
 
 def test_memory_of_partitions_is_free_after_each():
-    supply_all(400, 2, WORST, limit=240)
+    supply_all(150, 2, WORST, limit=240)
 
 
 @pytest.mark.long

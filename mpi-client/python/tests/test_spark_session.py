@@ -161,6 +161,7 @@ def test_a_session_that_began_without_the_jar_gets_it(tmp_path, master):
     assert done.stdout.count("rows: written 100") == 2, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[1,2,1024]", marks=pytest.mark.long)])
 def test_a_session_that_got_the_jar_by_add_jar(tmp_path, master):
     done = run_later(tmp_path, master, f"ADD JAR '{supply.spark.jars()}'")

@@ -7,6 +7,8 @@ from supplier_session import found_by, prepare_environment
 prepare_environment()
 pytest.importorskip("pyspark")
 
+pytestmark = pytest.mark.long
+
 LIMIT_SECONDS = 280
 
 

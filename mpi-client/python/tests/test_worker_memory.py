@@ -30,6 +30,7 @@ def found(tmp_path_factory):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loader", ["ours", "plain"])
 def test_a_shared_memory_that_is_too_small_is_named(found, loader):
     assert found[f"small, {loader}"] == 20
