@@ -15,7 +15,7 @@ private[supply] object BuiltFor {
   try properties.load(stream)
   finally stream.close()
 
-  /** Of this project, for example 0.1.0. */
+  /** Of this project, for example 0.2.0. */
   val version: String = properties.getProperty("version")
 
   /** For example, 4.1. */
