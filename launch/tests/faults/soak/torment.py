@@ -6,10 +6,10 @@ import headers
 from soak.ground import STUCK
 
 # Seconds between two faults, and seconds that a process is stopped.
-PAUSE = (0.05, 0.45)
+PAUSE = (0.05, 0.3)
 STOP = (0.05, 0.6)
 # Seconds with faults, from the first block. A run that is not over then ends in peace.
-LONGEST = 15
+LONGEST = 25
 
 
 def go_through(ground, is_over, mapped_files, faults, sample=lambda: None):
