@@ -234,6 +234,19 @@ TEST_F(ResultNestedArrowTest, OtherTypesWithinAreRefusedByPath) {
     EXPECT_TRUE(says(supply_result_error(begin_arrow(encoded, SUPPLY_ERROR_ARGUMENT).get()), {"'item'", "dictionary"}));
 }
 
+TEST_F(ResultNestedArrowTest, NumbersOfAListMayNotBeIndicesOfADictionary) {
+    ArrowTree good("", "+s", 2), encoded("", "+s", 2);
+    for (ArrowTree *batch : {&good, &encoded}) {
+        ArrowTree &point = batch->add("point", "+s", 2);
+        point.add("pairs", "+w:2", 2).add("item", "i", 4, std::vector<const void *>{nullptr, numbers});
+    }
+    encoded.child(0).child(0).child(0).schema.dictionary = &good.schema;
+    Result result = begin_arrow(good);
+    write_arrow(result, encoded, SUPPLY_ERROR_ARGUMENT);
+    EXPECT_TRUE(says(supply_result_error(result.get()), {"'point.pairs'", "of a dictionary", "cast it"}));
+    EXPECT_TRUE(says(supply_result_error(begin_arrow(encoded, SUPPLY_ERROR_ARGUMENT).get()), {"'item'", "dictionary"}));
+}
+
 TEST_F(ResultNestedArrowTest, NestingHasALimit) {
     ArrowTree batch("", "+s", 1);
     ArrowTree *inner = &batch;

@@ -30,6 +30,7 @@ ARROW = {
     **{kind: pyarrow.array([1, None, 3], kind) for kind in ("int8", "uint16", "int32", "int64", "float32", "float64")},
 }
 TABLE = pyarrow.table(ARROW)
+INDICES = pyarrow.field("item", pyarrow.dictionary("int32", "float64"), nullable=False)
 
 
 class StreamOnly:
@@ -232,6 +233,7 @@ def test_schemas_that_are_wrong_are_named(rank):
         ("m array<thing>", "column 'm' has the type 'thing'"),
         ("m struct<a:map<int>>", "'m.a' has the type 'map<int>'"),
         (pyarrow.schema({"d": pyarrow.dictionary("int8", "string")}), "column 'd'.*dictionary"),
+        (pyarrow.schema({"d": pyarrow.list_(INDICES, 2)}), "column 'd.item'.*dictionary"),
         ("id long, id int", "two columns 'id'"), ("", "0 columns"),
     ):  # fmt: skip
         with pytest.raises(supply.SupplyError, match=text):

@@ -29,7 +29,8 @@ static bool is_fixed_list(const struct ArrowSchema *schema) { return strncmp(sch
 
 /* The format of the numbers of a list; "": the schema is that of no list of numbers. */
 static const char *number_format(const struct ArrowSchema *schema) {
-    const char *format = is_fixed_list(schema) && schema->n_children == 1 ? schema->children[0]->format : "";
+    const bool may_have = is_fixed_list(schema) && schema->n_children == 1 && schema->children[0]->dictionary == NULL;
+    const char *format = may_have ? schema->children[0]->format : "";
     return format[0] != '\0' && format[1] == '\0' && strchr("cCsSiIlLefg", format[0]) != NULL ? format : "";
 }
 
@@ -41,7 +42,8 @@ static bool has_children(const struct ArrowSchema *schema) {
 
 /* The type's children, for messages. */
 static const char *child_format(const struct ArrowSchema *schema) {
-    return schema->n_children == 1 ? schema->children[0]->format : "";
+    if (schema->n_children != 1) return "";
+    return schema->children[0]->dictionary != NULL ? "a dictionary" : schema->children[0]->format;
 }
 
 /* How many entries the children of a schema are, with their own. Those that lie too deep are refused later. */

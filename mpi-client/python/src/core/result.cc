@@ -54,7 +54,7 @@ bool has_numbers(const ArrowSchema &field) {
     if (strncmp(field.format, "+w:", 3) != 0 || field.n_children != 1) return false;
     const char *child = field.children[0]->format;
     return child[0] != '\0' && child[1] == '\0' && strchr("cCsSiIlLefg", child[0]) != nullptr &&
-           (field.children[0]->flags & ARROW_FLAG_NULLABLE) == 0;
+           field.children[0]->dictionary == nullptr && (field.children[0]->flags & ARROW_FLAG_NULLABLE) == 0;
 }
 
 /** Releases a structure that this code took out of a stream. */
