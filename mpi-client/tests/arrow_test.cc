@@ -2,11 +2,20 @@
 #include <cstring>
 #include <thread>
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "forked.h"
 #include "rank.h"
 #include "supply_arrow.h"
+
+/* In a thread that sets this, others get far within a release. */
+static thread_local bool writes_slowly;
+
+extern "C" ssize_t write(int fd, const void *bytes, size_t count) {
+    if (writes_slowly) usleep(100000);
+    return syscall(SYS_write, fd, bytes, count);
+}
 
 namespace supply_test {
 namespace {
@@ -222,6 +231,27 @@ TEST_F(ArrowTest, ArraysAreReleasedByOtherThreadsMeanwhile) {
     for (std::thread &thread : releasing) thread.join();
     handle.reset();
     supplying.join();
+}
+
+// The task fills a slot at once when it is released: what comes there must not count as consumed in place of what was.
+TEST_F(ArrowTest, AReleaseByAnotherThreadPassesItsBlockAlone) {
+    Task task(files);
+    std::vector<ArrowArray> arrays;
+    supply_position_t expected, position;
+    for (uint64_t number = 0; number < 4; number++) {
+        arrays.push_back(receive_and_export(task, number));
+        if (number == 0) supply_position_after(handle.get(), &block, 1, &expected);
+    }
+    std::thread releasing([&arrays] {
+        writes_slowly = true;
+        arrays[0].release(&arrays[0]);
+    });
+    task.supply(datum_block({numbered_element(4)}), 1);
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    releasing.join();
+    ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
+    EXPECT_EQ(0, memcmp(&expected, &position, sizeof position)) << "it is in epoch 1, and blocks of epoch 0 are held";
+    for (size_t i = 1; i < arrays.size(); i++) arrays[i].release(&arrays[i]);
 }
 
 TEST_F(ArrowTest, AForkedChildReleasesNothing) {

@@ -82,11 +82,13 @@ static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
                         supply_contract_version());
 }
 
-/* The released blocks from this one on count as consumed. */
+/* The released blocks from this one on count as consumed. After that the task may fill their slots. */
 static void consume_from(supply_t *supply, uint64_t sequence) {
+    if (sequence == supply->pair.released) return;
     for (; sequence < supply->pair.released; sequence++)
         supply__position_advance(&supply->consumed,
                                  &supply__blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
+    supply__pair_publish_released(&supply->pair);
 }
 
 static void release(supply_t *supply, uint64_t sequence) {

@@ -120,11 +120,12 @@ bool supply__pair_is_full(const struct pair *pair) {
 
 void supply__pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
 
-static void release_unheld(struct pair *pair) {
-    uint64_t before = pair->released;
+static void pass_unheld(struct pair *pair) {
     while (pair->released < pair->expected && !*held(pair, pair->released) && *exported(pair, pair->released) == 0)
         pair->released++;
-    if (pair->released == before) return;
+}
+
+void supply__pair_publish_released(struct pair *pair) {
     __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
     supply__fail_point("C1");
     /* A full pipe is no failure: the credit is in the header, and the task still has wake-ups to read. */
@@ -140,14 +141,14 @@ void supply__pair_acknowledge(struct pair *pair) {
 
 void supply__pair_release(struct pair *pair, uint64_t sequence) {
     *held(pair, sequence) = false;
-    release_unheld(pair);
+    pass_unheld(pair);
 }
 
 void supply__pair_begin_export(struct pair *pair, uint64_t sequence) { ++*exported(pair, sequence); }
 
 void supply__pair_end_export(struct pair *pair, uint64_t sequence) {
     --*exported(pair, sequence);
-    release_unheld(pair);
+    pass_unheld(pair);
 }
 
 /* Before the end: a program may have cut the file, and what follows writes to the header. */
@@ -158,11 +159,13 @@ static supply_status_t check_whole(const struct pair *pair) {
 
 void supply__pair_release_all(struct pair *pair) {
     check_whole(pair);
-    for (uint64_t sequence = pair->released; sequence < pair->expected; sequence++) {
+    const uint64_t before = pair->released;
+    for (uint64_t sequence = before; sequence < pair->expected; sequence++) {
         *held(pair, sequence) = false;
         *exported(pair, sequence) = 0;
     }
-    release_unheld(pair);
+    pass_unheld(pair);
+    if (pair->released != before) supply__pair_publish_released(pair);
 }
 
 /* Reads a notification, so that the pipe is never full. SUPPLY_AGAIN: not a failure. */

@@ -39,12 +39,15 @@ bool supply__pair_is_full(const struct pair *pair);
 /** Notes that the expected block has been received. */
 void supply__pair_receive(struct pair *pair);
 
-/** Releases a held block. C1 and C2 for every block that nothing holds, and none before it. */
+/** Releases a held block: `released` passes every block that nothing holds, and none before it. */
 void supply__pair_release(struct pair *pair, uint64_t sequence);
 
-/** Begins and ends that an Arrow array holds the block, too. C1 and C2 as above. */
+/** Begins and ends that an Arrow array holds the block, too. `released` as above. */
 void supply__pair_begin_export(struct pair *pair, uint64_t sequence);
 void supply__pair_end_export(struct pair *pair, uint64_t sequence);
+
+/** C1 and C2: the task may fill the slots of released blocks. */
+void supply__pair_publish_released(struct pair *pair);
 
 /** Releases every received block, also those that are exported. */
 void supply__pair_release_all(struct pair *pair);
