@@ -153,10 +153,10 @@ supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum,
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
     /* The block stays held: its Datums that were not handed out are not consumed. */
     if (supply->broken.status != SUPPLY_OK) return supply__receive(supply, &supply->iterated, true);
-    supply_status_t status;
+    supply_status_t status = supply__check_mine(supply, "supply_next_datum");
+    if (status != SUPPLY_OK) return status;
     if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
-        status = supply__check_mine(supply, "supply_next_datum");
-        if (status == SUPPLY_OK) status = advance(supply);
+        status = advance(supply);
         const supply_datum_t end = {.epoch = supply->iterated.epoch};
         if (status == SUPPLY_END_OF_EPOCH) supply__copy_sized(datum, struct_bytes, &end, sizeof end);
         if (status != SUPPLY_OK) return status;
