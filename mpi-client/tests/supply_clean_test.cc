@@ -236,7 +236,8 @@ TEST_F(SupplyCleanTest, ErrorsNameTheMistake) {
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_TRUE(says(ended.err, {"supply-clean: ", "absent.conf"}));
     EXPECT_EQ(2, Process({"env", "-u", "SUPPLY_MAPPED_FILES", SUPPLY_TEST_CLEAN}, folder.path()).wait().exit_status);
-    EXPECT_EQ(0, Process({SUPPLY_TEST_CLEAN, "--help"}, folder.path()).wait().exit_status);
+    EXPECT_EQ(0U,
+              Process({SUPPLY_TEST_CLEAN, "--help"}, folder.path()).wait().out.find("Usage: supply-clean [options]\n"));
 }
 
 } // namespace

@@ -105,7 +105,7 @@ static const struct tool tool = {
     .name = "supply-clean",
     .options = options,
     .usage =
-        "Usage: supply-clean_pair [options]\n"
+        "Usage: supply-clean [options]\n"
         "Removes the mapped files and named pipes of dead ranks, and prints the path of each file that it removed.\n"
         "It never touches a pair whose rank is alive. Of dead ranks it also removes results: those that are not\n"
         "sealed, and sealed ones that nobody reads and whose Spark process has ended, or that were written without a\n"
