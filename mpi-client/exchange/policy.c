@@ -232,7 +232,7 @@ static supply_status_t exchange_prepare_range(const struct exchange_settings *se
     if (range->by.order != NULL) return SUPPLY_OK;
     return supply__fail(
         failure, SUPPLY_ERROR_ARGUMENT,
-        "the column '%s' to sort by has format '%s', whose values have no order: sort by a number, a bit, "
+        "the column '%s' has format '%s', by which this exchange cannot sort: cast it to a float, a bigint, "
         "text or bytes",
         settings->column, format);
 }

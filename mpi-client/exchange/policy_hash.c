@@ -26,9 +26,11 @@ struct hashed {
 };
 
 static const struct float_format *float_format(const struct schema_entry *entry, const struct format *format) {
-    static const struct float_format singles = {4, 0x7fffffff, 0x7f800000, 0x7fc00000},
+    static const struct float_format halves = {2, 0x7fff, 0x7c00, 0x7e00},
+                                     singles = {4, 0x7fffffff, 0x7f800000, 0x7fc00000},
                                      doubles = {8, 0x7fffffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000};
     const char *name = format->list_size > 0 ? entry->child_format : entry->format;
+    if (strcmp(name, "e") == 0) return &halves;
     if (strcmp(name, "f") == 0) return &singles;
     return strcmp(name, "g") == 0 ? &doubles : NULL;
 }
@@ -40,7 +42,9 @@ static const struct float_format *float_format(const struct schema_entry *entry,
 static uint64_t bits_of(const uint8_t *value, const struct float_format *floats) {
     uint64_t bits = 0;
     /* With a constant size each copy is a move. */
-    if (floats->bytes == sizeof(float))
+    if (floats->bytes == sizeof(uint16_t))
+        memcpy(&bits, value, sizeof(uint16_t));
+    else if (floats->bytes == sizeof(float))
         memcpy(&bits, value, sizeof(float));
     else
         memcpy(&bits, value, sizeof bits);

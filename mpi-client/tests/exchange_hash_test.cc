@@ -148,6 +148,7 @@ class ExchangeHashOfFloatsTest : public ExchangeTest {
 TEST_F(ExchangeHashOfFloatsTest, ZeroHasOneSign) {
     expect_on_one_rank(Column::fixed("key", "f", bytes_of<float>({0.0F, -0.0F, 0.0F, -0.0F})));
     expect_on_one_rank(Column::fixed("key", "g", bytes_of<double>({0.0, -0.0, 0.0, -0.0})));
+    expect_on_one_rank(Column::fixed("key", "e", bytes_of<uint16_t>({0, 0x8000, 0, 0x8000})));
 }
 
 TEST_F(ExchangeHashOfFloatsTest, NotANumberIsOneKey) {
@@ -155,6 +156,7 @@ TEST_F(ExchangeHashOfFloatsTest, NotANumberIsOneKey) {
         Column::fixed("key", "f", bytes_of<float>({std::nanf("1"), -std::nanf("2"), std::nanf("3"), std::nanf("4")})));
     expect_on_one_rank(
         Column::fixed("key", "g", bytes_of<double>({std::nan("1"), -std::nan("2"), std::nan("3"), std::nan("4")})));
+    expect_on_one_rank(Column::fixed("key", "e", bytes_of<uint16_t>({0x7c01, 0xfe02, 0x7fff, 0x7e00})));
 }
 
 TEST_F(ExchangeHashOfFloatsTest, InLists) {

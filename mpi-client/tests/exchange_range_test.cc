@@ -180,7 +180,7 @@ TEST_F(ExchangeRangeTest, WhatCannotBeSortedFailsOnAllRanks) {
     const struct {
         const char *column;
         std::initializer_list<const char *> words;
-    } cases[] = {{"list", {"list", "+w:3", "order"}},
+    } cases[] = {{"list", {"list", "+w:3", "cannot sort", "cast it"}},
                  {"nothing", {"no column 'nothing'", "sort"}},
                  {"maybe", {"maybe", "nulls_together"}}};
     options.window_bytes = 4000;
