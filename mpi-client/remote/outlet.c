@@ -228,8 +228,8 @@ static supply_status_t supply_once(struct outlet *outlet, struct failure *failur
     if (!outlet->has_sent_schema && knows_schema(outlet)) return send_schema(outlet, failure);
     if (outlet->held == outlet->slots) return SUPPLY_AGAIN;
     const supply_status_t status = supply_try_next(outlet->supply, &block);
-    /* The task may have attached since the schema was looked for. */
-    if (status == SUPPLY_OK && !outlet->has_sent_schema && send_schema(outlet, failure) != SUPPLY_OK)
+    /* The task may have attached since the schema was looked for. A pair without elements needs it, too (A6). */
+    if (status >= 0 && !outlet->has_sent_schema && knows_schema(outlet) && send_schema(outlet, failure) != SUPPLY_OK)
         return failure->status;
     if (outlet->state != OUTLET_SUPPLIES) return SUPPLY_AGAIN;
     switch (status) {
