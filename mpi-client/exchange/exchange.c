@@ -378,6 +378,8 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     struct failure failure = {0};
     const uint32_t rank = (uint32_t)transport->rank, ranks = (uint32_t)transport->ranks;
     struct exchange *exchange = calloc(1, sizeof *exchange);
+    /* free_memory() would close descriptor 0. */
+    if (exchange != NULL) exchange->neighbours.fd = -1;
     if (exchange == NULL || exchange_agree_init(&exchange->agree, rank, ranks, &failure) != SUPPLY_OK ||
         exchange_neighbours_init(&exchange->neighbours, rank, ranks, &failure) != SUPPLY_OK) {
         transport->free(transport->context, false);
