@@ -163,9 +163,7 @@ static size_t available_by_meminfo(const char *root) {
 static size_t available_by_group(const char *root) {
     struct memory_limit limit;
     memory_limit_read(&limit, root);
-    if (!limit.limited) return SIZE_MAX;
-    const uint64_t used = limit.used_bytes > limit.cached_bytes ? limit.used_bytes - limit.cached_bytes : 0;
-    return limit.limit_bytes > used ? limit.limit_bytes - used : 0;
+    return memory_limit_left(&limit);
 }
 
 size_t node_memory_available(const char *root) {

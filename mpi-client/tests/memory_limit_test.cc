@@ -54,6 +54,15 @@ TEST_F(MemoryLimitTest, Version2TheSmallestLimitCounts) {
     expect(3000, 200, "sys/fs/cgroup/user.slice/job.scope");
 }
 
+TEST_F(MemoryLimitTest, TheGroupThatHasLeastLeftCounts) {
+    groups("0::/user.slice/job.scope\n", v2_mount);
+    write("sys/fs/cgroup/user.slice/memory.max", "4000\n");
+    write("sys/fs/cgroup/user.slice/memory.current", "3900\n");
+    write("sys/fs/cgroup/user.slice/job.scope/memory.max", "3000\n");
+    write("sys/fs/cgroup/user.slice/job.scope/memory.current", "200\n");
+    expect(4000, 3900, "sys/fs/cgroup/user.slice");
+}
+
 TEST_F(MemoryLimitTest, Version2InAContainer) {
     groups("0::/\n", v2_mount);
     write("sys/fs/cgroup/memory.max", "64\n");

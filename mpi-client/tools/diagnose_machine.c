@@ -118,10 +118,9 @@ static void check_container(struct diagnosis *diagnosis, uint64_t needed) {
         diagnosis_report(diagnosis, DIAGNOSIS_OK, "container", NULL, "no memory limit");
         return;
     }
-    const uint64_t left = limit.limit_bytes > limit.used_bytes ? limit.limit_bytes - limit.used_bytes : 0;
-    const enum diagnosis_status status = needed > limit.limit_bytes ? DIAGNOSIS_FAILED
-                                         : needed > left            ? DIAGNOSIS_WARNING
-                                                                    : DIAGNOSIS_OK;
+    const enum diagnosis_status status = needed > limit.limit_bytes           ? DIAGNOSIS_FAILED
+                                         : needed > memory_limit_left(&limit) ? DIAGNOSIS_WARNING
+                                                                              : DIAGNOSIS_OK;
     diagnosis_report(diagnosis, status, "container", status == DIAGNOSIS_OK ? NULL : fix,
                      "%.1f MB are needed; the memory limit is %.1f, and %.1f of it are used (%s)", megabytes(needed),
                      megabytes(limit.limit_bytes), megabytes(limit.used_bytes), limit.place);

@@ -1,4 +1,4 @@
-/** Takes the smallest limit of this process's control groups, versions 1 and 2. */
+/** Takes the limit with the least left of this process's control groups, versions 1 and 2. */
 #include "memory_limit.h"
 
 #include <limits.h>
@@ -23,6 +23,11 @@ static const struct version versions[] = {
     {{"cgroup2", ""}, "memory.max", "memory.current", "file", "shmem"},
     {{"cgroup", "memory"}, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem"},
 };
+
+uint64_t memory_limit_left(const struct memory_limit *limit) {
+    const uint64_t kept = limit->used_bytes > limit->cached_bytes ? limit->used_bytes - limit->cached_bytes : 0;
+    return !limit->limited ? UINT64_MAX : limit->limit_bytes > kept ? limit->limit_bytes - kept : 0;
+}
 
 /* The number after a name in memory.stat; 0: it is not there. */
 static uint64_t read_statistic(const char *folder, const char *name) {
@@ -49,12 +54,11 @@ static void apply_group(void *context, const char *folder) {
     struct memory_limit *limit = search->limit;
     struct memory_limit found = {.limited = true};
     if (!control_group_number(folder, version->limit, &found.limit_bytes) || found.limit_bytes >= NO_LIMIT) return;
-    if (limit->limited && found.limit_bytes >= limit->limit_bytes) return;
     control_group_number(folder, version->used, &found.used_bytes);
     const uint64_t cached = read_statistic(folder, version->cached), shared = read_statistic(folder, version->shared);
     found.cached_bytes = cached > shared ? cached - shared : 0;
     snprintf(found.place, sizeof found.place, "%s", folder);
-    *limit = found;
+    if (memory_limit_left(&found) < memory_limit_left(limit)) *limit = found;
 }
 
 void memory_limit_read(struct memory_limit *limit, const char *root) {

@@ -7,7 +7,7 @@
 
 struct memory_limit {
     bool limited;
-    uint64_t limit_bytes;  /**< the smallest limit of the group and its ancestors */
+    uint64_t limit_bytes;  /**< of the group that has the least left: this process's, or an ancestor */
     uint64_t used_bytes;   /**< of that group, including the page cache */
     uint64_t cached_bytes; /**< of these, files that the kernel can drop */
     char place[4096];      /**< that group's folder */
@@ -15,5 +15,8 @@ struct memory_limit {
 
 /** Reads the limit. root is the folder that holds proc and sys: "" except in tests. */
 void memory_limit_read(struct memory_limit *limit, const char *root);
+
+/** Bytes that the process may still use. Files that the kernel can drop are no use. UINT64_MAX: there is no limit. */
+uint64_t memory_limit_left(const struct memory_limit *limit);
 
 #endif
