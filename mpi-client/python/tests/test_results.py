@@ -1,7 +1,9 @@
 """Results: what a rank writes in any form is what a reader finds in the file."""
 
+import concurrent.futures
 import datetime
 import decimal
+import io
 import os
 import pathlib
 
@@ -9,6 +11,8 @@ import numpy
 import pandas
 import polars
 import pyarrow
+import pyarrow.compute
+import pyarrow.csv
 import pytest
 import supply
 
@@ -56,6 +60,40 @@ def test_a_slice_of_a_table_in_many_blocks(written, rank):
     read = written(part, part.slice(3, 1))
     assert read["id"].num_chunks > 5
     assert read.to_pydict() == pyarrow.concat_tables([part, part.slice(3, 1)]).to_pydict()
+
+
+def test_a_stream_of_which_another_thread_reads_in_python(written):
+    rows = io.BytesIO(b"id\n" + b"".join(b"%d\n" % i for i in range(20000)))
+    reader = pyarrow.csv.open_csv(rows, pyarrow.csv.ReadOptions(block_size=1000))
+    assert written(reader)["id"].to_pylist() == list(range(20000))
+
+
+def test_threads_write_into_one_result(rank, files):
+    table = pyarrow.table({"id": range(5000)})
+    forms = [StreamOnly(table), table.to_batches()[0]] * 2
+    with rank.results("scores", "id long") as out, concurrent.futures.ThreadPoolExecutor(len(forms)) as threads:
+        list(threads.map(lambda form: [out.write(form) for _ in range(100)], forms))
+    read = read_result(f"{files.paths[0]}.scores.result")["id"]
+    assert pyarrow.compute.value_counts(read).field("counts").to_pylist() == [400] * 5000
+
+
+def test_a_result_is_aborted_while_threads_write(rank, files):
+    out = rank.results("scores", "id long")
+    batch = pyarrow.record_batch({"id": range(5000)})
+
+    def write():
+        while True:
+            out.write(batch)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        writing = [threads.submit(write) for _ in range(2)]
+        while out.rows < 50000:
+            pass
+        out.abort("enough")
+        for each in writing:
+            with pytest.raises(supply.SupplyError, match="sealed or aborted"):
+                each.result()
+    assert abort_reason(f"{files.paths[0]}.scores.result") == "enough"
 
 
 def test_polars(written):

@@ -68,7 +68,14 @@ struct Taken : Structure {
     Taken &operator=(const Taken &) = delete;
 };
 
-void check_stream(ArrowArrayStream *stream, int error) {
+/* Calls get_schema or get_next. Threads of the stream may need the interpreter's lock to read. */
+template <typename Read, typename Structure>
+void read(ArrowArrayStream *stream, Read read, Structure *to) {
+    int error;
+    {
+        nb::gil_scoped_release released;
+        error = read(stream, to);
+    }
     if (error == 0) return;
     const char *text = stream->get_last_error(stream);
     raise(SUPPLY_ERROR_ARGUMENT, std::string("the Arrow stream failed: ") + (text != nullptr ? text : strerror(error)));
@@ -129,7 +136,7 @@ nb::list result_fields(nb::capsule schema) { return fields_of(*structure_in<Arro
 nb::list stream_fields(nb::capsule capsule) {
     auto *stream = structure_in<ArrowArrayStream>(capsule, "arrow_array_stream");
     Taken<ArrowSchema> schema;
-    check_stream(stream, stream->get_schema(stream, &schema));
+    read(stream, stream->get_schema, &schema);
     return fields_of(schema);
 }
 
@@ -154,21 +161,28 @@ void Result::check_begun(supply_status_t status) {
     raise(status, text, error_number);
 }
 
-supply_result_t *Result::handle() const {
+/* Without the interpreter's lock: who waits for a thread that writes must not hold it. */
+template <typename Call>
+void Result::use(Call call) {
     if (getpid() != process_)
         raise(SUPPLY_ERROR_ARGUMENT, "this result belongs to process " + std::to_string(process_) +
                                          ", which forked this process, " + std::to_string(getpid()) +
                                          ": write it there (in a DataLoader: num_workers=0)");
-    if (result_ == nullptr) raise(SUPPLY_ERROR_ARGUMENT, "this result is sealed or aborted");
-    return result_;
-}
-
-void Result::check(supply_status_t status) const {
-    if (status < 0) raise(status, supply_result_error(result_), supply_result_error_errno(result_));
+    supply_status_t status = SUPPLY_ERROR_ARGUMENT;
+    std::string text = "this result is sealed or aborted";
+    int error_number = 0;
+    {
+        nb::gil_scoped_release released;
+        const std::lock_guard<std::mutex> guard(mutex_);
+        if (result_ != nullptr && (status = call(result_)) < 0) {
+            text = supply_result_error(result_);
+            error_number = supply_result_error_errno(result_);
+        }
+    }
+    if (status < 0) raise(status, text, error_number);
 }
 
 void Result::write(const std::vector<ResultBuffers> &columns) {
-    supply_result_t *const result = handle();
     std::vector<Buffer> buffers;
     std::vector<supply_column_t> passed;
     for (const auto &[rows, validity, offsets, data] : columns) {
@@ -184,58 +198,51 @@ void Result::write(const std::vector<ResultBuffers> &columns) {
         column.data_bytes = of_column[2].bytes();
         passed.push_back(column);
     }
-    supply_status_t status;
-    {
-        nb::gil_scoped_release released;
-        const std::lock_guard<std::mutex> guard(mutex_);
-        status = supply_result_write(result, passed.data(), static_cast<int>(passed.size()));
-    }
-    check(status);
+    use([&](supply_result_t *result) {
+        return supply_result_write(result, passed.data(), static_cast<int>(passed.size()));
+    });
 }
 
 void Result::write_arrow(nb::capsule schema, nb::capsule array) {
-    supply_result_t *const result = handle();
     const auto *type = structure_in<ArrowSchema>(schema, "arrow_schema");
     const auto *rows = structure_in<ArrowArray>(array, "arrow_array");
-    supply_status_t status;
-    {
-        nb::gil_scoped_release released;
-        const std::lock_guard<std::mutex> guard(mutex_);
-        status = supply_result_write_arrow(result, type, rows);
-    }
-    check(status);
+    use([&](supply_result_t *result) { return supply_result_write_arrow(result, type, rows); });
 }
 
 void Result::write_stream(nb::capsule capsule) {
-    supply_result_t *const result = handle();
     auto *stream = structure_in<ArrowArrayStream>(capsule, "arrow_array_stream");
     Taken<ArrowSchema> schema;
-    check_stream(stream, stream->get_schema(stream, &schema));
+    read(stream, stream->get_schema, &schema);
     for (;;) {
         Taken<ArrowArray> rows;
-        check_stream(stream, stream->get_next(stream, &rows));
+        read(stream, stream->get_next, &rows);
         if (rows.release == nullptr) return;
-        check(supply_result_write_arrow(result, &schema, &rows));
+        use([&](supply_result_t *result) { return supply_result_write_arrow(result, &schema, &rows); });
     }
 }
 
 void Result::seal() {
-    supply_result_t *const result = handle();
-    supply_status_t status;
-    {
-        nb::gil_scoped_release released;
-        const std::lock_guard<std::mutex> guard(mutex_);
-        status = supply_result_seal(result);
-    }
-    check(status);
-    result_ = nullptr;
+    use([this](supply_result_t *result) {
+        const supply_status_t status = supply_result_seal(result);
+        if (status == SUPPLY_OK) result_ = nullptr;
+        return status;
+    });
 }
 
 void Result::abort(const std::string &reason) noexcept {
     /* The file and its lock are the parent's. */
-    if (result_ == nullptr || getpid() != process_) return;
-    supply_result_abort(result_, reason.c_str());
+    if (getpid() != process_) return;
+    nb::gil_scoped_release released;
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (result_ != nullptr) supply_result_abort(result_, reason.c_str());
     result_ = nullptr;
+}
+
+uint64_t Result::rows() {
+    if (getpid() != process_) return 0;
+    nb::gil_scoped_release released;
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return supply_result_rows(result_);
 }
 
 void Result::abandon_in_child() noexcept {

@@ -1,4 +1,5 @@
-/** The rank's part of a result for Python. One thread at a time uses the handle, without the interpreter's lock. */
+/** The rank's part of a result for Python. Any thread calls it; one at a time uses the handle, without the
+ * interpreter's lock. */
 #ifndef SUPPLY_PYTHON_RESULT_H
 #define SUPPLY_PYTHON_RESULT_H
 
@@ -47,12 +48,13 @@ class Result {
     void abandon_in_child() noexcept;
 
     bool is_open() const { return result_ != nullptr; }
-    uint64_t rows() const { return supply_result_rows(result_); }
+    uint64_t rows();
 
   private:
     void check_begun(supply_status_t status);
-    supply_result_t *handle() const; /**< throws if it is sealed, aborted, or belongs to another process */
-    void check(supply_status_t status) const;
+    /** Calls it with the handle. Throws if that fails, or the result is sealed, aborted, or another process's. */
+    template <typename Call>
+    void use(Call call);
 
     supply_result_t *result_ = nullptr;
     std::mutex mutex_;
