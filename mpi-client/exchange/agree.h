@@ -32,8 +32,6 @@ supply_status_t exchange_alltoallv(struct collective *collective, const void *se
  */
 supply_status_t exchange_poll(struct collective *collective, struct failure *failure);
 
-/* The step in which all ranks tell each other their state, and fail together if one has failed or they differ. */
-
 /** What one rank tells the others. */
 struct rank_state {
     int32_t status; /**< SUPPLY_OK; SUPPLY_AGAIN: its window is not complete yet; or why it failed */

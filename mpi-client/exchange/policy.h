@@ -41,8 +41,6 @@ void exchange_range_sample(struct range *range, const struct gathered_window *wi
 /** Finds the splitters in range->all, the same on all ranks. */
 void exchange_range_split(struct range *range);
 
-/* The destination of each element of a window, and the order in which a rank sends them. */
-
 /** Where an element lies. */
 struct source_row {
     const struct held_block *held;

@@ -18,8 +18,6 @@ void exchange_resume_state(const struct resume *resume, struct rank_state *state
 /** How many of the elements that this rank receives in that window the program has consumed in an earlier run. */
 uint64_t exchange_resume_consumed(const struct resume *resume, uint32_t epoch, uint32_t window);
 
-/* Remembers where windows begin, for the positions of blocks that the program still has. */
-
 /** A program may ask for the position after a block that it has released: one of the last 64 windows that gave it some
  * (supply.h). */
 #define POSITIONS_KEPT 64

@@ -27,8 +27,6 @@ void exchange_pack_data(const struct pick *pick, uint32_t column, const struct f
 /** A byte for each element: 1 if it is valid. */
 void exchange_pack_validity(const struct pick *pick, uint32_t column, uint8_t *to);
 
-/* A round: how many elements each rank sends to each other one, so that every slot has space for what it receives. */
-
 /** What one rank has for another one. */
 struct offer {
     uint64_t bytes;

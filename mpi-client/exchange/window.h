@@ -51,8 +51,6 @@ supply_status_t exchange_fail_by_change(struct failure *failure);
 uint64_t exchange_rows_bytes(const struct held_block *held, const struct columns *columns, uint32_t first,
                              uint32_t count);
 
-/* What one rank contributes to one exchange: its next elements, in pieces of blocks. */
-
 struct piece {
     struct held_block *held;
     uint32_t row;   /**< first row of the block */

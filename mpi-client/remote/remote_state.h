@@ -56,8 +56,6 @@ bool source_is_pending(const struct source *source);
 /** The failure of the notice, with the feeder's node. Returns its status. */
 supply_status_t source_failure(const struct source *source, struct failure *failure);
 
-/* What a handle whose pairs are opened by feeders has between the calls of the program. */
-
 /** A block that is received into a slot of the ring, or an end that takes its turn among the blocks. */
 struct arrival {
     supply_status_t status; /**< SUPPLY_OK, _END_OF_EPOCH or _END_OF_DATA */

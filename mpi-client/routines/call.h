@@ -68,8 +68,6 @@ bool is_first_rank(supply_call_t *call);
 /** Tells Spark that `step` of at most `of` steps are done. Not 0: the call was cancelled. */
 int report_progress(supply_call_t *call, uint64_t step, uint64_t of);
 
-/* The memory of one call of a routine beside its results. */
-
 #define WORKSPACE_BLOCKS_MAX 64
 
 struct workspace {

@@ -18,8 +18,6 @@ bool lanczos_is_available(void);
  */
 int lanczos(struct workspace *workspace, const struct row_operator *op, const struct singular_values *values);
 
-/* Eigenvalues of large symmetric matrices by SLEPc. */
-
 enum eigenvalues_which { LARGEST, SMALLEST, LARGEST_MAGNITUDE };
 
 struct eigenvalues {

@@ -59,8 +59,6 @@ void matrices_drop_all(struct matrices *matrices);
 /** What the caller learns about a matrix: handle, kind, rows, columns. */
 json_t *held_describe(const struct held *held);
 
-/* The Spark program whose matrices the ranks hold: one at a time. */
-
 /** id: random, of one attachment; "": none is attached. name: as its user knows it. */
 struct program {
     char id[64];

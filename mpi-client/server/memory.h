@@ -38,8 +38,6 @@ void growing_fit(struct growing *memory);
 
 void growing_free(struct growing *memory);
 
-/* The memory that programs of this node can still get. */
-
 /** Left to the rest of the node: without it the kernel would end a process, and not necessarily this one. */
 #define NODE_MEMORY_RESERVE ((size_t)128 << 20)
 

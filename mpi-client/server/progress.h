@@ -23,8 +23,6 @@ static inline void progress_set(struct progress *progress, uint64_t step, uint64
     atomic_store(&progress->of, of);
 }
 
-/* Tells Spark twice a second that a command is being carried out, and notices that Spark no longer waits for it. */
-
 struct heartbeat {
     struct progress *progress;
     struct channel *channel;

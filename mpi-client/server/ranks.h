@@ -29,15 +29,11 @@ void ranks_init(struct ranks *ranks);
  */
 bool ranks_agree(const struct ranks *ranks, char *text);
 
-/* Whether the nodes have the memory that their ranks are about to use. */
-
 /**
  * Sets text if the ranks of this node need more than it has free. bytes: of this rank. what: who needs it, such as
  * "the matrix". Collective. text: FAILURE_TEXT_BYTES, "" before.
  */
 void check_needed_memory(const struct ranks *ranks, double bytes, const char *what, char *text);
-
-/* All ranks begin a command, or none does: a command may reach only some of them. */
 
 /** The longest id of a command, its zero byte included. */
 #define COMMAND_ID_BYTES 64

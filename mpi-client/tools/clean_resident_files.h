@@ -23,8 +23,6 @@ struct cleaning {
  */
 bool clean_resident_files(const struct config_line *line, const struct cleaning *cleaning);
 
-/* PAIR.HASH.resident: the names of a pair's resident files (proto/PROTOCOL.md, "Resident files"). */
-
 #define RESIDENT_SUFFIX ".resident"
 #define UNSEALED_RESIDENT_SUFFIX RESIDENT_SUFFIX ".unsealed"
 

@@ -24,15 +24,11 @@ void diagnose_threads(struct diagnosis *diagnosis, const struct thread_limit *li
 /** Checks the folder for temporary files: TMPDIR, or /tmp. */
 void diagnose_temporary(struct diagnosis *diagnosis);
 
-/* The check of supply-doctor for machines with several memory nodes (NUMA). */
-
 /** Where the kernel describes the memory nodes (sysfs, ABI/stable/sysfs-devices-node). */
 #define NODES_FOLDER "/sys/devices/system/node"
 
 /** Says where the pages of a ring lie on this machine, and what to do about it. folder: NODES_FOLDER. */
 void diagnose_nodes(struct diagnosis *diagnosis, const char *folder);
-
-/* The check of supply-doctor whether MPI's ranks of a node may copy from each other's memory. */
 
 /** Tries process_vm_readv() between two processes, as Open MPI and MPICH do for large messages. */
 void diagnose_copies(struct diagnosis *diagnosis);

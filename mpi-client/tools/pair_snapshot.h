@@ -67,8 +67,6 @@ const char *pair_state_name(enum pair_state state);
  */
 int pair_open(const char *path);
 
-/* What two snapshots of a pair show: its rates, and how long one side has been waiting. */
-
 struct pair_progress {
     struct pair_snapshot snapshot;
     int64_t changed_after;      /**< time of the last snapshot before the last change seen; 0: not known */

@@ -9,8 +9,6 @@
 /** Prints a table. redraws: on a terminal, over the previous table, and no larger than the window. */
 void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool redraws);
 
-/* The output of supply-stat for programs. */
-
 /** Prints the snapshots of all pairs on one line. Unknown values are null. False: no memory, or the stream failed. */
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress);
 

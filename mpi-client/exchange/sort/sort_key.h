@@ -35,8 +35,6 @@ void exchange_key_read(const struct key_order *order, const supply_column_t *col
 /** Below 0, 0 or above 0, as memcmp(). */
 int exchange_key_compare(const struct sort_key *a, const struct sort_key *b);
 
-/* The order of a window's elements by the values of one column. */
-
 /** The column by which elements are sorted. */
 struct sort_column {
     uint32_t index;

@@ -27,8 +27,6 @@ struct sort_runs {
     uint32_t count; /**< runs */
 };
 
-/* Merges sorted sequences of a window's elements: the next element of all is the smallest of their first ones. */
-
 /** A sorted sequence of elements. */
 struct sequence {
     const uint32_t *order; /**< indices; NULL: the elements stand in their order */

@@ -32,8 +32,6 @@ struct foreign_file_mapping {
     const uint8_t *address;
 };
 
-/* The foreign files of a pair: each is opened when a block first refers to it. */
-
 /** Mappings that outlive the handle: of the mapped file, and of the foreign files. */
 struct exported_mappings {
     struct {
@@ -63,8 +61,6 @@ void supply__foreign_files_abandon(struct foreign_files *files);
 
 /** Drops the leases, closes the descriptors, and adds the mappings, which stay. */
 void supply__foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings);
-
-/* A column of views: its values lie in foreign files, in windows that the block lists. */
 
 /** The windows of one column of one block, checked, in this process's own memory. */
 struct block_windows {

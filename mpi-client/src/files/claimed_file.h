@@ -59,8 +59,6 @@ bool supply__claim_remove(struct claimed_file *file);
 /** Releases the locks. The file stays. */
 void supply__claim_close(struct claimed_file *file);
 
-/* The files that a dead rank left of a pair. */
-
 /** By enum file_kind: which of the three files of a pair a dead rank left. */
 struct stale_files {
     bool left[3];

@@ -26,8 +26,6 @@ __attribute__((format(printf, 6, 0))) supply_status_t supply__fail_at(struct fai
                                                                       const char *folder, const char *format,
                                                                       va_list arguments);
 
-/* mapped-files.conf and named-pipes.conf: which files belong to which local rank (docs/CONFIG-FILES.md). */
-
 /** ring=auto: the caches decide. */
 #define RING_AUTO UINT64_MAX
 

@@ -26,8 +26,6 @@ const char *supply__group_text(gid_t group, char text[USER_TEXT_BYTES]);
 /** The group of that name or number. origin: source of the name, for messages. SUPPLY_OK, or _CONFIG, _MEMORY. */
 supply_status_t supply__group_find(const char *name, const char *origin, gid_t *group, struct failure *failure);
 
-/* The folder of a pair's file, opened once: the file is looked up in it, even if its path leads elsewhere later. */
-
 /**
  * Opens the folder of a file, which only its own user may be able to write. Missing folders are created (0700). With
  * a group, those that are created and the file's own folder become the group's, with mode 0750. The caller
