@@ -147,6 +147,7 @@ static supply_status_t take_requests(struct outlet *outlet, bool *busy, struct f
     supply_status_t status = remote_test(outlet->link, &outlet->receiving, failure);
     if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
     *busy = true;
+    outlet->request.text[sizeof outlet->request.text - 1] = '\0';
     status = take_request(outlet, failure);
     if (status == SUPPLY_OK && !is_last_request(outlet)) status = receive_request(outlet, failure);
     return status;
