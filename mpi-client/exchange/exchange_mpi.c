@@ -74,8 +74,8 @@ static void free_context(void *context, bool pending) {
  * Duplicates the communicator, so that the exchange's messages do not meet those of the program. Collective; waits for
  * the other ranks until the limit. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, SUPPLY_INTERRUPTED.
  */
-static supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm comm,
-                                              const struct wait_limit *limit, struct failure *failure) {
+static supply_status_t mpi_transport(struct transport *transport, MPI_Comm comm, const struct wait_limit *limit,
+                                     struct failure *failure) {
     int rank, ranks;
     supply_status_t status = supply__mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
     if (status == SUPPLY_OK) status = supply__mpi_check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
@@ -118,7 +118,7 @@ supply_status_t supply_exchange_open(supply_t **supply, MPI_Comm comm, const sup
     struct filler_pair inspected = {.timeout = EXCHANGE_TIMEOUT_WITHOUT_PAIR};
     const bool is_open = supply__filler_inspect(pair, &inspected) == SUPPLY_OK;
     const struct wait_limit limit = {FILLER_LIMIT_FACTOR * inspected.timeout, inspected.interruption};
-    const supply_status_t status = exchange_mpi_transport(&transport, comm, &limit, &failure);
+    const supply_status_t status = mpi_transport(&transport, comm, &limit, &failure);
     if (status == SUPPLY_OK) return supply__exchange_over(supply, &transport, options);
     if (is_open) supply__filler_fail(pair, &failure);
     return status;

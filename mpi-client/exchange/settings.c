@@ -12,7 +12,7 @@
 #include "mix.h"
 
 /* Validity, lengths and data. */
-enum { BUFFERS_OF_COLUMN = 3 };
+enum { WIRE_BUFFERS_OF_COLUMN = 3 };
 
 bool exchange_is_variable(const struct column_plan *plan) {
     return plan->format.layout == FORMAT_VARIABLE || plan->format.layout == FORMAT_VIEWS;
@@ -77,7 +77,7 @@ static supply_status_t plan(struct columns *columns, const char *name, struct fa
     if (status != SUPPLY_OK) return status;
     memcpy(columns->schema.entries + count, supply__schema_texts(whole), whole->text_bytes);
     columns->plans = calloc(count, sizeof *columns->plans);
-    columns->buffers = calloc((size_t)count * BUFFERS_OF_COLUMN, sizeof *columns->buffers);
+    columns->buffers = calloc((size_t)count * WIRE_BUFFERS_OF_COLUMN, sizeof *columns->buffers);
     if (columns->plans == NULL || columns->buffers == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", name);
     columns->schema.column_count = count;

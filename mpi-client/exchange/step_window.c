@@ -30,7 +30,7 @@ static supply_status_t check_position(const struct exchange *exchange, struct fa
 }
 
 /* Columns are known: allocates what they need, once. SUPPLY_OK, or _MEMORY. */
-static supply_status_t exchange_use_columns(struct exchange *exchange, struct failure *failure) {
+static supply_status_t use_columns(struct exchange *exchange, struct failure *failure) {
     const struct columns *columns = &exchange->columns;
     if (exchange->has_memory || columns->schema.count == 0) return SUPPLY_OK;
     supply_status_t status = exchange_round_set_columns(&exchange->round, columns, failure);
@@ -48,7 +48,7 @@ static supply_status_t exchange_use_columns(struct exchange *exchange, struct fa
 
 /* When the first block is there, Spark has stored what the ranks must do. */
 static supply_status_t resolve(struct exchange *exchange, struct failure *failure) {
-    supply_status_t status = exchange_use_columns(exchange, failure);
+    supply_status_t status = use_columns(exchange, failure);
     if (status != SUPPLY_OK || exchange->is_resolved || !exchange->columns.is_of_pair) return status;
     status = exchange_settings_resolve(&exchange->settings, &exchange->inspected, failure);
     if (status != SUPPLY_OK) return status;
@@ -187,7 +187,7 @@ supply_status_t exchange_take_columns(struct exchange *exchange, struct failure 
     if (exchange->columns.schema.count == 0)
         status = exchange_columns_set(&exchange->columns, exchange->columns_of_other, sender->columns,
                                       sender->text_bytes, exchange->inspected.name, &own);
-    if (status == SUPPLY_OK) status = exchange_use_columns(exchange, &own);
+    if (status == SUPPLY_OK) status = use_columns(exchange, &own);
     if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
     exchange->confirms_columns = true;
     return exchange_begin_agreement(exchange, failure);

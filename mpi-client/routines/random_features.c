@@ -12,7 +12,6 @@
 
 #define STREAM_WEIGHTS 0
 #define STREAM_SHIFTS 1
-#define TWO_PI 6.283185307179586476925286766559
 
 struct map {
     uint64_t features;

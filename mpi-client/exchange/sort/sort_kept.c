@@ -14,7 +14,7 @@
 #include "sorter.h"
 
 /* Begins a run; the first one creates the file in the folder. SUPPLY_OK, or _SYSTEM. */
-static supply_status_t exchange_runs_begin(struct sort_runs *runs, const char *folder, struct failure *failure) {
+static supply_status_t runs_begin(struct sort_runs *runs, const char *folder, struct failure *failure) {
     if (!runs->is_open) runs->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (runs->fd < 0)
         return supply__fail(
@@ -56,8 +56,8 @@ static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size
 }
 
 /* Appends a block of exchange_slot_finish() to the last run. SUPPLY_OK, or _NO_SPACE, _SYSTEM, _MEMORY. */
-static supply_status_t exchange_runs_append(struct sort_runs *runs, const uint8_t *block, size_t bytes,
-                                            uint32_t elements, const char *folder, struct failure *failure) {
+static supply_status_t runs_append(struct sort_runs *runs, const uint8_t *block, size_t bytes, uint32_t elements,
+                                   const char *folder, struct failure *failure) {
     struct run_block *blocks = reallocarray(runs->blocks, runs->block_count + 1, sizeof *blocks);
     if (blocks == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     runs->blocks = blocks;
@@ -105,8 +105,8 @@ static bool add_block(const struct sort_runs *runs, const struct run_block *bloc
 }
 
 /* Maps the file, and adds the elements of all runs to the window, run after run. SUPPLY_OK, or _SYSTEM, _MEMORY. */
-static supply_status_t exchange_runs_load(struct sort_runs *runs, const struct columns *columns,
-                                          struct gathered_window *window, struct failure *failure) {
+static supply_status_t runs_load(struct sort_runs *runs, const struct columns *columns, struct gathered_window *window,
+                                 struct failure *failure) {
     void *mapping = mmap(NULL, runs->bytes, PROT_READ, MAP_SHARED, runs->fd, 0);
     if (mapping == MAP_FAILED)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%zu bytes of sorted elements cannot be mapped: %m",
@@ -119,7 +119,7 @@ static supply_status_t exchange_runs_load(struct sort_runs *runs, const struct c
 }
 
 /* Unmaps and removes the file. */
-static void exchange_runs_close(struct sort_runs *runs) {
+static void runs_close(struct sort_runs *runs) {
     if (runs->mapping != NULL) munmap(runs->mapping, runs->bytes);
     if (runs->is_open) close(runs->fd);
     free(runs->blocks);
@@ -152,8 +152,8 @@ static void sift_down(struct merge *merge, uint32_t at) {
 }
 
 /* Begins with `count` sequences, which stay in use, as the window and `by`. False: out of memory. */
-static bool exchange_merge_begin(struct merge *merge, const struct gathered_window *window,
-                                 const struct sort_column *by, struct sequence *sequences, uint32_t count) {
+static bool merge_begin(struct merge *merge, const struct gathered_window *window, const struct sort_column *by,
+                        struct sequence *sequences, uint32_t count) {
     *merge =
         (struct merge){.window = window, .by = by, .heap = (struct sequence **)calloc(count + 1, sizeof *merge->heap)};
     if (merge->heap == NULL) return false;
@@ -165,7 +165,7 @@ static bool exchange_merge_begin(struct merge *merge, const struct gathered_wind
     return true;
 }
 
-static void exchange_merge_free(struct merge *merge) {
+static void merge_free(struct merge *merge) {
     free((void *)merge->heap);
     *merge = (struct merge){0};
 }
@@ -193,7 +193,7 @@ static void free_blocks(struct sorter *sorter) {
 }
 
 static void end_order(struct sorter *sorter) {
-    exchange_merge_free(&sorter->merge);
+    merge_free(&sorter->merge);
     free(sorter->order);
     free(sorter->sequences);
     sorter->order = NULL;
@@ -211,7 +211,7 @@ static supply_status_t begin_order(struct sorter *sorter, struct failure *failur
                             "%s: out of memory to sort %u elements: set memory_bytes smaller", sorter->inspected.name,
                             sorter->window.elements);
     sorter->sequences[0] = (struct sequence){.order = sorter->order, .end = sorter->window.elements};
-    if (exchange_merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, 1)) return SUPPLY_OK;
+    if (merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, 1)) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
 }
 
@@ -221,7 +221,7 @@ static supply_status_t append_sorted(struct sorter *sorter, const struct slot *s
         size_t bytes;
         supply_status_t status = exchange_take_sorted(sorter, slot, &elements, &bytes, failure);
         if (status == SUPPLY_OK)
-            status = exchange_runs_append(&sorter->runs, slot->address, bytes, elements, sorter->folder, failure);
+            status = runs_append(&sorter->runs, slot->address, bytes, elements, sorter->folder, failure);
         if (status != SUPPLY_OK) return status;
     }
     return SUPPLY_OK;
@@ -233,7 +233,7 @@ static supply_status_t write_run(struct sorter *sorter, struct failure *failure)
     if (memory == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     /* The gaps between columns reach the file, too. */
     memset(memory, 0, slot_bytes);
-    supply_status_t status = exchange_runs_begin(&sorter->runs, sorter->folder, failure);
+    supply_status_t status = runs_begin(&sorter->runs, sorter->folder, failure);
     if (status == SUPPLY_OK) status = begin_order(sorter, failure);
     if (status == SUPPLY_OK) status = append_sorted(sorter, &(struct slot){memory, slot_bytes}, failure);
     free(memory);
@@ -283,11 +283,11 @@ static supply_status_t load_runs(struct sorter *sorter, struct failure *failure)
     sorter->sequences = calloc(sorter->runs.count, sizeof *sorter->sequences);
     if (sorter->sequences == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
-    const supply_status_t status = exchange_runs_load(&sorter->runs, &sorter->columns, &sorter->window, failure);
+    const supply_status_t status = runs_load(&sorter->runs, &sorter->columns, &sorter->window, failure);
     if (status != SUPPLY_OK) return status;
     find_sequences(sorter);
     if (exchange_window_complete(&sorter->window) &&
-        exchange_merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, sorter->runs.count))
+        merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, sorter->runs.count))
         return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
 }
@@ -301,6 +301,6 @@ supply_status_t exchange_sort_kept(struct sorter *sorter, struct failure *failur
 void exchange_drop_kept(struct sorter *sorter) {
     end_order(sorter);
     free_blocks(sorter);
-    exchange_runs_close(&sorter->runs);
+    runs_close(&sorter->runs);
     sorter->kept_elements = 0;
 }

@@ -88,7 +88,7 @@ supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *s
 }
 
 /* Drops sorted elements that an earlier run has consumed. */
-static void exchange_skip_sorted(struct sorter *sorter, uint64_t count) {
+static void skip_sorted(struct sorter *sorter, uint64_t count) {
     for (; count > 0 && sorter->merge.count > 0; count--) exchange_merge_pop(&sorter->merge);
 }
 
@@ -133,7 +133,7 @@ static supply_status_t begin_sorted(struct sorter *sorter, uint32_t epoch, struc
     sorter->is_sorted = true;
     sorter->epoch = epoch;
     sorter->returned = start->exchange.is_set && start->epoch == epoch ? start->exchange.elements : 0;
-    exchange_skip_sorted(sorter, sorter->returned);
+    skip_sorted(sorter, sorter->returned);
     return SUPPLY_OK;
 }
 

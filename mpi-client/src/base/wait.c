@@ -12,7 +12,7 @@
 #include "base/clock.h"
 
 /* Processes that are ready answer sooner. Until then a poll only yields the core. */
-#define SPIN_NANOSECONDS 1000000
+#define WAIT_SPIN_NANOSECONDS 1000000
 #define PAUSE_SECONDS 50e-6
 
 struct wait supply__wait_begin_slow(struct wait_limit limit, double seconds) {
@@ -28,7 +28,7 @@ struct wait supply__wait_begin_slow(struct wait_limit limit, double seconds) {
 
 struct wait supply__wait_begin(struct wait_limit limit) {
     struct wait wait = supply__wait_begin_slow(limit, PAUSE_SECONDS);
-    wait.spin = SPIN_NANOSECONDS;
+    wait.spin = WAIT_SPIN_NANOSECONDS;
     return wait;
 }
 
