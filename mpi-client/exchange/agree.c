@@ -49,7 +49,10 @@ supply_status_t exchange_alltoallv(struct collective *collective, const void *se
                  transport->alltoallv(transport->context, send, send_parts, receive, receive_parts, failure), failure);
 }
 
-/* The limit is over. True: not because of the others, so that they get another one, once in an operation. */
+/*
+ * The limit is over. True: not because of the others, so that they get another one, once in an operation. The next one
+ * begins also after a failure: a call that waits again has the whole limit.
+ */
 static bool extend(struct collective *collective, bool was_absent) {
     const bool extends = was_absent && !collective->is_extended;
     collective->end = supply__clock_after(collective->limit);

@@ -108,7 +108,7 @@ static struct wait wait_in_step(const struct exchange *exchange) {
 }
 
 /* exchange_advance() until it is not SUPPLY_AGAIN. Also SUPPLY_INTERRUPTED. */
-static supply_status_t exchange_await(struct exchange *exchange, struct failure *failure) {
+static supply_status_t await(struct exchange *exchange, struct failure *failure) {
     struct wait wait = wait_in_step(exchange);
     for (;;) {
         const enum step step = exchange->step;
@@ -127,7 +127,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
         exchange_begin_epoch(exchange);
     else if (exchange->step == STEP_DELIVER)
         exchange_continue(exchange);
-    const supply_status_t status = wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
+    const supply_status_t status = wait ? await(exchange, failure) : exchange_advance(exchange, failure);
     if (status >= 0) *filled = exchange->filled;
     return status;
 }
@@ -202,6 +202,7 @@ static void exchange_free(struct exchange *exchange, bool *keep) {
 static supply_status_t close_within(void *context, double seconds, const char *reason, bool *keep) {
     struct exchange *exchange = context;
     supply_status_t status;
+    /* Spark learns why the program stops early. A Spark that has failed knows the cause, and this is not it. */
     if (exchange->owns_pair && reason != NULL && !exchange->spark_has_failed)
         status = supply_abort(exchange->pair, reason);
     else
@@ -345,7 +346,7 @@ static supply_status_t agree_on_opening(struct exchange *exchange, struct failur
         state->settings = exchange_settings_fingerprint(&exchange->settings, (int)exchange->agree.ranks);
     exchange->step = STEP_OPEN;
     supply_status_t status = exchange_agree_begin(&exchange->agree, &exchange->collective, failure);
-    if (status == SUPPLY_OK) status = exchange_await(exchange, failure);
+    if (status == SUPPLY_OK) status = await(exchange, failure);
     if (status == SUPPLY_INTERRUPTED)
         supply__fail(failure, status, "%s: the program interrupted the opening of the exchange",
                      exchange->collective.name);

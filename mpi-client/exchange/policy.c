@@ -35,7 +35,7 @@ supply_status_t exchange_find_key(const struct exchange_settings *settings, cons
 }
 
 /* Groups the elements by their destination in destinations->scratch, each group in the order of the window. */
-static void exchange_group(struct destinations *destinations, const struct draw *draw) {
+static void group(struct destinations *destinations, const struct draw *draw) {
     uint32_t *ends = destinations->ends;
     for (uint32_t rank = 0; rank < draw->ranks; rank++) ends[rank] = 0;
     for (uint32_t i = 0; i < draw->window->elements; i++) ends[destinations->scratch[i]]++;
@@ -91,7 +91,10 @@ static uint64_t missing(const struct sums *sums, uint32_t rank) { return quota(s
 /* How often it was that rank's turn when `dealt` elements have been dealt to the ranks in turn. */
 static uint64_t turns(uint64_t dealt, uint32_t rank, uint32_t ranks) { return dealt / ranks + (dealt % ranks > rank); }
 
-/* What all ranks send, in the order of ranks: this rank's part of it, and how it is dealt. */
+/*
+ * What all ranks send, in the order of ranks: this rank's part of it, and how it is dealt. If three ranks miss 4, 2 and
+ * 3 elements, the first 6 go to ranks 0 1 2 0 1 2 in turn, and the other 3 fill what is missing: 0 0 2.
+ */
 struct deal {
     uint64_t begin; /* of this rank's elements */
     uint64_t end;
@@ -210,7 +213,7 @@ void exchange_range_split(struct range *range) {
 }
 
 /* The rank that gets that key. */
-static uint32_t exchange_range_rank(const struct range *range, const struct sort_key *key) {
+static uint32_t range_rank(const struct range *range, const struct sort_key *key) {
     uint32_t low = 0, high = range->splitter_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
@@ -223,8 +226,8 @@ static uint32_t exchange_range_rank(const struct range *range, const struct sort
     return low;
 }
 
-static supply_status_t exchange_prepare_range(const struct exchange_settings *settings, const struct columns *columns,
-                                              struct range *range, struct failure *failure) {
+static supply_status_t prepare_range(const struct exchange_settings *settings, const struct columns *columns,
+                                     struct range *range, struct failure *failure) {
     const supply_status_t status = exchange_find_key(settings, columns, "sort", &range->by.index, failure);
     if (status != SUPPLY_OK) return status;
     const char *format = columns->schema.entries[range->by.index].format;
@@ -237,15 +240,14 @@ static supply_status_t exchange_prepare_range(const struct exchange_settings *se
         settings->column, format);
 }
 
-static void exchange_draw_range(struct destinations *destinations, const struct draw *draw) {
+static void draw_range(struct destinations *destinations, const struct draw *draw) {
     const struct sort_column *by = &draw->range->by;
     for (uint32_t i = 0; i < draw->window->piece_count; i++) {
         const struct piece *piece = &draw->window->pieces[i];
         for (uint32_t k = 0; k < piece->count; k++) {
             struct sort_key key;
             exchange_key_read(by->order, &piece->held->columns[by->index], piece->row + k, &key);
-            destinations->scratch[piece->start + k] =
-                key.is_null ? draw->ranks - 1 : exchange_range_rank(draw->range, &key);
+            destinations->scratch[piece->start + k] = key.is_null ? draw->ranks - 1 : range_rank(draw->range, &key);
         }
     }
 }
@@ -278,14 +280,14 @@ supply_status_t exchange_policy_prepare(struct destinations *destinations, const
     if (columns->schema.count == 0 || !exchange_has_key(settings)) return SUPPLY_OK;
     return settings->policy == SUPPLY_EXCHANGE_HASH
                ? exchange_prepare_hash(destinations, settings, columns, draw, failure)
-               : exchange_prepare_range(settings, columns, draw->range, failure);
+               : prepare_range(settings, columns, draw->range, failure);
 }
 
 void exchange_policy_draw(struct destinations *destinations, const struct exchange_settings *settings,
                           const struct draw *draw, const uint64_t *counts) {
-    if (settings->policy == SUPPLY_EXCHANGE_RANGE) exchange_draw_range(destinations, draw);
+    if (settings->policy == SUPPLY_EXCHANGE_RANGE) draw_range(destinations, draw);
     if (exchange_has_key(settings))
-        exchange_group(destinations, draw);
+        group(destinations, draw);
     else
         exchange_draw_deal(destinations, settings, draw, counts);
     for (uint32_t i = 0; i < draw->window->elements; i++) {

@@ -256,7 +256,7 @@ static supply_status_t arrive(struct exchange *exchange, struct failure *failure
  * With ALL and BALANCE, no rank may receive more of a round than the others: they need each other for the next round.
  * So if a rank cannot take everything, all take one element.
  */
-static bool is_uneven(const struct exchange *exchange) {
+static bool must_grant_one(const struct exchange *exchange) {
     const struct round *round = &exchange->round;
     return !exchange_has_key(&exchange->settings) && !round->grants_one && !exchange_round_fits(round);
 }
@@ -272,8 +272,8 @@ supply_status_t exchange_continue_round(struct exchange *exchange, struct failur
         case STEP_OFFER:
             return send_grants(exchange, exchange_round_grant, failure);
         case STEP_GRANT:
-            return is_uneven(exchange) ? send_grants(exchange, exchange_round_grant_one, failure)
-                                       : count(exchange, failure);
+            return must_grant_one(exchange) ? send_grants(exchange, exchange_round_grant_one, failure)
+                                            : count(exchange, failure);
         case STEP_COUNT:
             return place(exchange, failure);
         default:

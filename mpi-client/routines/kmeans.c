@@ -15,11 +15,7 @@ struct candidates {
     const double *weights; /**< rows that are nearest to each */
 };
 
-/**
- * Picks k of them by greedy k-means++ (Arthur and Vassilvitskii, SODA 2007): of several that are drawn, the one that
- * leaves the least cost; the best of several such starts. squares: count × count, which it uses. nearest, trial: count.
- * picked: k numbers. Only on the rank that calls it.
- */
+/** Memory of candidates_pick(): squares has count × count numbers, nearest and trial have count, best has k. */
 struct candidates_work {
     double *squares;
     double *nearest;
@@ -96,6 +92,10 @@ static double pick_once(const struct candidates *candidates, const struct candid
     return cost_of(candidates, work->nearest);
 }
 
+/**
+ * Picks k of them by greedy k-means++ (Arthur and Vassilvitskii, SODA 2007): of several that are drawn, the one that
+ * leaves the least cost; the best of several such starts. picked: k numbers. Only on the rank that calls it.
+ */
 static void candidates_pick(const struct candidates *candidates, const struct candidates_work *work, uint64_t k,
                             uint64_t seed, uint64_t *picked) {
     double least = INFINITY;

@@ -1,7 +1,7 @@
 /**
  * The routines of libsupply_linalg. A is a matrix with m rows and n columns. Vectors are arrays with one column. A
- * matrix may be dense or sparse where it says so; otherwise it must be dense. All fail if a shape does not match, a
- * value is not finite, the call is cancelled, or a rank has no memory.
+ * matrix may be dense or sparse where it says so; otherwise it must be dense. All fail if a shape does not match, the
+ * call is cancelled, or a rank has no memory; all but multiply and transpose_multiply also if a value is not finite.
  */
 #ifndef ROUTINES_H
 #define ROUTINES_H

@@ -98,7 +98,7 @@ static void key_name(const struct keys *keys, uint64_t index, char name[KEY_NAME
 /* Of digests for one rank in one portion: no even distribution has as many. */
 #define LARGEST_SHARE(mean) (2 * (mean) + 64)
 
-struct exchange {
+struct search {
     const struct keys *keys;
     const struct ranks *ranks;
     uint64_t portions;
@@ -120,78 +120,78 @@ static uint64_t power_of_two(uint64_t least) {
     return power;
 }
 
-static bool allocate(struct exchange *exchange, uint64_t portion, char *text) {
-    const uint64_t ranks = (uint64_t)exchange->ranks->count;
-    uint64_t most = exchange->keys->count;
-    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, exchange->ranks->comm);
-    exchange->portions = most / portion + 1 < PORTIONS_MAX ? most / portion + 1 : PORTIONS_MAX;
-    exchange->share = LARGEST_SHARE(most / exchange->portions / ranks);
-    const uint64_t all = exchange->share * ranks;
+static bool allocate(struct search *search, uint64_t portion, char *text) {
+    const uint64_t ranks = (uint64_t)search->ranks->count;
+    uint64_t most = search->keys->count;
+    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, search->ranks->comm);
+    search->portions = most / portion + 1 < PORTIONS_MAX ? most / portion + 1 : PORTIONS_MAX;
+    search->share = LARGEST_SHARE(most / search->portions / ranks);
+    const uint64_t all = search->share * ranks;
     const size_t bytes = (2 * all + power_of_two(2 * all)) * sizeof(struct key_digest) + 4 * ranks * sizeof(int);
-    exchange->sent = growing_add(&exchange->memory, bytes);
-    if (exchange->sent == NULL)
+    search->sent = growing_add(&search->memory, bytes);
+    if (search->sent == NULL)
         snprintf(text, FAILURE_TEXT_BYTES,
                  "the check of the keys for duplicates needs %.1f GB on node %s: drop other matrices, or send the "
                  "matrix without a key",
-                 (double)bytes / 1e9, exchange->ranks->node);
-    if (!ranks_agree(exchange->ranks, text) || exchange->sent == NULL) return false;
-    exchange->received = exchange->sent + all;
-    exchange->table = exchange->received + all;
-    exchange->counts = (int *)(exchange->table + power_of_two(2 * all));
-    for (uint64_t rank = 0; rank < ranks; rank++) exchange->counts[2 * ranks + rank] = (int)(exchange->share * rank);
-    MPI_Type_contiguous(2, MPI_UINT64_T, &exchange->digest);
-    MPI_Type_commit(&exchange->digest);
+                 (double)bytes / 1e9, search->ranks->node);
+    if (!ranks_agree(search->ranks, text) || search->sent == NULL) return false;
+    search->received = search->sent + all;
+    search->table = search->received + all;
+    search->counts = (int *)(search->table + power_of_two(2 * all));
+    for (uint64_t rank = 0; rank < ranks; rank++) search->counts[2 * ranks + rank] = (int)(search->share * rank);
+    MPI_Type_contiguous(2, MPI_UINT64_T, &search->digest);
+    MPI_Type_commit(&search->digest);
     return true;
 }
 
 /* If a rank's share is full, further digests are dropped: only equal digests can fill it, and it has some of them. */
-static void collect(const struct exchange *exchange, uint64_t portion) {
-    const uint64_t ranks = (uint64_t)exchange->ranks->count;
-    memset(exchange->counts, 0, ranks * sizeof *exchange->counts);
-    for (uint64_t i = 0; i < exchange->keys->count; i++) {
-        const struct key_digest digest = key_digest(exchange->keys, i);
-        if (part_of(digest.low, exchange->portions) != portion) continue;
+static void collect(const struct search *search, uint64_t portion) {
+    const uint64_t ranks = (uint64_t)search->ranks->count;
+    memset(search->counts, 0, ranks * sizeof *search->counts);
+    for (uint64_t i = 0; i < search->keys->count; i++) {
+        const struct key_digest digest = key_digest(search->keys, i);
+        if (part_of(digest.low, search->portions) != portion) continue;
         const uint64_t to = part_of(digest.high, ranks);
-        int *count = &exchange->counts[to];
-        if ((uint64_t)*count < exchange->share) exchange->sent[to * exchange->share + (uint64_t)(*count)++] = digest;
+        int *count = &search->counts[to];
+        if ((uint64_t)*count < search->share) search->sent[to * search->share + (uint64_t)(*count)++] = digest;
     }
 }
 
 /* All digests of this portion that are this rank's: their number. They come one after another. */
-static uint64_t redistribute(const struct exchange *exchange) {
-    const int ranks = exchange->ranks->count;
-    int *sent = exchange->counts, *received = &sent[ranks], *begins = &received[ranks], *ends = &begins[ranks];
-    MPI_Alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, exchange->ranks->comm);
+static uint64_t redistribute(const struct search *search) {
+    const int ranks = search->ranks->count;
+    int *sent = search->counts, *received = &sent[ranks], *begins = &received[ranks], *ends = &begins[ranks];
+    MPI_Alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, search->ranks->comm);
     int count = 0;
     for (int rank = 0; rank < ranks; count += received[rank++]) ends[rank] = count;
-    MPI_Alltoallv(exchange->sent, sent, begins, exchange->digest, exchange->received, received, ends, exchange->digest,
-                  exchange->ranks->comm);
+    MPI_Alltoallv(search->sent, sent, begins, search->digest, search->received, received, ends, search->digest,
+                  search->ranks->comm);
     return (uint64_t)count;
 }
 
 /* The first digest that is there twice; NULL: none. An empty place has an even `low`. */
-static const struct key_digest *find_duplicate(const struct exchange *exchange, uint64_t count) {
+static const struct key_digest *find_duplicate(const struct search *search, uint64_t count) {
     const uint64_t mask = power_of_two(2 * count) - 1;
-    memset(exchange->table, 0, (mask + 1) * sizeof *exchange->table);
+    memset(search->table, 0, (mask + 1) * sizeof *search->table);
     for (uint64_t i = 0; i < count; i++) {
-        const struct key_digest *digest = &exchange->received[i];
+        const struct key_digest *digest = &search->received[i];
         uint64_t place = digest->high & mask;
-        for (; exchange->table[place].low != 0; place = (place + 1) & mask)
-            if (memcmp(&exchange->table[place], digest, sizeof *digest) == 0) return digest;
-        exchange->table[place] = *digest;
+        for (; search->table[place].low != 0; place = (place + 1) & mask)
+            if (memcmp(&search->table[place], digest, sizeof *digest) == 0) return digest;
+        search->table[place] = *digest;
     }
     return NULL;
 }
 
 /* The lowest rank that has such a key says which one it is. */
-static void name_duplicate(const struct exchange *exchange, struct key_digest digest, char *text) {
-    const struct ranks *ranks = exchange->ranks;
+static void name_duplicate(const struct search *search, struct key_digest digest, char *text) {
+    const struct ranks *ranks = search->ranks;
     char name[KEY_NAME_BYTES] = "";
     int first = ranks->count;
-    for (uint64_t i = 0; i < exchange->keys->count && first == ranks->count; i++) {
-        const struct key_digest own = key_digest(exchange->keys, i);
+    for (uint64_t i = 0; i < search->keys->count && first == ranks->count; i++) {
+        const struct key_digest own = key_digest(search->keys, i);
         if (memcmp(&own, &digest, sizeof own) != 0) continue;
-        key_name(exchange->keys, i, name);
+        key_name(search->keys, i, name);
         first = ranks->rank;
     }
     MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, ranks->comm);
@@ -203,30 +203,30 @@ static void name_duplicate(const struct exchange *exchange, struct key_digest di
 }
 
 /* False: text names a key. */
-static bool check_portion(const struct exchange *exchange, uint64_t portion, char *text) {
-    const struct ranks *ranks = exchange->ranks;
-    collect(exchange, portion);
-    const struct key_digest *duplicate = find_duplicate(exchange, redistribute(exchange));
+static bool check_portion(const struct search *search, uint64_t portion, char *text) {
+    const struct ranks *ranks = search->ranks;
+    collect(search, portion);
+    const struct key_digest *duplicate = find_duplicate(search, redistribute(search));
     struct key_digest digest = duplicate == NULL ? (struct key_digest){0} : *duplicate;
     int finder = duplicate == NULL ? ranks->count : ranks->rank;
     MPI_Allreduce(MPI_IN_PLACE, &finder, 1, MPI_INT, MPI_MIN, ranks->comm);
     if (finder == ranks->count) return true;
-    MPI_Bcast(&digest, 1, exchange->digest, finder, ranks->comm);
-    name_duplicate(exchange, digest, text);
+    MPI_Bcast(&digest, 1, search->digest, finder, ranks->comm);
+    name_duplicate(search, digest, text);
     return false;
 }
 
 bool keys_are_unique(const struct keys *keys, const struct ranks *ranks, uint64_t portion, struct progress *progress,
                      char *text) {
-    struct exchange exchange = {.keys = keys, .ranks = ranks, .digest = MPI_DATATYPE_NULL};
+    struct search search = {.keys = keys, .ranks = ranks, .digest = MPI_DATATYPE_NULL};
     text[0] = '\0';
     if (keys->format[0] == '\0') return true;
-    bool are_unique = allocate(&exchange, portion, text);
-    for (uint64_t i = 0; i < exchange.portions && are_unique; i++) {
-        progress_set(progress, i, exchange.portions);
-        are_unique = check_portion(&exchange, i, text);
+    bool are_unique = allocate(&search, portion, text);
+    for (uint64_t i = 0; i < search.portions && are_unique; i++) {
+        progress_set(progress, i, search.portions);
+        are_unique = check_portion(&search, i, text);
     }
-    if (exchange.digest != MPI_DATATYPE_NULL) MPI_Type_free(&exchange.digest);
-    growing_free(&exchange.memory);
+    if (search.digest != MPI_DATATYPE_NULL) MPI_Type_free(&search.digest);
+    growing_free(&search.memory);
     return are_unique;
 }

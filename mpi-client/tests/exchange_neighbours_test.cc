@@ -241,7 +241,7 @@ TEST_F(ExchangeNeighboursTest, MemoryThatCannotBeReservedIsAFailureOfAllRanks) {
 static int mapped_rings() {
     std::ifstream maps("/proc/self/maps");
     int rings = 0;
-    for (std::string line; std::getline(maps, line);) rings += line.find("memfd:supply-exchange") != std::string::npos;
+    for (std::string line; std::getline(maps, line);) rings += line.find("memfd:supply-ring") != std::string::npos;
     return rings;
 }
 

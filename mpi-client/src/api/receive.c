@@ -311,7 +311,7 @@ supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wa
 
 /* State that a handle shares with its Arrow arrays: any thread releases these, some only after supply_close(). */
 
-/* Of this process. They are counted when they happen: getpid() is a system call, and each block asks eleven times. */
+/* Of this process. They are counted when they happen: getpid() is a system call, and each block asks several times. */
 static unsigned forks;
 static int forks_are_counted = -1;
 
