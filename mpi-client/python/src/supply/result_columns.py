@@ -292,7 +292,10 @@ def _of_rows(name: str, values: list[Any], child: str, field: _core.ResultField 
     if len(lengths) > 1 or 0 in lengths or any(_is_no_row(value) for value in values):
         return None
     width = lengths.pop() if lengths else _width(field)
-    array = numpy.array([numpy.zeros(width) if value is None else value for value in values], _NUMBERS[child])
+    rows = [[0] * width if value is None else value for value in values]
+    array = _fitting(numpy.asarray(rows).reshape(-1), numpy.dtype(_NUMBERS[child]))
+    if array is None:
+        array = _numbers(list(itertools.chain.from_iterable(rows)), child)
     return _of_array(name, array.reshape(len(values), width), field)
 
 
