@@ -1,16 +1,20 @@
 """Results with lists, structs and maps: what a rank writes in any form is what a reader finds in the file."""
 
 import datetime
+import pathlib
+from functools import partial
 from typing import Any
 
 import numpy
+import pandas
 import pyarrow
 import pytest
 import supply
+from supply import _core
 from supply.jagged import Jagged
 from supply.result_schema import fields_of
 
-from result_file import abort_reason
+from result_file import abort_reason, read_result
 from values import NEEDS_TORCH, batch, received
 
 INTS, FLOATS, WORDS = (pyarrow.list_(kind()) for kind in (pyarrow.int32, pyarrow.float32, pyarrow.string))
@@ -159,6 +163,54 @@ def test_lists_of_one_length_fit_any_list(written, kind, values):
     assert table.to_pydict() == {"x": [[1, 2], [3, 4]]}
 
 
+PAIR = pyarrow.list_(pyarrow.field("item", pyarrow.int32(), False), 2)
+MASKED = numpy.ma.MaskedArray(numpy.int32([[1, 2], [3, 4], [5, 6]]), [[False, True], [True, True], [False, False]])
+
+
+@pytest.mark.parametrize("schema", [
+    None, "x array<int>", pyarrow.schema({"x": INTS}), pyarrow.schema({"x": pyarrow.list_(pyarrow.int32(), 2)}),
+])  # fmt: skip
+def test_a_masked_array_keeps_the_rest_of_the_row(written, schema):
+    table = written({"x": MASKED}, {"x": MASKED[2:]}, schema=schema)
+    assert table.to_pydict() == {"x": [[1, None], None, [5, 6], [5, 6]]}
+
+
+def test_a_masked_cube(written):
+    cube = numpy.ma.MaskedArray([[[1, 2]], [[3, 4]]], [[[False, True]], [[True, True]]])
+    assert written({"x": cube}).to_pydict() == {"x": [[[1, None]], None]}
+
+
+@pytest.mark.parametrize("kind", [INTS, pyarrow.list_(pyarrow.int32(), 2)])
+def test_the_mask_of_a_field(written, kind):
+    values, mask = numpy.int32([[1, 0], [0, 0], [2, 3]]), numpy.array([[True, False], [False, False], [True, True]])
+    schema = pyarrow.schema({"x": pyarrow.struct({"f": kind})})
+    table = written({"x": {"f": values, "f_mask": mask}}, schema=schema)
+    assert table.to_pydict() == {"x": [{"f": [1, None]}, {"f": None}, {"f": [2, 3]}]}
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize("schema", ["x array<int>", pyarrow.schema({"x": INTS})])
+def test_padded_lists_have_their_nulls_again(rank, files, schema):
+    import torch
+    from supply.ranks.rank_data import RunRows
+
+    rows = RunRows(partial(_core.Result, rank._pair), "scores", schema, ["x"], {"x": "mask"})
+    ints = partial(torch.tensor, dtype=torch.int32)
+    with rows as out:
+        out.write({"x": ints([[1, 2]]), "x_mask": torch.ones(1, 2, dtype=torch.bool)})
+        out.write(
+            {"x": ints([[1, 0, 3], [4, 0, 0]]), "x_mask": torch.tensor([[True, False, True], [True, False, False]])}
+        )
+    path = pathlib.Path(f"{files.paths[0]}.scores.result")
+    assert read_result(path).to_pydict() == {"x": [[1, 2], [1, None, 3], [4, None, None]]}
+    path.unlink()
+
+
+@pytest.mark.parametrize("lists", [[[1, 2], None, [3, 4]], [numpy.array([2**53 + 1, 2]), None, numpy.array([3, 4])]])
+def test_lists_of_one_length_with_a_null(written, lists):
+    assert written({"x": lists}).to_pydict() == {"x": [None if row is None else [*row] for row in lists]}
+
+
 REFUSED = {
     "lengths": ({"x": [[1], [2, 3]]}, pyarrow.list_(pyarrow.int32(), 2), "'x' has lists of 1 to 2 values"),
     "field": ({"x": {"x": [1]}}, POINT, "column 'x' cannot be written as struct: its field 'name' is missing"),
@@ -168,6 +220,12 @@ REFUSED = {
     "in list": ({"x": [["a"]]}, INTS, "column 'x' cannot be written as int: 'a' is a str"),
     "empty": ({"x": [[], []]}, None, "all its lists are empty"),
     "map": ({"x": [[1]]}, SCORES, "as map: .1. is a list, not a dict"),
+    "fraction": ({"x": [[1, 2], [2.5, 3.7]]}, None, "'x' cannot be written: 2.5 is a float, not a int"),
+    "range": ({"x": [[17, 2**40]]}, PAIR, "'x' cannot be written as array<int> of 2: 1099511627776 is no int32"),
+    "floats": ({"x": [numpy.array([1.5, 2])]}, PAIR, "1.5.* is a float64, not a int"),
+    "digits": ({"x": [["7", "8"]]}, PAIR, "'7' is a str, not a int"),
+    "pandas": (pandas.DataFrame({"x": [[1], [2.5]]}), None, "2.5 is a float, not a int"),
+    "nulls": ({"x": MASKED}, PAIR, "nulls in its lists"),
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from supply.result_nested import (
     of_mapping,
     of_sequences,
     offsets_of,
+    with_mask,
     with_nulls,
 )  # fmt: skip
 from supply.result_schema import type_name
@@ -81,7 +82,9 @@ def _converted(name: str, values: Any, field: _core.ResultField | None) -> Colum
         return of_mapping(name, values, field, column_of)
     if isinstance(values, numpy.ma.MaskedArray):
         filled = _of_array(name, values.filled(numpy.zeros((), values.dtype)[()]), field)
-        return with_nulls(filled, ~_mask_of(values))
+        filled.nullable = True
+        with_mask(filled, ~numpy.ma.getmaskarray(values))
+        return filled
     if isinstance(values, numpy.ndarray) and values.dtype.kind not in "OUS":
         return _of_array(name, values, field)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
@@ -102,11 +105,6 @@ def _of_jagged(name: str, values: Any, field: _core.ResultField | None) -> Colum
         form = "u" if field is not None and field[1] == "u" else "z"
         return Column(len(offsets) - 1, form, inner, offsets=offsets)
     return of_lists(name, offsets, inner, field, column_of)
-
-
-def _mask_of(values: numpy.ma.MaskedArray[Any, Any]) -> numpy.ndarray:
-    mask = numpy.ma.getmaskarray(values)
-    return mask.any(axis=1) if mask.ndim == 2 else mask
 
 
 def _of_array(name: str, array: numpy.ndarray, field: _core.ResultField | None) -> Column:

@@ -53,16 +53,23 @@ def with_nulls(column: Column, is_valid: numpy.ndarray) -> Column:
 
 
 def with_mask(column: Column, mask: Any) -> None:
-    """Sets the nulls that a mask has: where it is False. Of lists it has the form of the column (forms.py)."""
+    """Sets the nulls that a mask has: where it is False. Of lists it has the form of the column (forms.py).
+
+    A fixed list without any value is null itself.
+    """
     if hasattr(mask, "offsets") or isinstance(mask, list):
         for child in column.children.values():
             with_mask(child, mask.values if hasattr(mask, "offsets") else joined([part for part in mask if len(part)]))
         return
     valid = numpy.asarray(mask.cpu() if hasattr(mask, "cpu") else mask, bool)
-    if valid.ndim > 1 and column.children:
+    if valid.ndim > 1:
+        if column.form.startswith("+w:"):
+            # Also where nothing is null: the next batch may have nulls.
+            column.children = {"item": _child_of(column)}
+            column.data, column.child_form = None, ""
         for child in column.children.values():
             with_mask(child, valid.reshape(-1, *valid.shape[2:]))
-    elif not valid.all():
+    if not valid.all():
         with_nulls(column, valid.reshape(column.rows, -1).any(axis=1))
 
 
@@ -109,6 +116,8 @@ def of_mapping(name: str, values: Mapping[str, Any], of: _core.ResultField | Non
     for within, mask in masks.items():
         if mask in values:
             with_mask(children[within], values[mask])
+            if of is not None:
+                children[within] = fitted(f"{name}.{within}", children[within], of[4][names.index(within)])
     lengths = {within: child.rows for within, child in children.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"its fields have different numbers of values, or there are none: {lengths}")
@@ -126,7 +135,8 @@ def _of_map(name: str, values: Mapping[str, Any], of: _core.ResultField, convert
     if mask is not None:
         [entries] = column.children.values()
         # As that of a list.
-        with_mask(Column(0, "+l", children={"values": [*entries.children.values()][1]}), mask)
+        values_of = Column(column.rows, "+l", children={"values": [*entries.children.values()][1]})
+        with_mask(values_of, mask)
     return column
 
 
@@ -199,11 +209,13 @@ def fitted(name: str, column: Column, of: _core.ResultField) -> Column:
     """The same values in the form of the field. Raises ColumnError if they have another type."""
     form, child_form, children = of[1], of[2], of[4]
     if form == "+w:?":
-        numbers = [child.form for child in column.children.values()] if column.form == "+l" else [column.child_form]
+        numbers = [child.form for child in column.children.values()] or [column.child_form]
         if column.form[:2] in ("+l", "+w") and numbers == [child_form]:
             return column
     elif column.form.startswith("+w:") and form in ("+l", column.form) and children:
         return _spread(name, column, of)
+    elif column.form == form and column.children and not children:
+        return _without_child(name, column, of)
     elif column.form == "+l" and form.startswith("+w:"):
         return _packed(name, column, of)
     if (column.form, column.child_form) != (form, child_form):
@@ -215,10 +227,37 @@ def fitted(name: str, column: Column, of: _core.ResultField) -> Column:
     return column
 
 
+def _child_of(column: Column) -> Column:
+    """The values of a fixed list, as a column that may have nulls."""
+    [child] = column.children.values() or [
+        Column(column.rows * int(column.form[3:]), column.child_form, column.data, nullable=True)
+    ]
+    return child
+
+
+def _without_child(name: str, column: Column, of: _core.ResultField) -> Column:
+    """Fixed lists for a field whose lists have no nulls in them, but may be null."""
+    [child] = column.children.values()
+    if child.form == of[2] and not _has_nulls(column, child):
+        return Column(column.rows, of[1], child.data, child.form, validity=column.validity, nullable=column.nullable)
+    raise ColumnError(
+        f"column '{name}' has lists of {type_name(child.form)} with nulls in its lists, and the result has "
+        f"{type_name(of[1], of[2])}: pass schema= with a list of any length, as pyarrow.list_(pyarrow.float32())"
+    )
+
+
+def _has_nulls(column: Column, child: Column) -> bool:
+    """Whether a list that is not null has a null in it."""
+    if child.validity is None:
+        return False
+    valid = numpy.unpackbits(child.validity, count=child.rows, bitorder="little").reshape(column.rows, -1)
+    return bool((valid.all(axis=1) != valid.any(axis=1)).any())
+
+
 def _spread(name: str, column: Column, of: _core.ResultField) -> Column:
     """Fixed lists, whose numbers become a child."""
     width = int(column.form[3:])
-    [child] = column.children.values() or [Column(column.rows * width, column.child_form, column.data)]
+    child = _child_of(column)
     [within] = of[4]
     made = Column(column.rows, of[1], validity=column.validity, nullable=column.nullable)
     made.children = {within[0]: fitted(name, child, within)}

@@ -75,16 +75,23 @@ def is_complete(fields: list[_core.ResultField]) -> bool:
 
 def completed(fields: list[_core.ResultField], of_batch: list[_core.ResultField]) -> list[_core.ResultField]:
     """The fields, with the lengths of lists from those of a batch. A list that it has not gets the length 1."""
-    formats = {field[0]: field[1] for field in of_batch}
-    return [_completed(field, formats) if field[1] == _LIST_OF_ANY_LENGTH else field for field in fields]
+    of = {field[0]: field for field in of_batch}
+    return [_completed(field, of.get(field[0])) if field[1] == _LIST_OF_ANY_LENGTH else field for field in fields]
 
 
-def _completed(field: _core.ResultField, formats: Mapping[str, str]) -> _core.ResultField:
+def _completed(field: _core.ResultField, of_batch: _core.ResultField | None) -> _core.ResultField:
     name, _, child, nullable, _ = field
-    form = formats.get(name, "")
-    if form == "+l":
-        return name, form, "", nullable, [("item", child, "", True, [])]
+    form, children = ("", []) if of_batch is None else (of_batch[1], of_batch[4])
+    if form == "+l" or (form.startswith("+w:") and children):
+        return with_nulls_in_it(field, form)
     return name, form if form.startswith("+w:") else "+w:1", child, nullable, []
+
+
+def with_nulls_in_it(field: _core.ResultField, form: str = "+l") -> _core.ResultField:
+    """A list whose length is not known yet, as one that may have nulls in it. Any other field as it is."""
+    if field[1] != _LIST_OF_ANY_LENGTH:
+        return field
+    return field[0], form, "", field[3], [("item", field[2], "", True, [])]
 
 
 def with_types(text: str, columns: Mapping[str, str]) -> str:

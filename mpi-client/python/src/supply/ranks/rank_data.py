@@ -19,7 +19,8 @@ from supply.ranks.job import RESULTS, DataSpec
 from supply.ranks.messages import Loop, Measured, Progress
 from supply.ranks.reports import Reports
 from supply.ranks.run_files import RunFiles
-from supply.result_nested import Column, with_mask
+from supply.result_nested import Column, fitted, with_mask
+from supply.result_schema import with_nulls_in_it
 from supply.results import Begin, Result
 from supply.torch import SupplyDataset
 
@@ -34,19 +35,26 @@ class RunRows(Result):
         super().__init__(begin, name, schema)
         self._masks = {name: name + MASK_SUFFIX for name, value in nulls.items() if value == MASK}
         self._received = {*columns, *self._masks.values()}
+        # A padded list is longer in one batch than in another one.
+        assert self._fields is not None
+        self._fields = [with_nulls_in_it(field) if field[0] in self._masks else field for field in self._fields]
 
     def _columns(self, batch: Mapping[str, Any]) -> dict[str, Column]:
         assert self._fields is not None
         named = {field[0] for field in self._fields}
         kept = {name: values for name, values in batch.items() if name in named or name not in self._received}
         written = super()._columns(kept)
-        for name in written.keys() & self._masks.keys():
+        for field in self._fields:
+            name = field[0]
+            if name not in self._masks:
+                continue
             mask = batch.get(self._masks[name])
             if mask is None:
                 raise ColumnError(
                     f"column '{name}' has nulls='mask': write '{self._masks[name]}' beside it, so that nulls come back"
                 )
             with_mask(written[name], mask)
+            written[name] = fitted(name, written[name], field)
         return written
 
 
