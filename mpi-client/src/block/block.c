@@ -205,10 +205,13 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
     if (notification->sequence != pair->expected)
         return supply__fail_by_number(failure, "notification.sequence", notification->sequence, "the next,",
                                       pair->expected);
-    /* In this order: a thread that releases meanwhile lets the task publish more. */
+    /*
+     * In this order: a thread that releases meanwhile lets the task publish more. What it has read of the slot's
+     * earlier block comes before that block is overwritten here.
+     */
     const struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
     const uint64_t published = __atomic_load_n(&header->published, __ATOMIC_ACQUIRE);
-    const uint64_t most = __atomic_load_n(&header->released, __ATOMIC_RELAXED) + pair->settings.block_count;
+    const uint64_t most = __atomic_load_n(&header->released, __ATOMIC_ACQUIRE) + pair->settings.block_count;
     if (published <= notification->sequence)
         return supply__fail_by_number(failure, "published", published, "above notification.sequence, which is",
                                       notification->sequence);
