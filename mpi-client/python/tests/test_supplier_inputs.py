@@ -145,6 +145,7 @@ def test_wrong_columns(refuses, columns, says):
     ("null", "void", "c", "c"),
     ("array(named_struct('n', null))", "void", "c.n", "c.item.n"),
     ("map(1, make_interval(2))", "interval", "c.values", "c.value"),
+    ("array(named_struct('n', 1, 'n', 2))", "struct<n:int,n:int>", "c", "c.item"),
 ])  # fmt: skip
 def test_columns_that_ranks_cannot_have(refuses, spark, made, name, in_python, in_spark):
     """The call and df.write refuse them before anything is computed: that would fail."""

@@ -195,6 +195,8 @@ def _refused(path: str, kind: Any) -> Iterator[tuple[str, Any]]:
         yield from _refused(f"{path}.keys", kind.keyType)
         yield from _refused(f"{path}.values", kind.valueType)
     elif name == "struct" and kind.fields:
+        if len(set(kind.names)) < len(kind.names):
+            yield path, kind
         for field in kind.fields:
             yield from _refused(f"{path}.{field.name}", field.dataType)
     elif kind.simpleString() not in _OF_ML and name not in _SUPPLIED:
@@ -226,6 +228,8 @@ def _fix(kind: Any) -> str:
         return "cast it to double"
     if kind.typeName() == "void":
         return "it has only nulls: leave it out, or cast it to double"
+    if kind.typeName() == "struct" and kind.fields:
+        return "two of its fields have one name, and a dict has one value for it: cast it to a struct with other names"
     return "cast it to a number, text or bytes, or leave it out"
 
 

@@ -23,8 +23,9 @@ private[supply] object RefusedColumns {
   private def within(path: String, dataType: DataType): Seq[(String, DataType)] = dataType match {
     case ArrayType(element, _) => within(s"$path.item", element)
     case MapType(key, value, _) => within(s"$path.key", key) ++ within(s"$path.value", value)
-    case StructType(fields) if fields.nonEmpty =>
-      fields.toIndexedSeq.flatMap(field => within(s"$path.${quoted(field.name)}", field.dataType))
+    case struct: StructType if struct.nonEmpty =>
+      val alike = if (struct.names.distinct.length < struct.length) Seq(path -> struct) else Nil
+      alike ++ struct.flatMap(field => within(s"$path.${quoted(field.name)}", field.dataType))
     case own: UserDefinedType[_] => within(path, own.sqlType)
     case single if SparkTypes.formatOf(single).isDefined => Nil
     case other => Seq(path -> other)
@@ -32,6 +33,7 @@ private[supply] object RefusedColumns {
 
   private def ofColumn(column: String, dataType: DataType): String = dataType match {
     case NullType => s"cast($column as double)"
+    case struct: StructType if struct.nonEmpty => "a cast to a struct with a name for each field"
     case _: StructType => "a struct with a field, or drop it"
     case _ => s"cast($column as string)"
   }

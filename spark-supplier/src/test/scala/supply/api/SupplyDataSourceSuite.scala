@@ -51,6 +51,9 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
     }
     assert(refused(rows("struct(array(make_interval(1)) as `a b`) as c", "id")).startsWith(
         "a column cannot be supplied as it is ('c.`a b`.item' is interval, use a cast"))
+    assert(refused(rows("named_struct('a', id, 'a', id) as c")) ==
+      "a column cannot be supplied as it is ('c' is struct<a:bigint,a:bigint>, " +
+      "use a cast to a struct with a name for each field)")
   }
 
   test("lists that have one length in the first rows become arrays of more dimensions") {
