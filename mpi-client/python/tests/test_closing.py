@@ -68,6 +68,14 @@ def test_an_exception_in_a_with_block_is_sent_to_spark(pair):
     assert task.failure_of_rank() == "ZeroDivisionError: division by zero"
 
 
+def test_an_exception_whose_text_is_not_utf_8_is_sent_to_spark(pair):
+    """As of a file whose name is in another encoding (PEP 383)."""
+    rank, task = pair
+    with pytest.raises(FileNotFoundError), rank:
+        raise FileNotFoundError("no file gr\udcf6\udcdfe")
+    assert task.failure_of_rank() == r"FileNotFoundError: no file gr\udcf6\udcdfe"
+
+
 def test_a_supply_that_is_not_closed_leaves_no_files(files):
     program = "import sys, supply\nkept = supply.open(sys.argv[1], 0)\nsys.kept = kept"
     subprocess.run([sys.executable, "-c", program, str(files.folder)], check=True, timeout=60)

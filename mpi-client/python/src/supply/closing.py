@@ -32,6 +32,11 @@ os.register_at_fork(after_in_child=_abandon_in_child)
 _Self = TypeVar("_Self", bound="Closing")
 
 
+def in_utf8(reason: str) -> str:
+    """For Spark. The text of an exception may have what UTF-8 cannot have, as of a file name in another encoding."""
+    return reason.encode(errors="backslashreplace").decode()
+
+
 class Closing:
     """Leaving the `with` block closes. If an exception leaves it, abort() passes the exception's text to Spark."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from supply import _core
 from supply.block import Block, known_position, require_arrow_views
-from supply.closing import Closing, leave_to_parent
+from supply.closing import Closing, in_utf8, leave_to_parent
 from supply.errors import AllHeldError
 from supply.results import Result
 
@@ -219,7 +219,7 @@ class Supply(Closing):
         """Closes the pair without waiting and tells Spark why: its run fails with this text. After the end of the data
         Spark is not notified."""
         self._next = None
-        self._pair.abort(reason)
+        self._pair.abort(in_utf8(reason))
 
     def _references(self) -> str:
         """The rest of the text of an AllHeldError: the references that hold the ring."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from supply import _core
-from supply.closing import Closing, leave_to_parent
+from supply.closing import Closing, in_utf8, leave_to_parent
 from supply.errors import SupplyError
 from supply.result_columns import column_of
 from supply.result_nested import Column
@@ -103,7 +103,7 @@ class Result(Closing):
             self._open([("aborted", "b", "", False, [])])
         self._is_closed = True
         assert self._core is not None
-        self._core.abort(reason)
+        self._core.abort(in_utf8(reason))
 
     def _open(self, fields: list[_core.ResultField]) -> None:
         self._fields = fields
