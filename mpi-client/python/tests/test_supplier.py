@@ -225,6 +225,13 @@ def test_only_the_result_of_rank_0_is_pickled(run, spark):
 
 
 @pytest.mark.long
+def test_a_result_that_cannot_be_pickled_is_named(run, spark):
+    says = r"the function has returned a value of type generator that cannot be pickled \(.*\): return what can travel"
+    with pytest.raises(RankError, match=says):
+        run(lambda data: (batch for batch in data), rows(spark, ROWS))
+
+
+@pytest.mark.long
 def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
     def train(data):
         class Unloadable:

@@ -154,7 +154,7 @@ class Rank:
             reporter.start()
             value = job.run(data)
             # The driver takes no other rank's.
-            result = cloudpickle.dumps(value) if self._rank == 0 else b""
+            result = _pickled_result(cloudpickle.dumps, value) if self._rank == 0 else b""
             data._seal_results()
             end_process_group()
             self._send_progress(data)
@@ -240,6 +240,16 @@ class Rank:
         else:
             signal.signal(number, signal.SIG_IGN)
             raise Stopped("the run has ended")
+
+
+def _pickled_result(dumps: Callable[[Any], bytes], value: Any) -> bytes:
+    try:
+        return dumps(value)
+    except Exception as error:
+        raise SupplyError(
+            f"the function has returned a value of type {type(value).__name__} that cannot be pickled ({error}): "
+            "return what can travel to the caller, such as numbers, texts, tensors, or the state_dict() of a model"
+        ) from error
 
 
 def main() -> int:
