@@ -232,6 +232,15 @@ def test_a_result_that_cannot_be_pickled_is_named(run, spark):
 
 
 @pytest.mark.long
+def test_threads_that_a_function_leaves_are_named(run, spark, capfd):
+    def train(data):
+        threading.Thread(target=threading.Event().wait, args=(2,), name="uploads").start()
+
+    run(train, rows(spark, ROWS), ranks=1)
+    assert "[rank 0] the run waits for threads that the function has left running (uploads)" in capfd.readouterr().err
+
+
+@pytest.mark.long
 def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
     def train(data):
         class Unloadable:

@@ -252,6 +252,17 @@ def _pickled_result(dumps: Callable[[Any], bytes], value: Any) -> bytes:
         ) from error
 
 
+def _name_threads() -> None:
+    """Python waits for them at its end."""
+    main_thread = threading.main_thread()
+    if left := [each.name for each in threading.enumerate() if each is not main_thread and not each.daemon]:
+        print(
+            f"the run waits for threads that the function has left running ({', '.join(left)}), and then kills them: "
+            "join them in the function, or start them with daemon=True",
+            file=sys.stderr,
+        )
+
+
 def main() -> int:
     end_with_parent(int(os.environ.pop("SUPPLY_PARENT")), signal.SIGKILL)
     dump_on_signal()
@@ -263,7 +274,9 @@ def main() -> int:
     for stream in (sys.stdout, sys.stderr):
         # The driver takes the lines for UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    return Rank(driver, partial(connect_file, environment)).serve()
+    status = Rank(driver, partial(connect_file, environment)).serve()
+    _name_threads()
+    return status
 
 
 def _import_pytorch() -> None:
