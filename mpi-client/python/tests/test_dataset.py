@@ -65,6 +65,10 @@ def test_epochs_to_the_end_of_the_data(dataset):
         (number, [[0, 1, 2, 3], [4, 5]]) for number in range(3)
     ]
     assert list(data.epochs()) == []
+    with pytest.raises(
+        supply.SupplyError, match="the data has ended after epoch 2: .*Each loop over it is an epoch: set --epochs"
+    ):
+        next(iter(data))
 
 
 def test_an_epoch_is_read_once(dataset):

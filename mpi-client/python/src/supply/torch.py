@@ -371,8 +371,8 @@ class SupplyDataset(Closing, IterableDataset):
         """The blocks of an epoch, or of the next one (None). An epoch can be read once."""
         if number is None and not self._begin():
             raise SupplyError(
-                f"the data has ended{self._blocks.place_of_end() if self._blocks else ''}: Spark supplies no more "
-                "(--epochs; of a stream: query.stop())"
+                f"the data has ended{self._blocks.place_of_end() if self._blocks else ''}: Spark supplies no more. "
+                "Each loop over it is an epoch: set --epochs larger, if it is no stream that query.stop() has ended"
             )
         if number is not None and (number != self._number() or not self._is_unread):
             raise SupplyError(f"epoch {number} can be read once, and before epochs() gives the next one")
