@@ -253,7 +253,7 @@ def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
         run(train, rows(spark, ROWS))
 
 
-def test_an_exception_comes_back_with_rank_and_traceback(run, spark):
+def test_an_exception_comes_back_with_rank_and_traceback(run, spark, capfd):
     def train(data):
         for _ in data:
             if os.environ["RANK"] == "1":
@@ -265,6 +265,8 @@ def test_an_exception_comes_back_with_rank_and_traceback(run, spark):
     assert str(failure.value).rstrip().endswith("ValueError: no such class")
     assert isinstance(failure.value.__cause__, ValueError)
     assert pickle.loads(pickle.dumps(failure.value)).rank == 1
+    # The other rank has not hung.
+    assert "most recent call first" not in capfd.readouterr().err
 
 
 def test_a_killed_rank_is_the_cause_even_if_others_fail_in_a_collective(run, spark):

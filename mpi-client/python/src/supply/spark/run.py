@@ -338,7 +338,8 @@ class Run:
 
     def _stop(self) -> None:
         """Ends ranks and jobs. A rank that hangs prints first where it is."""
-        self._pool.stop(Stop(any(cause.priority in (Priority.PAIR, Priority.ENDED) for cause in self._causes)))
+        hangs = self._causes and failures.first(self._causes).priority in (Priority.PAIR, Priority.ENDED)
+        self._pool.stop(Stop(dump=bool(hangs)))
         if not self._jobs.cancel(END_SECONDS):
             _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, END_SECONDS)
 
