@@ -13,6 +13,7 @@ import shutil
 import site
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -228,6 +229,19 @@ def test_what_an_output_cannot_encode_is_escaped(encoding):
     file.write(text)
     assert text.encode(encoding).decode("unicode_escape" if encoding == "ascii" else encoding)
     assert printable("é", io.StringIO()) == "é"
+
+
+def test_a_program_that_the_function_starts_ends_with_its_rank(run):
+    def train(data):
+        import subprocess
+
+        return subprocess.Popen(["sleep", "600"]).pid
+
+    started = pathlib.Path(f"/proc/{run(train)}/cmdline")
+    end = time.monotonic() + 10
+    while started.exists() and b"sleep" in started.read_bytes() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not started.exists() or b"sleep" not in started.read_bytes()
 
 
 @pytest.mark.long

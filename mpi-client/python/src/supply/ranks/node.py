@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -117,7 +118,7 @@ class Node:
                 "LOCAL_WORLD_SIZE": str(len(spec.ranks)), "GROUP_RANK": str(spec.node_index),
                 "SUPPLY_HOST": spec.host, "SUPPLY_PARENT": str(os.getpid()),
             },
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         self._ranks[rank] = process
         watcher = threading.Thread(target=self._watch, args=(rank, process), daemon=True)
@@ -134,6 +135,9 @@ class Node:
         streams = {"stdout": process.stdout, "stderr": process.stderr}
         self._forwarders.append(Forwarder(self._output, rank, streams))
         status = process.wait()
+        # What its function has started, and not ended.
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGTERM)
         self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
         if all(process.poll() is not None for process in self._ranks.values()):
             self._calls.put(None)
