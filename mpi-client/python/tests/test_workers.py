@@ -300,3 +300,20 @@ def test_a_worker_is_not_left_waiting_when_files_run_out(monkeypatch, full_serve
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with socket.socket(socket.AF_UNIX) as late, pytest.raises(ConnectionRefusedError):
         late.connect(address)
+
+
+def test_a_worker_is_not_left_waiting_when_no_thread_can_start(supplied, caplog):
+    data, _ = supplied([4])
+    data._workers.listen()
+    # More than a process can address.
+    threading.stack_size(1 << 46)
+    try:
+        with socket.socket(socket.AF_UNIX) as waiting:
+            waiting.settimeout(30)
+            waiting.connect(data._workers.address)
+            assert waiting.recv(1) == b""
+    finally:
+        threading.stack_size(0)
+    assert "can't start new thread" in caplog.text
+    with socket.socket(socket.AF_UNIX) as late, pytest.raises(ConnectionRefusedError):
+        late.connect(data._workers.address)

@@ -306,7 +306,14 @@ def _accept(listener: socket.socket, workers_of: weakref.ref[Workers]) -> None:
         if workers is None or not is_of_this_user(peer):
             peer.close()
             continue
-        threading.Thread(target=workers.serve, args=(Connection(peer.detach()),), daemon=True).start()
+        connection = Connection(peer.detach())
+        try:
+            threading.Thread(target=workers.serve, args=(connection,), daemon=True).start()
+        except RuntimeError as error:
+            _log.error("no worker can connect any more: %s (ulimit -u, pids.max?)", error)
+            listener.close()
+            connection.close()
+            return
         del workers
 
 
