@@ -330,3 +330,13 @@ def test_ranks_of_mpirun(folder, df):
         with pytest.raises(RankError, match=r"^rank 1 .* was killed by SIGKILL"):
             supplier.run(is_killed(), df, backend=None)
         assert run(supplier) != second
+
+
+def test_on_report_cannot_use_the_ranks_of_its_call(warm, df):
+    def report(data):
+        for number, _ in enumerate(data):
+            data.report(number=number)
+
+    for within in (warm.close, lambda: call(warm, df)):
+        with pytest.raises(RunError, match="in a call of this thread: raise in on_report to end it"):
+            warm.run(report, df, batch_size=BATCH, on_report=lambda _, within=within: within())

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from supply.errors import RunError
 from supply.ranks.messages import Stop
+from supply.spark.failures import NotAgain
 from supply.spark.launcher import Launcher
 from supply.spark.placement import keep_slots, warn_of_busy_slots
 from supply.spark.rank_pool import END_SECONDS, RankPool
@@ -50,6 +51,8 @@ class WarmRanks:
         self.idle_timeout = idle_timeout
         # A call of several threads at a time.
         self._calls = threading.Lock()
+        # That has a call now.
+        self._thread: int | None = None
         self._kept: _Kept | None = None
         self._keeps = False
 
@@ -60,9 +63,14 @@ class WarmRanks:
 
     def close(self) -> None:
         """Ends them, after a call that uses them. The next ones end with their call."""
+        self._check_thread()
         with self._calls:
             self._keeps = False
             self._end()
+
+    def _check_thread(self) -> None:
+        if self._thread == threading.get_ident():
+            raise NotAgain("this Supplier is in a call of this thread: raise in on_report to end it")
 
     def call(self, wanted: Wanted, use: Callable[[RankPool], _Returned]) -> _Returned:
         """What use() returns, with ranks for one call.
@@ -89,7 +97,8 @@ class WarmRanks:
                 yield ranks.pool
                 ranks.pool.close()
             return
-        with one_at_a_time(self._calls, cancellation(wanted.session)), contextlib.ExitStack() as uses:
+        self._check_thread()
+        with one_at_a_time(self._calls, cancellation(wanted.session)), self._in_call(), contextlib.ExitStack() as uses:
             ranks = uses.enter_context(self._of_earlier_call(wanted)) or uses.enter_context(_new(wanted))
             yield ranks.pool
             # Another thread may have closed the Supplier meanwhile.
@@ -97,6 +106,14 @@ class WarmRanks:
                 ranks.pool.close()
             else:
                 self._kept = _Kept(ranks, wanted, self.idle_timeout)
+
+    @contextlib.contextmanager
+    def _in_call(self) -> Iterator[None]:
+        self._thread = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._thread = None
 
     @contextlib.contextmanager
     def _of_earlier_call(self, wanted: Wanted) -> Iterator[_Ranks | None]:
