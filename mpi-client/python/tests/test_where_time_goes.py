@@ -203,6 +203,7 @@ def test_reports_reach_the_caller_while_ranks_train(supplier, spark):
     assert supplier.statistics.history[: len(found)] == found
     with pytest.raises(RunError, match="on_report is 7 .*: it must be a function of one argument"):
         supplier.run(train, spark.range(1), on_report=7)
+    assert supplier.statistics.history == [], "a refused call has none of an earlier one"
 
 
 def test_a_call_that_fails_has_statistics_and_a_report_takes_numbers_only(supplier, spark):

@@ -263,6 +263,7 @@ class Supplier:
             do not count. The ranks then print where they are. None: as long as they like.
         on_report: called with each data.report() of rank 0, soon after it, on the thread of this call: with a dict as
             in statistics.history. What it raises ends the ranks, and is raised here. Meanwhile nothing else is noticed.
+            It cannot call this Supplier, if that keeps its ranks.
 
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
@@ -270,6 +271,7 @@ class Supplier:
         Raises RankError if a rank raises or ends, RunTimeoutError if a limit has passed, and RunError if anything else
         fails.
         """
+        self._statistics = RunStatistics()
         session = frame_checks.check_session(df)
         uneven = ("keep" if backend is None else "pad") if uneven is None else uneven
         with option_checks.as_run_errors():
@@ -383,5 +385,4 @@ class Supplier:
 
             return self._warm.call(wanted, use)
 
-        self._statistics = RunStatistics()
         return result_of(session, self._max_restarts, checkpoints, attempt)
