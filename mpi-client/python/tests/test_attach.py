@@ -127,6 +127,28 @@ def test_files_that_nobody_has_named(spark, monkeypatch):
         Ranks.attach(spark, host_file="no-hosts")
 
 
+@pytest.mark.parametrize("wrong, text", [
+    ({"ranks": "two"}, "ranks is 'two' .*: it must be a whole number, 1 or more"),
+    ({"timeout": "5"}, "timeout is '5' .*: it must be a number of seconds above 0"), ({"timeout": -1}, "timeout is -1"),
+    ({"folder": "a b"}, "folder is 'a b': it must be an absolute path"), ({"spark": "local"}, "'local' .* is no SparkSession"),
+])  # fmt: skip
+def test_wrong_arguments(spark, wrong, text):
+    from supply.spark import Ranks, RunError
+
+    arguments = {"spark": spark, "ranks": 1, **wrong}
+    for make in (Ranks, Ranks.attach):
+        with pytest.raises(RunError, match=text):
+            make(**arguments)
+
+
+def test_what_is_no_data_frame(spark):
+    from supply.spark import RunError, TorchEstimator, release
+
+    for refuse in (release, TorchEstimator(model=len, loss=len).fit):
+        with pytest.raises(RunError, match="must be a DataFrame of Spark, and is of type str: read the file first"):
+            refuse("rows.parquet")
+
+
 def assert_error(answer, pattern):
     assert re.search(pattern, answer["error"]), answer
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions
 
 from supply.errors import ConfigError, RunError
 from supply.spark.features import Features, Label, labels_of, require_columns, shown_column
-from supply.spark.frame_checks import quoted
+from supply.spark.frame_checks import check_frame, quoted
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import ObjectsStage, TorchModel, TorchParams, param
 from supply.spark.training import Training, train
@@ -178,6 +178,7 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         for needed in (self.model, self.loss):
             if not self.isDefined(needed):
                 raise RunError(f"{needed.name} is not set: TorchEstimator needs {needed.doc}")
+        check_frame(dataset, "dataset")
         labels = labels_of(self.getLoss())
         first, second = self._split(dataset)
         features, label = Features(first, self.getFeaturesCol()), Label(first, self.getLabelCol(), labels)

@@ -70,10 +70,15 @@ def selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
     return df.select(*map(expression, names))
 
 
-def check_frame(df: Any, name: str = "df") -> None:
-    """Refuses what is no DataFrame of Spark."""
+def check_is_frame(df: Any, name: str = "df") -> None:
+    """Refuses what is no DataFrame of Spark. It asks Spark nothing."""
     if not (isinstance(df, DataFrame) or (is_of_connect(df) and type(df).__name__ == "DataFrame")):
         raise RunError(f"{name} must be a DataFrame of Spark, and is of type {_type_of(df)}: {_frame_of(df, name)}")
+
+
+def check_frame(df: Any, name: str = "df") -> None:
+    """Refuses what is no DataFrame of Spark, and streams."""
+    check_is_frame(df, name)
     if is_of_connect(df) and df.sparkSession.is_stopped:
         raise stopped(f"the session of {name}")
     if df.isStreaming:

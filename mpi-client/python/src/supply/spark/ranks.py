@@ -59,11 +59,10 @@ class Ranks:
         block: int | str | None = None,
         timeout: float = 120,
     ) -> None:
+        session = _checked(spark, ranks, folder, timeout)
         with as_run_errors():
-            whole_number("ranks", ranks, 1)
-            seconds("timeout", timeout)
             files = RunFiles(
-                check_folder(folder),
+                os.fspath(folder),
                 f"supply-{uuid.uuid4().hex[:12]}",
                 ("matrix",),
                 ranks,
@@ -81,8 +80,6 @@ class Ranks:
         folder_of_libraries = libraries or os.environ.get("SUPPLY_LIBRARIES")
         if folder_of_libraries:
             environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
-        session = session_of(spark)
-        session.check("the session")
         started = Server(session, ranks, host_file, _server(server), files, environment, timeout)
         rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
         self._begin(session, library, rank_files, started, timeout, take_over=False)
@@ -113,11 +110,12 @@ class Ranks:
         As a context manager it drops its matrices, and the ranks wait for another program. close(end_ranks=True) ends
         them.
         """
-        in_memory = os.path.abspath(folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm")
-        results_folder = f"{in_memory}/supply-{uuid.uuid4().hex[:12]}-results"
+        in_memory = folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm"
+        session = _checked(spark, ranks, in_memory, timeout)
+        results_folder = f"{os.fspath(in_memory)}/supply-{uuid.uuid4().hex[:12]}-results"
         rank_files = find_rank_files(ranks, mapped_files, named_pipes, host_file, results_folder)
         attached = cls.__new__(cls)
-        attached._begin(session_of(spark), library, rank_files, None, timeout, take_over)
+        attached._begin(session, library, rank_files, None, timeout, take_over)
         return attached
 
     def _begin(
@@ -287,6 +285,18 @@ class Ranks:
         server, self._server = self._server, None
         if server is not None:
             server.stop()
+
+
+def _checked(spark: Any, ranks: int | None, folder: str | os.PathLike[str], timeout: float) -> Session:
+    """The session. Refuses one that cannot be used, and wrong values of options."""
+    with as_run_errors():
+        if ranks is not None:
+            whole_number("ranks", ranks, 1)
+        seconds("timeout", timeout)
+        check_folder(folder)
+    session = session_of(spark)
+    session.check("the session")
+    return session
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from supply.result_schema import fields_of
 from supply.spark.cancellable import run_cancellable
+from supply.spark.frame_checks import check_is_frame
 from supply.spark.matrix import java_matrix
 from supply.spark.sessions import ClassicSession, session_of
 from supply.spark.statistics import RunStatistics
@@ -43,6 +44,8 @@ def release(df: DataFrame | DistributedMatrix) -> None:
     RunError if df reads no result, or if a node does not answer.
     """
     matrix = java_matrix(df)
+    if matrix is None:
+        check_is_frame(df)
     session = session_of(df.sparkSession if matrix is None else df._java_matrix_wrapper._spark)
     session.check("the session of df")
     if matrix is None:

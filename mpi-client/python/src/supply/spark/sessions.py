@@ -21,7 +21,9 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from supply.arguments import shown
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks import exceptions
 from supply.spark import connect_jar
@@ -361,6 +363,8 @@ def is_of_connect(value: Any) -> bool:
 
 def session_of(spark: Any) -> Session:
     """spark: a SparkSession."""
-    if not is_of_connect(spark):
-        return ClassicSession(spark)
-    return ConnectSession(spark)
+    if is_of_connect(spark):
+        return ConnectSession(spark)
+    if not isinstance(spark, SparkSession):
+        raise RunError(f"{shown(spark)} is no SparkSession: pass that of your program, or supply.spark.session()")
+    return ClassicSession(spark)
