@@ -10,11 +10,12 @@ import pytest
 
 from places import LAUNCH, ROOT
 
-sys.path += [str(ROOT / "bench"), str(ROOT / "launch" / "tests" / "matrix")]
+sys.path += [str(ROOT / "bench"), str(ROOT / "launch" / "tests" / "matrix"), str(ROOT / "launch" / "dev" / "lib")]
 
 from engine import targets
 
 from neighbours import NEIGHBOURS
+from session_matrix.programs import programs
 
 MADE = {"build", "target", ".git"}
 
@@ -135,3 +136,9 @@ def test_the_protocol_names_every_field_that_the_table_has_constants_for():
     table = [line.split("\t") for line in (ROOT / "proto/layout.tsv").read_text().splitlines()[1:]]
     kinds = [row[1].split("_", 1)[1] for row in table if row[1].startswith(("NOTIFICATION_", "REQUEST_"))]
     assert [kind for kind in kinds if kind not in protocol] == []
+
+
+def test_the_programs_for_every_session_are_in_the_pages():
+    assert [("Supplier(" in each.text, "TorchEstimator(" in each.text) for each in programs()] == [
+        (True, False), (True, False), (True, False), (True, False), (False, True),
+    ]  # fmt: skip

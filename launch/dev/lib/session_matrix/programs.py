@@ -41,7 +41,7 @@ class Program(NamedTuple):
 
 def programs():
     [readme] = _blocks("README.md")
-    first, several, predict, _, pipeline, _, _ = _blocks("docs/ONE-CALL.md")
+    first, several, predict, _, pipeline, *_ = _blocks("docs/ONE-CALL.md")
     session = re.sub(r"^def train.*?(?=^\S)|^state = .*", "", first, flags=re.MULTILINE | re.DOTALL)
     return [
         Program("[README](../README.md)'s program", readme, r"(?m)^(2\.9|3\.0)\d*\s*$"),
