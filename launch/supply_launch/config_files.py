@@ -63,7 +63,12 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
             raise Failure(f"{file} is there already with other lines: remove it, or name another OUTPUT_FOLDER")
     if not output.is_dir():
         output.mkdir(parents=True, mode=0o700)
-        share(output, group, 0o750)
+        try:
+            share(output, group, 0o750)
+        except Failure:
+            # A later call would find the folder, and not share it.
+            output.rmdir()
+            raise
     for file, text in missing.items():
         file.write_bytes(os.fsencode(text))
         share(file, group, 0o640)

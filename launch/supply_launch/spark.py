@@ -66,6 +66,10 @@ class Spark:
         own, others = _settings(places.spark_settings()), _settings(self.configuration)
         return [f"{name}={value}" for name, value in own.items() if name not in others]
 
+    def setting(self, name):
+        """Of the folder. None: it does not have it."""
+        return _settings(self.configuration).get(name)
+
     def program(self, name, master, conf, arguments):
         """A program of the jar with its driver on this machine: its command and its environment."""
         temporary = temporary_folder()

@@ -75,7 +75,7 @@ def main(arguments):
     # YARN keeps an application alive after its submitter has ended. By this tag it is found and ended.
     tag = f"supply-{uuid.uuid4()}"
     conf = [*spark.added_settings, "spark.yarn.maxAppAttempts=1", *checked.stdout.decode().splitlines(), *options.conf]
-    conf.append(f"{_TAGS}{','.join([*_tags(options.conf), tag])}")
+    conf.append(f"{_TAGS}{','.join([*_tags(options.conf, spark), tag])}")
     command = [spark.submit, "--class", "supply.api.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
     command += ["--name", "Supplier", "--num-executors", options.executors]
     command += ["--executor-memory", options.memory, "--executor-cores", options.cores]
@@ -112,9 +112,11 @@ def _end_application(command, environment, tag):
         )
 
 
-def _tags(conf):
-    """The user's tags. The last setting wins, as in spark-submit."""
-    return [setting[len(_TAGS) :] for setting in conf if setting.startswith(_TAGS)][-1:]
+def _tags(conf, spark):
+    """The user's tags, or those of the site. The last setting wins, as in spark-submit."""
+    given = [setting[len(_TAGS) :] for setting in conf if setting.startswith(_TAGS)][-1:]
+    of_site = spark.setting(_TAGS[:-1])
+    return given or ([of_site] if of_site else [])
 
 
 def _shippable(option, file):

@@ -42,7 +42,7 @@ def main(arguments):
     if "--version" in arguments:
         print(_output(doctor, "--version"), end="")
         return 0
-    if "--help" in arguments:
+    if {"-h", "--help"} & set(arguments):
         print(places.named(HELP).format(usage=places.named(USAGE), options=_options(_output(doctor, "--help"))))
         return 0
     parser = Parser(USAGE, None)

@@ -288,13 +288,18 @@ def test_files_are_shipped_from_any_folder(stand_in, on_yarn, tmp_path):
     assert [f"--{uri.fragment.removesuffix('.conf')}={urllib.parse.unquote(uri.path)}" for uri in uris] == on_yarn[1]
 
 
+@pytest.mark.parametrize("of_site", [None, "site"])
 @pytest.mark.parametrize("tags", [[], ["team"], ["first", "team,night"]], ids=str)
-def test_ctrl_c_ends_an_application_with_tags_of_the_user(supply_run, stand_in, on_yarn, tmp_path, tags):
+def test_ctrl_c_ends_an_application_with_tags_of_the_user(supply_run, stand_in, on_yarn, tmp_path, tags, of_site):
     stand_in(
         spark_submit=f'printf "%s\\n" "$@" > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/arguments; {ENDLESS}',
         java=f"[[ $* != *EndApplication* ]] || echo -n ${{!#}} > {tmp_path}/ended",
     )
     environment, files = on_yarn
+    if of_site:
+        (tmp_path / "site").mkdir()
+        (tmp_path / "site" / "spark-defaults.conf").write_text(f"spark.yarn.tags {of_site}\n")
+        environment["SPARK_CONF_DIR"] = str(tmp_path / "site")
     conf = [f"--conf=spark.yarn.tags={of_user}" for of_user in tags]
     submitter = subprocess.Popen(
         [LAUNCH / "submit-supplier", "1g", "1", "1", *files, *conf], env={**os.environ, **environment}
@@ -305,7 +310,7 @@ def test_ctrl_c_ends_an_application_with_tags_of_the_user(supply_run, stand_in, 
     given = [line for line in (tmp_path / "arguments").read_text().splitlines() if line.startswith("spark.yarn.tags=")]
     # spark-submit takes the last one.
     *of_user, of_run = given[-1].partition("=")[2].split(",")
-    assert of_user == (tags[-1].split(",") if tags else [])
+    assert of_user == (tags[-1].split(",") if tags else [of_site] if of_site else [])
     assert of_run == (tmp_path / "ended").read_text()
 
 

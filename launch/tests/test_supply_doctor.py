@@ -99,6 +99,7 @@ def test_it_names_what_it_cannot_check(make_pairs, tmp_path):
 
 def test_mistakes_and_help(make_pairs, tmp_path):
     done = subprocess.run([LAUNCH / "supply-doctor", "--help"], capture_output=True, text=True, check=True)
+    assert subprocess.run([LAUNCH / "supply-doctor", "-h"], capture_output=True, text=True).stdout == done.stdout
     assert "--mapped-files FILE" in done.stdout and "--findings" not in done.stdout
     assert "--conf KEY=VALUE" in done.stdout
     done = subprocess.run(
