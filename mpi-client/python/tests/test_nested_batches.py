@@ -44,6 +44,22 @@ WAYS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.parametrize("kind, row", [(INTS, [1, 2]), (list_of(POINT), [{"x": 1, "name": "a"}])])
+def test_a_state_with_lists_is_read_with_weights_only(files, tmp_path, kind, row):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=2, timeout=30, uneven="pad")
+    data._opened()
+    task = Task(*files.paths)
+    task.supply(batch(x=pyarrow.array([row, []], kind)))
+    with data:
+        next(iter(data))
+        torch.save(data.state_dict(), tmp_path / "state.pt")
+        data.abort("the test has ended")
+    task.leave()
+    other = SupplyDataset(columns=["x"], batch_size=2, uneven="pad")
+    other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert plain(other._last["x"]) == [row, []]
+
+
 def plain(values):
     """Each element in Python's own types."""
     if isinstance(values, dict):

@@ -83,6 +83,20 @@ def moved(batch: Batch, device: torch.device | str) -> Batch:
     return Batch((name, mapped(values, move)) for name, values in batch.items())
 
 
+def plain(values: Any) -> Any:
+    """Without classes of this package, so that torch.load reads it with weights_only."""
+    if isinstance(values, dict):
+        return {name: plain(part) for name, part in values.items()}
+    return tuple(map(plain, values)) if isinstance(values, Jagged) else values
+
+
+def of_plain(values: Any) -> Any:
+    """The opposite of plain()."""
+    if isinstance(values, dict):
+        return {name: of_plain(part) for name, part in values.items()}
+    return Jagged(*map(of_plain, values)) if isinstance(values, tuple) else values
+
+
 def joined(parts: Sequence[Any]) -> Any:
     """The elements of all parts of a column. The offsets of each Jagged begin with 0."""
     first = parts[0]

@@ -16,7 +16,7 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from supply.arguments import check_options, column_names, optional_size, refuse_unknown
-from supply.batch import Batch, copied, moved
+from supply.batch import Batch, copied, moved, of_plain, plain
 from supply.batches import Batches, Made
 from supply.block import Block, known_position
 from supply.block_values import BlockValues
@@ -204,7 +204,7 @@ class SupplyDataset(Closing, IterableDataset):
         position = None if self._position is None else known_position(self._position)
         state: dict[str, Any] = {"version": 1, "position": position}
         if self._last is not None:
-            state["last"] = dict(copied(moved(self._last, "cpu")))
+            state["last"] = plain(copied(moved(self._last, "cpu")))
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -215,7 +215,7 @@ class SupplyDataset(Closing, IterableDataset):
             raise SupplyError(f"this state has version {state.get('version')!r}, but only version 1 is known")
         self._position = state["position"]
         if "last" in state:
-            self._last = Batch(state["last"])
+            self._last = Batch(of_plain(state["last"]))
 
     def statistics(self) -> list[EpochStatistics]:
         """How this rank spent its time, by epoch. The last one may not have ended yet. Any thread may ask.
