@@ -25,7 +25,7 @@ lint-c: $(LINT_READY) library
 	@$(PYTHON) -c 'import json; commands = json.load(open("build/mpi-client/compile_commands.json")); \
 		json.dump(list({each["file"]: each for each in reversed(commands)}.values()), open("$(LINT)/compile_commands.json", "w"))'
 	@$(LINT)/bin/clang-format --dry-run --Werror $(C_FILES)
-	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' 'mpi-client/server/*.c' 'mpi-client/exchange/*.c' 'mpi-client/remote/*.c' 'mpi-client/mpi/*.c' ':!mpi-client/src/base/fail_point.c' | \
+	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' 'mpi-client/server/*.c' 'mpi-client/exchange/*.c' 'mpi-client/remote/*.c' 'mpi-client/mpi/*.c' 'mpi-client/routines/*.c' ':!mpi-client/src/base/fail_point.c' | \
 		xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p $(LINT) 2> /dev/null
 	@$(CMAKE) -S bench/c -B build/bench-c > /dev/null
 	@git ls-files 'bench/c/*.c' | xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p build/bench-c 2> /dev/null

@@ -126,7 +126,7 @@ struct shell {
 static PetscErrorCode multiply(Mat matrix, Vec x, Vec y) {
     struct shell *shell;
     double *rows;
-    PetscCall(MatShellGetContext(matrix, &shell));
+    PetscCall(MatShellGetContext(matrix, (void *)&shell));
     PetscCall(shell_vectors_gather(&shell->columns, x, shell->whole));
     PetscCall(VecGetArrayWrite(y, &rows));
     row_operator_apply(shell->op, shell->whole, 1, rows);
@@ -137,7 +137,7 @@ static PetscErrorCode multiply(Mat matrix, Vec x, Vec y) {
 static PetscErrorCode multiply_transpose(Mat matrix, Vec y, Vec x) {
     struct shell *shell;
     const double *rows;
-    PetscCall(MatShellGetContext(matrix, &shell));
+    PetscCall(MatShellGetContext(matrix, (void *)&shell));
     PetscCall(VecGetArrayRead(y, &rows));
     row_operator_apply_transpose(shell->op, rows, 1, shell->whole);
     PetscCall(VecRestoreArrayRead(y, &rows));
@@ -235,7 +235,7 @@ struct symmetric_shell {
 static PetscErrorCode multiply_symmetric(Mat matrix, Vec x, Vec y) {
     struct symmetric_shell *shell;
     double *product;
-    PetscCall(MatShellGetContext(matrix, &shell));
+    PetscCall(MatShellGetContext(matrix, (void *)&shell));
     PetscCall(shell_vectors_gather(&shell->rows, x, shell->whole));
     PetscCall(VecGetArrayWrite(y, &product));
     row_operator_apply(shell->op, shell->whole, 1, product);

@@ -20,6 +20,8 @@
 
 struct tree {
     supply_call_t *call;
+    int rank;
+    int ranks;
     int n;
     double *factor[LEVELS_MAX]; /**< n × 2n: the Q of two L's side by side */
     double *work;
@@ -54,10 +56,8 @@ static void multiply_left(const double *left, int n, int inner, double *a, uint6
 /* Rank r meets r + 2^level if r is a multiple of 2^(level + 1). Returns the levels that this rank has taken part in. */
 static int combine(struct tree *tree, double *L) {
     const size_t square = (size_t)tree->n * (size_t)tree->n;
-    int rank;
-    int ranks;
-    MPI_Comm_rank(supply_call_comm(tree->call), &rank);
-    MPI_Comm_size(supply_call_comm(tree->call), &ranks);
+    const int rank = tree->rank;
+    const int ranks = tree->ranks;
     int level = 0;
     for (; 1 << level < ranks; level++) {
         if (rank & 1 << level) {
@@ -75,10 +75,8 @@ static int combine(struct tree *tree, double *L) {
 /* The way back: D (n × n) multiplies the Q of this rank's rows from the left. */
 static void distribute(struct tree *tree, int level, double *D, double *strip) {
     const size_t square = (size_t)tree->n * (size_t)tree->n;
-    int rank;
-    int ranks;
-    MPI_Comm_rank(supply_call_comm(tree->call), &rank);
-    MPI_Comm_size(supply_call_comm(tree->call), &ranks);
+    const int rank = tree->rank;
+    const int ranks = tree->ranks;
     if (rank != 0) receive_values(tree->call, D, square, rank - (1 << level));
     while (level-- > 0) {
         if (rank + (1 << level) >= ranks) continue;
@@ -99,12 +97,12 @@ static void normalize_signs(double *R, double *D, size_t n) {
 }
 
 static void tree_init(struct tree *tree, struct workspace *workspace, uint64_t n) {
-    int ranks;
-    MPI_Comm_size(supply_call_comm(workspace->call), &ranks);
     *tree = (struct tree){.call = workspace->call, .n = (int)n, .work_size = 64 * (int)n};
+    MPI_Comm_rank(supply_call_comm(workspace->call), &tree->rank);
+    MPI_Comm_size(supply_call_comm(workspace->call), &tree->ranks);
     tree->work = workspace_add(workspace, (size_t)tree->work_size);
     tree->tau = workspace_add(workspace, n);
-    for (int level = 0; 1 << level < ranks; level++) tree->factor[level] = workspace_add(workspace, 2 * n * n);
+    for (int level = 0; 1 << level < tree->ranks; level++) tree->factor[level] = workspace_add(workspace, 2 * n * n);
 }
 
 int tsqr(struct workspace *workspace, double *rows, uint64_t local_rows, uint64_t columns, double *R) {
