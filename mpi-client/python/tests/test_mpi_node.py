@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from supply.ranks.environment import MpiSpec
 from supply.ranks.mpi_node import _host_of
+from supply.ranks.run_files import RunFiles
 
 _NODE = platform.node()
 
@@ -44,3 +46,12 @@ print(_host_of({f"node-{i}.cluster.test": [f"198.51.100.{i}"] for i in range(100
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("here", "")
+
+
+def test_ranks_of_thousands_of_hosts_get_their_names():
+    hosts = {f"worker-{17 * i:06d}.cluster.test": [f"10.{i // 256}.{i % 256}.{7 * i % 256}"] for i in range(5000)}
+    spec = MpiSpec(RunFiles("/dev/shm", "run", ("train",), 1, None, None), hosts, dict.fromkeys(hosts, "0,1,2,3"))
+    program = "import os; from supply.ranks.environment import MpiSpec; print(len(MpiSpec.of(os.environ).spark_hosts))"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=spec.environment(), capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "5000\n"

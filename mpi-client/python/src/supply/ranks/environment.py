@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 import pathlib
@@ -10,6 +11,7 @@ import platform
 import site
 import sys
 import sysconfig
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -145,10 +147,11 @@ class MpiSpec:
     versions: Versions = field(default_factory=Versions)
 
     def environment(self) -> dict[str, str]:
-        return {SPEC_VARIABLE: pickle.dumps(self).hex()}
+        # Linux takes 128 KiB for a variable: about 7,000 hosts.
+        return {SPEC_VARIABLE: base64.b64encode(zlib.compress(pickle.dumps(self))).decode()}
 
     @staticmethod
     def of(environment: dict[str, str]) -> MpiSpec:
-        spec = pickle.loads(bytes.fromhex(environment[SPEC_VARIABLE]))
+        spec = pickle.loads(zlib.decompress(base64.b64decode(environment[SPEC_VARIABLE])))
         assert isinstance(spec, MpiSpec)
         return spec
