@@ -37,7 +37,11 @@ class EpochStatistics:
 
 @dataclass
 class Seconds:
-    """Totals of all data sets of a rank. inside: from a question for a batch to its answer. last: the last answer."""
+    """Totals of all data sets of a rank.
+
+    A question is a request of the loop for a batch, and the batch is its answer. inside: from questions to their
+    answers. last: the last answer.
+    """
 
     inside: float = 0.0
     spark: float = 0.0

@@ -157,9 +157,9 @@ def set_current_data(dataset: RankData | None) -> None:
 class DataSpec:
     """kind: of the pairs, as of RunFiles. options: of SupplyDataset. epochs: in all.
 
-    validation: of the second DataFrame. results: the schema of
-    the rows that ranks write, as text; None: they write none. exchange_over: "mpi" or "torch", if the ranks exchange
-    elements; None: they do not. is_global: whether batch_size is of all ranks together.
+    validation: of the second DataFrame. results: the schema of the rows that ranks write, as text; None: they write
+    none. exchange_over: "mpi" or "torch", if the ranks exchange elements; None: they do not. is_global: whether
+    batch_size is of all ranks together.
     """
 
     kind: str

@@ -79,9 +79,12 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
         with contextlib.suppress(SystemExit):
             end_with_parent(rank_process, signal.SIGTERM)
             signal.sigwait([signal.SIGTERM])
-        # The driver says so before the ranks end.
-        message = driver.receive_now() if files.kinds else ends.wait(_END_SECONDS)
-        keep_results = isinstance(message, Stop) and message.keep_results
+        if files.kinds:
+            # The driver says so before the ranks end.
+            message = driver.receive_now()
+            keep_results = isinstance(message, Stop) and message.keep_results
+        else:
+            ends.wait(_END_SECONDS)
     finally:
         # When the other keepers of this node no longer hold it, all ranks here have ended.
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""What Supplier.run checks of the DataFrame before anything starts, and the columns that it takes of it."""
+"""What Supplier.run checks of the DataFrame before anything starts, the columns that it takes, and types of results."""
 
 from __future__ import annotations
 

@@ -49,7 +49,6 @@ _EXPLAIN_SECONDS = 10
 # How long tasks may take to end by themselves when their ranks have left.
 _OWN_END_SECONDS = 5
 
-# The name of the ranks' result.
 _ENDED_WITH_TASK = "the ranks have ended with Spark's task that keeps them"
 
 _log = logging.getLogger("supply.spark")
