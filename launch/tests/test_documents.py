@@ -13,9 +13,9 @@ from places import LAUNCH, ROOT
 sys.path += [str(ROOT / "bench"), str(ROOT / "launch" / "tests" / "matrix"), str(ROOT / "launch" / "dev" / "lib")]
 
 from engine import targets
+from session_matrix.programs import programs
 
 from neighbours import NEIGHBOURS
-from session_matrix.programs import programs
 
 MADE = {"build", "target", ".git"}
 

@@ -130,7 +130,8 @@ def test_files_that_nobody_has_named(spark, monkeypatch):
 @pytest.mark.parametrize("wrong, text", [
     ({"ranks": "two"}, "ranks is 'two' .*: it must be a whole number, 1 or more"),
     ({"timeout": "5"}, "timeout is '5' .*: it must be a number of seconds above 0"), ({"timeout": -1}, "timeout is -1"),
-    ({"folder": "a b"}, "folder is 'a b': it must be an absolute path"), ({"spark": "local"}, "'local' .* is no SparkSession"),
+    ({"folder": "a b"}, "folder is 'a b': it must be an absolute path"),
+    ({"spark": "local"}, "'local' .* is no SparkSession"),
 ])  # fmt: skip
 def test_wrong_arguments(spark, wrong, text):
     from supply.spark import Ranks, RunError
