@@ -52,7 +52,7 @@ private[supply] final class RanksCall {
     val made = RanksCall.mapper.createObjectNode()
     name match {
       case "open" => open(spark, words)
-      case "attach" => opened.ranks.attach(words.path("takeOver").asBoolean)
+      case "attach" => opened.attach(words.path("takeOver").asBoolean)
       case "call" =>
         val results = opened.ranks.call(words.path("library").asText,
           words.path("routine").asText, words.path("arguments").elements.asScala.map(value).toSeq,
@@ -72,7 +72,7 @@ private[supply] final class RanksCall {
       case "forget" => opened.matrices.remove(words.path("matrix").asText).foreach(_.forget())
       case "cancel" => opened.ranks.cancel()
       case "progress" => made.put("done", opened.ranks.progress)
-      case "gone" => made.put("gone", NamedRanks.find(id).forall(_.ranks.areGone))
+      case "gone" => made.put("gone", NamedRanks.find(id).forall(_.areGone))
       case "detach" => opened.leave(_.detach())
       case "close" => opened.leave(_.close())
       case "fetch" =>

@@ -11,6 +11,7 @@ import supply.core.ConfigException
 private[supply] final class NamedRanks(val ranks: Ranks) {
   val matrices: TrieMap[String, Matrix] = TrieMap.empty
   @volatile private var failed = Option.empty[Throwable]
+  @volatile private var isRefused = false
   private var fetched = Option.empty[(Matrix, Array[Byte])]
 
   /** Why the last call that failed has; None: none has, or another call began later. */
@@ -26,6 +27,18 @@ private[supply] final class NamedRanks(val ranks: Ranks) {
         throw e
     }
   }
+
+  /** A client that fails makes other ranks, and asks no more than [[failure]]. */
+  def attach(takeOver: Boolean): Unit =
+    try ranks.attach(takeOver)
+    catch {
+      case NonFatal(e) =>
+        isRefused = true
+        throw e
+    }
+
+  /** Whether nobody can use them any more. */
+  def areGone: Boolean = isRefused || ranks.areGone
 
   def matrix(name: String): Matrix =
     matrices.getOrElse(name, throw new ConfigException(s"the ranks have no matrix $name"))
@@ -53,7 +66,7 @@ private[supply] object NamedRanks {
   private val all = TrieMap.empty[String, NamedRanks]
 
   def add(id: String, ranks: Ranks): Unit = {
-    all.filter(_._2.ranks.areGone).keys.foreach(all.remove(_))
+    all.filter(_._2.areGone).keys.foreach(all.remove(_))
     all(id) = new NamedRanks(ranks)
   }
 
