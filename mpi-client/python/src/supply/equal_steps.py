@@ -149,8 +149,8 @@ class EqualSteps:
     def _padded(
         self, batches: Iterator[Made], count: int | None, last: Batch | None, position: str | None
     ) -> Iterator[Step]:
-        done, sure = 0, 0 if self._has_empty_rank else count or 0
-        begun, agreement = 0, None
+        done, known_until = 0, 0 if self._has_empty_rank else count or 0
+        asked_at, answers = 0, None
         while done != count:
             made = next(batches, None)
             if made is not None:
@@ -158,17 +158,17 @@ class EqualSteps:
                 last, position = made.batch if made.left else copied(made.batch), made.position
             # What this rank has is sure to come. So it waits for the others' answers only when it has taken that. It
             # waits for the first ones at once: a rank that has nothing to repeat then needs this one.
-            while done == sure:
-                if agreement is None:
+            while done == known_until:
+                if answers is None:
                     # What is left of the block is in a batch in any case.
-                    mine = 0 if made is None else 1 + -(-made.left // self._batch_size)
-                    begun, agreement = done, self._begin_agreement(mine, last is not None)
-                    sure += mine if done else 0
+                    own = 0 if made is None else 1 + -(-made.left // self._batch_size)
+                    asked_at, answers = done, self._begin_agreement(own, last is not None)
+                    known_until += own if done else 0
                 else:
-                    ahead, agreement = agreement(), None
+                    ahead, answers = answers(), None
                     if ahead.most == 0:
                         return
-                    sure = begun + ahead.most
+                    known_until = asked_at + ahead.most
                     if not ahead.all_repeat:
                         last = self._shared(last, ahead.giver)
             assert last is not None

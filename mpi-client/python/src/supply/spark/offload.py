@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy
 
 from supply.errors import RunError
-from supply.spark.server import RankFiles
+from supply.spark.rank_files import RankFiles
 from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
 # By which Session.failure() finds the failure of a call, with the id of the ranks.

@@ -20,7 +20,8 @@ from supply.spark.matrix import Matrix, array_of, is_array, java_matrix
 from supply.spark.offload import RANKS_PART, offload_of
 from supply.spark.option_checks import as_run_errors, check_folder
 from supply.spark.progress import RoutineProgress
-from supply.spark.server import RankFiles, Server, find_rank_files
+from supply.spark.rank_files import RankFiles, find_rank_files
+from supply.spark.server import Server
 from supply.spark.sessions import ClassicSession, Session, session_of
 
 if TYPE_CHECKING:

@@ -99,7 +99,9 @@ class WarmRanks:
             return
         self._check_thread()
         with one_at_a_time(self._calls, cancellation(wanted.session)), self._in_call(), contextlib.ExitStack() as uses:
-            ranks = uses.enter_context(self._of_earlier_call(wanted)) or uses.enter_context(_new(wanted))
+            ranks = uses.enter_context(self._of_earlier_call(wanted))
+            if ranks is None:
+                ranks = uses.enter_context(_new(wanted))
             yield ranks.pool
             # Another thread may have closed the Supplier meanwhile.
             if ranks.pool.has_failed or not self._keeps:
