@@ -57,7 +57,7 @@ def test_a_state_with_lists_is_read_with_weights_only(files, tmp_path, kind, row
     task.leave()
     other = SupplyDataset(columns=["x"], batch_size=2, uneven="pad")
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    assert plain(other._last["x"]) == [row, []]
+    assert other._last is not None and plain(other._last["x"]) == [row, []]
 
 
 def plain(values):

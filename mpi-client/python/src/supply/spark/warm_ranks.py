@@ -99,9 +99,8 @@ class WarmRanks:
             return
         self._check_thread()
         with one_at_a_time(self._calls, cancellation(wanted.session)), self._in_call(), contextlib.ExitStack() as uses:
-            ranks = uses.enter_context(self._of_earlier_call(wanted))
-            if ranks is None:
-                ranks = uses.enter_context(_new(wanted))
+            earlier = uses.enter_context(self._of_earlier_call(wanted))
+            ranks = uses.enter_context(_new(wanted)) if earlier is None else earlier
             yield ranks.pool
             # Another thread may have closed the Supplier meanwhile.
             if ranks.pool.has_failed or not self._keeps:
