@@ -99,6 +99,8 @@ static bool has_strangers(const struct exchange *exchange) {
 
 static supply_status_t begin_move(struct exchange *exchange, struct failure *failure) {
     const struct cargo cargo = cargo_of(exchange);
+    /* What is copied into the slots of others is stored after they have named them. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     exchange->copied = 0;
     exchange->step = STEP_MOVE;
     exchange->transfer.moving = has_strangers(exchange) ? 0 : exchange->columns.buffer_count;
@@ -134,6 +136,8 @@ static supply_status_t place(struct exchange *exchange, struct failure *failure)
     supply_status_t status = SUPPLY_OK;
     exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
     exchange->step = STEP_PLACE;
+    /* The block that was in this slot is read before the message. */
+    __atomic_thread_fence(__ATOMIC_RELEASE);
     if (exchange->together.links > 0)
         status = exchange_alltoall(&exchange->collective, neighbours->places, neighbours->places_in,
                                    neighbours->width * sizeof *neighbours->places, failure);

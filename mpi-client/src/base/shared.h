@@ -1,4 +1,23 @@
-/** Reads of memory that another process may write to meanwhile. */
+/**
+ * Reads of memory that another process may write to meanwhile, on processors that reorder accesses, too.
+ *
+ * Three things order the accesses of two processes (proto/model/memory.pml has each case):
+ *   - A field of the header that is stored last, with release, and read first, with acquire: version, schema_columns,
+ *     counts_known, foreign_count, resident_count, end_seen, published, released, acknowledged.
+ *   - A record that goes through a pipe, which the kernel changes under a lock: the texts of failures, wake-ups. A
+ *     write that finds the pipe full counts, too.
+ *   - Fences around messages of MPI, for memory that ranks share in an exchange (exchange/step_round.c).
+ *
+ * All other reads are relaxed, or plain where a second read does no harm. Each comes after one of these, or is a hint:
+ *   - values, offsets, views and headers of a block: after published (R3)
+ *   - schema_bytes and the schema: after schema_columns; epoch_elements, epoch_steps: after counts_known;
+ *     resident_first: after resident_count; entries of foreign files: after foreign_count
+ *   - released in R3, which threads of this process store: after published, whose task has read released with acquire
+ *   - exchange, exchange_fraction, exchange_seed: stored before the schema, read after a notification or schema_columns
+ *   - plan: stored before the first block is published, read after it
+ *   - task_pid, task_attempt: for messages alone
+ *   - published while a rank polls, task_failure[0] while it works: hints. The pipe is read next
+ */
 #ifndef SUPPLY_SHARED_H
 #define SUPPLY_SHARED_H
 
