@@ -5,10 +5,12 @@
 #include "api/filler.h"
 
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "api/handle.h"
@@ -22,7 +24,8 @@ int supply__filler_reserve(int fd, size_t begin, size_t bytes) { return supply__
 static int shared_memory(size_t bytes) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes > limit.rlim_cur) return -1;
-    const int fd = memfd_create("supply-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    /* memfd_create() is not in glibc 2.26, for which the wheel is compiled. */
+    const int fd = (int)syscall(SYS_memfd_create, "supply-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
     if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
         supply__filler_reserve(fd, 0, RING_OFFSET) == 0)

@@ -12,7 +12,6 @@
  *   - values, offsets, views and headers of a block: after published (R3)
  *   - schema_bytes and the schema: after schema_columns; epoch_elements, epoch_steps: after counts_known;
  *     resident_first: after resident_count; entries of foreign files: after foreign_count
- *   - released in R3, which threads of this process store: after published, whose task has read released with acquire
  *   - exchange, exchange_fraction, exchange_seed: stored before the schema, read after a notification or schema_columns
  *   - plan: stored before the first block is published, read after it
  *   - task_pid, task_attempt: for messages alone
