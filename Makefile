@@ -76,6 +76,8 @@ CONFIGURE := $(CMAKE) -S mpi-client -DSUPPLY_WARNINGS_AS_ERRORS=ON
 MAVEN_OF := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never \
 	--file spark-supplier/pom.xml --activate-profiles
 MAVEN := $(MAVEN_OF) spark-$(SPARK)
+# Into the jar of every Spark.
+LMDB_LIBRARY = launch/dev/build-lmdb-library $(shell sed -n 's|.*<lmdbjni.version>\(.*\)</lmdbjni.version>.*|\1|p' spark-supplier/pom.xml) build/natives
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:

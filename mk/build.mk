@@ -69,6 +69,7 @@ library-with-mpich: | packages
 $(JAR): $(JAR_SOURCES) | $(PACKAGES_FOR_JAR)
 	@echo 'build: $@ (some minutes; log: build/spark-supplier.log)'
 	@mkdir -p build
+	@$(LMDB_LIBRARY)
 	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests > build/spark-supplier.log 2>&1 || { cat build/spark-supplier.log >&2; exit 1; }
 	@touch $@
 

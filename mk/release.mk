@@ -26,7 +26,7 @@ test-matrix: $(DIGITS) | packages-for-matrix ## build/release with other Sparks,
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -o junit_family=xunit1 --junitxml build/matrix/reports/$$(date +%s).xml $(CELLS) launch/tests/matrix; \
 		status=$$?; launch/tests/matrix/publish.py && exit $$status
 
-wheel: jars $(RELEASE_READY) | packages-for-wheel ## of these the Python package: the sdist, and a wheel for each Python that is here
+wheel: jars | packages-for-wheel ## of these the Python package: the sdist, and a wheel for each Python that is here
 	@launch/dev/build-wheels $(RELEASE)
 
 recipes: wheel ## of these the recipes of Spack and conda, and the sdist that they build
@@ -40,7 +40,8 @@ maven: maven-4.1 maven-3.5 ## of these a Maven repository with the jars of every
 
 maven-3.5: maven-4.1
 
-jars:
+# The library of LMDB in them is compiled with the zig there.
+jars: $(RELEASE_READY)
 	@$(MAKE) --no-print-directory SPARK=4.1 jar
 	@$(MAKE) --no-print-directory SPARK=3.5 jar
 
@@ -49,5 +50,6 @@ jar: $(JAR)
 maven-%: | packages
 	@echo 'build: $(RELEASE)/maven for Spark $*'
 	@mkdir -p $(RELEASE)
+	@$(LMDB_LIBRARY)
 	@$(MAVEN_OF) spark-$*,release deploy -DskipTests -Dmaven.test.skip=true -DaltDeploymentRepository=release::file:$(CURDIR)/$(RELEASE)/maven \
 		> build/maven-$*.log 2>&1 || { cat build/maven-$*.log >&2; exit 1; }

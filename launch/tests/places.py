@@ -16,4 +16,9 @@ JARS = {
 }
 HOMES = {"4.1": next(BUILD.glob("venv/lib/python3*/site-packages/pyspark")), "3.5": BUILD / "spark-3.5" / "home"}
 JAR = JARS[".".join(pyspark.__version__.split(".")[:2])]
+# In the jar: lmdbjni's native library, by machine.
+LMDB_LIBRARIES = {
+    "x86_64": "META-INF/native/linux64/liblmdbjni.so",
+    "aarch64": "META-INF/native/linux64/aarch64/liblmdbjni.so",
+}
 DIGITS = BUILD / "digits"

@@ -1,6 +1,7 @@
 """What the Supplier's jar contains."""
 
 import re
+import shutil
 import xml.etree.ElementTree
 import zipfile
 
@@ -30,6 +31,17 @@ def test_each_bundled_artifact_is_in_the_notice_with_its_license():
             assert licenses, entry
             assert all(len(jar.read(name)) > 1000 for name in licenses)
         assert "${" not in notice
+
+
+def test_a_library_is_for_the_machine_that_its_folder_names():
+    with zipfile.ZipFile(places.JAR) as jar:
+        found = {machine: jar.read(name) for machine, name in places.LMDB_LIBRARIES.items() if name in jar.namelist()}
+    assert "x86_64" in found
+    # The build says so if it has no compiler for the other one.
+    assert "aarch64" in found or not shutil.which("aarch64-linux-gnu-gcc")
+    # e_machine of an ELF file.
+    machines = {machine: int.from_bytes(library[18:20], "little") for machine, library in found.items()}
+    assert machines == {machine: {"x86_64": 62, "aarch64": 183}[machine] for machine in found}
 
 
 def test_the_jar_holds_the_product_alone():

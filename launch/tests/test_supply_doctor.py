@@ -4,10 +4,11 @@ import json
 import os
 import pathlib
 import subprocess
+import zipfile
 
 import pyspark
 
-from places import JAR, LAUNCH
+from places import JAR, LAUNCH, LMDB_LIBRARIES
 
 
 def doctor(pairs, temporary, *arguments, **environment):
@@ -40,6 +41,8 @@ def test_both_sides_in_one_list(make_pairs, tmp_path):
 
 def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
     jars = pathlib.Path(pyspark.__file__).parent / "jars"
+    with zipfile.ZipFile(JAR) as jar:
+        machines = "x86_64 and aarch64" if LMDB_LIBRARIES["aarch64"] in jar.namelist() else "x86_64"
     done = subprocess.run(
         ["java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", "-cp", f"{JAR}:{jars}/*", "supply.tools.Doctor", "2.0"],
         capture_output=True,
@@ -51,6 +54,7 @@ def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
         ("contract", "libsupply 2.0", "same release"),
         ("options", "--add-opens", "spark-submit"),
         ("lmdb", "java.io.tmpdir (/proc)", ""),
+        ("lmdb", f"this jar has it for Linux on {machines}, and this is Linux on ", ""),
     ):
         assert found[check][0] == "failed"
         assert text in found[check][2] and fix in found[check][3]

@@ -85,11 +85,17 @@ private[supply] object LmdbEnvironments {
     } catch {
       case e: LinkageError =>
         throw new SourceException(
-          "lmdbjni's native library does not load: it exists for 64-bit x86 Linux, and this is " +
-            s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
+          s"lmdbjni's native library does not load: this jar has it for Linux on ${machines.mkString(" and ")}, and this " +
+            s"is ${System.getProperty("os.name")} on ${System.getProperty("os.arch")}. If the jar has none for this " +
+            "machine, build the jar here, or supply a DataFrame. The library is unpacked into java.io.tmpdir " +
             s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)",
           e)
     }
+
+  /** Those of the libraries in this jar. The one for aarch64 needs a compiler when the jar is built. */
+  private def machines: Seq[String] =
+    "x86_64" +: Seq("aarch64").filter(machine =>
+      getClass.getResource(s"/META-INF/native/linux64/$machine/liblmdbjni.so") != null)
 
   /** An own environment. liblmdb forbids a second one because of its lock file, unused here. */
   private[lmdb] def open(file: String): MappedEnvironment = {
