@@ -7,6 +7,7 @@ release: $(RELEASE_READY) | packages-for-release ## every artifact of a release,
 	@rm -rf $(RELEASE)
 	@$(MAKE) --no-print-directory maven
 	@$(MAKE) --no-print-directory wheel archives
+	@MACHINE=aarch64 launch/dev/build-wheels $(RELEASE)
 	@launch/dev/write-recipes $(RELEASE)
 	@for folder in maven spack conda; do \
 		tar --create --gzip --sort=name --owner=0 --group=0 --directory $(RELEASE) --file $(RELEASE)/spark-supplier-$(VERSION)-$$folder.tar.gz $$folder || exit 1; \

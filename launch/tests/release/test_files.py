@@ -23,6 +23,7 @@ def test_the_release_is_complete(release, version):
     names = [path.name for path in release.iterdir()]
     for pattern in (
         r"spark_supplier-V-cp\d+-(abi3|cp\d+)-manylinux.*_x86_64\.whl",
+        r"spark_supplier-V-cp\d+-(abi3|cp\d+)-manylinux.*_aarch64\.whl",
         r"spark_supplier-V\.tar\.gz",
         r"spark-supplier-V-linux-x86_64\.tar\.gz",
         r"libsupply0\.1_V_amd64\.deb",
