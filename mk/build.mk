@@ -2,7 +2,7 @@
 
 .PHONY: python docs packages-for-release build spark build-every-spark reference packages packages-for-tests \
 	packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench \
-	packages-for-long packages-offload library library-with-tests library-with-fail-points library-with-mpich
+	packages-for-long packages-for-arm64 packages-offload library library-with-tests library-with-fail-points library-with-mpich
 
 build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
 
@@ -30,7 +30,7 @@ docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/dev/install-packages
 
-packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix packages-for-bench packages-for-long: packages-for-%:
+packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix packages-for-bench packages-for-long packages-for-arm64: packages-for-%:
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-$*
 
 packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100

@@ -3,7 +3,7 @@
 .PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-c test-long test-fuzz test-model \
 	test-scala test-scala-3.5 test-types-3.5 test-python test-wheel test-package test-estimators test-programs test-connect test-trainers test-trainers-debian \
 	test-trainers-newest test-python-faults \
-	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-sessions test-mpich built-for-tests test-ranks-side \
+	test-faults test-sanitizers test-gpu fuzz soak test-python-cluster test-cluster test-kubernetes test-sessions test-mpich test-arm64 built-for-tests test-ranks-side \
 	test-spark-side test-row
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
@@ -125,6 +125,12 @@ test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks w
 	@mkdir -p $(REPORTS)
 	@$(call pytest,$(SPARK_VENV)) -rs --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
 
+# Also with the jar's library of LMDB for aarch64, which needs the compiler.
+test-arm64: packages-for-tests packages-for-arm64 ## the C tests, the wheel and runs of Spark on aarch64, by qemu, about 40 minutes; skipped aloud where it cannot start
+	@$(MAKE) --no-print-directory jars $(VENV_READY) $(DIGITS)
+	@mkdir -p $(REPORTS)
+	@$(call pytest,$(VENV)) -rs --timeout 3000 --confcutdir launch/tests/arm64 --junitxml $(REPORTS)/arm64.xml launch/tests/arm64
+
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
 	@mkdir -p $(REPORTS)
 	@mpi-client/tests/sanitized --junit $(REPORTS)/sanitized.xml
@@ -189,7 +195,7 @@ test-types-3.5: build-every-spark $(WHEEL_READY)
 	@PYTHONPATH=$(CURDIR)/build/spark-3.5/python $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/types-3.5.xml mpi-client/python/tests/test_types.py
 
 test-python:
-	@$(call pytest,$(SPARK_VENV)) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/kubernetes --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
+	@$(call pytest,$(SPARK_VENV)) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/arm64 --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/kubernetes --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
 
 # The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 #include "task.h"
@@ -37,6 +38,8 @@ Process::Process(const std::vector<std::string> &command, const std::string &fol
     const std::string name = folder + "/process-" + std::to_string(number++);
     out_ = name + ".out";
     err_ = name + ".err";
+    /* By qemu, posix_spawn() returns before the child has opened its files. */
+    std::ofstream{out_};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
