@@ -32,7 +32,12 @@ class SparkSupplier(CMakePackage):
     )
 
     requires("platform=linux", msg="spark-supplier needs Linux")
-    requires("target=x86_64:", "target=aarch64:", policy="one_of", msg="spark-supplier needs a processor of x86_64 or aarch64")
+    requires(
+        "target=x86_64:",
+        "target=aarch64:",
+        policy="one_of",
+        msg="spark-supplier needs a processor of x86_64 or aarch64",
+    )
 
     depends_on("c", type="build")
     depends_on("cmake@3.22:", type="build")
