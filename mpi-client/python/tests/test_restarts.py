@@ -303,6 +303,35 @@ def test_the_sequence_of_batches_with_any_number_of_ranks(spark, memory, checkpo
     assert of_two == of_four
 
 
+def rows_until(data, last=None):
+    """The rows of all ranks, until each has saved after the batch that is number last in an epoch."""
+    from torch import distributed
+
+    def found():
+        for epoch in data.epochs():
+            for step, batch in enumerate(epoch):
+                yield from [(epoch.number, int(row)) for row in batch["id"]]
+                if (epoch.number, step) == last:
+                    data.checkpoint({})
+                    return
+
+    shares = [None] * distributed.get_world_size()
+    distributed.all_gather_object(shares, list(found()))
+    return collections.Counter(sum(shares, []))
+
+
+# One rank gets nothing of the second batch. In the second epoch it knows that.
+@pytest.mark.parametrize(("uneven", "last"), [("keep", (1, 0)), ("pad", (0, 1)), ("pad", (1, 0))])
+def test_other_ranks_continue_at_a_last_batch_that_is_smaller(spark, memory, checkpoints, uneven, last):
+    several = options(checkpoints, uneven=uneven, order="global", batch_size=64)
+    before = Supplier(ranks=2, folder=memory).run(rows_until, rows(spark, 70), args=(last,), **several)
+    after = Supplier(ranks=3, folder=memory).run(rows_until, rows(spark, 70), resume_from=checkpoints, **several)
+    wanted = {(epoch, row) for epoch in range(EPOCHS) for row in range(70)}
+    assert set(before + after) == wanted
+    if uneven == "keep":
+        assert before + after == dict.fromkeys(wanted, 1)
+
+
 def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
     with pytest.raises(RunError, match="Spark computes these in no certain order"):
         Supplier(ranks=1, folder=memory).run(print, rows(spark, 10).repartition(2), columns=["id"], order="global")

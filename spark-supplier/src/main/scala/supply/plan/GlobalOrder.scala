@@ -1,7 +1,7 @@
 package supply.plan
 
 import supply.core.ConfigException
-import supply.protocol.SavedPosition
+import supply.protocol.{Position, SavedPosition}
 
 /**
  * All ranks walk over all elements of an epoch in one order, and each batch of `batch` elements is
@@ -12,40 +12,59 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
   if (batch < ranks) throw new ConfigException(
     s"--global-batch is $batch, and there are $ranks ranks: it must have an element for each")
 
-  /** What that rank gets. `doneBatches`: of the epoch, which an earlier run has supplied. */
-  def stripe(rank: Int, doneBatches: Long): Stripe = {
-    val first = begin(rank)
-    val share = begin(rank + 1) - first
-    Stripe(batch, first, share, doneBatches * share)
-  }
+  /** What that rank gets. `done`: of the epoch's elements, the first, which earlier runs have supplied. */
+  def stripe(rank: Int, done: Long): Stripe =
+    Stripe(batch, begin(rank), share(rank), elements(rank, done))
 
   private def begin(rank: Int): Int = ((rank.toLong * batch + ranks - 1) / ranks).toInt
 
-  /** How many of an epoch's elements that rank gets. */
-  def elements(rank: Int, all: Long): Long = {
-    val Stripe(_, first, share, _) = stripe(rank, 0)
-    all / batch * share + math.max(0, math.min(all % batch - first, share.toLong))
-  }
+  private def share(rank: Int): Int = begin(rank + 1) - begin(rank)
+
+  /** How many of an epoch's first `all` elements that rank gets. */
+  def elements(rank: Int, all: Long): Long =
+    all / batch * share(rank) +
+      math.max(0, math.min(all % batch - begin(rank), share(rank).toLong))
+
+  /** The number in the epoch of the rank's element `own`. */
+  private def index(rank: Int, own: Long): Long =
+    own / share(rank) * batch + begin(rank) + own % share(rank)
 
   /**
-   * The epoch and the number of its batches that these ranks have consumed. Throws a ConfigException
-   * if they stopped at different batches.
+   * The epoch, and how many of its first elements these ranks have consumed together. `begun`: the
+   * same of the run in which they saved. `all`: the elements of an epoch, if known. Throws a
+   * ConfigException if they stopped at different batches.
    */
-  def reached(saved: IndexedSeq[SavedPosition]): (Int, Long) = {
-    val epoch = saved.map(_.position.epoch).max
-    // Those in front of the next epoch have consumed all of this one, and so have the others.
-    if (saved.exists(at => at.position.epoch == epoch && at.position.inside.isEmpty)) (epoch, 0)
-    else {
-      val batches = saved.zipWithIndex.map { case (at, rank) =>
-        val share = stripe(rank, 0).share
-        (at.position.inside.fold(0L)(_._2) + share - 1) / share
-      }
-      if (saved.exists(_.position.epoch != epoch) || batches.distinct.size > 1)
-        throw new ConfigException(
-          s"--resume-positions: the ranks have consumed ${batches.mkString(", ")} batches of epoch $epoch: all ranks must save " +
-            "their positions after the same batch")
-      (epoch, batches.head)
+  def reached(
+      saved: IndexedSeq[SavedPosition], begun: (Int, Long), all: Option[Long]): (Int, Long) = {
+    val own = saved.map(_.position).zipWithIndex.map {
+      // Such a rank has not received anything yet.
+      case (Position(epoch, None), rank) if epoch <= begun._1 =>
+        (begun._1, elements(rank, begun._2))
+      case (Position(epoch, inside), _) => (epoch, inside.fold(0L)(_._2))
     }
+    val epoch = own.map(_._1).min
+    val (inside, ended) = own.indices.partition(own(_)._1 == epoch)
+    // All in front of the first element that a rank inside the epoch gets next. Of these, the ranks inside have consumed
+    // their own, and ranks at the end of the epoch all of theirs. So no element is lost, with and without a last batch
+    // that is smaller, of which some ranks get nothing, or repeat another batch ("pad").
+    val done = inside.map(rank => index(rank, own(rank)._2)).min
+    val isOne = inside.forall(rank => elements(rank, done) == own(rank)._2) &&
+      ended.forall(rank =>
+        own(rank) == ((epoch + 1, 0L)) || saved(rank).position == Position.End) &&
+      all.forall(all =>
+        (done >= all || done % batch == 0) &&
+          ended.forall(rank => elements(rank, done) == elements(rank, all)))
+    if (!isOne) {
+      val batches = own.zipWithIndex.map {
+        case ((`epoch`, own), rank) =>
+          s"${own / share(rank)}${if (own % share(rank) == 0) "" else " and a part"}"
+        case _ => "all"
+      }
+      throw new ConfigException(
+        s"--resume-positions: the ranks have consumed ${batches.mkString(", ")} batches of epoch $epoch: all ranks must save " +
+          "their positions after the same batch")
+    }
+    (epoch, done)
   }
 }
 

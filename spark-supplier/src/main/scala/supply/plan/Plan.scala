@@ -11,8 +11,8 @@ import supply.protocol.Layout.Constant.EXCHANGE_FRACTION_UNIT
  * of these arguments. A partition belongs to the same rank in every whole epoch, so what Spark has
  * cached of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of
  * many. With `rest`, the first epoch is the rest of one in which an earlier run stopped. With
- * `globalBatch` each rank gets its [[Stripe]] of all partitions; `doneBatches`: of the first epoch,
- * which an earlier run has supplied.
+ * `globalBatch` each rank gets its [[Stripe]] of all partitions; `doneElements`: of the first
+ * epoch, which earlier runs have supplied.
  */
 private[supply] final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
@@ -20,7 +20,7 @@ private[supply] final case class Plan(
     firstEpoch: Int = 0,
     rest: Option[Rest] = None,
     globalBatch: Option[Int] = None,
-    doneBatches: Long = 0) {
+    doneElements: Long = 0) {
   require(partitions >= 0 && ranks >= 1 && epochs >= 0,
     s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
 
@@ -35,7 +35,7 @@ private[supply] final case class Plan(
 
   /** What the rank gets of the elements of that epoch; None: all elements of its partitions. */
   def stripe(rank: Int, epoch: Int): Option[Stripe] =
-    global.map(_.stripe(rank, if (epoch == firstEpoch) doneBatches else 0))
+    global.map(_.stripe(rank, if (epoch == firstEpoch) doneElements else 0))
 
   /** The partitions that the rank gets in any epoch, ascending. */
   def partitionsEver(rank: Int): IndexedSeq[Int] = {
@@ -44,7 +44,7 @@ private[supply] final case class Plan(
   }
 
   def isRest(epoch: Int): Boolean =
-    rest.exists(_.epoch == epoch) || (epoch == firstEpoch && doneBatches > 0)
+    rest.exists(_.epoch == epoch) || (epoch == firstEpoch && doneElements > 0)
 
   /** Equal for plans, and numbers of elements, with which a position means the same. Never 0. */
   def fingerprint(elements: Option[Long]): Long = {

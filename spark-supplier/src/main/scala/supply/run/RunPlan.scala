@@ -28,13 +28,13 @@ private[supply] object RunPlan {
     val ranks = stopped.map(_.size) :+ settings.ranks
     val elements = source.partitionElements.map(_.sum)
     val plan = settings.globalBatch match {
-      // A position says all: it does not depend on where that run had begun.
-      case Some(batch) => stopped.lastOption.fold(whole(settings.ranks)) { saved =>
+      case Some(batch) =>
+        val (epoch, done) = stopped.foldLeft((0, 0L)) { (begun, saved) =>
           requireOf(whole(saved.size), saved, elements)
-          val (epoch, batches) = GlobalOrder(batch, saved.size).reached(saved)
-          whole(settings.ranks).copy(firstEpoch = epoch,
-            epochs = math.max(0, settings.epochs - epoch), doneBatches = batches)
+          GlobalOrder(batch, saved.size).reached(saved, begun, elements)
         }
+        whole(settings.ranks).copy(firstEpoch = epoch,
+          epochs = math.max(0, settings.epochs - epoch), doneElements = done)
       case None => stopped.zip(ranks.tail).foldLeft(whole(ranks.head)) {
           case (plan, (saved, next)) =>
             requireOf(plan, saved, elements)

@@ -14,8 +14,8 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     elements <- Gen.choose(0L, 200L)
   } yield (GlobalOrder(batch, ranks), elements)
 
-  private def ofRank(order: GlobalOrder, rank: Int, elements: Long, doneBatches: Long = 0) = {
-    val stripe = order.stripe(rank, doneBatches)
+  private def ofRank(order: GlobalOrder, rank: Int, elements: Long, done: Long = 0) = {
+    val stripe = order.stripe(rank, done)
     (0L until elements).filter(stripe.own(_) >= stripe.done)
   }
 
@@ -48,25 +48,78 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     }
   }
 
-  test("other ranks continue after the same batch") {
-    forAll(orders, Gen.choose(1, 9)) { case ((order, _), ranks) =>
-      val other = GlobalOrder(math.max(order.batch, ranks), ranks)
-      val (before, batches) = (GlobalOrder(other.batch, order.ranks min other.batch), 3L)
-      val saved = (0 until before.ranks).map(rank =>
-        at(2, Some(batches * before.stripe(rank, 0).share)))
-      assert(before.reached(saved) == ((2, batches)))
-      val rest = (0 until other.ranks).flatMap(ofRank(other, _, 5L * other.batch, batches))
-      assert(rest.sorted == (batches * other.batch until 5L * other.batch))
+  /**
+   * What ranks save after a step. With `pad` those without an element repeat one; else they make no
+   * such step. If `isKnown`, they know the number of steps: then the last one is the end of the epoch.
+   */
+  private def saved(
+      order: GlobalOrder, all: Long, step: Long, isPadded: Boolean, isKnown: Boolean) =
+    (0 until order.ranks).map { rank =>
+      val (own, share) = (order.elements(rank, all), order.stripe(rank, 0).share)
+      def steps(elements: Long, share: Int) = (elements + share - 1) / share
+      val last = if (isPadded) steps(all, order.batch) else steps(own, share)
+      if (isKnown && step >= last) at(1, None) else at(0, Some(math.min(own, step * share)))
+    }
+
+  test("other ranks continue after the same batch, and no element is lost or comes twice") {
+    val saves = for {
+      step <- Gen.choose(0L, 20L)
+      ranks <- Gen.choose(1, 9)
+      isPadded <- Gen.oneOf(true, false)
+      isKnown <- Gen.oneOf(true, false)
+      sizesAreKnown <- Gen.oneOf(true, false)
+    } yield (step, ranks, isPadded, isKnown, sizesAreKnown)
+    forAll(orders, saves) {
+      case ((order, all), (anyStep, ranks, isPadded, isKnown, sizesAreKnown)) =>
+        // Without "pad", ranks that have ended are in the next epoch at a later step.
+        val step = math.min(anyStep, all / order.batch + (if (isPadded) 1 else 0))
+        val (epoch, done) = order.reached(saved(order, all, step, isPadded, isKnown), Begin,
+          if (sizesAreKnown) Some(all) else None)
+        val other = GlobalOrder(order.batch, math.min(ranks, order.batch))
+        val rest = (0 until other.ranks).flatMap(ofRank(other, _, all, done)).sorted
+        if (epoch == 1) assert(done == 0 && step * order.batch >= all)
+        else assert(rest == (math.min(all, step * order.batch) until all))
     }
   }
 
-  test("the end of an epoch, and a last batch that is smaller") {
+  test("a last batch of which a rank gets nothing") {
+    val order = GlobalOrder(64, 2)
+    assert(order.reached(Vector(at(1, Some(32)), at(2, None)), Begin, None) == ((1, 64)))
+    assert(order.reached(Vector(at(1, Some(32)), at(2, None)), Begin, Some(70)) == ((1, 64)))
+    assert(order.reached(Vector(at(1, Some(32)), SavedPosition(Position.End, 1)), Begin, None) == ((
+      1, 64)))
+    // "pad" repeats a batch there.
+    assert(order.reached(Vector(at(0, Some(38)), at(0, Some(32))), Begin, None) == ((0, 70)))
+    assert(order.reached(Vector(at(0, Some(38)), at(1, None)), Begin, None) == ((0, 70)))
+  }
+
+  test("a rank without a position is where its run has begun") {
     val order = GlobalOrder(12, 3)
-    assert(order.reached(Vector(at(1, None), at(0, Some(13)), at(1, None))) == ((1, 0)))
-    assert(order.reached(Vector(at(0, Some(14)), at(0, Some(16)), at(0, Some(13)))) == ((0, 4)))
-    val error = intercept[ConfigException](
-      order.reached(Vector(at(0, Some(4)), at(0, Some(8)), at(0, Some(4)))))
-    assert(error.getMessage.contains("consumed 1, 2, 1 batches of epoch 0"))
+    assert(order.reached(Vector.fill(3)(NoPosition), (2, 24), None) == ((2, 24)))
+    assert(order.reached(Vector(at(2, Some(10)), NoPosition, NoPosition), (2, 24), None) ==
+      ((2, 26)))
+  }
+
+  test("ranks that stopped at different batches, or inside one, are refused") {
+    val order = GlobalOrder(12, 3)
+    def refused(all: Option[Long], saved: SavedPosition*): String =
+      intercept[ConfigException](order.reached(saved.toVector, Begin, all)).getMessage
+    assert(refused(None, at(0, Some(4)), at(0, Some(8)), at(0, Some(4))) ==
+      "--resume-positions: the ranks have consumed 1, 2, 1 batches of epoch 0: all ranks must save their positions after " +
+      "the same batch")
+    assert(refused(None, at(1, None), at(1, Some(8)), at(1, Some(8))).contains("0, 2, 2 batches"))
+    assert(refused(None, at(0, Some(4)), at(1, Some(4)), at(1, None)).contains("1, all, all"))
+    assert(refused(None, at(0, Some(2)), at(0, Some(4)), at(0, Some(4)))
+        .contains("0 and a part, 1, 1 batches"))
+    // With the number of elements also what else could be the end of the epoch.
+    val (inside, early) =
+      (Seq(at(0, Some(6)), at(0, Some(4)), at(0, Some(4))),
+        Seq(at(0, Some(4)), at(1, None),
+          at(1, None)))
+    assert(order.reached(inside.toVector, Begin, Some(14)) == ((0, 14)))
+    assert(refused(Some(36), inside: _*).contains("1 and a part, 1, 1 batches"))
+    assert(order.reached(early.toVector, Begin, Some(15)) == ((0, 12)))
+    assert(refused(Some(36), early: _*).contains("1, all, all"))
   }
 
   test("the plan has all partitions for each rank, in one order") {
@@ -76,9 +129,9 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     assert((0 until 4).map(plan.order(0, _)).distinct.size > 1)
     assert((0 until 4).map(plan.order(0, _)) == (0 until 4).map(plan.copy(ranks = 2).order(1, _)))
     assert(plan.rankElements(Some(Vector.fill(7)(10L))).contains(Seq(24, 24, 22)))
-    assert(plan.copy(doneBatches = 2).isRest(0) && !plan.isRest(0))
+    assert(plan.copy(doneElements = 2).isRest(0) && !plan.isRest(0))
     assert(plan.fingerprint(None) != plan.copy(globalBatch = Some(24)).fingerprint(None))
-    assert(plan.fingerprint(None) == plan.copy(firstEpoch = 1, doneBatches = 3).fingerprint(None))
+    assert(plan.fingerprint(None) == plan.copy(firstEpoch = 1, doneElements = 3).fingerprint(None))
   }
 
   test("a batch has an element for each rank") {
@@ -86,6 +139,9 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     assert(
       error.getMessage == "--global-batch is 2, and there are 3 ranks: it must have an element for each")
   }
+
+  private val Begin = (0, 0L)
+  private val NoPosition = SavedPosition(Position.Start, 0)
 
   private def at(epoch: Int, done: Option[Long]) =
     SavedPosition(Position(epoch, done.map(0 -> _)), 1)
