@@ -7,7 +7,7 @@ import supply.core.ConfigException
 import supply.plan.{EqualSteps, GlobalOrder, Hostfile, Imbalance, Plan, Resume, Shuffle, Uneven}
 import supply.protocol.SavedPosition
 import supply.source.{PartitionSizes, Source}
-import supply.task.{PinnedRDD, PlannedPartition, SupplySettings}
+import supply.task.{HeapErrors, PinnedRDD, PlannedPartition, SupplySettings}
 
 /** Makes the plan of a run. */
 private[supply] object RunPlan {
@@ -117,10 +117,12 @@ private[supply] object RunPlan {
     }
   }
 
-  private def count(partition: PlannedPartition): Long = partition.open { cursor =>
-    var elements = 0L
-    while (cursor.next()) elements += 1
-    elements
+  private def count(partition: PlannedPartition): Long = HeapErrors.naming(partition.index) {
+    partition.open { cursor =>
+      var elements = 0L
+      while (cursor.next()) elements += 1
+      elements
+    }
   }
 }
 

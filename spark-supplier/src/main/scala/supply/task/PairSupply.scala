@@ -134,9 +134,7 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
     writer.startAt(planned.epoch, 0, done)
     var index = 0L
     planned.partitions.foreach { partition =>
-      val start = System.nanoTime()
-      partition.open { cursor =>
-        clock.nanos += System.nanoTime() - start
+      open(partition) { cursor =>
         val timed = new TimedCursor(cursor, clock)
         while (timed.next())
           if (stripe.own(index) < done) index += 1
@@ -189,11 +187,16 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
       Iterator.single(rest.next().copy(done = done)) ++ rest
     }
 
-  private def supply(epoch: Int, partition: PlannedPartition): Unit =
-    try supplyElements(epoch, partition)
-    catch { case e: OutOfMemoryError => throw HeapErrors.exception(pair, partition.index, e) }
+  private def open[A](partition: PlannedPartition)(body: ElementCursor => A): A =
+    HeapErrors.naming(partition.index, s"${pair.name}: ") {
+      val start = System.nanoTime()
+      partition.open { cursor =>
+        clock.nanos += System.nanoTime() - start
+        body(cursor)
+      }
+    }
 
-  private def supplyElements(epoch: Int, partition: PlannedPartition): Unit = {
+  private def supply(epoch: Int, partition: PlannedPartition): Unit = {
     writer.startAt(epoch, partition.index, partition.done)
     partition.share match {
       case None => supplyOnce(partition, partition.done, Long.MaxValue)
@@ -212,10 +215,8 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
   }
 
   /** Supplies elements `done` to `limit`, or to the end. Returns where it stopped. */
-  private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
-    val start = System.nanoTime()
-    partition.open { cursor =>
-      clock.nanos += System.nanoTime() - start
+  private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long =
+    open(partition) { cursor =>
       val timed = new TimedCursor(cursor, clock)
       var at = 0L
       while (at < done && at < limit && timed.next()) at += 1
@@ -228,7 +229,6 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
       }
       at
     }
-  }
 
   private def unordered(partition: PlannedPartition, done: Long) =
     new SourceException(
@@ -334,10 +334,14 @@ private[supply] object RingErrors {
 private[supply] object HeapErrors {
   private final val MiB = 1L << 20
 
-  /** Without its cause: an executor that finds an OutOfMemoryError among the causes exits. */
-  def exception(pair: Pair, partition: Int, error: OutOfMemoryError): SourceException =
+  /** Without its cause: an executor that finds an OutOfMemoryError among the causes exits. `where`: before the text. */
+  def naming[A](partition: Int, where: String = "")(body: => A): A =
+    try body
+    catch { case e: OutOfMemoryError => throw exception(partition, where, e) }
+
+  private def exception(partition: Int, where: String, error: OutOfMemoryError) =
     new SourceException(
-      s"${pair.name}: partition $partition does not fit into the executor's heap of " +
+      s"${where}partition $partition does not fit into the executor's heap of " +
         s"${Runtime.getRuntime.maxMemory / MiB} MiB (${error.getMessage}): give the executors more memory (spark.executor.memory; " +
         "EXECUTOR_MEMORY of launch/submit-supplier), or the source more and smaller partitions (--partitions) and elements")
 }

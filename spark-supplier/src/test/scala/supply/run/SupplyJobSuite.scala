@@ -13,7 +13,7 @@ import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
-import supply.core.{ConfigException, SourceException}
+import supply.core.{ConfigException, FailureText, SourceException}
 import supply.lmdb.Datum
 import supply.plan.{Shuffle, Uneven}
 import supply.testing.{Background, TemporaryFolder, TestRank}
@@ -63,6 +63,22 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     assert(run(seed = 1) == first)
     assert(run(seed = 2) != first)
     assert(first.head.filter(_._1 == 0).map(_._2) != first.head.filter(_._1 == 1).map(_._2))
+  }
+
+  test(
+    "a partition that is larger than the heap is named, also with one order and while it is counted") {
+    def source = new DatumSource(sc.parallelize(0 until 8, 4).map { i =>
+      if (i == 5) throw new OutOfMemoryError("Java heap space")
+      tuple(i)
+    })
+    val (global, ofAll) =
+      supply(2, more = _.copy(globalBatch = Some(4), shuffle = Shuffle.Off))(source)
+    val (_, counting) = supply(2, uneven = Uneven.Pad)(source)
+    Seq(ofAll, counting).foreach(outcome =>
+      assert(outcome.left.exists(error =>
+          FailureText.of(error).contains(
+            "partition 2 does not fit into the executor's heap of"))))
+    assert(global.forall(_.last.contains("partition 2 does not fit")))
   }
 
   test("with equal steps the ranks have the same number of blocks in each epoch, all of one size") {
