@@ -6,12 +6,13 @@ import java.nio.charset.StandardCharsets.UTF_8
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileSystem, Path}
+import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path}
 import org.apache.hadoop.fs.permission.{FsAction, FsPermission}
 
-import supply.core.ConfigException
+import supply.core.{ConfigException, FailureText}
 
 /**
  * The checkpoints of runs in one folder, of any Hadoop file system. `checkpoint-7/rank-2` is what
@@ -21,9 +22,18 @@ import supply.core.ConfigException
 private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
   import CheckpointFolder._
 
-  /** A new file, in place of one that is there. It counts when [[complete]] has been called. */
-  def create(number: Long, rank: Int): FSDataOutputStream =
-    fs.create(new Path(of(number), rankFile(rank)), true)
+  /** A new file. It counts when [[complete]] has been called. */
+  def create(number: Long, rank: Int): FSDataOutputStream = create(number, rankFile(rank))
+
+  /** No number is given twice in one call of the client, so another one has made a file that is there. */
+  private def create(number: Long, file: String): FSDataOutputStream =
+    try fs.create(new Path(of(number), file), false)
+    catch {
+      case e: FileAlreadyExistsException => throw new ConfigException(
+          s"$file of ${of(number)} is there already: another call writes checkpoints into this folder: give each call a " +
+            "folder of its own",
+          e)
+    }
 
   def open(number: Long, rank: Int): FSDataInputStream =
     fs.open(new Path(of(number), rankFile(rank)))
@@ -33,11 +43,14 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
     val described = json.createObjectNode().put("text", text)
     val sizes = described.putObject("bytes")
     ranks.foreach(rank => sizes.put(rankFile(rank), sizeOf(number, rankFile(rank))))
-    val out = fs.create(new Path(of(number), Complete), true)
-    try {
-      out.write(described.toString.getBytes(UTF_8))
-      out.hsync()
-    } finally out.close()
+    // Spark Connect may repeat a call.
+    if (!parsed(number).toOption.map(_.toString).contains(described.toString)) {
+      val out = create(number, Complete)
+      try {
+        out.write(described.toString.getBytes(UTF_8))
+        out.hsync()
+      } finally out.close()
+    }
     val (whole, torn) = numbers().filter(_ < number).partition(number =>
       fs.exists(new Path(of(number), Complete)))
     (torn ++ whole.drop(keep - 1)).foreach(number => fs.delete(of(number), true))
@@ -46,45 +59,52 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
   /** The number after those of all checkpoints, also of torn ones. */
   def next(): Long = numbers().headOption.fold(1L)(_ + 1)
 
-  /** The newest one that is complete and newer than `after`, and why others are none. */
+  /**
+   * The newest one that is complete and newer than `after`, and why others are none. Throws a
+   * ConfigException if one cannot be read: it may be complete, and an older one would lose work.
+   */
   def latest(after: Long): (Option[Checkpoint], Seq[String]) = {
     val torn = Seq.newBuilder[String]
     val found = numbers().iterator.filter(_ > after).flatMap { number =>
-      try Some(read(number))
-      catch {
-        case e: IOException =>
-          torn += s"${of(number)}: ${e.getMessage.linesIterator.next()}"
-          None
-      }
+      val whole =
+        try read(number)
+        catch {
+          case e: IOException => throw new ConfigException(
+              s"${of(number)} cannot be read: ${FailureText.of(e)}: if it is damaged, delete it, and the one before it is used",
+              e)
+        }
+      whole.left.foreach(why => torn += s"${of(number)}: $why")
+      whole.toOption
     }
     // The torn ones are known after that.
     val newest = if (found.hasNext) Some(found.next()) else None
     (newest, torn.result())
   }
 
-  /** Throws an IOException if it is none. */
-  private def read(number: Long): Checkpoint = {
-    val described =
-      try parsed(new Path(of(number), Complete))
-      catch { case _: FileNotFoundException => throw new IOException("it was not completed") }
-    val sizes = described.path("bytes")
-    val files = sizes.fieldNames.asScala.toSeq
-    files.foreach { file =>
-      val (size, expected) = (sizeOf(number, file), sizes.get(file).asLong)
-      if (size != expected) throw new IOException(s"$file has $size of $expected bytes")
+  /** Or why it is none. */
+  private def read(number: Long): Either[String, Checkpoint] = parsed(number).flatMap { described =>
+    val sizes = described.path("bytes").properties.asScala.toSeq.map(size =>
+      size.getKey -> size.getValue.asLong)
+    val torn = sizes.flatMap { case (file, expected) =>
+      val size =
+        try Some(sizeOf(number, file))
+        catch { case _: FileNotFoundException => None }
+      if (size.contains(expected)) None
+      else Some(s"$file ${size.fold("is not there")(size => s"has $size of $expected bytes")}")
     }
-    Checkpoint(number, files.map(_.stripPrefix(RankPrefix).toInt), described.path("text").asText)
+    torn.headOption.toLeft(Checkpoint(number, sizes.map(_._1.stripPrefix(RankPrefix).toInt),
+        described.path("text").asText))
   }
 
-  private def parsed(file: Path): JsonNode = {
-    val in = fs.open(file)
+  private def parsed(number: Long): Either[String, JsonNode] =
     try {
-      val found = json.readTree(in: java.io.InputStream)
-      if (found == null || !found.has("text"))
-        throw new IOException(s"${file.getName} was not written to its end")
-      found
-    } finally in.close()
-  }
+      val in = fs.open(new Path(of(number), Complete))
+      try Option(json.readTree(in: java.io.InputStream)).filter(_.has("text")).toRight(CutOff)
+      finally in.close()
+    } catch {
+      case _: FileNotFoundException => Left("it was not completed")
+      case _: JsonProcessingException => Left(CutOff)
+    }
 
   private def sizeOf(number: Long, file: String) =
     fs.getFileStatus(new Path(of(number), file)).getLen
@@ -109,6 +129,7 @@ private[supply] final case class CheckpointFolders(
 
 private[supply] object CheckpointFolder {
   private final val Complete = "complete"
+  private final val CutOff = s"$Complete was not written to its end"
   private final val RankPrefix = "rank-"
   private val Numbered = raw"checkpoint-(\d{1,18})".r
   private val json = new ObjectMapper

@@ -3,6 +3,10 @@ package supply.run
 import java.io.{DataOutputStream, IOException, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.util.control.NonFatal
+
+import supply.core.FailureText
+
 /** A connection of a rank that saves or loads its part of a checkpoint: docs/design/hub.md has its bytes. */
 private[run] object HubFiles {
   private final val Save = 0
@@ -31,7 +35,7 @@ private[run] object HubFiles {
         case other => throw new IOException(s"a call $other")
       }
     } catch {
-      case e: IOException =>
+      case NonFatal(e) =>
         val text = reason(e)
         out.writeByte(Failed)
         out.writeShort(text.length)
@@ -78,5 +82,6 @@ private[run] object HubFiles {
       }
     catch { case e: IOException => Piece(0, Piece.Gone, reason(e)) }
 
-  private def reason(e: IOException): Array[Byte] = s"$e".take(MostText).getBytes(UTF_8)
+  private def reason(e: Throwable): Array[Byte] =
+    FailureText.of(e).take(MostText).getBytes(UTF_8)
 }

@@ -79,6 +79,36 @@ class CheckpointFolderSuite extends AnyFunSuite {
     }
   }
 
+  test("two calls do not write into one checkpoint, and a call can be repeated") {
+    withCheckpoints { (folder, path) =>
+      save(folder, 1, 0 -> "state")
+      val again = intercept[ConfigException](folder.create(1, 0)).getMessage
+      assert(again.startsWith(s"rank-0 of file:$path/checkpoint-1 is there already"))
+      assert(again.contains("give each call a folder of its own"))
+      folder.complete(1, Seq(0), "the text of 1", keep = 2)
+      val other = intercept[ConfigException](folder.complete(1, Seq(0), "another text", keep = 2))
+      assert(other.getMessage.startsWith("complete of "))
+      assert(folder.latest(after = 0)._1.map(_.text).contains("the text of 1"))
+    }
+  }
+
+  test("one that cannot be read is an error, and no older one is used") {
+    withCheckpoints { (folder, path) =>
+      (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))
+      // Hadoop's checksum has the other bytes.
+      val complete = path.resolve("checkpoint-2/complete")
+      Files.writeString(complete, Files.readString(complete).replace("text of 2", "text of 3"))
+      val text = intercept[ConfigException](folder.latest(after = 0)).getMessage
+      assert(text.contains("checkpoint-2 cannot be read: ") && text.contains("ChecksumException"))
+      assert(text.endsWith("if it is damaged, delete it, and the one before it is used"))
+      Files.delete(path.resolve("checkpoint-2/rank-0"))
+      Files.delete(path.resolve("checkpoint-2/.complete.crc"))
+      val (found, torn) = folder.latest(after = 0)
+      assert(found.map(_.number).contains(1L))
+      assert(torn.map(_.split("checkpoint-")(1)) == Seq("2: rank-0 is not there"))
+    }
+  }
+
   test("a folder that cannot be used") {
     TemporaryFolder { folder =>
       Files.write(folder.resolve("file"), Array.emptyByteArray)
