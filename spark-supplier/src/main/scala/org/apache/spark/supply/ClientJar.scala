@@ -35,8 +35,8 @@ object ClientJar {
     }
   }
 
-  /** Whether these classes are of one session: Spark has its artifacts in a folder of that name. */
-  def isArtifact: Boolean = location.getPath.contains("/artifacts")
+  /** Whether these classes are of one session: its loader is inside the driver's. */
+  def isArtifact: Boolean = driverOf(getClass.getClassLoader).isDefined
 
   /** SHA-256 of the jar, if a client has brought it for the driver: hexadecimal. */
   lazy val digest: Option[String] =
