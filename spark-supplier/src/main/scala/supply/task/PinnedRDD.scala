@@ -75,9 +75,11 @@ private[supply] final class PinnedRDD private (sc: SparkContext, source: Source,
 
   override protected def getPartitions: Array[Partition] = {
     val parents = source.rdd.partitions
-    Array.tabulate(plan.ranks) { rank =>
-      RankPartition(rank, sender.send(plan.partitionsEver(rank).map(p => p -> parents(p))))
-    }
+    def sent(rank: Int) = sender.send(plan.partitionsEver(rank).map(p => p -> parents(p)))
+    // All ranks have the same ones. They are sent once.
+    lazy val ofAll = sent(0)
+    Array.tabulate(plan.ranks)(rank =>
+      RankPartition(rank, if (plan.globalBatch.isDefined) ofAll else sent(rank)))
   }
 
   override protected def getPreferredLocations(partition: Partition): Seq[String] =

@@ -7,6 +7,9 @@ import scala.util.{Try, Using}
 import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
+import supply.lmdb.Datum
+import supply.plan.Plan
 import supply.testing.LocalSpark
 
 /** What the task of a rank has of its partitions. */
@@ -49,6 +52,15 @@ class SentPartitionSuite extends AnyFunSuite with LocalSpark {
     for (isLocal <- ways) Using.resource(new PartitionSender(sc, isLocal)) { sender =>
       val inTask = sender.send(partitions.map(partition => partition.index -> partition))
       (0 until 10).foreach(i => assert((inTask(i).partition eq partitions(i)) == (i > 4)))
+    }
+  }
+
+  test("with one order for all ranks each partition is sent once") {
+    val source = new DatumSource(sc.parallelize(Seq.empty[Datum.Tuple], 5))
+    val plan = Plan(partitions = 5, ranks = 3, epochs = 1, seed = 0, globalBatch = Some(6))
+    PinnedRDD.using(sc, source, plan, _ => Nil) { rdd =>
+      val parents = rdd.partitions.map(_.asInstanceOf[RankPartition].parents)
+      assert(parents.head.keySet == (0 until 5).toSet && parents.forall(_ eq parents.head))
     }
   }
 
