@@ -100,7 +100,7 @@ class _OverConnect:
         ranks.ask_soon(
             "open", ranks=files.ranks, timeout=timeout, resultsFolder=files.results_folder,
             **{"mapped-files": _text(files.mapped_files), "named-pipes": _text(files.named_pipes)},
-            hosts=None if files.hosts is None else _text(files.hosts),
+            hosts=None if files.hosts is None else _text(files.hosts), run=files.run,
         )  # fmt: skip
         return ranks
 

@@ -82,7 +82,9 @@ class Ranks:
         if folder_of_libraries:
             environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
         started = Server(session, ranks, host_file, _server(server), files, environment, timeout)
-        rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
+        rank_files = RankFiles(
+            ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder), files.name
+        )
         self._begin(session, library, rank_files, started, timeout, take_over=False)
 
     @classmethod

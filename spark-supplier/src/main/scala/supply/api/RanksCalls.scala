@@ -43,7 +43,8 @@ private[supply] final class RanksCall {
 
   private def matrix(words: JsonNode): Matrix = opened.matrix(words.asText)
 
-  def answer(spark: SparkSession): Array[Byte] = noting(answered(spark))
+  def answer(spark: SparkSession): Array[Byte] =
+    if (RanksCall.Polls(name)) answered(spark) else noting(answered(spark))
 
   private def noting[A](call: => A): A = NamedRanks.find(id).fold(call)(_.noting(call))
 
@@ -100,7 +101,10 @@ private[supply] final class RanksCall {
     val settings = SupplySettings(words.path("ranks").asInt, "mapped-files", "named-pipes",
       hosts = text("hosts").map(_ => "hosts"), timeout = words.path("timeout").asDouble,
       texts = texts.toMap)
-    NamedRanks.add(id, new Ranks(spark, settings, words.path("resultsFolder").asText))
+    // Ranks that the client has started end with their run. It may have died without a word.
+    val run = text("run")
+    NamedRanks.add(id, new Ranks(spark, settings, words.path("resultsFolder").asText),
+      () => run.forall(Hubs.find(_).isDefined))
   }
 
   private def described(name: String): JsonNode = {
@@ -121,6 +125,9 @@ private[supply] final class RanksCall {
 private[supply] object RanksCall {
   /** The option that tells this read or write from others. */
   final val Name = "ranks-call"
+
+  /** Made beside another call: they would clear its failure before the client asks for it. */
+  private val Polls = Set("progress", "cancel", "gone")
 
   /** Of a matrix in one answer: Spark Connect's client takes messages of at most 128 MiB. */
   private final val FetchedBytes = 64 << 20

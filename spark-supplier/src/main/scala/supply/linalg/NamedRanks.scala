@@ -7,12 +7,26 @@ import scala.util.control.NonFatal
 
 import supply.core.ConfigException
 
-/** Ranks of a client of Spark Connect, and their matrices, by the names that the client gives. */
-private[supply] final class NamedRanks(val ranks: Ranks) {
+/**
+ * Ranks of a client of Spark Connect, and their matrices, by the names that the client gives. `isOpen`:
+ * whether the client may still need them.
+ */
+private[supply] final class NamedRanks(val ranks: Ranks, isOpen: () => Boolean) {
   val matrices: TrieMap[String, Matrix] = TrieMap.empty
   @volatile private var failed = Option.empty[Throwable]
   @volatile private var isRefused = false
   private var fetched = Option.empty[(Matrix, Array[Byte])]
+
+  private def isOver: Boolean = isRefused || ranks.areGone || !isOpen()
+
+  /** If the ranks refuse it, the client makes others. */
+  def attach(takeOver: Boolean): Unit =
+    try ranks.attach(takeOver)
+    catch {
+      case NonFatal(e) =>
+        isRefused = true
+        throw e
+    }
 
   /** Why the last call that failed has; None: none has, or another call began later. */
   def failure: Option[Throwable] = failed
@@ -51,7 +65,7 @@ private[supply] final class NamedRanks(val ranks: Ranks) {
   /** A part of them, of at most that size. They are kept until the last one is fetched. */
   def bytes(matrix: Matrix, begin: Int, most: Int): Array[Byte] = synchronized {
     val all = fetched.filter(_._1 eq matrix).map(_._2).getOrElse(matrix.toBytes)
-    val end = math.min(all.length, begin + most)
+    val end = begin + math.min(most, all.length - begin)
     fetched = if (end < all.length) Some(matrix -> all) else None
     Arrays.copyOfRange(all, begin, end)
   }
@@ -65,9 +79,16 @@ private[supply] final class NamedRanks(val ranks: Ranks) {
 private[supply] object NamedRanks {
   private val all = TrieMap.empty[String, NamedRanks]
 
+<<<<<<< HEAD
   def add(id: String, ranks: Ranks): Unit = {
     all.filter(_._2.areGone).keys.foreach(all.remove(_))
     all(id) = new NamedRanks(ranks)
+=======
+  /** Forgets those that are over: not earlier, because their client may ask why. */
+  def add(id: String, ranks: Ranks, isOpen: () => Boolean): Unit = {
+    all.filter(_._2.isOver).keys.foreach(all.remove(_))
+    all(id) = new NamedRanks(ranks, isOpen)
+>>>>>>> 64251311 (Forget ranks of clients that have died, and fetch matrices up to 2 GiB)
   }
 
   def find(id: String): Option[NamedRanks] = all.get(id)
