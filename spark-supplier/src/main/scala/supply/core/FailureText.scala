@@ -15,9 +15,12 @@ private[supply] object FailureText {
   /** hostOf: of an executor by its id. Spark does not always name the host of one that it lost. */
   def of(error: Throwable, hostOf: String => Option[String]): String = {
     val chain = causes(error)
+    // In front of what a task has thrown.
+    val own = chain.takeWhile(!_.isInstanceOf[InterruptedException]).map(_.getMessage)
+    val isOfTask = own.exists(text => text != null && text.startsWith("Job aborted"))
     chain.collectFirst {
       case known: SupplyException => known.getMessage
-      case _: InterruptedException =>
+      case _: InterruptedException if !isOfTask =>
         "the program that ran the Supplier was interrupted before every rank had all its data"
     }.getOrElse(withHost(line(chain.flatMap(links)), hostOf))
   }

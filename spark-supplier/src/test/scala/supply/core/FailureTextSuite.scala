@@ -46,6 +46,15 @@ class FailureTextSuite extends AnyFunSuite {
       "the LMDB has gone")
   }
 
+  test("only an interrupt of the program is one, and none of a task") {
+    val interrupt = new RuntimeException("waiting", new InterruptedException)
+    assert(
+      FailureText.of(interrupt).startsWith("the program that ran the Supplier was interrupted"))
+    assert(FailureText.of(new SparkException("Job aborted due to stage failure: Task 0",
+        interrupt)) ==
+      "java.lang.RuntimeException: waiting: java.lang.InterruptedException")
+  }
+
   test("a traceback becomes the exception and the user's line") {
     val frames = worker + """  File "/home/me/train.py", line 30, in check""" + "\n"
     assert(
