@@ -49,7 +49,7 @@ private[supply] object Starters {
     SparkInternals.firstFailure(sc, TaskSlots.startersTag(run))
       .map(FailureText.ofTask(_, SparkInternals.hostOf(sc, _)))
 
-  /** Whether a starter of this run ran on another host than its own, before any other failure. */
+  /** Whether the first failure of a starter of this run is one of placement: it ran on another host than its own. */
   def areMisplaced(sc: SparkContext, run: String): Boolean =
     SparkInternals.firstFailure(sc, TaskSlots.startersTag(run))
       .exists(_.contains(classOf[PlacementException].getName))

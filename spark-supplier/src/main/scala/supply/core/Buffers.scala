@@ -9,7 +9,7 @@ private[supply] object Buffers {
   /** The JVM's longest array of bytes. */
   final val MostBytes: Int = Int.MaxValue - 8
 
-  private val unsafe: Unsafe = {
+  private[supply] val unsafe: Unsafe = {
     val field = classOf[Unsafe].getDeclaredField("theUnsafe")
     field.setAccessible(true)
     field.get(null).asInstanceOf[Unsafe]
@@ -19,7 +19,7 @@ private[supply] object Buffers {
     unsafe.objectFieldOffset(classOf[Buffer].getDeclaredField("address"))
 
   /** Address of the first byte of a direct buffer. */
-  private def addressOf(direct: ByteBuffer): Long = unsafe.getLong(direct, addressOffset)
+  private[supply] def addressOf(direct: ByteBuffer): Long = unsafe.getLong(direct, addressOffset)
 
   /**
    * Copies `bytes` bytes into the buffer, as `put` does. They begin at `offset` in the array `base`,

@@ -91,12 +91,12 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
   }
 
   /**
-   * Waits for one request, and reads the header after it. `isAll`: whether the rank has all that it
-   * needs now, so that it may exit. `stuck`: names what it has not done when the deadline passes, for
+   * Waits for one request, and reads the header after it. `mayExit`: whether the rank has all that
+   * it needs now. `stuck`: names what it has not done when the deadline passes, for
    * the message.
    */
   private def awaitRequest(
-      deadline: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {
+      deadline: Deadline, published: Long, mayExit: => Boolean, stuck: String): Unit = {
     val before = released
     val outcome = requests.read(deadline)
     released = read(published)
@@ -108,8 +108,8 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
           case kind if kind >= 256 => ()
           case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
         }
-      case RequestPipe.EndOfFile => if (!isAll) throw rankIsGone(published)
-      case RequestPipe.TimedOut => if (!isAll && released == before) throw rankIsStuck(stuck)
+      case RequestPipe.EndOfFile => if (!mayExit) throw rankIsGone(published)
+      case RequestPipe.TimedOut => if (!mayExit && released == before) throw rankIsStuck(stuck)
     }
   }
 

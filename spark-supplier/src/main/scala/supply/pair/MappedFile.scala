@@ -9,9 +9,7 @@ import java.nio.file.StandardOpenOption.{READ, WRITE}
 
 import scala.util.Using
 
-import sun.misc.Unsafe
-
-import supply.core.{ContractException, MappingException, PairException, SourceException}
+import supply.core.{Buffers, ContractException, MappingException, PairException, SourceException}
 import supply.protocol.{EpochCounts, Exchange, Layout, Position, Schema, Text}
 import supply.protocol.Layout.{Constant, ForeignFile => Foreign, MappedFileHeader => At}
 import supply.source.ForeignFile
@@ -374,12 +372,7 @@ private[supply] object MappedFile {
     lock == null
   }
 
-  private[supply] val unsafe: Unsafe = {
-    val field = classOf[Unsafe].getDeclaredField("theUnsafe")
-    field.setAccessible(true)
-    field.get(null).asInstanceOf[Unsafe]
-  }
-
   /** Unmaps at once. The JVM would keep the memory until it collects garbage. */
-  private[supply] def unmap(buffer: MappedByteBuffer): Unit = unsafe.invokeCleaner(buffer)
+  private[supply] def unmap(buffer: MappedByteBuffer): Unit =
+    Buffers.unsafe.invokeCleaner(buffer)
 }

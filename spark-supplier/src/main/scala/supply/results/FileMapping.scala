@@ -2,11 +2,11 @@ package supply.results
 
 import java.nio.channels.FileChannel
 import java.nio.file.Path
-import java.nio.{Buffer, MappedByteBuffer}
+import java.nio.MappedByteBuffer
 
 import org.apache.spark.unsafe.Platform
 
-import supply.core.ContractException
+import supply.core.{Buffers, ContractException}
 import supply.pair.MappedFile
 
 /** The blocks of a file in memory, in windows of whole blocks: a buffer has at most 2 GiB. */
@@ -25,7 +25,8 @@ private[results] final class FileMapping(
 
   /** Address of the first byte of a block. */
   def address(block: Int): Long =
-    addressOf(windows(block / windowBlocks)) + (block % windowBlocks).toLong * header.blockBytes
+    Buffers.addressOf(
+      windows(block / windowBlocks)) + (block % windowBlocks).toLong * header.blockBytes
 
   /** The addresses must not be used afterwards. */
   def unmap(): Unit = windows.foreach(MappedFile.unmap)
@@ -33,12 +34,6 @@ private[results] final class FileMapping(
 
 private object FileMapping {
   final val WindowBytes = 1 << 30
-
-  private val addressOffset =
-    MappedFile.unsafe.objectFieldOffset(classOf[Buffer].getDeclaredField("address"))
-
-  private def addressOf(buffer: MappedByteBuffer): Long =
-    MappedFile.unsafe.getLong(buffer, addressOffset)
 }
 
 /**

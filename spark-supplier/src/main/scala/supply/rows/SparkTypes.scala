@@ -19,7 +19,7 @@ private[supply] object SparkTypes {
   private val Others: Seq[(DataType, String)] = Seq(BooleanType -> "b", StringType -> "u",
     BinaryType -> "z", DateType -> "tdD", TimestampType -> "tsu:UTC", TimestampNTZType -> "tsu:")
 
-  /** Types with parameters: those that have all values. Spark has times since 4.1: until then, nanoseconds. */
+  /** Types with parameters: of each, the variant that holds every value. Spark has times since 4.1: until then, nanoseconds. */
   private val Spans: Seq[(DataType, String)] =
     Seq(DayTimeIntervalType() -> "tDu", YearMonthIntervalType() -> "tiM",
       Try(DataType.fromJson("\"time(6)\"")).getOrElse(LongType) -> "ttn")

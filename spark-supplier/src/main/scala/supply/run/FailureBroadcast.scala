@@ -39,6 +39,7 @@ private[supply] object FailureBroadcast {
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double,
       residentFolder: Option[String] = None, report: Set[Int] => Unit = _ => ()): Unit = {
+    // Ranks of nodes that have not answered, and ranks that were there at any time.
     val open = mutable.Set(hosts.places.indices: _*)
     val there = mutable.Set(attached.toSeq: _*)
     val oneWasThere, allAreDone = Promise[Unit]()
@@ -78,6 +79,7 @@ private[supply] object FailureBroadcast {
         // A rank that one of them has notified may be gone when another looks for it.
         if (synchronized(!hosts.places.indices.forall(there))) {
           here.join((settleSeconds * 1000).toLong)
+          // A pause, which the end of a job that fails cuts short.
           try await(Future.never, settleSeconds)
           catch { case _: TimeoutException => () }
         }

@@ -68,7 +68,7 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: Places, timeout
     }
   }
 
-  /** Notes the places that miss their tasks. Their time begins again with what runs in front. */
+  /** Notes the places that miss their tasks. While a stage in front makes progress, no place counts as missing. */
   private def note(last: Seq[StageState], inFront: Seq[StageState], running: Set[Int]): Unit = {
     // Spark may write a checkpoint of the source in the same group: its partitions are no places.
     done ++= last.flatMap(_.done).filter(places.indices.contains)
