@@ -13,13 +13,17 @@ from supply_launch import host_file as host_files
 
 @dataclass(frozen=True)
 class RankFiles:
-    """hosts: the host file; None: all ranks are on this node. results_folder: beginning of names of folders."""
+    """hosts: the host file; None: all ranks are on this node. results_folder: beginning of names of folders.
+
+    run: at the hub, of ranks that the program has started.
+    """
 
     ranks: int
     mapped_files: str
     named_pipes: str
     hosts: str | None
     results_folder: str
+    run: str | None = None
 
 
 def find_rank_files(

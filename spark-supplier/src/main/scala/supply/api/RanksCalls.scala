@@ -73,7 +73,7 @@ private[supply] final class RanksCall {
       case "forget" => opened.matrices.remove(words.path("matrix").asText).foreach(_.forget())
       case "cancel" => opened.ranks.cancel()
       case "progress" => made.put("done", opened.ranks.progress)
-      case "gone" => made.put("gone", NamedRanks.find(id).forall(_.areGone))
+      case "gone" => made.put("gone", NamedRanks.find(id).forall(_.ranks.areGone))
       case "detach" => opened.leave(_.detach())
       case "close" => opened.leave(_.close())
       case "fetch" =>

@@ -42,18 +42,6 @@ private[supply] final class NamedRanks(val ranks: Ranks, isOpen: () => Boolean) 
     }
   }
 
-  /** A client that fails makes other ranks, and asks no more than [[failure]]. */
-  def attach(takeOver: Boolean): Unit =
-    try ranks.attach(takeOver)
-    catch {
-      case NonFatal(e) =>
-        isRefused = true
-        throw e
-    }
-
-  /** Whether nobody can use them any more. */
-  def areGone: Boolean = isRefused || ranks.areGone
-
   def matrix(name: String): Matrix =
     matrices.getOrElse(name, throw new ConfigException(s"the ranks have no matrix $name"))
 
@@ -79,16 +67,10 @@ private[supply] final class NamedRanks(val ranks: Ranks, isOpen: () => Boolean) 
 private[supply] object NamedRanks {
   private val all = TrieMap.empty[String, NamedRanks]
 
-<<<<<<< HEAD
-  def add(id: String, ranks: Ranks): Unit = {
-    all.filter(_._2.areGone).keys.foreach(all.remove(_))
-    all(id) = new NamedRanks(ranks)
-=======
   /** Forgets those that are over: not earlier, because their client may ask why. */
   def add(id: String, ranks: Ranks, isOpen: () => Boolean): Unit = {
     all.filter(_._2.isOver).keys.foreach(all.remove(_))
     all(id) = new NamedRanks(ranks, isOpen)
->>>>>>> 64251311 (Forget ranks of clients that have died, and fetch matrices up to 2 GiB)
   }
 
   def find(id: String): Option[NamedRanks] = all.get(id)
