@@ -241,6 +241,18 @@ def test_threads_that_a_function_leaves_are_named(run, spark, capfd):
 
 
 @pytest.mark.long
+def test_a_pool_of_processes_ends_quietly(run, spark, capfd):
+    def train(data):
+        import multiprocessing
+
+        with multiprocessing.Pool(2) as pool:
+            return sum(pool.map(abs, [-1, 2]))
+
+    assert run(train, rows(spark, ROWS), ranks=1) == 3
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.long
 def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
     def train(data):
         class Unloadable:

@@ -100,6 +100,7 @@ class Rank:
         _import_pytorch()
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(_LEAVE, lambda *_: None)
+        os.register_at_fork(after_in_child=self._become_child)
         state = ProcessState()
         threading.Thread(target=self._follow, daemon=True).start()
         while (message := self._inbox.get()) is not None:
@@ -229,6 +230,11 @@ class Rank:
         # It may wait for a call, or be in one.
         self._inbox.put(None)
         _thread.interrupt_main(signal.SIGTERM)
+
+    def _become_child(self) -> None:
+        """Processes that the function forks end by SIGTERM, as those of a multiprocessing.Pool."""
+        if signal.getsignal(signal.SIGTERM) == self._end:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         """The handler of SIGTERM."""
