@@ -232,12 +232,17 @@ def test_a_result_that_cannot_be_pickled_is_named(run, spark):
 
 
 @pytest.mark.long
-def test_threads_that_a_function_leaves_are_named(run, spark, capfd):
+def test_threads_and_processes_that_a_function_leaves_are_named(run, spark, capfd):
     def train(data):
-        threading.Thread(target=threading.Event().wait, args=(2,), name="uploads").start()
+        import multiprocessing
+        import time
+
+        threading.Thread(target=time.sleep, args=(2,), name="uploads").start()
+        multiprocessing.Process(target=time.sleep, args=(2,), name="copies").start()
 
     run(train, rows(spark, ROWS), ranks=1)
-    assert "[rank 0] the run waits for threads that the function has left running (uploads)" in capfd.readouterr().err
+    says = "[rank 0] the run waits for threads or processes that the function has left running (uploads, copies)"
+    assert says in capfd.readouterr().err
 
 
 @pytest.mark.long
@@ -250,6 +255,17 @@ def test_a_pool_of_processes_ends_quietly(run, spark, capfd):
 
     assert run(train, rows(spark, ROWS), ranks=1) == 3
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.long
+def test_a_process_group_of_the_function_is_one_too_many(run, spark):
+    def train(data):
+        from torch import distributed
+
+        distributed.init_process_group("gloo")
+
+    with pytest.raises(RankError, match=r"leave this call out, or set backend=None"):
+        run(train, rows(spark, ROWS))
 
 
 @pytest.mark.long

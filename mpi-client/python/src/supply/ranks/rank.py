@@ -10,6 +10,7 @@ import _thread
 import contextlib
 import errno
 import faulthandler
+import multiprocessing
 import os
 import queue
 import signal
@@ -258,13 +259,13 @@ def _pickled_result(dumps: Callable[[Any], bytes], value: Any) -> bytes:
         ) from error
 
 
-def _name_threads() -> None:
-    """Python waits for them at its end."""
-    main_thread = threading.main_thread()
-    if left := [each.name for each in threading.enumerate() if each is not main_thread and not each.daemon]:
+def _name_rest() -> None:
+    """Python waits at its end for these threads and processes."""
+    threads = [each.name for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon]
+    if left := threads + [each.name for each in multiprocessing.active_children() if not each.daemon]:
         print(
-            f"the run waits for threads that the function has left running ({', '.join(left)}), and then kills them: "
-            "join them in the function, or start them with daemon=True",
+            f"the run waits for threads or processes that the function has left running ({', '.join(left)}), and then "
+            "kills them: join them in the function, or start them with daemon=True",
             file=sys.stderr,
         )
 
@@ -281,7 +282,7 @@ def main() -> int:
         # The driver takes the lines for UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     status = Rank(driver, partial(connect_file, environment)).serve()
-    _name_threads()
+    _name_rest()
     return status
 
 
@@ -309,6 +310,8 @@ def _remedy(host: str, error: BaseException) -> str:
             f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile "
             "(over Spark Connect spark.addArtifacts(path, pyfile=True)), and install others on every node\n"
         )
+    if "default process group twice" in str(error):
+        return "Supplier.run has initialized torch.distributed: leave this call out, or set backend=None\n"
     if "shared memory" in str(error):
         return f"{fix(host)}\n"
     if thread_limit.is_of_limit(error):
