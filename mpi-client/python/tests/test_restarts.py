@@ -315,7 +315,7 @@ def rows_until(data, last=None):
                     data.checkpoint({})
                     return
 
-    shares = [None] * distributed.get_world_size()
+    shares: list[list[tuple[int, int]]] = [[]] * distributed.get_world_size()
     distributed.all_gather_object(shares, list(found()))
     return collections.Counter(sum(shares, []))
 
