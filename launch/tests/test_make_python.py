@@ -100,7 +100,8 @@ def test_from_a_clone_to_the_weights_of_the_one_call(without_spark, tmp_path):
     assert not list(site.glob("pyspark*"))
     assert following == f"next: {env}/bin/python {EXAMPLE}"
     # Nothing else is built: no Python, no library, no programs of MPI.
-    assert {path.name for path in (clone / "build").iterdir()} <= {"python.log", "spark-supplier.log"}
+    of_jar = {"spark-supplier.log", "natives", *(path.name for path in (clone / "build").glob("lmdbjni-*"))}
+    assert {path.name for path in (clone / "build").iterdir()} <= {"python.log", *of_jar}
 
     trained = subprocess.run(
         following.removeprefix("next: ").split(),
