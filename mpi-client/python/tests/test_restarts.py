@@ -334,7 +334,7 @@ def test_other_ranks_continue_at_a_last_batch_that_is_smaller(spark, memory, che
 
 def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
     with pytest.raises(RunError, match="Spark computes these in no certain order"):
-        Supplier(ranks=1, folder=memory).run(print, rows(spark, 10).repartition(2), columns=["id"], order="global")
+        Supplier(ranks=1, folder=memory).run(rows_until, rows(spark, 10).repartition(2), columns=["id"], order="global")
 
 
 @pytest.mark.parametrize("wrong", ["no folder", "a file", "a folder in place of a file"])
