@@ -297,9 +297,7 @@ def _accept(listener: socket.socket, workers_of: weakref.ref[Workers]) -> None:
             if time.monotonic() < failing_since + _RETRY_SECONDS:
                 time.sleep(_RETRY_PAUSE_SECONDS)
                 continue
-            _log.error("no worker can connect any more: %s (ulimit -n?)", error.strerror)
-            # Otherwise workers would connect, and wait for ever.
-            listener.close()
+            _refuse_workers(listener, f"{error.strerror} (ulimit -n?)")
             return
         failing_since = None
         workers = workers_of()
@@ -310,11 +308,16 @@ def _accept(listener: socket.socket, workers_of: weakref.ref[Workers]) -> None:
         try:
             threading.Thread(target=workers.serve, args=(connection,), daemon=True).start()
         except RuntimeError as error:
-            _log.error("no worker can connect any more: %s (ulimit -u, pids.max?)", error)
-            listener.close()
+            _refuse_workers(listener, f"{error} (ulimit -u, pids.max?)")
             connection.close()
             return
         del workers
+
+
+def _refuse_workers(listener: socket.socket, why: str) -> None:
+    """Otherwise they would connect, and wait for ever."""
+    _log.error("no worker can connect any more: %s", why)
+    listener.close()
 
 
 def is_of_this_user(peer: socket.socket) -> bool:
