@@ -10,14 +10,12 @@ import sys
 import time
 from unittest import mock
 
-from connect_server import connect_server
-from supplier_session import over_connect, prepare_environment
+from supplier_session import made_session, over_connect, prepare_environment
 
 prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import supply.spark  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
 from supply.spark.sessions import session_of  # noqa: E402
 from supply.spark.spark_jobs import SparkJobs  # noqa: E402
 
@@ -44,23 +42,6 @@ def count(data):
 
 
 @contextlib.contextmanager
-def made_session():
-    if over_connect():
-        settings = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
-        with connect_server(MASTER, supply.spark.jars(), **settings) as server:
-            spark = supply.spark.session(remote=server.remote)
-            yield spark
-            spark.stop()
-        return
-    builder = SparkSession.builder.master(MASTER)
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = supply.spark.session(builder)
-    yield spark
-    spark.stop()
-
-
-@contextlib.contextmanager
 def pause_before_start(session):
     """Between the wait for slots and the start of the ranks. Yields the slots before and after it."""
     start, slots = SparkJobs.start_nodes, []
@@ -76,7 +57,7 @@ def pause_before_start(session):
 
 
 def main():
-    with made_session() as spark:
+    with made_session(MASTER, SETTINGS, over_connect()) as spark:
         print(json.dumps(found_with(spark)))
 
 

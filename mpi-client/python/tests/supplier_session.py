@@ -64,6 +64,22 @@ def session_fixture(cores, settings=dict):
     return spark
 
 
+@contextlib.contextmanager
+def made_session(master, settings, is_of_connect):
+    """A session of a program beside the tests, with these settings of Spark."""
+    import supply.spark
+    from pyspark.sql import SparkSession
+
+    with contextlib.ExitStack() as ends:
+        if is_of_connect:
+            server = ends.enter_context(connect_server(master, supply.spark.jars(), **settings))
+            spark = supply.spark.session(remote=server.remote)
+        else:
+            spark = supply.spark.session(SparkSession.builder.master(master).config(map=settings))
+        yield spark
+        spark.stop()
+
+
 def rows(spark, count, partitions=8):
     """`id`, and a vector of three numbers made of it."""
     return spark.range(0, count, 1, partitions).selectExpr("id", "array(float(id), id / 2.0F, 1.0F) as features")

@@ -8,7 +8,7 @@ import subprocess
 
 from places import ROOT
 from soak import seen
-from soak.ground import PYTHON, RANKS, STUCK
+from soak.ground import PYTHON, STUCK
 from soak.kills import kills
 
 TESTS = ROOT / "mpi-client" / "python" / "tests"
@@ -49,7 +49,7 @@ def of_kept_ranks(ground):
         _check(ground, found, epochs=1)
         return True
 
-    with Supplier(RANKS, folder=str(ground.memory)) as supplier:
+    with Supplier(seen.RANKS, folder=str(ground.memory)) as supplier:
         with kills(ground, count, _LATEST_SECONDS / 2, ground.cluster.executors):
             for _ in range(_CALLS):
                 succeeds()

@@ -1,6 +1,5 @@
 """What ranks of a call see, also in a session of its own: `seen.py connect|dynamic MEMORY CHECKPOINTS RESTARTS`."""
 
-import contextlib
 import json
 import os
 import sys
@@ -80,28 +79,13 @@ def _check(batch):
     ]
 
 
-@contextlib.contextmanager
-def _session(kind):
-    import supply.spark
-    from pyspark.sql import SparkSession
-
-    from connect_server import connect_server
-
-    if kind == "connect":
-        settings = {name.replace(".", "_"): value for name, value in SETTINGS.items() if "dynamic" not in name}
-        with connect_server(MASTER, supply.spark.jars(), **settings) as server:
-            spark = supply.spark.session(remote=server.remote)
-            yield spark
-            spark.stop()
-        return
-    spark = supply.spark.session(SparkSession.builder.master(MASTER).config(map=SETTINGS))
-    yield spark
-    spark.stop()
-
-
 if __name__ == "__main__":
+    from supplier_session import made_session
+
     # Of this environment, and not that of the soak.
     os.environ.pop("SPARK_HOME", None)
     _, kind, memory, checkpoints, restarts = sys.argv
-    with _session(kind) as session:
+    is_of_connect = kind == "connect"
+    settings = {name: value for name, value in SETTINGS.items() if not (is_of_connect and "dynamic" in name)}
+    with made_session(MASTER, settings, is_of_connect) as session:
         print(json.dumps(call_with_checkpoints(session, memory, checkpoints, int(restarts))))
