@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ending import end_mpirun
+from ending import end_mpirun, memory_in
 from exchanging import LeavingTask, feeding
 from task import wait_until
 
@@ -54,7 +54,7 @@ class Job:
     def __init__(self, folder, pairs, timeout=60):
         self.folder = folder
         self.pairs = [Pair(folder / f"pair-{number}") for number in range(pairs)]
-        self.environment = {"SUPPLY_TIMEOUT": str(timeout), "OMPI_MCA_mpi_yield_when_idle": "1"}
+        self.environment = {"SUPPLY_TIMEOUT": str(timeout), "OMPI_MCA_mpi_yield_when_idle": "1", **memory_in(folder)}
         for variable, name, line in (
             ("SUPPLY_MAPPED_FILES", "mapped-files.conf", lambda paths: f"{paths[0]} ring=64KiB block=16KiB"),
             ("SUPPLY_NAMED_PIPES", "named-pipes.conf", lambda paths: f"{paths[1]} {paths[2]}"),

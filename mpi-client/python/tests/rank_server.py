@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from ending import end_mpirun
+from ending import end_mpirun, memory_in
 from layout import ROOT
 from supplier_session import shared_memory
 from task import wait_until
@@ -76,7 +76,10 @@ class RankServer:
         pairs = [self.folder / "pairs" / f"pair-{i}" for i in range(ranks)]
         self.mapped_files.write_text("".join(f"{pair}.mapped\n" for pair in pairs))
         self.named_pipes.write_text("".join(f"{pair}.request {pair}.notification\n" for pair in pairs))
-        self.environment = {"SUPPLY_MAPPED_FILES": str(self.mapped_files), "SUPPLY_NAMED_PIPES": str(self.named_pipes)}
+        self.environment = {
+            "SUPPLY_MAPPED_FILES": str(self.mapped_files), "SUPPLY_NAMED_PIPES": str(self.named_pipes),
+            **memory_in(self.folder),
+        }  # fmt: skip
         self._libraries = str(libraries)
         self._mpirun: subprocess.Popen[bytes] | None = None
 
