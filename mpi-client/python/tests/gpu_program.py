@@ -97,6 +97,7 @@ def main():
 
     spark = session("local-cluster[2,2,1024]", ON_CLUSTER)
     found = {
+        "one": run(spark, 1),
         "two": run(spark, 2),
         "given": run(spark, 2, environment={"CUDA_VISIBLE_DEVICES": "7", "OMP_NUM_THREADS": "4"}),
         "three": run(spark, 3),

@@ -5,6 +5,7 @@
 
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 
@@ -117,6 +118,61 @@ def test_rows_that_ranks_exchange_arrive_on_the_device(spark, ranks):
     assert all(right for epoch in found for _, right in epoch)
     assert [sorted(order) for order in orders] == [list(range(20_000))] * 2
     assert orders[0] != orders[1] != sorted(orders[1])
+
+
+def test_kept_ranks_free_the_devices_memory_between_calls(spark):
+    def work(data, size):
+        reserved = torch.cuda.memory_reserved()
+        data.to("cuda")
+        left = [batch["id"] for batch in data]
+        torch.set_default_device("cuda")
+        work.left = torch.empty(size, dtype=torch.uint8)
+        return os.getpid(), reserved, torch.cuda.memory_reserved(), sum(map(len, left)), left[0].device.type
+
+    with Supplier(ranks=1) as supplier:
+        first, second = (
+            supplier.run(work, spark.range(1000), uneven="keep", kwargs={"size": size}) for size in (1 << 28, 1)
+        )
+    assert first[0] == second[0] and first[3:] == second[3:] == (1000, "cuda")
+    assert first[2] >= 1 << 28 and second[1] < 1 << 26
+
+
+def test_training_on_the_device_continues_after_a_killed_rank(spark, tmp_path):
+    """With the same model, bit by bit, as without a failure."""
+
+    def work(data, dies):
+        data.to("cuda")
+        model = torch.nn.Linear(3, 1, device="cuda")
+        torch.nn.init.ones_(model.weight)
+        torch.nn.init.zeros_(model.bias)
+        optimizer = torch.optim.Adam(model.parameters(), 0.01)
+        if saved := data.checkpoint():
+            assert {tensor.device.type for tensor in saved["model"].values()} == {"cpu"}
+            model.load_state_dict(saved["model"])
+            optimizer.load_state_dict(saved["optimizer"])
+        steps = 0
+        for epoch in data.epochs():
+            for batch in epoch:
+                optimizer.zero_grad()
+                (model(batch["features"])[:, 0] - batch["id"] / 1e5).square().mean().backward()
+                optimizer.step()
+                steps += 1
+                data.checkpoint(lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()})
+                if dies and steps == 13 and data.restarts == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        return data.restarts, model.weight.tolist(), model.bias.tolist()
+
+    df = spark.range(2000, numPartitions=2).selectExpr(
+        "id", "transform(array(id, id * 2, 5), x -> float(x / 1e4)) as features"
+    )
+
+    def run(name, dies):
+        supplier = Supplier(ranks=1, max_restarts=1)
+        return supplier.run(work, df, batch_size=100, epochs=2, checkpoint_folder=f"file://{tmp_path}/{name}",
+                            kwargs={"dies": dies})  # fmt: skip
+
+    restarts, *killed = run("killed", True)
+    assert (restarts, run("whole", False)) == (1, (0, *killed))
 
 
 def test_validation_data_arrive_on_the_device(spark):

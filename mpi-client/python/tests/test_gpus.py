@@ -35,8 +35,11 @@ def found(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_ranks_have_the_gpus_of_the_executors(found):
-    cores = str(max(1, len(os.sched_getaffinity(0)) // 2))
+def test_ranks_have_the_gpus_and_the_cores_of_the_executors(found):
+    of_node = len(os.sched_getaffinity(0))
+    cores = str(max(1, of_node // 2))
+    # Spark gives executors of its own clusters OMP_NUM_THREADS=1, or spark.task.cpus: that is not the user's.
+    assert [rank[1] for rank in found["one"]] == [str(of_node)]
     # Both tasks of ranks have a GPU, so the task that starts the ranks has none.
     gpus = found["two"][0][0]
     assert sorted(gpus.split(",")) == ["3", "5"]

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionRead
 import org.apache.spark.sql.types.{BinaryType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.supply.SparkInternals
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{FailureText, NamedOptions, PlacementException}
@@ -31,9 +31,9 @@ private[supply] object Starters {
   }
 
   /**
-   * In its task: the host's name, and after a line's end OMP_NUM_THREADS of the executor, which
-   * PySpark overrides in Python's workers. The state of ranks is gone with their starter, so no retry
-   * can replace it.
+   * In its task: the host's name, and after a line's end OMP_NUM_THREADS of the node, which PySpark
+   * overrides in Python's workers. The state of ranks is gone with their starter, so no retry can
+   * replace it.
    */
   def starter(host: String): Array[Byte] = {
     if (TaskContext.get().attemptNumber() > 0) throw new PlacementException(
@@ -41,7 +41,13 @@ private[supply] object Starters {
     if (PinnedTask.host != host) throw new PlacementException(
       s"the task that starts the ranks of $host landed on ${PinnedTask.host}: leave a task slot of $host free, or set " +
         "spark.locality.wait larger")
-    s"$host\n${sys.env.getOrElse("OMP_NUM_THREADS", "")}".getBytes(UTF_8)
+    s"$host\n$threads".getBytes(UTF_8)
+  }
+
+  /** In standalone clusters Spark overrides it with the cores of one task (SPARK-41188). */
+  private def threads: String = SparkEnv.get.conf.get("spark.master") match {
+    case master if master.startsWith("spark://") || master.startsWith("local-cluster") => ""
+    case _ => sys.env.getOrElse("OMP_NUM_THREADS", "")
   }
 
   /** Why the starters of this run have failed; None: none has, or Spark does not know it yet. */
