@@ -47,16 +47,17 @@ spark = session_fixture(2 * RANKS + 1, gpus_of_driver)
 
 
 def describe(data):
-    """Of each rank: the GPUs that it sees, their number, its device, the backend, and a sum over all ranks."""
+    """Of each rank: the GPUs that it sees, their number, its device, the backend, and sums over all ranks."""
     from torch import distributed
 
     for _ in data:
         pass
-    ones = torch.ones(3, device="cuda")
-    distributed.all_reduce(ones)
+    on_cpu, on_gpu = torch.ones(2), torch.ones(3, device="cuda")
+    distributed.all_reduce(on_cpu)
+    distributed.all_reduce(on_gpu)
     mine = (
         os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count(), torch.cuda.current_device(),
-        distributed.get_backend(), ones.tolist(),
+        distributed.get_backend(), on_cpu.tolist() + on_gpu.tolist(),
     )  # fmt: skip
     gathered = [None] * distributed.get_world_size()
     distributed.all_gather_object(gathered, mine)
@@ -65,13 +66,13 @@ def describe(data):
 
 def test_one_rank_and_its_gpu(spark, capfd):
     [(visible, count, device, backend, sums)] = Supplier(ranks=1).run(describe, spark.range(10))
-    assert (visible.isdigit(), count, device, backend, sums) == (True, 1, 0, "nccl", [1.0] * 3)
+    assert (visible.isdigit(), count, device, backend, sums) == (True, 1, 0, "cpu:gloo,cuda:nccl", [1.0] * 5)
     assert "use gloo" not in capfd.readouterr().err
 
 
 def test_two_ranks_share_a_gpu(spark, capfd):
     found = Supplier(ranks=2).run(describe, spark.range(10))
-    assert [rank[1:] for rank in found] == [(1, 0, "gloo", [2.0] * 3)] * 2
+    assert [rank[1:] for rank in found] == [(1, 0, "gloo", [2.0] * 5)] * 2
     says = "supply: the ranks use gloo: nccl needs a GPU for each rank, and "
     assert says in (err := capfd.readouterr().err) and " has 2 ranks and 1 GPUs" in err
 

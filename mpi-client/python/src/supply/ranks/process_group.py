@@ -40,7 +40,7 @@ def hold_port() -> int:
 def init_process_group(backend: str | None) -> None:
     """Initializes the default process group. None: does nothing.
 
-    backend: "auto" is nccl if each rank of the run has a GPU of its own, else gloo.
+    backend: "auto" is gloo for tensors on CPUs, and nccl for those on GPUs if each rank of the run has one of its own.
     """
     if backend is None:
         return
@@ -65,13 +65,20 @@ def init_process_group(backend: str | None) -> None:
         wait_for_rank_0(address, port)
     store = distributed.TCPStore(address, port, world_size, rank == 0, timeout=default_pg_timeout)
     if backend == "auto":
-        backend = "nccl" if _have_all(store, world_size, gpus >= local_ranks) else "gloo"
+        backend = _of_gpus() if _have_all(store, world_size, gpus >= local_ranks) else "gloo"
         if backend == "gloo" and gpus > 0 and local_rank == 0:
             print(f"supply: the ranks use gloo: nccl needs a GPU for each rank, and {here}", file=sys.stderr)
     if gpus > 0:
         # Ranks that have no GPU of their own share.
         torch.cuda.set_device(local_rank % gpus)
     distributed.init_process_group(backend, store=store, rank=rank, world_size=world_size)
+
+
+def _of_gpus() -> str:
+    """With gloo beside nccl a function that ignores the GPU runs, too. PyTorch has that from 2.0."""
+    import torch
+
+    return "nccl" if torch.__version__.startswith("1.") else "cpu:gloo,cuda:nccl"
 
 
 def _have_all(store: TCPStore, world_size: int, has: bool) -> bool:

@@ -255,8 +255,8 @@ class Supplier:
             predictions: "id, label, score float not null", or a StructType. A name without a type is a column of df
             that ranks get: it comes back with its values. The call then returns a RunResult, with the DataFrame of all
             rows. Spark reads them in place, on the ranks' nodes.
-        backend: torch.distributed is initialized with it before the call. "auto" is nccl with CUDA, else gloo. None:
-            the function initializes it, or does not need it.
+        backend: torch.distributed is initialized with it before the call. "auto" is gloo, and nccl for tensors on
+            GPUs if each rank has one. None: the function initializes it, or does not need it.
         start_timeout: seconds until Spark has the task slots, and until all ranks have started. Neither Spark's work on
             df nor the function count.
         stall_timeout: seconds that a rank may take from one block to the next, and after the last one. Waits for Spark
