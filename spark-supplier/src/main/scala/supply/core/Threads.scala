@@ -13,6 +13,13 @@ private[supply] object Threads {
   /** Continues in the thread that completes a future: for very little work. */
   val completing: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
+  /** An interrupt comes after `body`: it would close the files that `body` uses. */
+  def uninterrupted[A](body: => A): A = {
+    val interrupted = Thread.interrupted()
+    try body
+    finally if (interrupted) Thread.currentThread().interrupt()
+  }
+
   /** One daemon thread, started with the first work. */
   def scheduler(name: String): ScheduledThreadPoolExecutor = {
     val scheduler = new ScheduledThreadPoolExecutor(1,

@@ -5,7 +5,7 @@ import java.nio.file.Path
 
 import scala.util.control.NonFatal
 
-import supply.core.{CutFileException, SourceException}
+import supply.core.{CutFileException, SourceException, Threads}
 
 /** Whether a mapped file is still as long as it is now. */
 private[supply] final class WholeFile(path: Path, channel: FileChannel) {
@@ -56,12 +56,8 @@ private[supply] final class WholeFile(path: Path, channel: FileChannel) {
           "it. Start both sides again"))
     else None
 
-  /** An interrupt would close the channel, and so drop the task's lock. */
-  private def currentBytes: Long = {
-    val interrupted = Thread.interrupted()
-    try channel.size()
-    finally if (interrupted) Thread.currentThread().interrupt()
-  }
+  /** An interrupt would drop the task's lock, too. */
+  private def currentBytes: Long = Threads.uninterrupted(channel.size())
 }
 
 private object WholeFile {

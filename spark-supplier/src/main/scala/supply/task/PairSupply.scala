@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 import org.apache.spark.util.LongAccumulator
 
 import supply.block.{BlockCount, BlockWriter, ResidentFile}
-import supply.core.{ConfigException, Deadline, SourceException}
+import supply.core.{ConfigException, Deadline, SourceException, Threads}
 import supply.pair.{Pair, ResidentBlocks}
 import supply.plan.{Share, Stripe}
 import supply.protocol.{EpochCounts, Position}
@@ -258,9 +258,13 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
   def endOfData(): Unit = {
     if (!pair.isAtEnd) pair.publishEndOfData()
     pair.awaitAllReleased()
-    residentFile.foreach(_.remove())
+    removeResidentFile()
     count()
   }
+
+  /** Unless it outlives the run. */
+  def removeResidentFile(): Unit =
+    Threads.uninterrupted(residentFile.foreach(_.remove()))
 }
 
 /** Adds to an accumulator what a value has grown by since the last update. */

@@ -122,6 +122,8 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
       if (settings.isEnd) pair.markEndSeen()
       all
     } catch { case _: RankEndedException if !isWanted => report }
+    // The run has ended, and may have removed the file before this task made it.
+    finally if (TaskContext.get().isInterrupted()) supply.removeResidentFile()
   }
 
   /** Whether a rank that has left is a failure. */

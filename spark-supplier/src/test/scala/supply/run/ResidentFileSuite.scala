@@ -2,6 +2,7 @@ package supply.run
 
 import java.nio.file.{Files, Path, Paths}
 import java.nio.file.attribute.FileTime
+import java.util.concurrent.CountDownLatch
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
@@ -11,6 +12,7 @@ import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
+import supply.core.Deadline
 import supply.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
 import supply.plan.{Shuffle, Uneven}
 import supply.protocol.Schema
@@ -156,6 +158,22 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
     }
   }
 
+  test("a task that still writes when its run has ended removes its file") {
+    withLmdb { (folder, lmdb) =>
+      val outcome = inBackground(supply(1, epochs = 2, more = residentIn(folder))(
+          new ResidentFileSuite.Counted(lmdb, ResidentFileSuite.hold)))
+      ResidentFileSuite.isHeld.await()
+      val file = folder.resolve(filesIn(folder).head)
+      // Where the end of the run does not find it, as one that the task makes afterwards.
+      val aside = Files.move(file, folder.resolveSibling("aside"))
+      sc.cancelAllJobs()
+      assert(result(outcome)._2.isLeft)
+      Files.move(aside, file)
+      ResidentFileSuite.isReleased.countDown()
+      assert(new Deadline(60).poll(10)(filesIn(folder).isEmpty))
+    }
+  }
+
   test("two runs read one kept file at the same time") {
     withLmdb { (folder, lmdb) =>
       def one() = seen(run(lmdb, ranks = 1)(residentIn(folder, keep = Some(""))))
@@ -206,7 +224,7 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
 
 private object ResidentFileSuite {
   /** An LMDB that counts how often a partition is opened. */
-  final class Counted(lmdb: LmdbRDD) extends Source {
+  final class Counted(lmdb: LmdbRDD, opening: () => Unit = () => ()) extends Source {
     private val source = new LmdbSource(lmdb, inPlace = false)
     override def rdd: RDD[_] = lmdb
     override def schema: Schema = source.schema
@@ -215,9 +233,22 @@ private object ResidentFileSuite {
     override def identity: Option[String] = source.identity
     override def open(partition: Partition, context: TaskContext): KeepingCursor = {
       opened.incrementAndGet()
+      opening()
       source.open(partition, context)
     }
   }
 
   val opened = new AtomicInteger
+
+  /** Holds a task, also one that is killed. */
+  val hold: () => Unit = () => {
+    isHeld.countDown()
+    var interrupted = false
+    while (isReleased.getCount > 0)
+      try isReleased.await()
+      catch { case _: InterruptedException => interrupted = true }
+    if (interrupted) Thread.currentThread().interrupt()
+  }
+
+  lazy val isHeld, isReleased = new CountDownLatch(1)
 }
