@@ -67,6 +67,17 @@ def test_the_notebook_has_the_sections_of_missed_figures():
     assert set(targets.NOTEBOOK.values()) <= anchors(ROOT / "docs" / "design" / "benchmarks.md")
 
 
+def test_the_pages_name_the_version():
+    """That of files, and before 1.0 the minor one in the names of the library's package and of CMake's."""
+    header = (ROOT / "mpi-client" / "include" / "supply.h").read_text()
+    version = ".".join(re.findall(r"^#define SUPPLY_VERSION_[A-Z]+ (\d+)$", header, re.MULTILINE))
+    pages = ("docs/INSTALL.md", "docs/design/packaging.md", "mpi-client/README.md")
+    text = "".join((ROOT / page).read_text() for page in pages)
+    assert set(re.findall(r"spark[_-]supplier(?:-[\d.]+_[\d.]+)?[-@:](\d+\.\d+\.\d+)", text)) == {version}
+    library = re.findall(r"`libsupply([\d.]+)`|\(Supply ([\d.]+) ", text)
+    assert {"".join(each) for each in library} == {version.rpartition(".")[0]} and len(library) == 3
+
+
 def test_the_matrix_of_neighbours_has_every_row():
     page = (ROOT / "docs" / "design" / "packaging.md").read_text()
     table = page.partition("<!-- matrix -->")[2].partition("<!-- end of the matrix -->")[0]

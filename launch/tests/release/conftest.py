@@ -24,6 +24,13 @@ def version(release):
 
 
 @pytest.fixture(scope="session")
+def library(version):
+    """The version in the names of the library and of its package."""
+    major, minor, _ = version.split(".")
+    return f"0.{minor}" if major == "0" else major
+
+
+@pytest.fixture(scope="session")
 def environment(release, tmp_path_factory):
     """A virtual environment of the system's Python with the wheel, PySpark and what the notebook needs: the folder.
 

@@ -29,19 +29,19 @@ def check_use(output, version):
     assert sum(map(int, re.findall(r"rank \d: (\d+) elements", output))) == DIGITS_COUNT
 
 
-def test_apt_installs_the_packages(release, version, overlay, tmp_path):
+def test_apt_installs_the_packages(release, version, library, overlay, tmp_path):
     packages = " ".join(f"'{path}'" for path in sorted(release.glob("*.deb")))
     script = f"""
 export DEBIAN_FRONTEND=noninteractive
 apt-get install --yes --no-install-recommends {packages}
-dpkg --verify libsupply0.1 libsupply-dev supply-mpi supply-tools
+dpkg --verify libsupply{library} libsupply-dev supply-mpi supply-tools
 mkdir /tmp/user
 export WORK=/tmp/user PREFIX=/usr EXAMPLES='{EXAMPLES}' LMDB='{DIGITS}' SPARK_HOME='{SPARK_HOME}'
 sh '{USE}'
 cd /tmp/user
-ldd minimal | grep '/usr/lib/x86_64-linux-gnu/libsupply.so.0.1\\|/lib/x86_64-linux-gnu/libsupply.so.0.1'
+ldd minimal | grep '/usr/lib/x86_64-linux-gnu/libsupply.so.{library}\\|/lib/x86_64-linux-gnu/libsupply.so.{library}'
 cmake -S '{OUTSIDE}' -B build -DSUPPLY_VERSION={version} && cmake --build build && build/outside
-apt-get remove --yes libsupply0.1
+apt-get remove --yes libsupply{library}
 ! test -e /usr/bin/supply-server
 """
     output = run(*overlay, script, env=clean_environment()).stdout
@@ -67,15 +67,15 @@ def test_each_program_has_a_man_page_in_its_package(release):
     assert {"supply-cat", "supply-feeder", "supply-run", "supply-server", "supplier"} <= set(programs)
 
 
-def test_the_libraries_need_only_what_they_say(release, version):
+def test_the_libraries_need_only_what_they_say(release, version, library):
     depends = {
         path.name.partition("_")[0]: run("dpkg-deb", "--field", path, "Depends").stdout
         for path in release.glob("*.deb")
     }
-    assert re.fullmatch(r"libc6 \(>= [0-9.]+\)", depends["libsupply0.1"].strip())
+    assert re.fullmatch(r"libc6 \(>= [0-9.]+\)", depends[f"libsupply{library}"].strip())
     [package] = release.glob("supply-mpi_*.deb")
     assert "libopenmpi-dev" in run("dpkg-deb", "--field", package, "Recommends").stdout
-    assert "libopenmpi" in depends["supply-mpi"] and f"libsupply0.1 (= {version})" in depends["supply-mpi"]
+    assert "libopenmpi" in depends["supply-mpi"] and f"libsupply{library} (= {version})" in depends["supply-mpi"]
     summaries = {
         run("dpkg-deb", "--field", path, "Description").stdout.splitlines()[0] for path in release.glob("*.deb")
     }

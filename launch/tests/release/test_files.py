@@ -19,14 +19,14 @@ def test_each_file_has_its_checksum(release):
         assert hashlib.sha256(files[name].read_bytes()).hexdigest() == digest, name
 
 
-def test_the_release_is_complete(release, version):
+def test_the_release_is_complete(release, version, library):
     names = [path.name for path in release.iterdir()]
     for pattern in (
         r"spark_supplier-V-cp\d+-(abi3|cp\d+)-manylinux.*_x86_64\.whl",
         r"spark_supplier-V-cp\d+-(abi3|cp\d+)-manylinux.*_aarch64\.whl",
         r"spark_supplier-V\.tar\.gz",
         r"spark-supplier-V-linux-x86_64\.tar\.gz",
-        r"libsupply0\.1_V_amd64\.deb",
+        rf"libsupply{re.escape(library)}_V_amd64\.deb",
         r"libsupply-dev_V_amd64\.deb",
         r"supply-mpi_V_amd64\.deb",
         r"supply-tools_V_amd64\.deb",
