@@ -57,9 +57,8 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
         output / "mapped-files.conf": MAPPED_FILES + of_mapped_files,
         output / "named-pipes.conf": NAMED_PIPES + of_named_pipes,
     }
-    missing = {file: text for file, text in contents.items() if not file.exists()}
     for file, text in contents.items():
-        if file not in missing and file.read_bytes() != os.fsencode(text):
+        if file.exists() and file.read_bytes() != os.fsencode(text):
             raise Failure(f"{file} is there already with other lines: remove it, or name another OUTPUT_FOLDER")
     if not output.is_dir():
         output.mkdir(parents=True, mode=0o700)
@@ -69,8 +68,9 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
             # A later call would find the folder, and not share it.
             output.rmdir()
             raise
-    for file, text in missing.items():
-        file.write_bytes(os.fsencode(text))
+    for file, text in contents.items():
+        if not file.exists():
+            file.write_bytes(os.fsencode(text))
         share(file, group, 0o640)
     return list(contents)
 

@@ -80,11 +80,13 @@ def test_a_group_that_a_line_cannot_express_is_refused(tmp_path, group):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_group_that_is_not_there_leaves_no_folder(tmp_path):
-    """Another call would find it, and not share it."""
-    done = subprocess.run(
-        [LAUNCH / "make-configs", "--group=no-such-group", "1", tmp_path / "pairs", tmp_path / "run"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode != 0 and "cannot be given to the group 'no-such-group'" in done.stderr
+def test_a_group_that_is_not_there_fails_each_call(tmp_path):
+    """A folder or a file that a failed call left would count as shared."""
+    (tmp_path / "mine").mkdir()
+    for output in ("run", "run", "mine", "mine", "mine"):
+        done = subprocess.run(
+            [LAUNCH / "make-configs", "--group=no-such-group", "1", tmp_path / "pairs", tmp_path / output],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 1 and "cannot be given to the group 'no-such-group'" in done.stderr
     assert not (tmp_path / "run").exists()
