@@ -79,6 +79,36 @@ def test_the_python_of_the_system_is_left_alone():
 
 
 @pytest.mark.long
+def test_what_is_added_to_the_environment_leaves_its_numpy_and_pytorch(tmp_path):
+    """With the packages of docs/ONE-CALL.md. The build that follows is left out."""
+    folder, site = tmp_path / "a clone", tmp_path / "site"
+    shutil.copytree(ROOT / "launch", folder / "launch")
+    (folder / "spark-supplier").mkdir()
+    shutil.copy(ROOT / "spark-supplier" / "pom.xml", folder / "spark-supplier")
+    site.mkdir()
+    for package in ("pyspark", "py4j"):
+        (site / package).symlink_to(pathlib.Path(pyspark.__path__[0]).parent / package)
+    inherited = {name: value for name, value in os.environ.items() if name not in OF_ENVIRONMENTS}
+    done = subprocess.run(
+        [folder / "launch" / "dev" / "install-python", pyspark.__version__],
+        env={**inherited, "PYTHONPATH": str(site), "MAKE": "false"}, capture_output=True, text=True,
+        timeout=END_OF_PATIENCE,
+    )  # fmt: skip
+    assert done.stdout.startswith("python: for build/env/bin/python ") and done.returncode == 1, done
+
+    def run(*words):
+        return subprocess.run(words, env=inherited, check=True, capture_output=True, text=True).stdout
+
+    python = folder / "build" / "env" / "bin" / "python"
+    numpy = run("/usr/bin/python3", "-c", "import numpy; print(numpy.__version__)")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run(*pip, "matplotlib", "scikit-learn", "pandas", "pyarrow")
+    imports = "import matplotlib, numpy, pandas, pyarrow, sklearn, torch"
+    said = run(python, "-c", f"{imports}; print(torch.from_numpy(numpy.ones(2)).sum(), numpy.__version__)")
+    assert said.startswith(f"tensor(2., dtype=torch.float64) {numpy.partition('.')[0]}."), said
+
+
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_from_a_clone_to_the_weights_of_the_one_call(without_spark, tmp_path):
     """PySpark is there already. The rest is one command, and the program that its last line names."""
