@@ -2,13 +2,17 @@
 
 import os
 import pathlib
+import re
+import shlex
+import subprocess
 import sys
 import threading
 from typing import Any
 
 import pytest
 
-from connect_server import connect_server
+from connect_server import connect_server, submitted
+from layout import ROOT
 from rank_server import LINALG, skip_without_linalg, skip_without_server, started
 from supplier_session import prepare_environment, rows, shared_memory
 
@@ -166,3 +170,23 @@ def test_another_build_of_the_jar(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SUPPLY_JAR", str(other))
     with pytest.raises(RunError, match="has another build of the Supplier's jar of this version"):
         Supplier(ranks=1).run(list, another(server).range(5))
+
+
+@pytest.mark.long
+def test_the_commands_of_the_page():
+    page = (ROOT / "docs" / "ONE-CALL.md").read_text().replace("\\\n", "")
+    [options] = re.findall(
+        r"^ {4}PYSPARK_PYTHON=\S+ build/env/bin/spark-submit (.* spark-internal)$", page, re.MULTILINE
+    )
+    [session] = re.findall(r"with the session\n`(supply.spark.session\(.*\))`:$", page, re.MULTILINE)
+    [program, *_] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    with submitted(shlex.split(options)) as server:
+        over_connect = re.sub(r"(?<=^spark = ).*$", session, program, flags=re.MULTILINE)
+        over_connect = over_connect.replace("sc://127.0.0.1:15002", server.remote)
+        assert server.remote in over_connect and "master" not in over_connect
+        done = subprocess.run(
+            [sys.executable, "-c", over_connect], capture_output=True, text=True, timeout=LIMIT_SECONDS
+        )
+    assert done.returncode == 0, done.stderr
+    weights = re.findall(r"-?\d\.\d+", done.stdout.splitlines()[-1])
+    assert [round(float(weight)) for weight in weights] == [1, 2, -1]
