@@ -125,10 +125,10 @@ def test_kept_ranks_free_the_devices_memory_between_calls(spark):
     def work(data, size):
         reserved = torch.cuda.memory_reserved()
         data.to("cuda")
-        left = [batch["id"] for batch in data]
+        rows = sum(len(batch["id"]) for batch in data)
         torch.set_default_device("cuda")
-        work.left = torch.empty(size, dtype=torch.uint8)
-        return os.getpid(), reserved, torch.cuda.memory_reserved(), sum(map(len, left)), left[0].device.type
+        used = torch.empty(size, dtype=torch.uint8)
+        return os.getpid(), reserved, torch.cuda.memory_reserved(), rows, used.device.type
 
     with Supplier(ranks=1) as supplier:
         first, second = (
