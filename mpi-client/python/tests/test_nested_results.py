@@ -1,6 +1,7 @@
 """Results with lists, structs and maps: what a rank writes in any form is what a reader finds in the file."""
 
 import datetime
+import itertools
 import pathlib
 from functools import partial
 from typing import Any
@@ -188,22 +189,86 @@ def test_the_mask_of_a_field(written, kind):
     assert table.to_pydict() == {"x": [{"f": [1, None]}, {"f": None}, {"f": [2, 3]}]}
 
 
-@NEEDS_TORCH
-@pytest.mark.parametrize("schema", ["x array<int>", pyarrow.schema({"x": INTS})])
-def test_padded_lists_have_their_nulls_again(rank, files, schema):
+# What `ragged` says, and the lists of each batch. Padding is null again with a mask, and so is a list of padding only.
+RECEIVED = {
+    "padded": ("pad", [[[1, 2]], [[1, None, 3], [4]]], [[1, 2], [1, None, 3], [4, None, None]]),
+    "padded, then empty": ("pad", [[[1, 2]], [[], []]], [[1, 2], None, None]),
+    "padded, first empty": ("pad", [[[]], [[1, None]]], [None, [1, None]]),
+    "lists": ("list", [[[1, None], []], [[2]]], [[1, None], [], [2]]),
+    "empty lists": ("list", [[[1, None]], [[], []]], [[1, None], [], []]),
+    "lists of lists": ("list", [[[[1, None], []], [[2]]], [[[], []], []]], [[[1, None], []], [[2]], [[], []], []]),
+    "padded lists of lists": ("pad", [[[[1, 2], [3]]], [[[], []]]], [[[1, 2], [3, None]], None]),
+}  # fmt: skip
+
+
+def as_received(form, lists):
+    """A batch with lists of numbers, or of lists, in the column x, with its mask."""
     import torch
+    from supply.batch import Batch
+    from supply.forms import Forms
+
+    def jagged(lists, make):
+        inner = list(itertools.chain.from_iterable(lists))
+        values = jagged(inner, make) if any(isinstance(value, list) for value in inner) else make(inner)
+        return Jagged(values, torch.tensor([0, *itertools.accumulate(map(len, lists))]))
+
+    numbers = jagged(lists, lambda values: torch.tensor([value or 0 for value in values], dtype=torch.int32))
+    mask = jagged(lists, lambda values: torch.tensor([value is not None for value in values], dtype=torch.bool))
+    return Forms(form, ["x"])(Batch({"x": numbers, "x_mask": mask}))
+
+
+@pytest.fixture
+def written_back(rank, files):
+    """A function that writes batches with a received column x, as a function of Supplier.run. Returns what is read."""
     from supply.ranks.rank_data import RunRows
 
-    rows = RunRows(partial(_core.Result, rank._pair), "scores", schema, ["x"], {"x": "mask"})
-    ints = partial(torch.tensor, dtype=torch.int32)
-    with rows as out:
-        out.write({"x": ints([[1, 2]]), "x_mask": torch.ones(1, 2, dtype=torch.bool)})
-        out.write(
-            {"x": ints([[1, 0, 3], [4, 0, 0]]), "x_mask": torch.tensor([[True, False, True], [True, False, False]])}
-        )
-    path = pathlib.Path(f"{files.paths[0]}.scores.result")
-    assert read_result(path).to_pydict() == {"x": [[1, 2], [1, None, 3], [4, None, None]]}
-    path.unlink()
+    def write(schema, batches, nulls):
+        with RunRows(partial(_core.Result, rank._pair), "scores", schema, ["x"], nulls) as out:
+            for values in batches:
+                out.write(values)
+        path = pathlib.Path(f"{files.paths[0]}.scores.result")
+        table = read_result(path)
+        path.unlink()
+        return table.to_pydict()["x"]
+
+    return write
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize("name", RECEIVED)
+@pytest.mark.parametrize("is_text", [True, False])
+def test_padded_lists_have_their_nulls_again(written_back, name, is_text):
+    form, lists, expected = RECEIVED[name]
+    text, kind = ("array<array<int>>", pyarrow.list_(INTS)) if "lists of lists" in name else ("array<int>", INTS)
+    schema = f"x {text}" if is_text else pyarrow.schema({"x": kind})
+    assert written_back(schema, [as_received(form, each) for each in lists], {"x": "mask"}) == expected
+
+
+@NEEDS_TORCH
+def test_padded_lists_have_another_width_in_each_batch(written_back):
+    lists: list[list[list[int]]] = [[[1, 2]], [[], []], [[3, 4, 5], [6]]]
+    batches = [as_received("pad", each) for each in lists]
+    for values in batches:
+        del values["x_mask"]
+    assert written_back("x array<int>", batches, {}) == [[1, 2], [], [], [3, 4, 5], [6, 0, 0]]
+
+
+@NEEDS_TORCH
+def test_lists_of_structs_come_back(written_back):
+    import torch
+    from supply.batch import Batch
+    from supply.forms import Forms
+
+    offsets = torch.tensor([0, 2, 2, 3])
+    structs = {"a": torch.tensor([1, 0, 0]), "a_mask": torch.tensor([True, False, False]), "b": ["u", "v", ""]}
+    mask = Jagged(torch.tensor([True, True, False]), offsets)
+    batch = Batch({"x": Jagged(structs, offsets), "x_mask": mask})
+    expected = [[{"a": 1, "b": "u"}, {"a": None, "b": "v"}], [], [None]]
+    schema = "x array<struct<a:long, b:string>>"
+    assert written_back(schema, [Forms("list", ["x"])(batch)], {"x": "mask"}) == expected
+    del structs["b"]
+    with pytest.raises(supply.ColumnError, match="a dict is no list: set ragged={'x': 'list'}"):
+        written_back("x array<struct<a:long>>", [Forms("pad", ["x"])(batch)], {"x": "mask"})
 
 
 @pytest.mark.parametrize("lists", [[[1, 2], None, [3, 4]], [numpy.array([2**53 + 1, 2]), None, numpy.array([3, 4])]])

@@ -120,14 +120,16 @@ def _of_array(name: str, array: numpy.ndarray, field: _core.ResultField | None) 
     form = _FORMATS.get(array.dtype)
     if field is not None and array.ndim == 1 and form and form == _integers_of_time(field[1]):
         return Column(len(array), field[1], array)
-    is_list = array.ndim > 1 and 0 not in array.shape[1:]
-    if (form is None and not (is_list and array.dtype.kind in "bmM")) or not (array.ndim == 1 or is_list):
+    if form is None and not (array.ndim > 1 and array.dtype.kind in "bmM"):
         raise ValueError(f"it is an array of {array.dtype} with the shape {array.shape}: it must have {_KINDS}")
     if array.ndim == 1:
         return Column(len(array), form or "", array)
     rows, width = array.shape[:2]
     if field is not None and field[1] == "z" and form == "C" and array.ndim == 2:
         return Column(rows, "z", array, offsets=offsets_of(itertools.repeat(width, rows), rows))
+    if width == 0:
+        # Padded lists of a batch in which all are empty.
+        return of_lists(name, numpy.zeros(rows + 1, "int32"), array.reshape(0, *array.shape[2:]), field, column_of)
     if form is not None and array.ndim == 2:
         return Column(rows, f"+w:{width}", array, child_form=form)
     values = array.reshape(rows * width, *array.shape[2:])

@@ -55,11 +55,11 @@ def with_nulls(column: Column, is_valid: numpy.ndarray) -> Column:
 def with_mask(column: Column, mask: Any) -> None:
     """Sets the nulls that a mask has: where it is False. Of lists it has the form of the column (forms.py).
 
-    A fixed list without any value is null itself.
+    A fixed list whose values are all null becomes null, and so does a padded list without values.
     """
     if hasattr(mask, "offsets") or isinstance(mask, list):
         for child in column.children.values():
-            with_mask(child, mask.values if hasattr(mask, "offsets") else joined([part for part in mask if len(part)]))
+            with_mask(child, _flat(mask)[1])
         return
     valid = numpy.asarray(mask.cpu() if hasattr(mask, "cpu") else mask, bool)
     if valid.ndim > 1:
@@ -68,9 +68,10 @@ def with_mask(column: Column, mask: Any) -> None:
             column.children = {"item": _child_of(column)}
             column.data, column.child_form = None, ""
         for child in column.children.values():
-            with_mask(child, valid.reshape(-1, *valid.shape[2:]))
-    if not valid.all():
-        with_nulls(column, valid.reshape(column.rows, -1).any(axis=1))
+            with_mask(child, valid.reshape(valid.shape[0] * valid.shape[1], *valid.shape[2:]))
+    has_value = valid.reshape(column.rows, *valid.shape[1:]).any(axis=tuple(range(1, valid.ndim)))
+    if not (valid.all() and has_value.all()):
+        with_nulls(column, has_value)
 
 
 def offsets_of(lengths: Any, count: int) -> numpy.ndarray:
@@ -104,6 +105,8 @@ def of_mapping(name: str, values: Mapping[str, Any], of: _core.ResultField | Non
     """A struct, or for a field that is a map its keys and values, which are Jagged. Masks of batches give nulls."""
     if of is not None and of[1] == "+m":
         return _of_map(name, values, of, convert)
+    if of is not None and of[1] == "+l":
+        raise ValueError(f"a dict is no list: set ragged={{{name!r}: 'list'}}, or write Jagged(values, offsets)")
     names = list(values) if of is None else [child[0] for child in of[4]]
     for missing in (within for within in names if within not in values):
         raise ValueError(f"its field '{missing}' is missing in this batch")
@@ -187,13 +190,22 @@ def of_dicts(name: str, values: list[Any], of: _core.ResultField | None, convert
 
 def of_sequences(name: str, values: list[Any], of: _core.ResultField | None, convert: Convert) -> Column:
     """Lists, arrays or tensors, of which some may be None: lists of any length."""
-    offsets = offsets_of((0 if value is None else len(value) for value in values), len(values))
+    offsets = offsets_of(map(_length, values), len(values))
     given = [value for value in values if value is not None]
+    if given and all(isinstance(value, Mapping) for value in given):
+        # Lists of structs, as batches have them.
+        fields = {within: _flat([value[within] for value in given])[1] for within in given[0]}
+        return of_lists(name, offsets, fields, of, convert)
     if of is None and offsets[-1] == 0:
         raise ValueError("all its lists are empty, so their type is not known: pass schema=")
     if given and all(hasattr(value, "dtype") for value in given):
         return of_lists(name, offsets, joined(given), of, convert)
     return of_lists(name, offsets, list(chain.from_iterable(given)), of, convert)
+
+
+def _length(value: Any) -> int:
+    """Of a list, or of a dict of lists. None has none."""
+    return 0 if value is None else len(next(iter(value.values())) if isinstance(value, Mapping) else value)
 
 
 def joined(arrays: list[Any]) -> Any:

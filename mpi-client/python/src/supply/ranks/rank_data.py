@@ -37,7 +37,7 @@ class RunRows(Result):
         self._received = {*columns, *self._masks.values()}
         # A padded list is longer in one batch than in another one.
         assert self._fields is not None
-        self._fields = [with_nulls_in_it(field) if field[0] in self._masks else field for field in self._fields]
+        self._fields = [with_nulls_in_it(field) if field[0] in columns else field for field in self._fields]
 
     def _columns(self, batch: Mapping[str, Any]) -> dict[str, Column]:
         assert self._fields is not None
