@@ -176,6 +176,13 @@ def test_a_masked_array_keeps_the_rest_of_the_row(written, schema):
     assert table.to_pydict() == {"x": [[1, None], None, [5, 6], [5, 6]]}
 
 
+def test_a_masked_array_keeps_the_nulls_of_its_times(written):
+    times = numpy.ma.MaskedArray(["NaT", "2020-01-01", "2021-01-01"], [False, True, False], "datetime64[D]")
+    table = written({"x": times, "lists": numpy.ma.stack([times, times], 1)})
+    day = datetime.date(2021, 1, 1)
+    assert table.to_pydict() == {"x": [None, None, day], "lists": [[None, None], None, [day, day]]}
+
+
 def test_a_masked_cube(written):
     cube = numpy.ma.MaskedArray([[[1, 2]], [[3, 4]]], [[[False, True]], [[True, True]]])
     assert written({"x": cube}).to_pydict() == {"x": [[[1, None]], None]}

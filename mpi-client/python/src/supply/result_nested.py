@@ -48,7 +48,9 @@ class Column:
 
 
 def with_nulls(column: Column, is_valid: numpy.ndarray) -> Column:
-    column.validity = numpy.packbits(is_valid, bitorder="little")
+    """Adds these nulls to those that it has, as of NaT."""
+    valid = numpy.packbits(is_valid, bitorder="little")
+    column.validity = valid if column.validity is None else column.validity & valid
     return column
 
 
