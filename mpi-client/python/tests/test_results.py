@@ -6,6 +6,7 @@ import decimal
 import io
 import os
 import pathlib
+import time
 
 import numpy
 import pandas
@@ -15,6 +16,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pytest
 import supply
+from supply import _core
 
 from result_file import abort_reason, read_result
 from values import NEEDS_TORCH, numbers
@@ -75,6 +77,27 @@ def test_threads_write_into_one_result(rank, files):
         list(threads.map(lambda form: [out.write(form) for _ in range(100)], forms))
     read = read_result(f"{files.paths[0]}.scores.result")["id"]
     assert pyarrow.compute.value_counts(read).field("counts").to_pylist() == [400] * 5000
+
+
+def test_threads_write_the_first_batch_together(rank, files, monkeypatch):
+    begin = _core.Result
+
+    def begin_slowly(*arguments):
+        time.sleep(0.2)
+        return begin(*arguments)
+
+    monkeypatch.setattr(_core, "Result", begin_slowly)
+    batches = [0, "1", 2, "3"]
+    with rank.results("scores") as out, concurrent.futures.ThreadPoolExecutor(len(batches)) as threads:
+        writing = [threads.submit(out.write, {"id": [value]}) for value in batches]
+    errors = [each.exception() for each in writing]
+    # The first one says which type the others must have.
+    assert [type(error) for error in errors if error] == [supply.ColumnError] * 2
+    kept = [value for value, error in zip(batches, errors) if not error]
+    assert (
+        kept in ([0, 2], ["1", "3"])
+        and sorted(read_result(f"{files.paths[0]}.scores.result")["id"].to_pylist()) == kept
+    )
 
 
 def test_a_result_is_aborted_while_threads_write(rank, files):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Union
@@ -35,6 +37,8 @@ class Result(Closing):
         self._fields = None if schema is None else fields_of(schema)
         self._core: _core.Result | None = None
         self._is_closed = False
+        # Held by a thread that opens it: the first batch says which types the others must have.
+        self._opening = threading.RLock()
         if self._fields is not None and is_complete(self._fields):
             self._open(self._fields)
 
@@ -98,9 +102,10 @@ class Result(Closing):
         """Says why this rank has no result: Spark fails with this text when it reads the result."""
         if self._is_closed:
             return
-        if self._core is None:
-            # Spark reads the reason, and no column.
-            self._open([("aborted", "b", "", False, [])])
+        with self._opening:
+            if self._core is None:
+                # Spark reads the reason, and no column.
+                self._open([("aborted", "b", "", False, [])])
         self._is_closed = True
         assert self._core is not None
         self._core.abort(in_utf8(reason))
@@ -114,18 +119,20 @@ class Result(Closing):
 
     def _opened(self, of_batch: list[_core.ResultField]) -> _core.Result:
         """of_batch: the fields of the first batch."""
-        if self._core is None:
-            self._open(of_batch if self._fields is None else completed(self._fields, of_batch))
+        with self._opening:
+            if self._core is None:
+                self._open(of_batch if self._fields is None else completed(self._fields, of_batch))
         assert self._core is not None
         return self._core
 
     def _write_columns(self, batch: Mapping[str, Any]) -> None:
-        columns = self._columns(batch)
-        lengths = {name: column.rows for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            listed = ", ".join(f"'{name}' {rows}" for name, rows in lengths.items())
-            raise SupplyError(f"result '{self._name}': the columns have different numbers of rows: {listed}")
-        core = self._opened([column.field(name) for name, column in columns.items()])
+        with self._opening if self._core is None else contextlib.nullcontext():
+            columns = self._columns(batch)
+            lengths = {name: column.rows for name, column in columns.items()}
+            if len(set(lengths.values())) > 1:
+                listed = ", ".join(f"'{name}' {rows}" for name, rows in lengths.items())
+                raise SupplyError(f"result '{self._name}': the columns have different numbers of rows: {listed}")
+            core = self._opened([column.field(name) for name, column in columns.items()])
         assert self._fields is not None
         core.write([buffers for field in self._fields for buffers in columns[field[0]].buffers()])
 
