@@ -246,6 +246,21 @@ def test_threads_and_processes_that_a_function_leaves_are_named(run, spark, capf
 
 
 @pytest.mark.long
+def test_pools_without_work_are_not_named(run, spark, capfd):
+    def train(data):
+        import sys
+        from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+        pools = [ThreadPoolExecutor(1), ProcessPoolExecutor(1)]
+        # They would end with the function.
+        vars(sys)["pools"] = pools
+        return [pool.submit(abs, -1).result() for pool in pools]
+
+    assert run(train, rows(spark, ROWS), ranks=1) == [1, 1]
+    assert "left running" not in capfd.readouterr().err
+
+
+@pytest.mark.long
 def test_a_pool_of_processes_ends_quietly(run, spark, capfd):
     def train(data):
         import multiprocessing

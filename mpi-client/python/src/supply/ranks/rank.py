@@ -62,6 +62,8 @@ def _has_name(value: Any) -> bool:
 
 
 _PROGRESS_SECONDS = 0.5
+# How long threads and processes of the function may take to end.
+_NAMED_SECONDS = 1
 # A sleeping main thread notices only afterwards that it is to stop.
 _STOP_POLL_SECONDS = 0.05
 _TRANSPORTS = ("supply.torch_transport", "supply.mpi")
@@ -259,7 +261,7 @@ def _pickled_result(dumps: Callable[[Any], bytes], value: Any) -> bytes:
         ) from error
 
 
-def _name_rest() -> None:
+def _name_left_running() -> None:
     """Python waits at its end for these threads and processes."""
     threads = [each.name for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon]
     if left := threads + [each.name for each in multiprocessing.active_children() if not each.daemon]:
@@ -282,7 +284,10 @@ def main() -> int:
         # The driver takes the lines for UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     status = Rank(driver, partial(connect_file, environment)).serve()
-    _name_rest()
+    # At its end, Python ends pools that have no work.
+    timer = threading.Timer(_NAMED_SECONDS, _name_left_running)
+    timer.daemon = True
+    timer.start()
     return status
 
 
