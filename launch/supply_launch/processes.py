@@ -33,6 +33,17 @@ def signal_name(status: int) -> str | None:
     return signals.name(number) if 0 < number < signal.NSIG else None
 
 
+def living(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _parent, _group, of = file.read_text(errors="replace").rpartition(")")[2].split()[:4]
+            if int(of) == session and state not in "ZX":
+                found.append(int(file.parent.name))
+    return found
+
+
 class Output:
     """A stream that is read as it comes: its last lines are kept, and it may be passed on to stderr."""
 
@@ -86,13 +97,7 @@ class Side:
 
     def living(self):
         """The processes of the session that have not ended."""
-        found = []
-        for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                state, _parent, _group, session = file.read_text(errors="replace").rpartition(")")[2].split()[:4]
-                if int(session) == self.process.pid and state not in "ZX":
-                    found.append(int(file.parent.name))
-        return found
+        return living(self.process.pid)
 
 
 class Sides:

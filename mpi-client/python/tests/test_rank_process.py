@@ -231,13 +231,15 @@ def test_what_an_output_cannot_encode_is_escaped(encoding):
     assert printable("é", io.StringIO()) == "é"
 
 
-def test_a_program_that_the_function_starts_ends_with_its_rank(run):
+@pytest.mark.parametrize("launcher, has_own_group", [("torch", False), ("torch", True), ("mpirun", False)])
+def test_a_program_that_the_function_starts_ends_with_its_rank(run, launcher, has_own_group):
     def train(data):
+        import os
         import subprocess
 
-        return subprocess.Popen(["sleep", "600"]).pid
+        return subprocess.Popen(["sleep", "600"], preexec_fn=os.setpgrp if has_own_group else None).pid
 
-    started = pathlib.Path(f"/proc/{run(train)}/cmdline")
+    started = pathlib.Path(f"/proc/{run(train, launcher=launcher)}/cmdline")
     end = time.monotonic() + 10
     while started.exists() and b"sleep" in started.read_bytes() and time.monotonic() < end:
         time.sleep(0.1)

@@ -79,6 +79,9 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
         with contextlib.suppress(SystemExit):
             end_with_parent(rank_process, signal.SIGTERM)
             signal.sigwait([signal.SIGTERM])
+        # What its function has started, and not ended. mpirun makes a process group of each rank.
+        with contextlib.suppress(OSError):
+            os.killpg(rank_process, signal.SIGTERM)
         if files.kinds:
             # The driver says so before the ranks end.
             message = driver.receive_now()

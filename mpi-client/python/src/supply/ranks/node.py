@@ -33,6 +33,7 @@ from supply.ranks.messages import (
 from supply.ranks.output import Forwarder
 from supply.ranks.run_files import RunFiles
 from supply.ranks.thread_limit import fix, is_of_limit, require_threads
+from supply_launch.processes import living
 
 # Set by PySpark, which makes spark.executor.pyspark.memory a limit of the address space of workers and their children.
 _MEMORY_OF_PYSPARK = "PYSPARK_EXECUTOR_MEMORY_MB"
@@ -136,8 +137,9 @@ class Node:
         self._forwarders.append(Forwarder(self._output, rank, streams))
         status = process.wait()
         # What its function has started, and not ended.
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGTERM)
+        for started in living(process.pid):
+            with contextlib.suppress(OSError):
+                os.kill(started, signal.SIGTERM)
         self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
         if all(process.poll() is not None for process in self._ranks.values()):
             self._calls.put(None)
