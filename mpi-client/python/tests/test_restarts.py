@@ -337,21 +337,26 @@ def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
         Supplier(ranks=1, folder=memory).run(rows_until, rows(spark, 10).repartition(2), columns=["id"], order="global")
 
 
-@pytest.mark.parametrize("wrong", ["no folder", "a file", "a folder in place of a file"])
-def test_a_state_that_cannot_be_saved(spark, memory, checkpoints, wrong):
+@pytest.mark.parametrize(("wrong", "says"), [
+    ("no folder", "set checkpoint_folder in Supplier.run"), ("a module", r"pass its state_dict\(\)"),
+    ("a file", "the driver cannot save the checkpoint: "),
+    ("a folder in place of a file", "the driver cannot save the checkpoint: "),
+])  # fmt: skip
+def test_a_state_that_cannot_be_saved(spark, memory, checkpoints, wrong, says):
     given = {} if wrong == "no folder" else {"checkpoint_folder": checkpoints}
 
     def save(data, folder, wrong):
         import shutil
+
+        import torch
 
         if wrong == "a file":
             shutil.rmtree(folder)
             open(folder, "w").close()
         elif wrong == "a folder in place of a file":
             os.makedirs(f"{folder}/checkpoint-1/complete")
-        data.checkpoint({"step": 1})
+        data.checkpoint(torch.nn.Linear(1, 1) if wrong == "a module" else {"step": 1})
 
-    says = "set checkpoint_folder in Supplier.run" if not given else "the driver cannot save the checkpoint: "
     with pytest.raises(RunError, match=says):
         Supplier(ranks=1, folder=memory).run(
             save, rows(spark, 10), columns=["id"], args=[str(checkpoints), wrong], **given

@@ -64,6 +64,9 @@ class RankCheckpoints:
         """False: none is due. state: also a function that makes it. position: of this rank."""
         if self._next is None:
             raise SupplyError("checkpoint(state): the call has no folder: set checkpoint_folder in Supplier.run")
+        if isinstance(state, torch.nn.Module):
+            # It is callable, too.
+            raise SupplyError("checkpoint(state): it is a module: pass its state_dict()")
         if not self._is_due():
             return False
         place = position()
