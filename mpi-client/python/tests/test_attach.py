@@ -128,7 +128,7 @@ def test_files_that_nobody_has_named(spark, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong, text", [
-    ({"ranks": "two"}, "ranks is 'two' .*: it must be a whole number, 1 or more"),
+    ({"ranks": "two"}, "ranks is 'two' .*: it must be a whole number, 1 or more"), ({"ranks": None}, "ranks is None"),
     ({"timeout": "5"}, "timeout is '5' .*: it must be a number of seconds above 0"), ({"timeout": -1}, "timeout is -1"),
     ({"folder": "a b"}, "folder is 'a b': it must be an absolute path"),
     ({"spark": "local"}, "'local' .* is no SparkSession"),
@@ -137,7 +137,8 @@ def test_wrong_arguments(spark, wrong, text):
     from supply.spark import Ranks, RunError
 
     arguments = {"spark": spark, "ranks": 1, **wrong}
-    for make in (Ranks, Ranks.attach):
+    # Without a number, attach() asks its environment.
+    for make in (Ranks,) if arguments["ranks"] is None else (Ranks, Ranks.attach):
         with pytest.raises(RunError, match=text):
             make(**arguments)
 

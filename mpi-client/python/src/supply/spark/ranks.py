@@ -114,7 +114,7 @@ class Ranks:
         them.
         """
         in_memory = folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm"
-        session = _checked(spark, ranks, in_memory, timeout)
+        session = _checked(spark, 1 if ranks is None else ranks, in_memory, timeout)
         results_folder = f"{os.fspath(in_memory)}/supply-{uuid.uuid4().hex[:12]}-results"
         rank_files = find_rank_files(ranks, mapped_files, named_pipes, host_file, results_folder)
         attached = cls.__new__(cls)
@@ -290,11 +290,10 @@ class Ranks:
             server.stop()
 
 
-def _checked(spark: Any, ranks: int | None, folder: str | os.PathLike[str], timeout: float) -> Session:
+def _checked(spark: Any, ranks: int, folder: str | os.PathLike[str], timeout: float) -> Session:
     """The session. Refuses one that cannot be used, and wrong values of options."""
     with as_run_errors():
-        if ranks is not None:
-            whole_number("ranks", ranks, 1)
+        whole_number("ranks", ranks, 1)
         seconds("timeout", timeout)
         check_folder(folder)
     session = session_of(spark)
