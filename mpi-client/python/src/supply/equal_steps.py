@@ -156,13 +156,13 @@ class EqualSteps:
             if made is not None:
                 # The program may change what it gets. Only the last batch of a block can be the one to repeat.
                 last, position = made.batch if made.left else copied(made.batch), made.position
-            # What this rank has is sure to come. So it waits for the others' answers only when it has taken that. It
-            # waits for the first ones at once: a rank that has nothing to repeat then needs this one.
+            # What this rank has is sure to come. So it waits for the others' answers only when it has taken that.
             while done == known_until:
                 if answers is None:
                     # What is left of the block is in a batch in any case.
                     own = 0 if made is None else 1 + -(-made.left // self._batch_size)
                     asked_at, answers = done, self._begin_agreement(own, last is not None)
+                    # At the first step it waits at once: a rank that has nothing to repeat needs this one's batch.
                     known_until += own if done else 0
                 else:
                     ahead, answers = answers(), None

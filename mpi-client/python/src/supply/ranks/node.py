@@ -54,7 +54,7 @@ class Node:
         self._stopping = threading.Event()
         self._stop = Stop()
         self._ranks: dict[int, subprocess.Popen[bytes]] = {}
-        self._calls: queue.SimpleQueue[Begin | End | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[Begin | End | None] = queue.SimpleQueue()
         self._files: RunFiles | None = None
 
     def run(self) -> None:
@@ -66,7 +66,7 @@ class Node:
             lift_memory_limit(spec.host)
             require_threads(len(spec.ranks), self._threads(), spec.host)
             self._driver.send(NodeStarted(spec.host))
-            while (message := self._calls.get()) is not None:
+            while (message := self._messages.get()) is not None:
                 if isinstance(message, End):
                     self._end(message)
                     continue
@@ -85,14 +85,14 @@ class Node:
 
     def take(self, message: Begin | End) -> None:
         """A call begins, or ends. Any thread may call it."""
-        self._calls.put(message)
+        self._messages.put(message)
 
     def stop(self, stop: Stop) -> None:
         """Any thread may call it. The first one counts."""
         if not self._stopping.is_set():
             self._stop = stop
             self._stopping.set()
-            self._calls.put(None)
+            self._messages.put(None)
 
     def _begin(self, files: RunFiles) -> None:
         self._files = files
@@ -142,7 +142,7 @@ class Node:
                 os.kill(started, signal.SIGTERM)
         self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
         if all(process.poll() is not None for process in self._ranks.values()):
-            self._calls.put(None)
+            self._messages.put(None)
 
     def _stop_when_asked(self) -> None:
         self._stopping.wait()

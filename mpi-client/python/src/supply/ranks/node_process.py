@@ -60,8 +60,8 @@ _BEAT = bytes(1 << 17)
 def run_node(host: str, threads: str, spec: bytes, beat: float | None) -> Iterator[bytes]:
     """Runs the node process until its ranks have ended. Its stdin ends with this process, whatever kills it.
 
-    threads: OMP_NUM_THREADS of the node, or "". That of this process is PySpark's. beat: seconds from one element
-    to the next: Spark may end a worker from which nothing comes.
+    threads: OMP_NUM_THREADS that the user has set for executors, as far as that is known, or "". That of this process
+    is PySpark's. beat: seconds from one element to the next: Spark may end a worker from which nothing comes.
     """
     # The files of addPyFile are in this path only.
     environment = {**os.environ, OMP_NUM_THREADS: threads, PYTHON_PATH: python_path()}

@@ -128,6 +128,8 @@ class WarmRanks:
         with contextlib.ExitStack() as uses:
             is_theirs = uses.enter_context(turn.held(pool.launcher.needs(wanted.tasks_per_rank)))
             self._kept = None
+            # is_theirs: the hub has not promised their slots to a run of another client. take(): this process, whose
+            # timer ends them, has not begun to.
             if is_theirs and kept.take():
                 uses.enter_context(_ended_by_error(pool))
                 if pool.answers():
