@@ -53,7 +53,8 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
         own(rank) == ((epoch + 1, 0L)) || saved(rank).position == Position.End) &&
       all.forall(all =>
         (done >= all || done % batch == 0) &&
-          ended.forall(rank => elements(rank, done) == elements(rank, all)))
+          // If the ranks inside have had all of theirs, too, done is past the end of the epoch.
+          ended.forall(rank => elements(rank, math.min(done, all)) == elements(rank, all)))
     if (!isOne) {
       val batches = own.zipWithIndex.map {
         case ((`epoch`, own), rank) =>

@@ -51,14 +51,16 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
   /**
    * What ranks save after a step. With `pad` those without an element repeat one; else they make no
    * such step. If `isKnown`, they know the number of steps: then the last one is the end of the epoch.
+   * Else those of `haveEnd` have received the end, if they have consumed all their elements.
    */
-  private def saved(
-      order: GlobalOrder, all: Long, step: Long, isPadded: Boolean, isKnown: Boolean) =
+  private def saved(order: GlobalOrder, all: Long, step: Long, isPadded: Boolean, isKnown: Boolean,
+      haveEnd: Set[Int]) =
     (0 until order.ranks).map { rank =>
       val (own, share) = (order.elements(rank, all), order.stripe(rank, 0).share)
       def steps(elements: Long, share: Int) = (elements + share - 1) / share
       val last = if (isPadded) steps(all, order.batch) else steps(own, share)
-      if (isKnown && step >= last) at(1, None) else at(0, Some(math.min(own, step * share)))
+      if (step >= last && (isKnown || haveEnd(rank))) at(1, None)
+      else at(0, Some(math.min(own, step * share)))
     }
 
   test("other ranks continue after the same batch, and no element is lost or comes twice") {
@@ -68,18 +70,28 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
       isPadded <- Gen.oneOf(true, false)
       isKnown <- Gen.oneOf(true, false)
       sizesAreKnown <- Gen.oneOf(true, false)
-    } yield (step, ranks, isPadded, isKnown, sizesAreKnown)
-    forAll(orders, saves) {
-      case ((order, all), (anyStep, ranks, isPadded, isKnown, sizesAreKnown)) =>
+      haveEnd <- Gen.someOf(0 until 9)
+    } yield (step, ranks, isPadded, isKnown, sizesAreKnown, haveEnd.toSet)
+    forAll(orders, saves, minSuccessful(2000)) {
+      case ((order, all), (anyStep, ranks, isPadded, isKnown, sizesAreKnown, haveEnd)) =>
         // Without "pad", ranks that have ended are in the next epoch at a later step.
         val step = math.min(anyStep, all / order.batch + (if (isPadded) 1 else 0))
-        val (epoch, done) = order.reached(saved(order, all, step, isPadded, isKnown), Begin,
-          if (sizesAreKnown) Some(all) else None)
+        val (epoch, done) =
+          order.reached(saved(order, all, step, isPadded, isKnown, haveEnd), Begin,
+            if (sizesAreKnown) Some(all) else None)
         val other = GlobalOrder(order.batch, math.min(ranks, order.batch))
         val rest = (0 until other.ranks).flatMap(ofRank(other, _, all, done)).sorted
         if (epoch == 1) assert(done == 0 && step * order.batch >= all)
         else assert(rest == (math.min(all, step * order.batch) until all))
     }
+  }
+
+  test(
+    "a rank has received the end of the epoch, and another one has consumed all of its elements") {
+    val order = GlobalOrder(64, 2)
+    val saved = Vector(at(1, None), at(0, Some(64)))
+    assert(order.reached(saved, Begin, Some(128)) == ((0, 160)))
+    assert((0 until 2).flatMap(ofRank(order, _, 128, done = 160)).isEmpty)
   }
 
   test("a last batch of which a rank gets nothing") {
