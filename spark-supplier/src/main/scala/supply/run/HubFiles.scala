@@ -80,7 +80,8 @@ private[run] object HubFiles {
         case 0 => Piece(0, Piece.Last, Piece.Empty)
         case count => Piece(0, Piece.More, if (count == bytes.length) bytes else bytes.take(count))
       }
-    catch { case e: IOException => Piece(0, Piece.Gone, reason(e)) }
+    // Hadoop's local files throw an Error.
+    catch { case NonFatal(e) => Piece(0, Piece.Gone, reason(e)) }
 
   private def reason(e: Throwable): Array[Byte] =
     FailureText.of(e).take(MostText).getBytes(UTF_8)
