@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path}
+import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileAlreadyExistsException, FileSystem, LocalFileSystem, Path}
 import org.apache.hadoop.fs.permission.{FsAction, FsPermission}
 
 import supply.core.{ConfigException, FailureText}
@@ -148,7 +148,11 @@ private[supply] object CheckpointFolder {
     val (fs, path, mode) =
       try {
         val path = new Path(name)
-        val fs = path.getFileSystem(conf)
+        val fs = path.getFileSystem(conf) match {
+          // With Hadoop's checksums hsync does nothing, and a file that is cut cannot be read.
+          case local: LocalFileSystem => local.getRawFileSystem
+          case other => other
+        }
         if (!fs.exists(path) && !fs.mkdirs(path, OwnerAlone))
           throw new IOException("it cannot be made")
         (fs, fs.makeQualified(path), fs.getFileStatus(path).getPermission)

@@ -1,10 +1,15 @@
 package supply.run
 
+import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 import java.nio.file.attribute.PosixFilePermissions
 
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, FilterFileSystem, FSDataInputStream, Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
@@ -60,9 +65,6 @@ class CheckpointFolderSuite extends AnyFunSuite {
       assert(!Files.exists(path.resolve("checkpoint-1")))
       folder.create(4, 0).close()
       save(folder, 5, 0 -> "state", 1 -> "state")
-      // Without Hadoop's checksums, as on another file system.
-      Seq("rank-1", ".rank-1.crc").foreach(name =>
-        Files.delete(path.resolve(s"checkpoint-5/$name")))
       Files.write(path.resolve("checkpoint-5/rank-1"), "sta".getBytes(UTF_8))
       Files.createDirectory(path.resolve("checkpoint-6"))
       Files.write(path.resolve("checkpoint-6/complete"), "{\"bytes\"".getBytes(UTF_8))
@@ -95,17 +97,35 @@ class CheckpointFolderSuite extends AnyFunSuite {
   test("one that cannot be read is an error, and no older one is used") {
     withCheckpoints { (folder, path) =>
       (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))
-      // Hadoop's checksum has the other bytes.
-      val complete = path.resolve("checkpoint-2/complete")
-      Files.writeString(complete, Files.readString(complete).replace("text of 2", "text of 3"))
-      val text = intercept[ConfigException](folder.latest(after = 0)).getMessage
-      assert(text.contains("checkpoint-2 cannot be read: ") && text.contains("ChecksumException"))
+      val broken = new FilterFileSystem(FileSystem.getLocal(conf).getRaw) {
+        override def open(file: HadoopPath, buffer: Int): FSDataInputStream =
+          if (file.getParent.getName == "checkpoint-2") throw new IOException("a bad sector")
+          else super.open(file, buffer)
+      }
+      val text = intercept[ConfigException](
+        new CheckpointFolder(folder.path, broken).latest(after = 0)).getMessage
+      assert(text.contains("checkpoint-2 cannot be read: ") && text.contains("a bad sector"))
       assert(text.endsWith("if it is damaged, delete it, and the one before it is used"))
       Files.delete(path.resolve("checkpoint-2/rank-0"))
-      Files.delete(path.resolve("checkpoint-2/.complete.crc"))
       val (found, torn) = folder.latest(after = 0)
       assert(found.map(_.number).contains(1L))
       assert(torn.map(_.split("checkpoint-")(1)) == Seq("2: rank-0 is not there"))
+    }
+  }
+
+  test(
+    "one whose last file ends after any of its bytes is skipped, and there are no checksums beside it") {
+    withCheckpoints { (folder, path) =>
+      (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))
+      val complete = path.resolve("checkpoint-2/complete")
+      val names = Using.resource(Files.list(complete.getParent))(
+        _.iterator.asScala.map(_.getFileName.toString).toSet)
+      assert(names == Set("rank-0", "complete"))
+      val bytes = Files.readAllBytes(complete)
+      bytes.indices.foreach { end =>
+        Files.write(complete, bytes.take(end))
+        assert(folder.latest(after = 0)._1.map(_.number).contains(1L), end)
+      }
     }
   }
 
