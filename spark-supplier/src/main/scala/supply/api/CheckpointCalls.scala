@@ -18,7 +18,8 @@ private[supply] object CheckpointCalls {
       sc: SparkContext, verb: String, run: String, text: String, answer: ObjectNode): Unit = {
     val asked = json.readTree(text)
     def folder(name: String) = Option(asked.get(name)).filter(!_.isNull)
-      .map(found => CheckpointFolder.of(found.asText, sc.hadoopConfiguration))
+      .map(found =>
+        CheckpointFolder.of(found.asText, sc.hadoopConfiguration, isWritten = name == "to"))
     verb match {
       case "latest" =>
         val (found, torn) = folder("folder").get.latest(asked.get("after").asLong)

@@ -141,10 +141,10 @@ private[supply] object CheckpointFolder {
   private val WithPermissions = Set("file", "hdfs")
 
   /**
-   * Makes the folder, if it is not there, for this user alone. Throws a ConfigException if it cannot be written, or if
-   * all users may: states are pickled, so who writes one can run code in the ranks.
+   * If `isWritten`, makes the folder, if it is not there, for this user alone. Throws a ConfigException if that fails, or
+   * if all users may write there: states are pickled, so who writes one can run code in the ranks.
    */
-  def of(name: String, conf: Configuration): CheckpointFolder = {
+  def of(name: String, conf: Configuration, isWritten: Boolean): CheckpointFolder = {
     val (fs, path, mode) =
       try {
         val path = new Path(name)
@@ -153,9 +153,10 @@ private[supply] object CheckpointFolder {
           case local: LocalFileSystem => local.getRawFileSystem
           case other => other
         }
-        if (!fs.exists(path) && !fs.mkdirs(path, OwnerAlone))
+        if (isWritten && !fs.exists(path) && !fs.mkdirs(path, OwnerAlone))
           throw new IOException("it cannot be made")
-        (fs, fs.makeQualified(path), fs.getFileStatus(path).getPermission)
+        val mode = if (fs.exists(path)) fs.getFileStatus(path).getPermission else OwnerAlone
+        (fs, fs.makeQualified(path), mode)
       } catch {
         case NonFatal(e) =>
           throw new ConfigException(

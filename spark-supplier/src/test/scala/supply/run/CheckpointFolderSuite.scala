@@ -30,7 +30,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
   private def withCheckpoints(body: (CheckpointFolder, Path) => Unit): Unit =
     TemporaryFolder { folder =>
       val path = folder.resolve("new/checkpoints")
-      body(CheckpointFolder.of(s"file://$path", conf), path)
+      body(CheckpointFolder.of(s"file://$path", conf, isWritten = true), path)
     }
 
   test("the newest complete one is found, with what its ranks have saved") {
@@ -46,16 +46,26 @@ class CheckpointFolderSuite extends AnyFunSuite {
     }
   }
 
+  test("a folder that is only read is not made") {
+    TemporaryFolder { folder =>
+      val path = folder.resolve("not there")
+      val found = CheckpointFolder.of(s"file://$path", conf, isWritten = false)
+      assert(found.latest(after = 0) == ((None, Nil)))
+      assert(!Files.exists(path))
+    }
+  }
+
   test("what a call makes is its user's alone, and a folder that all may write is refused") {
     withCheckpoints { (folder, path) =>
       save(folder, 1, 0 -> "state")
       assert(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)) == "rwx------")
       Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rwxrwxrwx"))
       val text =
-        intercept[ConfigException](CheckpointFolder.of(s"file://$path", conf)).getMessage
+        intercept[ConfigException](CheckpointFolder.of(s"file://$path", conf,
+            isWritten = true)).getMessage
       assert(text.contains("all users may write there (rwxrwxrwx)"))
       assert(text.contains("name a folder in it"))
-      CheckpointFolder.of(s"file://$path/of-this-run", conf)
+      CheckpointFolder.of(s"file://$path/of-this-run", conf, isWritten = true)
     }
   }
 
@@ -133,7 +143,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
     TemporaryFolder { folder =>
       Files.write(folder.resolve("file"), Array.emptyByteArray)
       Seq(s"file://$folder/file/in", "nofs://host/folder").foreach { name =>
-        val error = intercept[ConfigException](CheckpointFolder.of(name, conf))
+        val error = intercept[ConfigException](CheckpointFolder.of(name, conf, isWritten = true))
         assert(error.getMessage.startsWith(s"the folder of checkpoints $name cannot be used: "))
       }
     }

@@ -195,7 +195,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
 
   test("a file of a checkpoint that cannot be read to its end ends with the reason") {
     TemporaryFolder { path =>
-      val folder = CheckpointFolder.of(s"file://$path", new Configuration)
+      val folder = CheckpointFolder.of(s"file://$path", new Configuration, isWritten = false)
       Files.createDirectory(path.resolve("checkpoint-7"))
       // Reads fail: nothing is at its first address. For that Hadoop has an Error.
       Files.createSymbolicLink(path.resolve("checkpoint-7/rank-2"), Path.of("/proc/self/mem"))
