@@ -84,12 +84,12 @@ private[supply] final case class Plan(
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
     rankElements(partitionElements).map(_.sum)
 
-  /** The number in all epochs together, with the rest of the first one. */
+  /** The number in all epochs together, of the first one only what is left. */
   def elementsOfAllEpochs(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
     for {
       whole <- elements(partitionElements)
       first <- suppliedRest.fold(Option(0L))(_.elements(partitionElements))
-    } yield first + whole * wholeEpochs
+    } yield first + whole * wholeEpochs - (if (epochs > 0) math.min(doneElements, whole) else 0)
 
   /** How often ranks get a partition, or a part of one, in all epochs together. */
   def partitionsOfAllEpochs: Long =

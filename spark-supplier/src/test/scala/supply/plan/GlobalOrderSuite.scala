@@ -141,6 +141,8 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     assert((0 until 4).map(plan.order(0, _)).distinct.size > 1)
     assert((0 until 4).map(plan.order(0, _)) == (0 until 4).map(plan.copy(ranks = 2).order(1, _)))
     assert(plan.rankElements(Some(Vector.fill(7)(10L))).contains(Seq(24, 24, 22)))
+    val resumed = plan.copy(epochs = 1, doneElements = 60)
+    assert(resumed.elementsOfAllEpochs(Some(Vector.fill(7)(10L))).contains(10L))
     assert(plan.copy(doneElements = 2).isRest(0) && !plan.isRest(0))
     assert(plan.fingerprint(None) != plan.copy(globalBatch = Some(24)).fingerprint(None))
     assert(plan.fingerprint(None) == plan.copy(firstEpoch = 1, doneElements = 3).fingerprint(None))
