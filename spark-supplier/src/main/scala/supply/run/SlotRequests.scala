@@ -39,11 +39,12 @@ private[supply] object SlotRequests {
         case None =>
           end(run)
           if (tasks > 0 && TaskSlots.areDynamic(sc)) {
-            requests(run) = new Request(tasks -> hosts, new SlotKeeper(sc, tasks, hosts),
+            val request = new Request(tasks -> hosts, new SlotKeeper(sc, tasks, hosts),
               () =>
                 sc.isStopped || SparkInternals.hasJob(sc, run) || requests(
                   run).until.passed && !isOpen)
-            check(run)
+            requests(run) = request
+            check(run, request)
           }
       }
     }
@@ -51,11 +52,12 @@ private[supply] object SlotRequests {
   /** The run needs no slots any more. */
   def end(run: String): Unit = synchronized(requests.remove(run).foreach(_.keeper.close()))
 
-  private def check(run: String): Unit = {
+  /** Until the request ends, or the run has another one, which has a check of its own. */
+  private def check(run: String, request: Request): Unit = {
     val check: Runnable = () =>
-      synchronized(requests.get(run).foreach { request =>
+      synchronized(requests.get(run).filter(_ eq request).foreach { _ =>
         // Spark may stop meanwhile.
-        if (Try(request.mustEnd()).getOrElse(true)) end(run) else this.check(run)
+        if (Try(request.mustEnd()).getOrElse(true)) end(run) else this.check(run, request)
       })
     timer.schedule(check, CheckMillis, TimeUnit.MILLISECONDS)
     ()
