@@ -188,6 +188,20 @@ def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
     assert "attempt 3" not in str(raised.value)
 
 
+def test_a_killed_rank_may_have_begun_a_checkpoint(spark, memory, checkpoints):
+    def save(data):
+        if data.restarts > 1:
+            data.checkpoint({"step": 1})
+        if data.restarts < 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Supplier(ranks=1, max_restarts=3, folder=memory).run(
+        save, rows(spark, 10), columns=["id"], backend=None, checkpoint_folder=checkpoints
+    )
+    # Its number is not given again.
+    assert {folder.name for folder in checkpoints.iterdir()} == {"checkpoint-3", "checkpoint-5"}
+
+
 @pytest.mark.long
 def test_each_rank_saves_its_shard_when_it_is_due(spark, memory, checkpoints):
     def save(data):

@@ -72,6 +72,8 @@ class Checkpoints:
         self._keep = keep
         # Those before it are of other calls.
         self._first: int | None = None
+        # Of the numbers that are taken.
+        self._highest = 0
         # Of this attempt.
         self.partitions = 0
         self._run = ""
@@ -98,11 +100,17 @@ class Checkpoints:
         if self._folder is None and checkpoint is None:
             return
         folders = {"to": self._folder, "from": None if checkpoint is None else checkpoint.folder}
-        attempt.next, attempt.every = self._ask("begin", run=run, text=folders).get("next"), self._every
-        self._first = self._first or attempt.next
+        number, attempt.every = self._ask("begin", run=run, text=folders).get("next"), self._every
+        if number is not None:
+            if self._first is not None:
+                # The hub may still make the file of a rank that was killed, of the one after those that are known.
+                number = max(number, self._highest + 1) + 1
+            self._first, self._highest = self._first or number, number - 1
+        attempt.next = number
 
     def take(self, saved: Saved) -> None:
         """A rank has saved its part. If it is the last one, the checkpoint counts from now on."""
+        self._highest = max(self._highest, saved.number)
         parts = self._saved.setdefault(saved.number, {})
         parts[saved.rank] = saved
         if len(parts) < self._ranks:
