@@ -1,10 +1,11 @@
 // The memory limit of the container, read from files as Linux's control groups have them.
 #include <gtest/gtest.h>
 
+#include "rank.h"
 #include "temporary_folder.h"
 
 extern "C" {
-#include "memory_limit.h"
+#include "diagnose_machine.h"
 }
 
 namespace supply_test {
@@ -31,6 +32,17 @@ class MemoryLimitTest : public ::testing::Test {
         EXPECT_EQ(limit_bytes, limit.limit_bytes);
         EXPECT_EQ(used_bytes, limit.used_bytes);
         EXPECT_EQ(folder.file(place), limit.place);
+    }
+    static std::string diagnosis_of(const struct memory_limit &limit, uint64_t needed) {
+        char *text = nullptr;
+        size_t bytes = 0;
+        struct diagnosis diagnosis = {};
+        diagnosis.stream = open_memstream(&text, &bytes);
+        diagnose_container(&diagnosis, &limit, needed);
+        fclose(diagnosis.stream);
+        const std::string said(text);
+        free(text);
+        return said;
     }
     TemporaryFolder folder;
 };
@@ -61,6 +73,9 @@ TEST_F(MemoryLimitTest, TheGroupThatHasLeastLeftCounts) {
     write("sys/fs/cgroup/user.slice/job.scope/memory.max", "3000\n");
     write("sys/fs/cgroup/user.slice/job.scope/memory.current", "200\n");
     expect(4000, 3900, "sys/fs/cgroup/user.slice");
+    EXPECT_TRUE(says(diagnosis_of(read(), 90), {"ok", "container"}));
+    EXPECT_TRUE(says(diagnosis_of(read(), 3000), {"warning", "container"}));
+    EXPECT_TRUE(says(diagnosis_of(read(), 3500), {"failed", "container"})) << "it cannot fit into the job";
 }
 
 TEST_F(MemoryLimitTest, Version2InAContainer) {

@@ -108,22 +108,24 @@ static void check_memory(struct diagnosis *diagnosis, uint64_t needed) {
                      "%.1f MB are needed, and %.1f are available", megabytes(needed), megabytes(available));
 }
 
-static void check_container(struct diagnosis *diagnosis, uint64_t needed) {
+void diagnose_container(struct diagnosis *diagnosis, const struct memory_limit *limit, uint64_t needed) {
     static const char fix[] =
         "raise the container's limit, or set ring= or block= smaller: the kernel charges the pages of a mapped file to "
         "the container that touches them first, which is the rank's";
-    struct memory_limit limit;
-    memory_limit_read(&limit, "");
-    if (!limit.limited) {
+    if (!limit->limited) {
         diagnosis_report(diagnosis, DIAGNOSIS_OK, "container", NULL, "no memory limit");
         return;
     }
-    const enum diagnosis_status status = needed > limit.limit_bytes           ? DIAGNOSIS_FAILED
-                                         : needed > memory_limit_left(&limit) ? DIAGNOSIS_WARNING
-                                                                              : DIAGNOSIS_OK;
-    diagnosis_report(diagnosis, status, "container", status == DIAGNOSIS_OK ? NULL : fix,
+    if (needed > limit->least_bytes) {
+        diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "container", fix,
+                         "%.1f MB are needed, and the memory limit is %.1f", megabytes(needed),
+                         megabytes(limit->least_bytes));
+        return;
+    }
+    const bool fits = needed <= memory_limit_left(limit);
+    diagnosis_report(diagnosis, fits ? DIAGNOSIS_OK : DIAGNOSIS_WARNING, "container", fits ? NULL : fix,
                      "%.1f MB are needed; the memory limit is %.1f, and %.1f of it are used (%s)", megabytes(needed),
-                     megabytes(limit.limit_bytes), megabytes(limit.used_bytes), limit.place);
+                     megabytes(limit->limit_bytes), megabytes(limit->used_bytes), limit->place);
 }
 
 static void check_huge_pages(struct diagnosis *diagnosis) {
@@ -149,7 +151,9 @@ static void check_huge_pages(struct diagnosis *diagnosis) {
 void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count) {
     check_file_systems(diagnosis, needs, count);
     check_memory(diagnosis, sum(needs, count));
-    check_container(diagnosis, sum(needs, count));
+    struct memory_limit limit;
+    memory_limit_read(&limit, "");
+    diagnose_container(diagnosis, &limit, sum(needs, count));
     check_huge_pages(diagnosis);
 }
 

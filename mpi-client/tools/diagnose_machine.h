@@ -7,6 +7,7 @@
 
 #include "files/config_files.h"
 #include "diagnosis.h"
+#include "memory_limit.h"
 #include "thread_limit.h"
 
 /** The bytes that the mapped file of a pair needs in addition to those that it already has. */
@@ -17,6 +18,9 @@ struct mapped_file_need {
 
 /** Checks the space in the file systems, the memory of this machine and of this container, and huge pages. */
 void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count);
+
+/** Says whether that many bytes fit into the container's limit, and into what is left of it. */
+void diagnose_container(struct diagnosis *diagnosis, const struct memory_limit *limit, uint64_t needed);
 
 /** Says whether the threads of an executor and of these ranks fit into the limit. */
 void diagnose_threads(struct diagnosis *diagnosis, const struct thread_limit *limit, size_t ranks);

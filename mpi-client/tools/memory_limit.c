@@ -58,7 +58,10 @@ static void apply_group(void *context, const char *folder) {
     const uint64_t cached = read_statistic(folder, version->cached), shared = read_statistic(folder, version->shared);
     found.cached_bytes = cached > shared ? cached - shared : 0;
     snprintf(found.place, sizeof found.place, "%s", folder);
+    const uint64_t least =
+        limit->limited && limit->least_bytes < found.limit_bytes ? limit->least_bytes : found.limit_bytes;
     if (memory_limit_left(&found) < memory_limit_left(limit)) *limit = found;
+    limit->least_bytes = least;
 }
 
 void memory_limit_read(struct memory_limit *limit, const char *root) {

@@ -11,6 +11,7 @@ struct memory_limit {
     uint64_t used_bytes;   /**< of that group, including the page cache */
     uint64_t cached_bytes; /**< of these, files that the kernel can drop */
     char place[4096];      /**< that group's folder */
+    uint64_t least_bytes;  /**< the smallest limit of all these groups */
 };
 
 /** Reads the limit. root is the folder that holds proc and sys: "" except in tests. */
