@@ -316,7 +316,9 @@ private[supply] object RingErrors {
     // The rank waits meanwhile, and must receive this message before its own timeout.
     val deadline = new Deadline(settings.user.timeout / 2)
     val count = new BlockCount(pair.blockBytes, settings.schema, settings.blockElements)
-    planned.partitions.takeWhile(_ => !deadline.passed).foreach(add(_, count, deadline))
+    planned.partitions.takeWhile(_ => !deadline.passed).foreach { partition =>
+      HeapErrors.naming(partition.index, s"${pair.name}: ")(add(partition, count, deadline))
+    }
     val bytes = pair.ringBytesFor(count.blocks)
     val least = if (deadline.passed) "more than " else ""
     new ConfigException(

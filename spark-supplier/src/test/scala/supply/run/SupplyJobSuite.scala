@@ -246,6 +246,18 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     assert(rest.forall(_.last == "END_OF_DATA") && rest.flatMap(blocks).map(_._4).sum == 40)
   }
 
+  test(
+    "a partition that is larger than the heap is named, also while the size of the ring is counted") {
+    // Two partitions for each rank. At the last element of the second one the ring has long been full.
+    val rdd = sc.parallelize(0 until 40, 4).map { i =>
+      if (i >= 20 && i % 10 == 9) throw new OutOfMemoryError("Java heap space")
+      tuple(i)
+    }
+    val (seen, _) = supply(2, epochs = 2, resident = true, ringBytes = 4 * 4096,
+      more = _.copy(shuffle = Shuffle.Off))(new DatumSource(rdd))
+    assert(seen.forall(_.last.contains("does not fit into the executor's heap")))
+  }
+
   test("a rank without partitions gets the ends of the epochs and of the data") {
     val (seen, _) = supply(3, epochs = 2)(new DatumSource(sc.parallelize(0 until 4, 2).map(tuple)))
     assert(seen(2) == Seq("END_OF_EPOCH 0", "END_OF_EPOCH 1", "END_OF_DATA"))
