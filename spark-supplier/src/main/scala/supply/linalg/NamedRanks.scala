@@ -7,17 +7,14 @@ import scala.util.control.NonFatal
 
 import supply.core.ConfigException
 
-/**
- * Ranks of a client of Spark Connect, and their matrices, by the names that the client gives. `isOpen`:
- * whether the client may still need them.
- */
-private[supply] final class NamedRanks(val ranks: Ranks, isOpen: () => Boolean) {
+/** Ranks of a client of Spark Connect, and their matrices, by the names that the client gives. */
+private[supply] final class NamedRanks(val ranks: Ranks, clientIsAlive: () => Boolean) {
   val matrices: TrieMap[String, Matrix] = TrieMap.empty
   @volatile private var failed = Option.empty[Throwable]
   @volatile private var isRefused = false
   private var fetched = Option.empty[(Matrix, Array[Byte])]
 
-  private def isOver: Boolean = isRefused || ranks.areGone || !isOpen()
+  private def isOver: Boolean = isRefused || ranks.areGone || !clientIsAlive()
 
   /** If the ranks refuse it, the client makes others. */
   def attach(takeOver: Boolean): Unit =
@@ -68,9 +65,9 @@ private[supply] object NamedRanks {
   private val all = TrieMap.empty[String, NamedRanks]
 
   /** Forgets those that are over: not earlier, because their client may ask why. */
-  def add(id: String, ranks: Ranks, isOpen: () => Boolean): Unit = {
+  def add(id: String, ranks: Ranks, clientIsAlive: () => Boolean): Unit = {
     all.filter(_._2.isOver).keys.foreach(all.remove(_))
-    all(id) = new NamedRanks(ranks, isOpen)
+    all(id) = new NamedRanks(ranks, clientIsAlive)
   }
 
   def find(id: String): Option[NamedRanks] = all.get(id)

@@ -30,33 +30,33 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
     own / share(rank) * batch + begin(rank) + own % share(rank)
 
   /**
-   * The epoch, and how many of its first elements these ranks have consumed together. `begun`: the
-   * same of the run in which they saved. `all`: the elements of an epoch, if known. Throws a
-   * ConfigException if they stopped at different batches.
+   * The epoch, and how many of its first elements these ranks have consumed together. `begun`:
+   * where their run began. `all`: the elements of an epoch, if known. Throws a ConfigException if they
+   * stopped at different batches.
    */
   def reached(
       saved: IndexedSeq[SavedPosition], begun: (Int, Long), all: Option[Long]): (Int, Long) = {
-    val own = saved.map(_.position).zipWithIndex.map {
+    val places = saved.map(_.position).zipWithIndex.map {
       // Such a rank has not received anything yet.
       case (Position(epoch, None), rank) if epoch <= begun._1 =>
         (begun._1, elements(rank, begun._2))
       case (Position(epoch, inside), _) => (epoch, inside.fold(0L)(_._2))
     }
-    val epoch = own.map(_._1).min
-    val (inside, ended) = own.indices.partition(own(_)._1 == epoch)
+    val epoch = places.map(_._1).min
+    val (inside, ended) = places.indices.partition(places(_)._1 == epoch)
     // All in front of the first element that a rank inside the epoch gets next. Of these, the ranks inside have consumed
     // their own, and ranks at the end of the epoch all of theirs. So no element is lost, with and without a last batch
     // that is smaller, of which some ranks get nothing, or repeat another batch ("pad").
-    val done = inside.map(rank => index(rank, own(rank)._2)).min
-    val isOne = inside.forall(rank => elements(rank, done) == own(rank)._2) &&
+    val done = inside.map(rank => index(rank, places(rank)._2)).min
+    val isOne = inside.forall(rank => elements(rank, done) == places(rank)._2) &&
       ended.forall(rank =>
-        own(rank) == ((epoch + 1, 0L)) || saved(rank).position == Position.End) &&
+        places(rank) == ((epoch + 1, 0L)) || saved(rank).position == Position.End) &&
       all.forall(all =>
         (done >= all || done % batch == 0) &&
           // If the ranks inside have had all of theirs, too, done is past the end of the epoch.
           ended.forall(rank => elements(rank, math.min(done, all)) == elements(rank, all)))
     if (!isOne) {
-      val batches = own.zipWithIndex.map {
+      val batches = places.zipWithIndex.map {
         case ((`epoch`, own), rank) =>
           s"${own / share(rank)}${if (own % share(rank) == 0) "" else " and a part"}"
         case _ => "all"

@@ -7,7 +7,10 @@ import scala.util.control.NonFatal
 
 import supply.core.FailureText
 
-/** A connection of a rank that saves or loads its part of a checkpoint: docs/design/hub.md has its bytes. */
+/**
+ * A connection of a rank that saves or loads its part of a checkpoint: docs/design/hub.md has its
+ * bytes. A failure is `Failed` in front of the pieces, and `Piece.Gone` within them.
+ */
 private[run] object HubFiles {
   private final val Save = 0
   private final val Load = 1

@@ -29,6 +29,7 @@ private[supply] object RunPlan {
     val elements = source.partitionElements.map(_.sum)
     val plan = settings.globalBatch match {
       case Some(batch) =>
+        // Each run began where the one before stopped.
         val (epoch, done) = stopped.foldLeft((0, 0L)) { (begun, saved) =>
           requireOf(whole(saved.size), saved, elements)
           GlobalOrder(batch, saved.size).reached(saved, begun, elements)

@@ -68,7 +68,7 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: Places, timeout
     }
   }
 
-  /** Notes the places that miss their tasks. While a stage in front makes progress, no place counts as missing. */
+  /** Notes the places that miss their tasks. While a stage in front runs, or when any stage has changed, none is missing. */
   private def note(last: Seq[StageState], inFront: Seq[StageState], running: Set[Int]): Unit = {
     // Spark may write a checkpoint of the source in the same group: its partitions are no places.
     done ++= last.flatMap(_.done).filter(places.indices.contains)

@@ -59,7 +59,7 @@ private[supply] final class Turns(offer: () => Turns.Offer, isOpen: String => Bo
 
   private def grant(run: String, needs: Needs, own: Option[Holder]): Answer = {
     val offered = offer()
-    // Warm ranks may have lost a place since their last call. A new run has its places from its client.
+    // Warm ranks may have lost a place since their last call. A new run's client has checked its places.
     if (own.isDefined && !suffice(needs, offered, Nil)) {
       own.get.state = Ending
       refuse(run)

@@ -137,6 +137,7 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
       open(partition) { cursor =>
         val timed = new TimedCursor(cursor, clock)
         while (timed.next())
+          // Supplied already; or -1, another rank's.
           if (stripe.own(index) < done) index += 1
           else {
             index += writer.append(cursor, stripe.run(index))
