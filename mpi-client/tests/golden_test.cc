@@ -40,7 +40,7 @@ TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {
     struct failure failure = {};
     ASSERT_EQ(SUPPLY_OK, supply__pair_open(&pair, &settings, &failure)) << failure.text;
     supply__pair_receive(&pair);
-    supply__pair_release(&pair, 0);
+    supply__pair_unhold(&pair, 0);
     supply__pair_publish_released(&pair);
     supply__pair_stop(&pair, "the test gave up");
     const std::string mapped = read_file(files.mapped_file);

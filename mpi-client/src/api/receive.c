@@ -83,7 +83,7 @@ static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
 }
 
 /* The released blocks from this one on count as consumed. After that the task may fill their slots. */
-static void consume_from(supply_t *supply, uint64_t sequence) {
+static void consume_and_publish(supply_t *supply, uint64_t sequence) {
     if (sequence == supply->pair.released) return;
     for (; sequence < supply->pair.released; sequence++)
         supply__position_advance(&supply->consumed,
@@ -93,8 +93,8 @@ static void consume_from(supply_t *supply, uint64_t sequence) {
 
 static void release(supply_t *supply, uint64_t sequence) {
     const uint64_t first = supply->pair.released;
-    supply__pair_release(&supply->pair, sequence);
-    consume_from(supply, first);
+    supply__pair_unhold(&supply->pair, sequence);
+    consume_and_publish(supply, first);
 }
 
 void supply__release_block(supply_t *supply, uint64_t sequence) {
@@ -121,7 +121,7 @@ void supply__begin_export(supply_t *supply, uint64_t sequence) {
 static void end_export(supply_t *supply, uint64_t sequence) {
     const uint64_t first = supply->pair.released;
     supply__pair_end_export(&supply->pair, sequence);
-    consume_from(supply, first);
+    consume_and_publish(supply, first);
 }
 
 /* A checked block; or the end of an epoch or of the data, which has no elements and is released at once. */

@@ -206,8 +206,8 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
         return supply__fail_by_number(failure, "notification.sequence", notification->sequence, "the next,",
                                       pair->expected);
     /*
-     * In this order: a thread that releases meanwhile lets the task publish more. What it has read of the slot's
-     * earlier block comes before that block is overwritten here.
+     * In this order: a thread that releases meanwhile lets the task publish more. Another thread reads blocks[slot]
+     * when it consumes the earlier block. This thread writes blocks[slot] below.
      */
     const struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
     const uint64_t published = __atomic_load_n(&header->published, __ATOMIC_ACQUIRE);

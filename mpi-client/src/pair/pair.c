@@ -139,7 +139,7 @@ void supply__pair_acknowledge(struct pair *pair) {
     supply__fail_point("C3");
 }
 
-void supply__pair_release(struct pair *pair, uint64_t sequence) {
+void supply__pair_unhold(struct pair *pair, uint64_t sequence) {
     *held(pair, sequence) = false;
     pass_unheld(pair);
 }

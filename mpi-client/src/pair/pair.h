@@ -39,8 +39,8 @@ bool supply__pair_is_full(const struct pair *pair);
 /** Notes that the expected block has been received. */
 void supply__pair_receive(struct pair *pair);
 
-/** Releases a held block: `released` passes every block that nothing holds, and none before it. */
-void supply__pair_release(struct pair *pair, uint64_t sequence);
+/** Ends that the program holds a block: `released` passes every block that nothing holds, and none before it. */
+void supply__pair_unhold(struct pair *pair, uint64_t sequence);
 
 /** Begins and ends that an Arrow array holds the block, too. `released` as above. */
 void supply__pair_begin_export(struct pair *pair, uint64_t sequence);
