@@ -1,6 +1,7 @@
 """Supplier.run starts its ranks again from their newest checkpoint, and each row of an epoch still comes once."""
 
 import collections
+import contextlib
 import logging
 import os
 import pathlib
@@ -186,6 +187,33 @@ def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
         )
     assert "attempt 2, from checkpoint 1: rank 0 on" in str(raised.value)
     assert "attempt 3" not in str(raised.value)
+
+
+def test_two_calls_in_one_folder(spark, memory, checkpoints):
+    def save(data, folder):
+        import json
+        import shutil
+        import time
+
+        if data.restarts:
+            return
+        data.checkpoint({"of": "this call"})
+        own, other = (pathlib.Path(folder, f"checkpoint-{number}") for number in (1, 2))
+        complete = None
+        while complete is None:
+            time.sleep(0.1)
+            # The driver writes it meanwhile.
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                complete = json.loads((own / "complete").read_text())
+        text = {**json.loads(complete["text"]), "call": "another one"}
+        shutil.copytree(own, other)
+        (other / "complete").write_text(json.dumps({**complete, "text": json.dumps(text)}))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(RunError, match=f"another call writes checkpoints into {checkpoints}: give each call a folder"):
+        Supplier(ranks=1, max_restarts=1, folder=memory).run(
+            save, rows(spark, 10), columns=["id"], backend=None, args=[str(checkpoints)], checkpoint_folder=checkpoints
+        )
 
 
 def test_a_killed_rank_may_have_begun_a_checkpoint(spark, memory, checkpoints):

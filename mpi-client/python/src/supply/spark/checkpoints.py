@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +27,12 @@ class Checkpoint:
     """folder, number: where it is. holders: the ranks that have saved a state.
 
     begins: the resume_positions of the ranks that saved it. positions: of each of them, after that. partitions: over
-    how many the rows of df were dealt for them; 0: they were not.
+    how many the rows of df were dealt for them; 0: they were not. call: of which call.
     """
 
     folder: str
     number: int
+    call: str
     holders: list[int]
     begins: str | None
     positions: list[str | None]
@@ -70,6 +72,7 @@ class Checkpoints:
         self._folder = folder
         self._every = every
         self._keep = keep
+        self._call = uuid.uuid4().hex
         # Those before it are of other calls.
         self._first: int | None = None
         # Of the numbers that are taken.
@@ -89,6 +92,10 @@ class Checkpoints:
         found = None
         if self._folder is not None and self._first is not None:
             found = self._latest(self._folder, self._first - 1)
+            if found is not None and found.call != self._call:
+                raise RunError(
+                    f"another call writes checkpoints into {self._folder}: give each call a folder of its own"
+                )
         return found or self._resumed
 
     def begin(self, run: str, attempt: Attempt, ranks: int, checkpoint: Checkpoint | None) -> None:
@@ -124,7 +131,10 @@ class Checkpoints:
                 saved.number,
             )
             return
-        text = {"version": _VERSION, "begins": self._begins, "positions": positions, "partitions": self.partitions}
+        text = {
+            "version": _VERSION, "call": self._call, "begins": self._begins, "positions": positions,
+            "partitions": self.partitions,
+        }  # fmt: skip
         holders = sorted(rank for rank, part in parts.items() if part.has_state)
         what = {"number": saved.number, "ranks": holders, "text": json.dumps(text), "keep": self._keep}
         try:
@@ -147,7 +157,7 @@ class Checkpoints:
                 f"{_VERSION}: use the package that wrote it"
             )
         begins, positions, partitions = text["begins"], text["positions"], text["partitions"]
-        return Checkpoint(folder, found["number"], found["ranks"], begins, positions, partitions)
+        return Checkpoint(folder, found["number"], text["call"], found["ranks"], begins, positions, partitions)
 
     def _ask(self, verb: str, text: dict[str, Any], **options: str) -> dict[str, Any]:
         try:
