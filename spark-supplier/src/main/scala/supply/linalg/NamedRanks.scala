@@ -50,7 +50,7 @@ private[supply] final class NamedRanks(val ranks: Ranks, clientIsAlive: () => Bo
   /** A part of them, of at most that size. They are kept until the last one is fetched. */
   def bytes(matrix: Matrix, begin: Int, most: Int): Array[Byte] = synchronized {
     val all = fetched.filter(_._1 eq matrix).map(_._2).getOrElse(matrix.toBytes)
-    val end = begin + math.min(most, all.length - begin)
+    val end = NamedRanks.end(begin, most, all.length)
     fetched = if (end < all.length) Some(matrix -> all) else None
     Arrays.copyOfRange(all, begin, end)
   }
@@ -71,6 +71,10 @@ private[supply] object NamedRanks {
   }
 
   def find(id: String): Option[NamedRanks] = all.get(id)
+
+  /** Of a piece, of at most that size. The sum of both could be more than an Int. */
+  private[linalg] def end(begin: Int, most: Int, length: Int): Int =
+    begin + math.min(most, length - begin)
 
   def apply(id: String): NamedRanks = all.getOrElse(id,
     throw new ConfigException(
