@@ -28,7 +28,7 @@ private[supply] final class ResidentSpace(
 
   /** What is too small for the expected bytes. */
   private[block] def shortage: Option[String] = {
-    val free = Files.getFileStore(folder).getUsableSpace
+    val free = folder.toFile.getUsableSpace
     expected.filter(_ > quota.fold(free)(math.min(_, free))).map { bytes =>
       val part = quota.fold("")(most => s" and may write $most (its part of --resident-quota)")
       s"$name: the resident folder $folder may be too small: it has $free bytes free, and this rank " +

@@ -64,9 +64,9 @@ private[lmdb] final class CacheFolder(val path: Path) {
     ()
   }
 
-  def freeBytes: Long = Files.getFileStore(path).getUsableSpace
+  def freeBytes: Long = path.toFile.getUsableSpace
 
-  def totalBytes: Long = Files.getFileStore(path).getTotalSpace
+  def totalBytes: Long = path.toFile.getTotalSpace
 }
 
 private[lmdb] object CacheFolder {
