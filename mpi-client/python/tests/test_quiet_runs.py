@@ -30,6 +30,7 @@ OF_SPARK = re.compile(
 )
 
 
+@pytest.mark.long
 def test_runs_that_end_well_are_quiet_also_if_nobody_reads_for_a_while(tmp_path):
     errors = tmp_path / "stderr"
     with shared_memory(), errors.open("w") as stderr:
