@@ -1,8 +1,7 @@
 // What supply-doctor says of memory nodes, for machines as the kernel describes them.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "diagnosis_of.h"
 #include "rank.h"
 #include "temporary_folder.h"
 
@@ -14,16 +13,10 @@ namespace supply_test {
 namespace {
 
 std::string diagnosis_of(const TemporaryFolder &machine) {
-    char *text = nullptr;
-    size_t bytes = 0;
-    struct diagnosis diagnosis = {};
-    diagnosis.stream = open_memstream(&text, &bytes);
-    diagnose_nodes(&diagnosis, machine.path().c_str());
-    fclose(diagnosis.stream);
-    EXPECT_EQ(0u, diagnosis.warnings + diagnosis.failed);
-    const std::string said(text);
-    free(text);
-    return said;
+    return supply_test::diagnosis_of([&](struct diagnosis *diagnosis) {
+        diagnose_nodes(diagnosis, machine.path().c_str());
+        EXPECT_EQ(0u, diagnosis->warnings + diagnosis->failed);
+    });
 }
 
 TEST(DiagnoseNodesTest, OnlySeveralNodesNeedAdvice) {

@@ -1,6 +1,7 @@
 // The memory limit of the container, read from files as Linux's control groups have them.
 #include <gtest/gtest.h>
 
+#include "diagnosis_of.h"
 #include "rank.h"
 #include "temporary_folder.h"
 
@@ -34,15 +35,8 @@ class MemoryLimitTest : public ::testing::Test {
         EXPECT_EQ(folder.file(place), limit.place);
     }
     static std::string diagnosis_of(const struct memory_limit &limit, uint64_t needed) {
-        char *text = nullptr;
-        size_t bytes = 0;
-        struct diagnosis diagnosis = {};
-        diagnosis.stream = open_memstream(&text, &bytes);
-        diagnose_container(&diagnosis, &limit, needed);
-        fclose(diagnosis.stream);
-        const std::string said(text);
-        free(text);
-        return said;
+        return supply_test::diagnosis_of(
+            [&](struct diagnosis *diagnosis) { diagnose_container(diagnosis, &limit, needed); });
     }
     TemporaryFolder folder;
 };

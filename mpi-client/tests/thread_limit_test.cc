@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "diagnosis_of.h"
 #include "rank.h"
 #include "temporary_folder.h"
 #include "user_process.h"
@@ -31,15 +32,8 @@ class ThreadLimitTest : public ::testing::Test {
         return thread_limit_left(&limit);
     }
     static std::string diagnosis_of(const struct thread_limit &limit, size_t ranks) {
-        char *text = nullptr;
-        size_t bytes = 0;
-        struct diagnosis diagnosis = {};
-        diagnosis.stream = open_memstream(&text, &bytes);
-        diagnose_threads(&diagnosis, &limit, ranks);
-        fclose(diagnosis.stream);
-        const std::string said(text);
-        free(text);
-        return said;
+        return supply_test::diagnosis_of(
+            [&](struct diagnosis *diagnosis) { diagnose_threads(diagnosis, &limit, ranks); });
     }
     TemporaryFolder folder;
 };
