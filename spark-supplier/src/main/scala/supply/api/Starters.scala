@@ -45,10 +45,9 @@ private[supply] object Starters {
   }
 
   /** In standalone clusters Spark overrides it with the cores of one task (SPARK-41188). */
-  private def threads: String = SparkEnv.get.conf.get("spark.master") match {
-    case master if master.startsWith("spark://") || master.startsWith("local-cluster") => ""
-    case _ => sys.env.getOrElse("OMP_NUM_THREADS", "")
-  }
+  private def threads: String =
+    if (TaskSlots.isStandalone(SparkEnv.get.conf.get("spark.master"))) ""
+    else sys.env.getOrElse("OMP_NUM_THREADS", "")
 
   /** Why the starters of this run have failed; None: none has, or Spark does not know it yet. */
   def failure(sc: SparkContext, run: String): Option[String] =

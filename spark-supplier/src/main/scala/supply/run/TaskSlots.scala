@@ -85,6 +85,12 @@ private[supply] object TaskSlots {
     }
   }
 
+  /** Whether Spark's own cluster manager starts the executors. */
+  def isStandalone(master: String): Boolean = master match {
+    case Standalone() | LocalCluster(_) => true
+    case _ => false
+  }
+
   private val LocalCluster = "local-cluster\\[ *([0-9]+) *,.*".r
   private val Standalone = "spark://.*".r
 
