@@ -11,13 +11,19 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "launch")]
+sys.path.append(str(ROOT / "mpi-client" / "python" / "tests"))
 
 import databases
+from ending import end_in_order
 from pairs import Pairs
 from ranks import Rank, multiset, one_line
 from small_file_system import NotMounted, mounted
 from supplier import Supplier, SupplierFailure, rows
 from supply_run import SupplyRun
+
+
+def pytest_configure():
+    end_in_order()
 
 
 @pytest.fixture(scope="session")

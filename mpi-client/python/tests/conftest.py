@@ -10,6 +10,7 @@ import threading
 import pytest
 import supply
 
+from ending import end_in_order
 from exchanging import RANKS, make_files
 from fed_job import Job
 from feeding import supply_epochs
@@ -22,6 +23,10 @@ from task import Task
 assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), (
     "these tests are for the installed wheel, not for the sources"
 )
+
+
+def pytest_configure():
+    end_in_order()
 
 
 @pytest.fixture
