@@ -4,6 +4,8 @@ import contextlib
 import os
 import subprocess
 
+from waiting import wait_until
+
 
 class NotMounted(Exception):
     """This user may not mount a file system."""
@@ -20,7 +22,8 @@ def mounted(folder, size):
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        # A killed task may still have a file open there.
+        wait_until(lambda: subprocess.run(["umount", folder], capture_output=True, check=False).returncode == 0)
 
 
 def fill(folder):
