@@ -49,7 +49,11 @@ def result_of(
                 raise
             earlier.append((error, number))
             restarts = Restarts(restarts.count + 1, str(error))
-            checkpoint = checkpoints.newest()
+            try:
+                checkpoint = checkpoints.newest()
+            except RunError as unreadable:
+                _name_earlier(unreadable, earlier)
+                raise
             _log.warning(
                 "%s\nthe ranks are started again (%d of %d), from %s",
                 error, restarts.count, most, _named(None if checkpoint is None else checkpoint.number),
