@@ -14,8 +14,8 @@ for module in ("pyspark", "torch", "pandas"):
     pytest.importorskip(module)
 
 MIB = 1 << 20
-# What the partitions of one epoch hold together does not fit into a heap of 1 GiB, or takes half of it.
-WORST = ["merge join, Python function", "hash join", "aggregation"]
+# What its partitions hold together does not fit into a heap of 1 GiB.
+WORST = ["merge join, Python function"]
 
 
 def supply_all(partitions, epochs, kinds, limit):
