@@ -129,9 +129,9 @@ TEST_F(SupplyDoctorTest, AFullTmpfs) {
 TEST_F(SupplyDoctorTest, AReadOnlyFileSystem) {
     const std::string read_only = folder.file("read-only");
     ASSERT_EQ(0, mkdir(read_only.c_str(), 0700));
-    if (mount(read_only.c_str(), read_only.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    if (mount(read_only.c_str(), read_only.c_str(), "none", MS_BIND, nullptr) != 0)
         GTEST_SKIP() << "cannot make a read-only mount here";
-    ASSERT_EQ(0, mount(nullptr, read_only.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr));
+    ASSERT_EQ(0, mount(nullptr, read_only.c_str(), "none", MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr));
     folder.write("mapped-files.conf",
                  read_only + "/a ring=16KiB block=8KiB\n" + read_only + "/run/b ring=16KiB block=8KiB\n");
     const std::string failed = reported(doctor(1), "folders", "failed");
