@@ -15,9 +15,17 @@ import org.apache.spark.supply.SparkInternals
 private[supply] object OrderDependence {
   /** The names of such columns of `data`. Computes nothing. */
   def columns(data: DataFrame): Seq[String] = {
-    val plan = InlineCTE(alwaysInline = true)(data.queryExecution.analyzed)
+    val plan = inlined(data.queryExecution.analyzed)
     val found = rows(plan).dependent
     plan.output.filter(each => found(each.exprId)).map(_.name)
+  }
+
+  /** Versions of Spark have different constructors of this class, each with more options, which are false. */
+  private def inlined(plan: LogicalPlan): LogicalPlan = {
+    val constructor = classOf[InlineCTE].getConstructors.head
+    val alwaysInline = true
+    val options = alwaysInline +: Seq.fill(constructor.getParameterCount - 1)(false)
+    constructor.newInstance(options.map(Boolean.box): _*).asInstanceOf[InlineCTE](plan)
   }
 
   /** isOrdered: Spark computes the rows of the partitions in the same order each time. */

@@ -1,9 +1,12 @@
 package org.apache.spark.supply
 
+import java.lang.reflect.Constructor
 import java.security.SecureRandom
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.util.control.NonFatal
+
+import sun.reflect.ReflectionFactory
 
 import org.apache.spark.{SparkEnv, TaskContext, TaskContextImpl}
 import org.apache.spark.executor.TaskMetrics
@@ -17,23 +20,16 @@ import org.apache.spark.util.AccumulatorV2
  * the end of a task is free after each partition. Spark counts memory and locks of blocks by the
  * number of the attempt, so it has one of its own. It is killed with its task.
  *
+ * Its own constructor is never called: PartitionContext.make.
+ *
  * Public API: `RDD.iterator` takes any TaskContext, and only Spark itself makes one.
  */
-private final class PartitionContext(
-    val task: TaskContext, partition: Int, partitions: Int, attempt: Long)
-    extends TaskContextImpl(
-      task.stageId(),
-      task.stageAttemptNumber(),
-      partition,
-      attempt,
-      task.attemptNumber(),
-      partitions,
-      new TaskMemoryManager(SparkEnv.get.memoryManager, attempt),
-      task.getLocalProperties,
-      SparkEnv.get.metricsSystem,
-      TaskMetrics.empty,
-      task.cpus(),
-      task.resources()) {
+private[supply] final class PartitionContext
+    extends TaskContextImpl(0, 0, 0, 0L, 0, 0, null, null, null, null, 0, null) {
+  private var whole: TaskContext = _
+
+  def task: TaskContext = whole
+
   override def isInterrupted(): Boolean = task.isInterrupted()
 
   override private[spark] def killTaskIfInterrupted(): Unit = task.killTaskIfInterrupted()
@@ -53,7 +49,7 @@ private final class PartitionContext(
       val blocks = SparkEnv.get.blockManager
       blocks.memoryStore.releaseUnrollMemoryForThisTask(MemoryMode.ON_HEAP)
       blocks.memoryStore.releaseUnrollMemoryForThisTask(MemoryMode.OFF_HEAP)
-      blocks.releaseAllLocksForTask(attempt)
+      blocks.releaseAllLocksForTask(taskAttemptId)
       taskMemoryManager.cleanUpAllAllocatedMemory()
       addMetrics()
       InputFileBlockHolder.unset()
@@ -85,7 +81,7 @@ object PartitionContext {
   /** Runs `body` in the context of that partition, one of `partitions`, as if it were a task. */
   def use[A](task: TaskContext, partition: Int, partitions: Int)(body: TaskContext => A): A = {
     val attempt = attempts.getAndIncrement()
-    val context = new PartitionContext(task, partition, partitions, attempt)
+    val context = make(task, partition, partitions, attempt)
     SparkEnv.get.blockManager.registerTask(attempt)
     TaskContext.setTaskContext(context)
     // A thread that feeds a Python worker inherits the place where input_file_name() is kept.
@@ -99,6 +95,30 @@ object PartitionContext {
       }
     context.end(None)
     result
+  }
+
+  /**
+   * TaskContextImpl has another constructor since Spark 4.3, where a task may have a part of a core.
+   * A compiled class can call but one of them. What makes objects for serialization can call any.
+   */
+  private lazy val constructor: Constructor[_] =
+    ReflectionFactory.getReflectionFactory.newConstructorForSerialization(
+      classOf[PartitionContext], ofSpark)
+
+  private lazy val cpusOf = classOf[TaskContext].getMethod(
+    if (ofSpark.getParameterTypes.contains(classOf[BigDecimal])) "cpuAmount" else "cpus")
+
+  private def ofSpark: Constructor[_] = classOf[TaskContextImpl].getConstructors.head
+
+  private def make(task: TaskContext, partition: Int, partitions: Int, attempt: Long) = {
+    val context = constructor.newInstance(
+      Int.box(task.stageId()), Int.box(task.stageAttemptNumber()), Int.box(partition),
+      Long.box(attempt), Int.box(task.attemptNumber()), Int.box(partitions),
+      new TaskMemoryManager(SparkEnv.get.memoryManager, attempt), task.getLocalProperties,
+      SparkEnv.get.metricsSystem, TaskMetrics.empty, cpusOf.invoke(task), task.resources())
+      .asInstanceOf[PartitionContext]
+    context.whole = task
+    context
   }
 
   /** The context of the whole task. */
