@@ -19,6 +19,7 @@ from pyspark import inheritable_thread_target  # noqa: E402
 from supply.ranks import exceptions  # noqa: E402
 from supply.ranks.messages import Failure  # noqa: E402
 from supply.spark import RankError, Ranks, RunError, RunTimeoutError, Supplier, failures, release  # noqa: E402
+from supply.spark.rank_pool import RankPool  # noqa: E402
 from supply.spark.sessions import session_of  # noqa: E402
 from supply.spark.turns import Turn  # noqa: E402
 
@@ -269,6 +270,57 @@ def test_ctrl_c_ends_the_runs_that_have_the_slots_or_wait_for_them(run, spark, c
         texts = sorted(str(fit.exception(120)) for fit in fits)
     assert "the run was cancelled, with another run" in texts[1] + texts[0]
     assert "cancelled" in texts[0] and "cancelled" in texts[1]
+
+
+@only_classic("it uses the SparkContext")
+def test_slots_of_an_interrupted_run_are_not_taken(run, spark, monkeypatch):
+    """The waiting run asks next when the ranks of the other one have gone, and with them its turn."""
+    ask, close = Turn._ask, RankPool.close
+    waits, asked, closed = threading.Event(), threading.Semaphore(0), threading.Event()
+
+    def say_asked(turn, verb, **options):
+        answer = ask(turn, verb, **options)
+        if answer.get("state") == "waits":
+            waits.set()
+        if closed.is_set():
+            asked.release()
+        return answer
+
+    def close_and_wait(pool):
+        close(pool)
+        closed.set()
+        # The first answer may be of a question before that.
+        for _ in range(2):
+            asked.acquire(timeout=5)
+
+    def trains(data):
+        import time
+
+        time.sleep(1000)
+
+    def has_jobs():
+        return len(spark.sparkContext.statusTracker().getActiveJobsIds()) >= 2
+
+    def run_later():
+        while not has_jobs():
+            time.sleep(0.1)
+        return run(trains, spark.range(64), ranks=2)
+
+    def interrupt():
+        waits.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Turn, "_ask", say_asked)
+    monkeypatch.setattr(RankPool, "close", close_and_wait)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        later = threads.submit(run_later)
+        threads.submit(interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                run(trains, spark.range(64), ranks=2)
+            assert "the run was cancelled, with another run" in str(later.exception(60))
+        finally:
+            spark.sparkContext.cancelAllJobs()
 
 
 @only_classic("it uses the SparkContext")

@@ -73,12 +73,19 @@ class Turn:
             self._is_kept = False
             yield is_held
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or failures.is_cancelled(self._session, error):
-                _cancelled[self._session.application] += 1
+            self.note(error)
             raise
         finally:
             if not self._is_kept:
                 self.release()
+
+    def note(self, error: BaseException) -> None:
+        """Ends the waits of other runs of this process if a cancellation has ended this one: before its slots are free.
+
+        They are when its ranks have left the hub, too.
+        """
+        if isinstance(error, KeyboardInterrupt) or failures.is_cancelled(self._session, error):
+            _cancelled[self._session.application] += 1
 
     def keep(self, needs: Needs) -> None:
         """The ranks wait for a call, and any client may have their slots. Call it at the end of a turn."""

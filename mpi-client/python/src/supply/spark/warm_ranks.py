@@ -131,7 +131,7 @@ class WarmRanks:
             # is_theirs: the hub has not promised their slots to a run of another client. take(): this process, whose
             # timer ends them, has not begun to.
             if is_theirs and kept.take():
-                uses.enter_context(_ended_by_error(pool))
+                uses.enter_context(_ended_by_error(pool, turn))
                 if pool.answers():
                     yield kept.ranks
                     return
@@ -220,16 +220,17 @@ def _new(wanted: Wanted) -> Iterator[_Ranks]:
         keep_slots(wanted.session, turn.run, launcher.slots(wanted.tasks_per_rank), slots)
         launcher.use(turn.gpus)
         pool = RankPool(wanted.session, launcher, wanted.ranks, turn.run, pairs, wanted.folder)
-        with _ended_by_error(pool):
+        with _ended_by_error(pool, turn):
             pool.start(wanted.environment)
             yield _Ranks(pool, turn)
 
 
 @contextlib.contextmanager
-def _ended_by_error(pool: RankPool) -> Iterator[None]:
+def _ended_by_error(pool: RankPool, turn: Turn) -> Iterator[None]:
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        turn.note(error)
         if not pool.has_failed:
             pool.stop(Stop())
         pool.close()
