@@ -1,7 +1,9 @@
 """Failures as exceptions."""
 
+import copy
 import errno
 import gc
+import pickle
 import subprocess
 import sys
 
@@ -19,6 +21,19 @@ def test_a_failure_of_spark(pair):
     with pytest.raises(supply.SparkError, match="^the source is gone$") as failure:
         rank.next_block()
     assert failure.value.status == "SUPPLY_ERROR_SPARK"
+
+
+def test_an_exception_of_a_rank_keeps_its_cause_and_notes_when_it_is_pickled():
+    for cause in (ValueError("bad row"), None, supply.ConfigError("no folder")):
+        error = supply.errors.RankError("rank 1 failed", 1, "node")
+        error.__cause__, error.status = cause, "SUPPLY_ERROR_SPARK"
+        vars(error)["__notes__"] = ["a note"]
+        found = copy.copy(pickle.loads(pickle.dumps(error)))
+        assert (str(found), found.rank, found.host, found.status) == ("rank 1 failed", 1, "node", "SUPPLY_ERROR_SPARK")
+        assert (type(found.__cause__), str(found.__cause__)) == (type(cause), str(cause))
+        assert vars(found)["__notes__"] == ["a note"]
+    error.__cause__ = ValueError(lambda: None)
+    assert pickle.loads(pickle.dumps(error)).__cause__ is None
 
 
 def test_a_task_that_supplies_nothing(open_pair):

@@ -14,6 +14,9 @@ your own process pass through, and so do Spark's.
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 
 class SupplyError(RuntimeError):
     """Any failure of libsupply. `status` is its name in supply.h, for example "SUPPLY_ERROR_TIMEOUT"."""
@@ -84,8 +87,12 @@ class RankError(RunError):
         self.rank = rank
         self.host = host
 
-    def __reduce__(self) -> tuple[type[RankError], tuple[str, int, str]]:
-        return RankError, (str(self), self.rank, self.host)
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            pickle.dumps(self.__cause__)
+        except Exception:
+            return RankError, (str(self), self.rank, self.host), vars(self)
+        return RankError, (str(self), self.rank, self.host), {**vars(self), "__cause__": self.__cause__}
 
 
 _BY_STATUS = {
