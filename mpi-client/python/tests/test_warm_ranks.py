@@ -306,6 +306,7 @@ def test_what_a_supplier_that_keeps_ranks_refuses(warm, df):
     first = call(warm, df)
     # It has no ranks, and does not keep them.
     copy = pickle.loads(pickle.dumps(warm))
+    assert copy.statistics is None and warm.statistics is not None
     warm.close()
     assert not any(map(is_there, first)) and not any(map(is_there, call(copy, df)))
 

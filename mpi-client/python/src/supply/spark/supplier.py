@@ -157,7 +157,7 @@ class Supplier:
         self._warm.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_warm": self._warm.idle_timeout}
+        return {**vars(self), "_warm": self._warm.idle_timeout, "_statistics": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({**state, "_warm": WarmRanks(state["_warm"])})
