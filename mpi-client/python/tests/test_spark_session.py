@@ -1,6 +1,7 @@
 """The jar in the package, and the session that has it."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import zipfile
@@ -22,12 +23,25 @@ import supply.spark
 
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False)
 spark = supply.spark.session(builder.config("spark.jars", sys.argv[1]))
-assert spark.conf.get("spark.jars") == f"{sys.argv[1]},{supply.spark.jars()}"
+assert spark.conf.get("spark.jars").startswith(f"{sys.argv[1]},file:///")
 try:
     spark.range(1).write.format("supply").option("ranks", "1").mode("append").save()
 except Exception as error:
     print("the writer says:", str(error).splitlines()[0])
 assert supply.spark.session() is spark
+"""
+DEFAULTS = """
+import threading
+from pyspark.sql import SparkSession
+import supply.spark
+
+spark = supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
+loader = spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+print("company:", loader.getResource("company.txt") is not None, spark.conf.get("spark.jars"))
+try:
+    spark.range(1).write.format("supply").option("ranks", "1").mode("append").save()
+except Exception as error:
+    print("the writer says:", str(error).splitlines()[0])
 """
 WORKER = """
 import sys
@@ -131,9 +145,28 @@ def test_a_session_has_the_jar_and_those_of_its_builder(tmp_path):
     other = tmp_path / "other.jar"
     with zipfile.ZipFile(other, "w") as jar:
         jar.writestr("empty", "")
-    done = run(tmp_path, SESSION, other)
+    done = run(tmp_path, SESSION, other, SUPPLY_JAR=odd_jar(tmp_path))
     assert done.returncode == 0, done.stderr
     # It has found the data source: the message is not Spark's own, of a format that it does not know.
+    assert "the writer says:" in done.stdout and "DATA_SOURCE_NOT_FOUND" not in done.stdout
+
+
+def odd_jar(folder):
+    """The jar in a folder whose name means something in a URI, in a list and in a pattern."""
+    jar = folder / "a#b, c%20d" / "spark-supplier.jar"
+    jar.parent.mkdir()
+    jar.write_bytes(pathlib.Path(supply.spark.jars()).read_bytes())
+    return str(jar)
+
+
+def test_a_session_has_the_jar_and_those_of_spark_defaults(tmp_path):
+    other = tmp_path / "company.jar"
+    with zipfile.ZipFile(other, "w") as jar:
+        jar.writestr("company.txt", "")
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {other}\n")
+    done = run(tmp_path, DEFAULTS, SPARK_CONF_DIR=str(tmp_path), SUPPLY_JAR=odd_jar(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert f"company: True {other.as_uri()}" in done.stdout.replace("file:/" + str(other)[1:], other.as_uri())
     assert "the writer says:" in done.stdout and "DATA_SOURCE_NOT_FOUND" not in done.stdout
 
 
@@ -148,14 +181,14 @@ def test_a_worker_runs_the_python_of_the_driver(tmp_path):
     assert f"worker: {sys.executable}" in done.stdout, done.stderr
 
 
-def run_later(tmp_path, master, *before):
+def run_later(tmp_path, master, *before, **variables):
     with shared_memory() as folder:
-        return run(tmp_path, LATER, master, folder, *before, PYSPARK_PYTHON=sys.executable)
+        return run(tmp_path, LATER, master, folder, *before, PYSPARK_PYTHON=sys.executable, **variables)
 
 
 @pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[1,2,1024]", marks=pytest.mark.long)])
 def test_a_session_that_began_without_the_jar_gets_it(tmp_path, master):
-    done = run_later(tmp_path, master)
+    done = run_later(tmp_path, master, SUPPLY_JAR=odd_jar(tmp_path))
     assert "without: the session of df does not have the Supplier's jar" in done.stdout, done.stderr
     assert "call supply.spark.session(), which adds it" in done.stdout
     assert done.stdout.count("rows: written 100") == 2, done.stderr

@@ -60,8 +60,9 @@ def add_jar(spark: Any, jar: str) -> None:
             "this session got the Supplier's jar by ADD JAR, and Spark has used it since, so that it cannot be "
             "added for all threads: restart Python, and call supply.spark.session() in place of ADD JAR"
         )
+    uri = pathlib.Path(jar).absolute().as_uri()
     try:
-        _of_spark(context._jvm).addURL(context._jvm.java.io.File(jar).toURI().toURL())
+        _of_spark(context._jvm).addURL(context._jvm.java.net.URI(uri).toURL())
     except Py4JError as error:
         raise RunError(
             "this session does not have the Supplier's jar, and its driver takes none while it runs: restart "
@@ -69,7 +70,7 @@ def add_jar(spark: Any, jar: str) -> None:
             "supply.spark.jars()"
         ) from error
     # For the executors.
-    context._jsc.addJar(jar)
+    context._jsc.addJar(uri)
 
 
 def _of_spark(jvm: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import sys
 
 from pyspark.sql import SparkSession
@@ -15,7 +16,7 @@ _SPARK_BARS = "spark.ui.showConsoleProgress"
 
 
 def session(builder: SparkSession.Builder | None = None, *, remote: str | None = None) -> SparkSession:
-    """A SparkSession with the Supplier's jar, besides the jars that the builder's spark.jars names.
+    """A SparkSession with the Supplier's jar, besides the jars of the builder or of spark-defaults.conf.
 
     Spark's own progress bars are off: set spark.ui.showConsoleProgress in the builder to have them, too.
     In local mode its workers run this Python, so that a virtual environment need not be active. PYSPARK_PYTHON or
@@ -47,7 +48,10 @@ def _with_jar(builder: SparkSession.Builder) -> SparkSession.Builder:
     if _SPARK_BARS not in builder._options:
         # They would be on one line with the bar of a run.
         builder = builder.config(_SPARK_BARS, "false")
-    return builder.config("spark.jars", ",".join(filter(None, [builder._options.get("spark.jars", ""), jars()])))
+    if named := builder._options.get("spark.jars"):
+        # A URI, since a comma ends a path. If the builder has none, those of spark-defaults.conf stay.
+        builder = builder.config("spark.jars", f"{named},{pathlib.Path(jars()).absolute().as_uri()}")
+    return builder
 
 
 def _of_connect(builder: SparkSession.Builder, remote: str) -> SparkSession:
