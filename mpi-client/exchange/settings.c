@@ -219,7 +219,7 @@ static supply_status_t check_policy(const supply_exchange_options_t *options, st
 
 static supply_status_t set_window(struct exchange_settings *settings, size_t given, const struct filler_pair *pair,
                                   struct failure *failure) {
-    settings->window_bytes = given ? given : pair->ring_bytes / 2;
+    settings->window_bytes = given ? given : pair->slot_bytes * pair->slots / 2;
     if (given == 0 && settings->window_bytes > WINDOW_BYTES_MOST) settings->window_bytes = WINDOW_BYTES_MOST;
     if (settings->window_bytes <= WINDOW_BYTES_MOST) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: window_bytes is %zu, must be at most %zu", given,

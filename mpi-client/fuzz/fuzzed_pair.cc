@@ -144,6 +144,7 @@ FuzzedPair::FuzzedPair(bool exchanges) {
     write_entry(mapping_, 0, folder().foreign_file);
     write_entry(mapping_, 1, folder().resident_file);
     header().foreign_count = 2;
+    generation = header().generation;
 }
 
 FuzzedPair::~FuzzedPair() {

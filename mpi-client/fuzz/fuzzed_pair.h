@@ -33,6 +33,7 @@ class FuzzedPair {
 
     /** The whole mapped file, writable. */
     uint8_t *mapping() { return mapping_; }
+    uint64_t generation = 0;
     mapped_file_header &header() { return *reinterpret_cast<mapped_file_header *>(mapping_); }
     uint8_t *slot(uint64_t sequence) { return mapping_ + RING_OFFSET + sequence % block_count * block_bytes; }
 

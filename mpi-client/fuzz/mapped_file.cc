@@ -1,5 +1,5 @@
-// A whole mapped file, like the golden ones: the parts that the task writes, and the notifications that are copied in
-// its blocks.
+// A whole mapped file, like the golden ones, also the rank's own fields, and the notifications that are copied in its
+// blocks.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ void copy(FuzzedPair &pair, const uint8_t *data, size_t size, size_t begin, size
 notification notification_in(FuzzedPair &pair, uint64_t slot, uint64_t golden_generation) {
     notification notification;
     memcpy(&notification, pair.slot(slot), sizeof notification);
-    notification.generation ^= golden_generation ^ pair.header().generation;
+    notification.generation ^= golden_generation ^ pair.generation;
     memcpy(pair.slot(slot), &notification, sizeof notification);
     return notification;
 }
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t generation = 0;
     const size_t generation_offset = offsetof(mapped_file_header, generation);
     if (size >= generation_offset + sizeof generation) memcpy(&generation, data + generation_offset, sizeof generation);
-    copy(pair, data, size, offsetof(mapped_file_header, published), offsetof(mapped_file_header, rank_failure));
+    copy(pair, data, size, 0, FOREIGN_FILES_OFFSET);
     copy(pair, data, size, SCHEMA_OFFSET, FuzzedPair::file_bytes);
     if (size > FuzzedPair::file_bytes)
         FuzzedPair::write_after_ring(0, data + FuzzedPair::file_bytes, size - FuzzedPair::file_bytes);

@@ -24,7 +24,7 @@ void mix(void *into, const notification &with) {
 
 void publish(FuzzedPair &pair, Input &input, uint64_t sequence) {
     notification right = {}, mixed = {};
-    right.generation = pair.header().generation;
+    right.generation = pair.generation;
     right.kind = NOTIFICATION_BLOCK;
     right.sequence = sequence;
     right.offset = static_cast<uint64_t>(pair.slot(sequence) - pair.mapping());
@@ -39,7 +39,7 @@ void publish(FuzzedPair &pair, Input &input, uint64_t sequence) {
 void notify(FuzzedPair &pair, Input &input) {
     notification notification = {};
     input.copy(&notification, sizeof notification);
-    notification.generation ^= pair.header().generation;
+    notification.generation ^= pair.generation;
     pair.send(&notification, sizeof notification);
 }
 
@@ -73,8 +73,8 @@ void run(Input input) {
             }
             case SET_HEADER: {
                 const size_t offset = input.number<uint16_t>();
-                set(input, reinterpret_cast<uint8_t *>(&pair.header().published),
-                    SCHEMA_OFFSET - offsetof(mapped_file_header, published), offset);
+                set(input, pair.mapping(), SCHEMA_OFFSET,
+                    (offsetof(mapped_file_header, published) + offset) % SCHEMA_OFFSET);
                 break;
             }
             case SET_FILE: {

@@ -14,7 +14,7 @@ enum Step : uint8_t {
     SET_COLUMNS, /**< u32 schema_columns */
     SET_SCHEMA,  /**< u8 column, u8 offset in its entry, u8 count, bytes */
     SET_SLOT,    /**< u8 slot, u16 offset, u8 count, bytes */
-    SET_HEADER,  /**< u16 offset from `published`, u8 count, bytes */
+    SET_HEADER,  /**< u16 offset from `published`, and after the header from its start; u8 count, bytes */
     SET_FILE,    /**< u32 offset in the resident file, u8 count, bytes */
     PUBLISH,     /**< 64 bytes, combined with the valid next notification; copied into its slot and published */
     NOTIFY,      /**< 64 bytes, only the generation is combined; sent, not published */

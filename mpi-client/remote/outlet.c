@@ -102,11 +102,10 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
     const supply_status_t status = supply_open(&outlet->supply, options);
     if (status != SUPPLY_OK) return fail_by_status(outlet, status, failure);
     supply__filler_inspect(outlet->supply, &outlet->inspected);
-    outlet->slots = outlet->inspected.header->block_count;
     outlet->state = OUTLET_SUPPLIES;
     struct notice_message notice = notice_of(outlet, NOTICE_OPENED);
-    notice.block_bytes = outlet->inspected.header->block_bytes;
-    notice.block_count = outlet->slots;
+    notice.block_bytes = outlet->inspected.slot_bytes;
+    notice.block_count = outlet->inspected.slots;
     return send_notice(outlet, &notice, NULL, NULL, failure);
 }
 
@@ -227,7 +226,7 @@ static supply_status_t report_timeout(struct outlet *outlet, struct failure *fai
 static supply_status_t supply_once(struct outlet *outlet, struct failure *failure) {
     supply_block_t block = {0};
     if (!outlet->has_sent_schema && knows_schema(outlet)) return send_schema(outlet, failure);
-    if (outlet->held == outlet->slots) return SUPPLY_AGAIN;
+    if (outlet->held == outlet->inspected.slots) return SUPPLY_AGAIN;
     const supply_status_t status = supply_try_next(outlet->supply, &block);
     /* The task may have attached since the schema was looked for. A pair without elements needs it, too (A6). */
     if (status >= 0 && !outlet->has_sent_schema && knows_schema(outlet) && send_schema(outlet, failure) != SUPPLY_OK)

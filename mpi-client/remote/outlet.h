@@ -35,7 +35,6 @@ struct outlet {
     enum outlet_state state;
     supply_t *supply; /**< NULL: not open */
     struct filler_pair inspected;
-    uint32_t slots; /**< of the pair's ring */
     bool has_sent_schema;
     struct request_message request;
     int receiving; /**< operation that receives it */

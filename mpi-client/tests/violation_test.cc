@@ -317,6 +317,33 @@ TEST_F(OtherViolationTest, TextsWithoutAnEnd) {
     }
 }
 
+// The header's copy lies in memory that the task writes, and gives the task no slot of a held block.
+TEST_F(OtherViolationTest, ReleasedThatTheTaskHasWritten) {
+    for (uint64_t lie : {UINT64_C(1), UINT64_C(4), UINT64_MAX - 1}) {
+        Handle handle = open();
+        Task task(files);
+        task.write_schema(schema_of(columns()));
+        const BlockImage image(columns(), 3);
+        supply_block_t first = {}, block;
+        for (int i = 0; i < 4; i++) {
+            task.supply(image);
+            ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), i == 0 ? &first : &block), handle);
+        }
+        supply_column_t key;
+        ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &first, 0, &key), handle);
+        const notification next = task.next(image);
+        task.header().released = lie;
+        task.write(image.bytes, next);
+        task.publish();
+        task.notify(next);
+        expect_refused(handle, {"published is 5", "released", "4"});
+        const void *value;
+        size_t bytes;
+        EXPECT_STATUS(SUPPLY_OK, supply_value(&key, 1, &value, &bytes), handle);
+        EXPECT_EQ("bc", std::string(static_cast<const char *>(value), bytes));
+    }
+}
+
 TEST_F(OtherViolationTest, PublishedOutsideItsBounds) {
     for (uint64_t published : {0, 5}) { // the block notified is number 0, and 0 + 4 slots are the most
         Handle handle = open();

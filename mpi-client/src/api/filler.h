@@ -86,7 +86,8 @@ struct filler_pair {
     const struct mapped_file_header *header; /**< of the mapped file */
     const char *name;                        /**< "pair 0 (/path)" */
     int rank;                                /**< in MPI_COMM_WORLD; -1: not known */
-    size_t ring_bytes;
+    size_t slot_bytes;
+    uint32_t slots;
     double timeout; /**< seconds */
     struct interruption interruption;
     struct position start; /**< at which the program opened the pair */

@@ -209,9 +209,8 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
      * In this order: a thread that releases meanwhile lets the task publish more. Another thread reads blocks[slot]
      * when it consumes the earlier block. This thread writes blocks[slot] below.
      */
-    const struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
-    const uint64_t published = __atomic_load_n(&header->published, __ATOMIC_ACQUIRE);
-    const uint64_t most = __atomic_load_n(&header->released, __ATOMIC_ACQUIRE) + pair->settings.block_count;
+    const uint64_t published = __atomic_load_n(&supply__mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
+    const uint64_t most = __atomic_load_n(&pair->credited, __ATOMIC_ACQUIRE) + pair->settings.block_count;
     if (published <= notification->sequence)
         return supply__fail_by_number(failure, "published", published, "above notification.sequence, which is",
                                       notification->sequence);

@@ -115,7 +115,7 @@ bool supply__pair_holds(const struct pair *pair, uint64_t sequence) {
 }
 
 bool supply__pair_is_full(const struct pair *pair) {
-    return pair->expected == pair->released + pair->settings.block_count;
+    return pair->expected >= pair->released + pair->settings.block_count;
 }
 
 void supply__pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
@@ -126,6 +126,7 @@ static void pass_unheld(struct pair *pair) {
 }
 
 void supply__pair_publish_released(struct pair *pair) {
+    __atomic_store_n(&pair->credited, pair->released, __ATOMIC_RELEASE);
     __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
     supply__fail_point("C1");
     /* A full pipe is no failure: the credit is in the header, and the task still has wake-ups to read. */

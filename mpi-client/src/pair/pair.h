@@ -15,6 +15,7 @@ struct pair {
     uint32_t *exported; /**< for each slot: Arrow arrays of its block that are not released */
     uint64_t expected;  /**< sequence number of the next block; all below are received */
     uint64_t released;  /**< all below are released */
+    uint64_t credited;  /**< the `released` of the header, which the task could change; stored with release */
     int64_t end_limit;  /**< until when supply__pair_await_end() waits (supply__clock_now); 0: not called yet */
 };
 

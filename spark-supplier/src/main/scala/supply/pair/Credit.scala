@@ -59,9 +59,9 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
   /** The number in the header. */
   private def read(published: Long): Long = {
     val number = file.released
-    if (number < 0 || number > published)
+    if (number < 0 || number > published || published - number > file.blockCount)
       throw new ContractException(
-        s"$name: the header's released is $number, but only $published blocks are published")
+        s"$name: the header's released is $number, with $published blocks published in a ring of ${file.blockCount}")
     number
   }
 

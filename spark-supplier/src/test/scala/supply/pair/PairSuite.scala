@@ -311,7 +311,16 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("credit for unpublished blocks is refused") {
+  test("credit for unpublished blocks is refused, and credit that is taken back") {
+    withPair() { (rank, pair) =>
+      def release(number: Long): Unit =
+        TestStream.header(rank) { header => header.putLong(At.released, number); () }
+      supply(pair, Seq.tabulate(2)(datum(_, 1)), blockElements = 1)
+      release(2)
+      supply(pair, Seq.tabulate(4)(datum(_, 1)), blockElements = 1)
+      release(1)
+      assert(intercept[ContractException](pair.claim()).getMessage.contains("released is 1"))
+    }
     Seq(3L, -1L).foreach { wrong =>
       withPair() { (rank, pair) =>
         supply(pair, Seq.tabulate(2)(datum(_, 1)), blockElements = 1)
