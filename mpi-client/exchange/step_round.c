@@ -203,8 +203,10 @@ static supply_status_t finish(struct exchange *exchange, struct failure *failure
     exchange->round.number++;
     if (skipped < arrived) deliver(exchange, skipped);
     exchange->received += arrived;
+    /* With ALL and BALANCE all ranks name one window. The last one may give some nothing: those stay in front of it. */
+    const bool is_complete = !exchange->has_rounds && (exchange_has_key(&exchange->settings) || arrived > 0);
     exchange_positions_receive(&exchange->positions, exchange->epoch, exchange->received, skipped < arrived,
-                               !exchange->has_rounds);
+                               is_complete);
     if (!exchange->has_rounds) exchange->number++;
     exchange->is_over = exchange->is_last && !exchange->has_rounds && exchange->failed.status == SUPPLY_OK;
     if (exchange->failed.status != SUPPLY_OK && is_end_of_data(exchange)) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <random>
 
 #include "exchange_ranks.h"
 
@@ -290,6 +291,142 @@ TEST_F(ExchangePositionTest, OtherOptionsThanThoseOfThePosition) {
     options.seed = 1;
     run_all();
     expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 0", "position was saved with other options", "seed 1"});
+}
+
+/** All ranks save at one step. Each asks for its position when it has received none, one or two things more. */
+class ExchangePositionOfAStepTest : public ExchangePositionTest {
+  protected:
+    uint32_t below(uint32_t end) { return std::uniform_int_distribution<uint32_t>(0, end - 1)(random); }
+
+    bool has_key() const { return options.policy >= SUPPLY_EXCHANGE_HASH && options.policy != SUPPLY_EXCHANGE_BALANCE; }
+
+    /** Consumes up to `step` elements, receives what is `ahead`, and saves. False: the epoch has fewer. */
+    static bool read_step(ExchangeRank &rank, Shape shape, size_t step, uint32_t ahead, supply_position_t &saved) {
+        supply_t *supply = rank.handle.get();
+        supply_block_t block{}, consumed{};
+        supply_status_t status = SUPPLY_OK;
+        size_t count = 0;
+        for (; count < step && (status = supply_next(supply, &block)) == SUPPLY_OK; supply_release(supply, &block)) {
+            std::vector<int64_t> rows = read_rows(supply, block, shape);
+            rows.resize(std::min(rows.size(), step - count));
+            rank.ids.insert(rank.ids.end(), rows.begin(), rows.end());
+            count += rows.size();
+            consumed = block;
+            consumed.element_count = static_cast<uint32_t>(rows.size());
+        }
+        const auto save = [&] {
+            return count == 0 ? supply_position_save(supply, &saved)
+                              : supply_position_after(supply, &consumed, consumed.element_count, &saved);
+        };
+        EXPECT_STATUS(SUPPLY_OK, save(), rank.handle);
+        /* The others may need this rank for what is ahead of them. */
+        for (uint32_t i = 0; i < 2 && status == SUPPLY_OK; i++) {
+            status = supply_next(supply, &block);
+            if (status == SUPPLY_OK && count > 0) supply_release(supply, &block);
+            /* The end of the epoch is consumed when it is received. */
+            if (i < ahead && (count > 0 || status == SUPPLY_OK)) {
+                EXPECT_STATUS(SUPPLY_OK, save(), rank.handle);
+            }
+        }
+        EXPECT_LE(SUPPLY_OK, status) << supply_error(supply);
+        return count == step;
+    }
+
+    /** With HASH counts differ: all save when they have the whole epoch, or later. */
+    static void read_epoch(ExchangeRank &rank, Shape shape, uint32_t ahead, supply_position_t &saved) {
+        supply_block_t end, block;
+        EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape));
+        rank.ids.clear();
+        end = {};
+        /* Waiting for a block could be in vain: another rank may have what it wants. */
+        for (uint32_t i = 0; i < 100 * ahead; i++)
+            if (supply_try_next(rank.handle.get(), &block) == SUPPLY_OK) supply_release(rank.handle.get(), &block);
+        EXPECT_STATUS(SUPPLY_OK, supply_position_after(rank.handle.get(), &end, 0, &saved), rank.handle);
+    }
+
+    /** A run that begins where the last one has saved, if there was one, and ends at this step. False: it has none. */
+    bool run_to(std::vector<supply_position_t> &saved, std::vector<std::vector<int64_t>> &before, size_t step) {
+        const std::vector<Supplied> same_data = data;
+        const bool resumes = !saved.empty();
+        const auto positions = saved;
+        before.resize(data.size());
+        saved.resize(data.size());
+        ranks.clear();
+        data.clear();
+        create(std::vector<uint32_t>(saved.size(), 0));
+        data = same_data;
+        std::vector<uint32_t> ahead;
+        for (size_t i = 0; i < ranks.size(); i++) {
+            ahead.push_back(below(3));
+            ranks[i]->ids = before[i];
+            if (resumes) ranks[i]->pair_options.position = &positions[i];
+        }
+        std::atomic<bool> has_step{true};
+        run([&](int number) {
+            const size_t at = static_cast<size_t>(number);
+            ExchangeRank &rank = *ranks[at];
+            if (rank.open(*network, number, &options) != SUPPLY_OK)
+                ADD_FAILURE() << rank.error;
+            else if (options.policy == SUPPLY_EXCHANGE_HASH)
+                read_epoch(rank, shape, ahead[at], saved[at]);
+            else if (!read_step(rank, shape, step * (has_key() ? at : 1), ahead[at], saved[at]))
+                has_step = false;
+            before[at] = rank.ids;
+            await_task(number);
+            rank.handle.reset();
+        });
+        return has_step;
+    }
+
+    void expect_rest_of_two_runs(const std::vector<uint32_t> &counts) {
+        std::vector<supply_position_t> saved;
+        std::vector<std::vector<int64_t>> before;
+        ranks.clear();
+        data.clear();
+        const bool has_epoch = options.policy == SUPPLY_EXCHANGE_HASH;
+        create(counts, has_epoch ? 2 : 1);
+        for (Supplied &from : data) from.block_elements = 1 + below(20);
+        uint32_t all = 0;
+        for (const uint32_t count : counts) all += count;
+        /* The last step that all have, and that where the second run begins, are the likeliest. */
+        const uint32_t last = all / static_cast<uint32_t>(counts.size()), first = below(2) ? last : below(last + 2);
+        if (!run_to(saved, before, first)) return;
+        if (!has_epoch && !run_to(saved, before, below(2) ? 0 : below(last + 2))) return;
+        resume(saved, before);
+        expect_once();
+    }
+
+    std::mt19937 random{1};
+};
+
+TEST_F(ExchangePositionOfAStepTest, AskedWhenTheLastWindowGivesOneRankMore) {
+    options.window_bytes = 400;
+    for (const auto policy : {SUPPLY_EXCHANGE_ALL, SUPPLY_EXCHANGE_BALANCE})
+        for (const std::vector<uint32_t> &counts : {std::vector<uint32_t>{51, 50, 50}, {2, 50, 99}, {50, 0, 102}}) {
+            options.policy = policy;
+            std::vector<supply_position_t> saved;
+            std::vector<std::vector<int64_t>> before;
+            ranks.clear();
+            data.clear();
+            create(counts);
+            ASSERT_TRUE(run_to(saved, before, 50));
+            resume(saved, before);
+            expect_once();
+        }
+}
+
+TEST_F(ExchangePositionOfAStepTest, AskedAtAnyMoment) {
+    for (int i = 0; i < 60; i++) {
+        options.policy = std::array{SUPPLY_EXCHANGE_ALL, SUPPLY_EXCHANGE_BALANCE, SUPPLY_EXCHANGE_HASH,
+                                    SUPPLY_EXCHANGE_RANGE}[below(4)];
+        options.column = has_key() ? "id" : nullptr;
+        options.window_bytes = 8U << below(7);
+        std::vector<uint32_t> counts(2 + below(4));
+        for (uint32_t &count : counts) count = below(3) * below(30);
+        SCOPED_TRACE(::testing::PrintToString(counts) + " of policy " + std::to_string(options.policy) + ", window " +
+                     std::to_string(options.window_bytes));
+        expect_rest_of_two_runs(counts);
+    }
 }
 
 } // namespace supply_test
