@@ -74,6 +74,15 @@ def test_arrays_that_are_no_matrices(ranks):
     ):
         with pytest.raises(RunError, match=text):
             ranks.matrix(array)
+    matrix = ranks.matrix(numpy.ones((2, 2)))
+    for product in (
+        lambda: matrix @ numpy.eye(2), lambda: numpy.eye(2) @ matrix, lambda: matrix.T @ numpy.eye(2)
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="unsupported operand type|does not support ufuncs"):
+            product()
+    for array in (numpy.eye(3), numpy.ones(1), numpy.ones((2, 3), "f4")):
+        with pytest.raises(RunError, match=r"an argument is an array of shape \(\d, ?\d?\).*: make a matrix of it"):
+            ranks.call("gram", array)
     with pytest.raises(RunError, match="leave out features and key"):
         ranks.matrix(numpy.ones(3), key="id")
 

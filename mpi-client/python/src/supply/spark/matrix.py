@@ -115,7 +115,12 @@ class Matrix(MLlibMatrix):
         """The transpose, for products only: nothing is computed."""
         return Transposed(self._ranks, self)
 
+    # NumPy would take it for a number.
+    __array_ufunc__ = None
+
     def __matmul__(self, other: Matrix) -> Matrix:
+        if not isinstance(other, Matrix):
+            return NotImplemented
         product: Matrix = self._ranks.call("multiply", self, other)
         return product
 
@@ -160,7 +165,11 @@ class Transposed:
         self._ranks = ranks
         self.T = matrix
 
+    __array_ufunc__ = None
+
     def __matmul__(self, other: Matrix) -> Matrix:
+        if not isinstance(other, Matrix):
+            return NotImplemented
         arguments = ("gram", other) if other is self.T else ("transpose_multiply", self.T, other)
         product: Matrix = self._ranks.call(*arguments)
         return product

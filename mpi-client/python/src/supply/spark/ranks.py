@@ -305,6 +305,8 @@ def _plain(value: Any) -> Any:
     """The value as py4j takes it."""
     if isinstance(value, Matrix):
         return value._java
+    if getattr(value, "shape", ()):
+        raise RunError(f"an argument is an array of shape {tuple(value.shape)}: make a matrix of it by matrix()")
     return value.item() if hasattr(value, "item") else value
 
 
