@@ -296,6 +296,20 @@ def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
         run(train, rows(spark, ROWS))
 
 
+def test_tensors_of_a_device_that_the_driver_does_not_have_are_on_the_cpu(run, spark):
+    def train(data):
+        import torch
+
+        # As of a GPU.
+        torch.serialization.register_package(-1, lambda storage: "cuda:7", lambda storage, device: None)
+        layer = torch.nn.Linear(2, 1)
+        return {"state": layer.state_dict(), "layer": layer, "half": torch.ones(2, dtype=torch.float16)}
+
+    found = run(train, rows(spark, ROWS))
+    tensors = [*found["state"].values(), *found["layer"].parameters(), found["half"]]
+    assert {tensor.device.type for tensor in tensors} == {"cpu"} and found["half"].tolist() == [1, 1]
+
+
 def test_an_exception_comes_back_with_rank_and_traceback(run, spark, capfd):
     def train(data):
         for _ in data:

@@ -125,9 +125,13 @@ def counts(data):
     return sum(elements)
 
 
-def test_a_slow_source_is_named(supplier, spark, caplog):
+def test_a_slow_source_is_named(supplier, spark, caplog, monkeypatch):
+    monkeypatch.setattr("supply.spark.run._LONG_SECONDS", 0.1)
+    options = {"columns": ["id", "slept"], "batch_size": BATCH, "uneven": "keep", "epochs": 2}
+    again = "in later epochs: Spark computes df again in each"
     with caplog.at_level(logging.INFO, "supply.spark"):
-        supplier.run(counts, slow_rows(spark, 0.01), columns=["id", "slept"], batch_size=BATCH, uneven="keep")
+        supplier.run(counts, slow_rows(spark, 0.005), **options)
+    assert caplog.text.count(again) == 1
     said = supplier.statistics.sentence
     assert said in caplog.messages
     assert re.fullmatch(
@@ -136,7 +140,7 @@ def test_a_slow_source_is_named(supplier, spark, caplog):
     waited, scan, copy = map(int, re.findall(r"\d+", said))
     assert waited > 50 and scan > copy
     assert [(row["data"], row["rank"], row["elements"]) for row in supplier.statistics.tasks] == [
-        ("df", rank, ROWS // RANKS) for rank in range(RANKS)
+        ("df", rank, 2 * ROWS // RANKS) for rank in range(RANKS)
     ]
     for row in supplier.statistics.tasks:
         assert row["scan"] + row["copy"] + row["waiting_for_rank"] == pytest.approx(row["seconds"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import pickle
 import time
@@ -48,6 +49,9 @@ _SETTLE_SECONDS = 2
 _EXPLAIN_SECONDS = 10
 # How long tasks may take to end by themselves when their ranks have left.
 _OWN_END_SECONDS = 5
+
+# A wait for rows that is worth a word.
+_LONG_SECONDS = 10
 
 _ENDED_WITH_TASK = "the ranks have ended with Spark's task that keeps them"
 
@@ -113,6 +117,15 @@ class Run:
         self._bar.numbers = self._measurements.newest
         self.statistics = RunStatistics()
 
+    def _advise(self) -> None:
+        rows = [row for row in self.statistics.ranks if row["epoch"] > 0]
+        seconds = sum(row["waiting_for_spark"] for row in rows) / self._ranks
+        options = self._supplied[0].options
+        own = sum(row["program"] for row in rows) / self._ranks
+        if seconds > max(_LONG_SECONDS, own) and not (options["resident"] or options["resident-folder"]):
+            why = "Spark computes df again in each, unless you persist df or set resident=True"
+            _log.warning("ranks waited %.0f s for rows in later epochs: %s", seconds, why)
+
     def result(self) -> Any:
         """Runs everything. Returns rank 0's result, or a RunResult if the ranks write rows.
 
@@ -120,6 +133,7 @@ class Run:
         but those rows. If it raises, the ranks have ended.
         """
         with contextlib.ExitStack() as ends:
+            ends.callback(self._advise)
             ends.callback(self._say_where_time_went)
             ends.callback(self._bar.close)
             ends.callback(self._jobs.forget)
@@ -343,9 +357,23 @@ class Run:
             _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, END_SECONDS)
 
 
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return _storage if name == "_load_from_bytes" else super().find_class(module, name)
+
+
+def _storage(content: bytes) -> Any:
+    """Of a tensor: on the CPU if the driver does not have its device."""
+    import torch
+
+    here = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    place: Any = lambda storage, device: None if device in here else storage  # noqa: E731
+    return torch.load(io.BytesIO(content), map_location=place, weights_only=False)
+
+
 def _unpickled(result: bytes) -> Any:
     try:
-        return pickle.loads(result)
+        return _Unpickler(io.BytesIO(result)).load()
     except Exception as error:
         raise NotAgain(
             f"all ranks have returned, but the driver cannot unpickle the result of rank 0 ({error}): return what the "
