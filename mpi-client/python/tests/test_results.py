@@ -254,6 +254,47 @@ def test_a_batch_that_does_not_fit_is_refused_by_column(rank, files, name):
     pathlib.Path(f"{path}.unsealed").unlink()
 
 
+SECONDS = numpy.array([10**15, 0], "M8[s]")
+# What the type of a column cannot hold.
+CHANGED = [
+    ("float", [1e300], "1e.300 is no float32"),
+    ("float", [None, -1e39], "-1e.39 is no float32"),
+    ("float", [16777217], "column 'x' cannot be written as float: 16777217 is no float32"),
+    ("array<double>", [[1, 2**53 + 1]], "9007199254740993 is no float64"),
+    ("date", [datetime.datetime(2026, 1, 2, 3)], "2026-01-02T03.* has a time of day"),
+    ("date", [None, pandas.Timestamp("2026-01-02 00:00:01")], "has a time of day"),
+    ("date", ["2026-01-02T12:00"], "column 'x' cannot be written as date: .* has a time of day"),
+    ("date", numpy.array([2**31], "M8[D]"), "a day does not fit into 32 bits"),
+    ("timestamp", SECONDS, "does not fit into 64 bits of microseconds"),
+    ("timestamp_ntz", SECONDS[:1].astype("M8[ms]"), "does not fit into 64 bits of microseconds"),
+    ("interval day to second", -SECONDS.view("m8[s]"), "does not fit into 64 bits of microseconds"),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "text"), CHANGED)
+def test_values_are_refused_and_not_changed(rank, kind, values, text):
+    with pytest.raises(supply.ColumnError, match=text), rank.results("scores", f"x {kind}") as out:
+        out.write({"x": values})
+
+
+def test_values_that_the_type_of_the_column_holds(written):
+    table = written(
+        {"f": [0.1, float("inf"), None, 2**24], "d": [datetime.datetime(2026, 1, 2), "2026-01-03", None, "1969-12-31"]},
+        schema="f float, d date",
+    )
+    assert table["f"].to_pylist() == [float(numpy.float32(0.1)), float("inf"), None, 2.0**24]
+    assert [str(day) for day in table["d"].to_pylist()] == ["2026-01-02", "2026-01-03", "None", "1969-12-31"]
+
+
+def test_lists_of_a_schema_in_text_may_have_any_length(written):
+    batches = [{"x": [[1, 2], [3, 4]]}, {"x": [[1, 2, 3]]}, {"x": numpy.int64([[5], [6]])}, {"x": [[], None]}]
+    expected = [[1, 2], [3, 4], [1, 2, 3], [5], [6], [], None]
+    assert written(*batches, schema="x array<long>")["x"].to_pylist() == expected
+    times = numpy.array([[0, 1], [2, 3]])
+    table = written({"x": times}, {"x": [[numpy.datetime64(4, "us")]]}, schema="x array<timestamp>")
+    assert table["x"].cast(pyarrow.list_(pyarrow.int64())).to_pylist() == [[0, 1], [2, 3], [4]]
+
+
 def test_a_refused_batch_leaves_the_rows_before_it(rank, files):
     with rank.results("scores", "id long") as out:
         out.write({"id": [1]})

@@ -130,6 +130,10 @@ def test_a_struct_type_is_a_schema(run, spark):
 @pytest.fixture(scope="module")
 def table(spark):
     """A column of each type that ranks get, with nulls."""
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions
+
+    vector = array_to_vector(functions.expr("array(0D, id + 1D, 0D)"))
     return spark.range(0, COUNT, 1, 8).selectExpr(
         "id", "int(id % 7) as label", "smallint(id % 5) as small", "tinyint(-1) as byte", "id % 2 = 0 as even",
         "if(id % 5 = 0, null, concat('row ', id)) as name", "encode(string(id), 'UTF-8') as raw",
@@ -139,7 +143,9 @@ def table(spark):
         "array(id, id + 1) as pair", "if(id % 3 = 0, null, id * 0.5D) as gap",
         "if(id = 7, null, array(id, 1L)) as holes", "id * 2 as `a b`",
         "if(id % 4 = 0, null, '') as nothing", "float(id) as unused",
-    )  # fmt: skip
+        "named_struct('a b', id, 'c,d>', named_struct('e`f', array(id, 1L))) as odd",
+        "array(timestamp_micros(id), timestamp_micros(-1L)) as moments", "array(array(current_date())) as days",
+    ).withColumns({"sparse": vector, "within": functions.struct(vector.alias("a vector"))})  # fmt: skip
 
 
 def copy_input(data):
@@ -154,10 +160,16 @@ def test_columns_of_the_input_come_back_with_the_predictions(table, caplog):
     named = ", ".join(f"`{name}`" for name in table.columns if name != "unused")
     with shared_memory() as folder:
         returned = Supplier(ranks=RANKS, folder=folder).run(
-            copy_input, table, batch_size=64, backend=None, results=f"{named}, score double not null",
-            ragged={"raw": "list", "image": "jagged"}, nulls={"gap": "mask", "holes": "mask", "nothing": "mask"},
+            copy_input, table, batch_size=64, backend=None, results=f"{named}, score double not null", vectors="sparse",
+            ragged={"raw": "list", "image": "jagged", "sparse": "sparse"},
+            nulls={"gap": "mask", "holes": "mask", "nothing": "mask"},
         ).results  # fmt: skip
         wanted = table.drop("unused").selectExpr("*", "id * 2D as score")
+        vectors = returned.selectExpr(
+            "struct(3 as size, array(1) as indices, array(id + 1D) as values) as v", "sparse", "within"
+        )
+        assert vectors.where("v = sparse and v = within.`a vector`").count() == COUNT
+        returned, wanted = (frame.drop("sparse", "within") for frame in (returned, wanted))
         assert returned.dtypes == wanted.dtypes
         assert returned.count() == COUNT and wanted.exceptAll(returned).count() == 0
         release(returned)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from supply.errors import ColumnError
+from supply.jagged import Jagged
 from supply.result_nested import (
     Column,
     child_of,
@@ -73,6 +74,8 @@ def _array_of(tensor: Any) -> numpy.ndarray:
 
 
 def _converted(name: str, values: Any, field: _core.ResultField | None) -> Column:
+    if str(getattr(values, "layout", "")) == "torch.sparse_csr" and field is not None and field[1] == "+s":
+        values = _sparse_vectors(values)
     values = on_host(values)
     if type(values).__module__.partition(".")[0] == "pandas":
         return _of_pandas(name, values, field)
@@ -90,6 +93,14 @@ def _converted(name: str, values: Any, field: _core.ResultField | None) -> Colum
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise TypeError(f"{type(values).__name__} is no array, tensor or list")
     return _of_list(name, list(values), field)
+
+
+def _sparse_vectors(values: Any) -> dict[str, Any]:
+    """Structs as batches have them without ragged="sparse"."""
+    rows = values.crow_indices().cpu()
+    indices, numbers = values.col_indices().cpu().numpy().astype("int32"), values.values()
+    sizes = numpy.full(len(rows) - 1, values.shape[1], "int32")
+    return {"size": sizes, "indices": Jagged(indices, rows), "values": Jagged(numbers, rows)}
 
 
 def _is_on_device(values: Any) -> bool:
@@ -130,10 +141,11 @@ def _of_array(name: str, array: numpy.ndarray, field: _core.ResultField | None) 
     if width == 0:
         # Padded lists of a batch in which all are empty.
         return of_lists(name, numpy.zeros(rows + 1, "int32"), array.reshape(0, *array.shape[2:]), field, column_of)
-    if form is not None and array.ndim == 2:
+    child = child_of(field)
+    if form is not None and array.ndim == 2 and (child is None or _integers_of_time(child[1]) != form):
         return Column(rows, f"+w:{width}", array, child_form=form)
     values = array.reshape(rows * width, *array.shape[2:])
-    return Column(rows, f"+w:{width}", children={"item": column_of(name, values, child_of(field))})
+    return Column(rows, f"+w:{width}", children={"item": column_of(name, values, child)})
 
 
 def _integers_of_time(form: str) -> str | None:
@@ -145,19 +157,33 @@ def _integers_of_time(form: str) -> str | None:
 
 def _of_times(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
     """Days are dates. Other units are microseconds, in the zone of the field if there is one."""
-    is_date = numpy.datetime_data(array.dtype)[0] == "D"
     is_null = numpy.isnat(array)
     if array.dtype.kind == "m":
-        durations = numpy.where(is_null, 0, array.astype("timedelta64[us]").view("int64"))
-        column = Column(len(array), "tDu", durations, nullable=True)
-        return with_nulls(column, ~is_null) if is_null.any() else column
-    if is_date:
-        numbers = numpy.where(is_null, 0, array.astype("datetime64[D]").view("int64")).astype("int32")
+        form, unit = "tDu", "timedelta64[us]"
+    elif numpy.datetime_data(array.dtype)[0] == "D":
+        form, unit = "tdD", "datetime64[D]"
     else:
-        numbers = numpy.where(is_null, 0, array.astype("datetime64[us]").view("int64"))
-    zone = field[1] if field is not None and field[1].startswith("tsu:") else "tsu:"
-    column = Column(len(array), "tdD" if is_date else zone, numbers, nullable=True)
+        form, unit = field[1] if field is not None and field[1].startswith("tsu:") else "tsu:", "datetime64[us]"
+    numbers = numpy.where(is_null, 0, _in_unit(array, unit).view("int64"))
+    if form == "tdD":
+        numbers = _fitting(numbers, numpy.dtype("int32"))
+        if numbers is None:
+            raise OverflowError("a day does not fit into 32 bits")
+    column = Column(len(array), form, numbers, nullable=True)
     return with_nulls(column, ~is_null) if is_null.any() else column
+
+
+def _in_unit(array: numpy.ndarray, unit: str) -> numpy.ndarray:
+    """The same times. What is finer than a microsecond is cut, as by Spark."""
+    made = array.astype(unit)
+    is_wrong = ~numpy.isnat(array) & (made.astype(array.dtype) != array)
+    if numpy.can_cast(array.dtype, made.dtype, "safe"):
+        for value in array[is_wrong][:1]:
+            raise OverflowError(f"{value} does not fit into 64 bits of microseconds")
+    elif unit == "datetime64[D]":
+        for value in array[is_wrong][:1]:
+            raise ValueError(f"{value} has a time of day, and a date has none: write its day, or declare a timestamp")
+    return made
 
 
 def _of_pandas(name: str, series: Any, field: _core.ResultField | None) -> Column:
@@ -198,7 +224,8 @@ def _of_values(name: str, values: list[Any], first: Any, field: _core.ResultFiel
     if form in _NUMBERS:
         return _of_array(name, _numbers(values, form), field)
     if form == "tdD" or form.startswith("tsu:"):
-        return _of_times(numpy.array(values, "datetime64[D]" if form == "tdD" else "datetime64[us]"), field)
+        times = numpy.array(values, "datetime64[us]")
+        return _of_times(_in_unit(times, "datetime64[D]") if form == "tdD" else times, field)
     if form == "tDu":
         return _of_times(numpy.array(values, "timedelta64[us]"), field)
     if form in ("tiM", "ttn"):
@@ -261,7 +288,13 @@ def _numbers(values: list[Any], form: str) -> numpy.ndarray:
     if None not in values and (array := _fitting(numpy.asarray(values), kind)) is not None:
         return array
     if kind.kind == "f":
-        return numpy.array([_checked(value, (float, int, numpy.number), 0.0) for value in values], kind)
+        floats = [_checked(value, (float, int, numpy.number), 0.0) for value in values]
+        with numpy.errstate(over="ignore"):
+            array = numpy.array(floats, kind)
+        for value, made in zip(floats, array.tolist()):
+            if made != value and (abs(made) == float("inf") or isinstance(value, (int, numpy.integer))):
+                raise OverflowError(f"{value} is no {kind}")
+        return array
     numbers = [int(_checked(value, (int, numpy.integer), 0)) for value in values]
     limits = numpy.iinfo(kind)
     for number in numbers:
@@ -274,7 +307,17 @@ def _fitting(array: numpy.ndarray, kind: numpy.dtype[Any]) -> numpy.ndarray | No
     """The same numbers of that kind. None: they may not fit, and a check of each one says which."""
     if array.ndim != 1 or array.dtype.kind not in ("fiu" if kind.kind == "f" else "iu"):
         return None
-    if kind.kind != "f" and len(array):
+    if kind.kind == "f":
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            made = array.astype(kind)
+            # Decimals of Python's floats are rounded.
+            is_lost = (
+                numpy.isinf(made) != numpy.isinf(array)
+                if array.dtype.kind == "f"
+                else made.astype(array.dtype) != array
+            )
+        return None if is_lost.any() else made
+    if len(array):
         limits = numpy.iinfo(kind)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             return None
@@ -300,7 +343,7 @@ def _of_rows(name: str, values: list[Any], child: str, field: _core.ResultField 
 
 
 def _width(field: _core.ResultField | None) -> int:
-    return int(field[1][3:]) if field is not None and field[1][:3] == "+w:" and field[1] != "+w:?" else 1
+    return int(field[1][3:]) if field is not None and field[1][:3] == "+w:" else 1
 
 
 def _is_no_row(value: Any) -> bool:

@@ -222,15 +222,11 @@ def joined(arrays: list[Any]) -> Any:
 def fitted(name: str, column: Column, of: _core.ResultField) -> Column:
     """The same values in the form of the field. Raises ColumnError if they have another type."""
     form, child_form, children = of[1], of[2], of[4]
-    if form == "+w:?":
-        numbers = [child.form for child in column.children.values()] or [column.child_form]
-        if column.form[:2] in ("+l", "+w") and numbers == [child_form]:
-            return column
-    elif column.form.startswith("+w:") and form in ("+l", column.form) and children:
+    if column.form.startswith("+w:") and form in ("+l", column.form) and children:
         return _spread(name, column, of)
-    elif column.form == form and column.children and not children:
+    if column.form == form and column.children and not children:
         return _without_child(name, column, of)
-    elif column.form == "+l" and form.startswith("+w:"):
+    if column.form == "+l" and form.startswith("+w:"):
         return _packed(name, column, of)
     if (column.form, column.child_form) != (form, child_form):
         raise ColumnError(

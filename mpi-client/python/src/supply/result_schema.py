@@ -74,17 +74,15 @@ def is_complete(fields: list[_core.ResultField]) -> bool:
 
 
 def completed(fields: list[_core.ResultField], of_batch: list[_core.ResultField]) -> list[_core.ResultField]:
-    """The fields, with the lengths of lists from those of a batch. A list that it has not gets the length 1."""
+    """The fields, where lists of one length in a batch of Arrow have that length. All others may have any."""
     of = {field[0]: field for field in of_batch}
     return [_completed(field, of.get(field[0])) if field[1] == _LIST_OF_ANY_LENGTH else field for field in fields]
 
 
 def _completed(field: _core.ResultField, of_batch: _core.ResultField | None) -> _core.ResultField:
-    name, _, child, nullable, _ = field
-    form, children = ("", []) if of_batch is None else (of_batch[1], of_batch[4])
-    if form == "+l" or (form.startswith("+w:") and children):
-        return with_nulls_in_it(field, form)
-    return name, form if form.startswith("+w:") else "+w:1", child, nullable, []
+    if of_batch is None or not of_batch[1].startswith("+w:"):
+        return with_nulls_in_it(field)
+    return with_nulls_in_it(field, of_batch[1]) if of_batch[4] else (field[0], of_batch[1], *field[2:])
 
 
 def with_nulls_in_it(field: _core.ResultField, form: str = "+l") -> _core.ResultField:

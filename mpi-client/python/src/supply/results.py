@@ -127,6 +127,8 @@ class Result(Closing):
 
     def _write_columns(self, batch: Mapping[str, Any]) -> None:
         with self._opening if self._core is None else contextlib.nullcontext():
+            if self._fields is not None:
+                self._opened([])
             columns = self._columns(batch)
             lengths = {name: column.rows for name, column in columns.items()}
             if len(set(lengths.values())) > 1:

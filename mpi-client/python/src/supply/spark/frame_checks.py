@@ -30,6 +30,7 @@ _SUPPLIED = (
 
 # What vectors and matrices of spark.ml and spark.mllib call themselves, and what they are in results.
 _OF_ML = {"vector": "array<double>", "matrix": "array<array<double>>"}
+_SPARSE = "struct<size:int,indices:array<int>,values:array<double>>"
 
 
 class Paths:
@@ -238,12 +239,13 @@ def _fix(kind: Any) -> str:
     return "cast it to a number, text or bytes, or leave it out"
 
 
-def result_schema(schema: Any, df: Any, columns: Sequence[str], half: Sequence[str]) -> str:
+def result_schema(schema: Any, df: Any, columns: Sequence[str], half: Sequence[str], vectors: str) -> str:
     """The schema of results as text, with the types of columns of df. Refuses types that ranks cannot write."""
-    text: str = schema if isinstance(schema, str) else ", ".join(map(_text_of, schema))
+    of_ml = {**_OF_ML, "vector": _SPARSE} if vectors == "sparse" else _OF_ML
+    text: str = schema if isinstance(schema, str) else ", ".join(_text_of(field, field.name, of_ml) for field in schema)
     try:
         paths = Paths(df.schema)
-        known = {name: _text_of(paths.of(name)[-1], name) for name in columns}
+        known = {name: _text_of(paths.of(name)[-1], name, of_ml) for name in columns}
         for name in half:
             # Of doubles, ranks have too few digits.
             known[name] = re.sub(r"(?<![\w`])double(?![\w`:])", "float", known[name])
@@ -254,6 +256,19 @@ def result_schema(schema: Any, df: Any, columns: Sequence[str], half: Sequence[s
     return complete
 
 
-def _text_of(field: Any, name: str | None = None) -> str:
-    kind = field.dataType.simpleString()
-    return column_text(name or field.name, _OF_ML.get(kind, kind), field.nullable)
+def _text_of(field: Any, name: str, of_ml: Mapping[str, str]) -> str:
+    return column_text(name, _type_text(field.dataType, of_ml), field.nullable)
+
+
+def _type_text(kind: Any, of_ml: Mapping[str, str]) -> str:
+    """As simpleString(), with quoted fields, and what vectors and matrices are in results."""
+    name = kind.typeName()
+    if name == "array":
+        return f"array<{_type_text(kind.elementType, of_ml)}>"
+    if name == "map":
+        return f"map<{_type_text(kind.keyType, of_ml)},{_type_text(kind.valueType, of_ml)}>"
+    if name == "struct":
+        fields = (f"{quoted(field.name)}:{_type_text(field.dataType, of_ml)}" for field in kind.fields)
+        return f"struct<{','.join(fields)}>"
+    text: str = kind.simpleString()
+    return of_ml.get(text, text)

@@ -306,7 +306,7 @@ class Supplier:
             else (Script.read(function, session.is_connect or not session.is_local), None)
         )
         args, kwargs = check_arguments(call, args, kwargs)
-        schema = None if results is None else frame_checks.result_schema(results, df, columns, half)
+        schema = None if results is None else frame_checks.result_schema(results, df, columns, half, vectors)
         is_global = order == "global"
         if is_global and spread == "auto":
             spread = "false"
