@@ -74,7 +74,7 @@ def main(arguments):
         return checked.returncode if checked.returncode > 0 else 128 - checked.returncode
     # YARN keeps an application alive after its submitter has ended. By this tag it is found and ended.
     tag = f"supply-{uuid.uuid4()}"
-    conf = [*spark.added_settings, "spark.yarn.maxAppAttempts=1", *checked.stdout.decode().splitlines(), *options.conf]
+    conf = [*spark.added_settings, "spark.yarn.maxAppAttempts=1", *_made_settings(checked.stdout), *options.conf]
     conf.append(f"{_TAGS}{','.join([*_tags(options.conf, spark), tag])}")
     command = [spark.submit, "--class", "supply.api.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
     command += ["--name", "Supplier", "--num-executors", options.executors]
@@ -110,6 +110,11 @@ def _end_application(command, environment, tag):
             f"{tag}) and end it (yarn application -kill ID)",
             file=sys.stderr,
         )
+
+
+def _made_settings(said):
+    """A JVM prints what JDK_JAVA_OPTIONS asks for, too."""
+    return [line for line in said.decode().splitlines() if line.startswith("spark.")]
 
 
 def _tags(conf, spark):

@@ -59,6 +59,10 @@ def main(arguments):
     return subprocess.run(command, pass_fds=[findings], check=False).returncode
 
 
+# What a JVM writes to stderr by itself.
+_OF_THE_JVM = ("WARNING", "Picked up ", "NOTE: Picked up ")
+
+
 def _output(doctor, option):
     return subprocess.run([doctor, option], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
 
@@ -85,7 +89,9 @@ def _check_spark(contract, options):
         )
     except subprocess.TimeoutExpired:
         return f"failed\tspark\tspark-submit did not end within {TIMEOUT} s\t{fix}"
+    # A JVM prints what JDK_JAVA_OPTIONS asks for, too.
+    found = "".join(line for line in done.stdout.splitlines(keepends=True) if line.count("\t") == 3)
     if done.returncode == 0:
-        return done.stdout
-    said = next((line for line in done.stderr.splitlines() if not line.startswith("WARNING")), "").replace("\t", " ")
-    return f"{done.stdout}failed\tspark\tspark-submit ended with status {done.returncode}: {said}\t{fix}"
+        return found
+    said = next((line for line in done.stderr.splitlines() if not line.startswith(_OF_THE_JVM)), "").replace("\t", " ")
+    return f"{found}failed\tspark\tspark-submit ended with status {done.returncode}: {said}\t{fix}"

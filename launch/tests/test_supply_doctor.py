@@ -67,7 +67,10 @@ def test_settings_of_spark(make_pairs, tmp_path):
     temporary.mkdir()
     conf.mkdir()
     pairs = make_pairs()
-    found = by_check(doctor(pairs, temporary, "--json").stdout)
+    chatter = {"JDK_JAVA_OPTIONS": "-Xlog:gc", "JAVA_TOOL_OPTIONS": "-Dx=y"}
+    done = doctor(pairs, temporary, "--json", **chatter)
+    assert done.returncode == 0, done.stdout
+    found = by_check(done.stdout)
     for check in ("host-local", "partitions"):
         assert found[check]["status"] == "ok" and found[check]["fix"] is None, found[check]
 
@@ -96,6 +99,16 @@ def test_it_names_what_it_cannot_check(make_pairs, tmp_path):
     done = doctor(make_pairs(), tmp_path, SPARK_HOME="/nowhere")
     assert done.returncode == 0
     assert "skipped  spark" in done.stdout and "no Spark in /nowhere" in done.stdout
+    done = doctor(
+        make_pairs(),
+        tmp_path,
+        "--conf",
+        "spark.driver.memory=1k",
+        JAVA_TOOL_OPTIONS="-Dx=y",
+        JDK_JAVA_OPTIONS="-Xlog:gc",
+    )
+    assert done.returncode == 1 and "Picked up" not in done.stdout and "[gc]" not in done.stdout, done.stdout
+    assert "failed   spark" in done.stdout
     done = doctor(make_pairs(), tmp_path, JAVA_HOME="/nowhere")
     assert done.returncode == 1
     assert "failed   spark" in done.stdout and "/nowhere/bin/java: No such file" in done.stdout
