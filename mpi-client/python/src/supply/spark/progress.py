@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import sys
@@ -41,7 +42,9 @@ class Printer:
         self._printing[thread] = time.monotonic()
         try:
             file = sys.stdout if stream == "stdout" else sys.stderr
-            self._bar.write(printable(line, file), file=file)
+            # A service may have none, or a closed one.
+            with contextlib.suppress(AttributeError, ValueError):
+                self._bar.write(printable(line, file), file=file)
         finally:
             del self._printing[thread]
 
@@ -156,7 +159,10 @@ def printable(text: str, file: Any) -> str:
 
 
 def _shows_lines() -> bool:
-    return not (sys.stderr.isatty() or _in_notebook())
+    # stderr may be None, closed, or have write() alone.
+    with contextlib.suppress(AttributeError, ValueError):
+        return not (sys.stderr.isatty() or _in_notebook())
+    return True
 
 
 def _in_notebook() -> bool:
