@@ -31,9 +31,18 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+_SHOWN = 200
+
+
+def brief(value: Any) -> str:
+    """A value for a message, cut."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
 def shown(value: Any) -> str:
-    """A value for a message: with its type if that is not plain from it."""
-    return f"{value!r} ({type(value).__name__})"
+    """As brief(), with its type."""
+    return f"{brief(value)} ({type(value).__name__})"
 
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
@@ -75,7 +84,7 @@ def duration(name: str, value: Any) -> float:
 def one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         listed = ", ".join(map(repr, choices[:-1]))
-        raise ConfigError(f"{name} is {value!r}: it must be {listed} or {choices[-1]!r}{close_to(value, choices)}")
+        raise ConfigError(f"{name} is {brief(value)}: it must be {listed} or {choices[-1]!r}{close_to(value, choices)}")
 
 
 def close_to(value: Any, known: Iterable[Any]) -> str:

@@ -175,7 +175,8 @@ class DataSpec:
 class Job:
     """What a rank calls: a function, or a script.
 
-    args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value.
+    args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value: a list as
+    several values, True as --name alone, and False and None not at all.
     """
 
     function: Callable[..., Any] | None
@@ -188,6 +189,12 @@ class Job:
         if self.function is not None:
             return self.function(data, *self.args, **self.kwargs)
         assert self.script is not None
-        options = ((f"--{key.replace('_', '-')}", str(value)) for key, value in self.kwargs.items())
-        self.script.run([*map(str, self.args), *(word for option in options for word in option)])
+        self.script.run([*map(str, self.args), *itertools.chain.from_iterable(map(_words, self.kwargs.items()))])
         return None
+
+
+def _words(option: tuple[str, Any]) -> list[str]:
+    name, value = f"--{option[0].replace('_', '-')}", option[1]
+    if value is None or isinstance(value, bool):
+        return [name] if value else []
+    return [name, *map(str, value if isinstance(value, (list, tuple)) else [value])]

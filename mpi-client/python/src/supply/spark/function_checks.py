@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from supply.arguments import shown
+from supply.arguments import brief, shown
 from supply.errors import RunError
 from supply.spark.sessions import is_of_connect
 
@@ -65,8 +65,8 @@ def check_arguments(function: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, .
             signature.bind(None, *args, **kwargs)
         except TypeError as error:
             raise RunError(
-                f"{_name(function)}{signature} cannot be called with the data, args={args!r} and kwargs={kwargs!r}: "
-                f"{error}"
+                f"{_name(function)}{signature} cannot be called with the data, args={brief(args)} and "
+                f"kwargs={brief(kwargs)}: {error}"
             ) from None
     return args, kwargs
 

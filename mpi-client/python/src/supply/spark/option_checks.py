@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from supply.arguments import close_to, duration, one_of, optional_size, shown, whole_number
+from supply.arguments import brief, close_to, duration, one_of, optional_size, shown, whole_number
 from supply.errors import ConfigError, RunError
 
 SHUFFLES = ("none", "partitions", "elements", "all")
@@ -28,19 +28,21 @@ def repartition_option(value: Any) -> str | int:
     """The option repartition: "auto", "false" or a number of partitions."""
     if value is False:
         return "false"
-    if value == "auto" or (isinstance(value, int) and value is not True and value > 0):
-        return value  # type: ignore[no-any-return]
-    raise RunError(f"repartition is {value!r}: it must be 'auto', False, or a number of partitions")
+    if isinstance(value, str) and value == "auto":
+        return value
+    if isinstance(value, numbers.Integral) and value is not True and int(value) > 0:
+        return int(value)
+    raise RunError(f"repartition is {brief(value)}: it must be 'auto', False, or a number of partitions")
 
 
 def check_forms(lists: Any, half: Any, vectors: Any, columns: Sequence[str]) -> None:
     """Refuses wrong values of the options that say what columns become."""
     if lists not in ("auto", "varying"):
-        raise RunError(f"lists is {lists!r}: it must be 'auto' or 'varying'")
+        raise RunError(f"lists is {brief(lists)}: it must be 'auto' or 'varying'")
     if vectors not in ("dense", "sparse"):
-        raise RunError(f"vectors is {vectors!r}: it must be 'dense' or 'sparse'")
+        raise RunError(f"vectors is {brief(vectors)}: it must be 'dense' or 'sparse'")
     if isinstance(half, str) or not isinstance(half, Sequence) or not all(isinstance(name, str) for name in half):
-        raise RunError(f"half is {half!r}: it must be a list of names of columns")
+        raise RunError(f"half is {brief(half)}: it must be a list of names of columns")
     for name in half:
         if name not in columns:
             raise RunError(f"half names '{name}', which is no column that ranks get{close_to(name, columns)}")
