@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import pathlib
+import pickle
 import re
 import resource
 import shutil
@@ -24,10 +25,12 @@ pytest.importorskip("pyspark")
 
 from supply.errors import RunError  # noqa: E402
 from supply.ranks.environment import path_entries  # noqa: E402
-from supply.ranks.job import Script  # noqa: E402
+from supply.ranks.job import Job, Script  # noqa: E402
 from supply.ranks.node import lift_memory_limit  # noqa: E402
 from supply.spark import RankError, Supplier  # noqa: E402
-from supply.spark.progress import printable  # noqa: E402
+from supply.spark.function_checks import check_arguments  # noqa: E402
+from supply.spark.option_checks import repartition_option  # noqa: E402
+from supply.spark.progress import Printer, ProgressBar, printable  # noqa: E402
 
 # Of this machine, and not the one that ranks take.
 ADDRESS = "127.0.0.2"
@@ -231,6 +234,96 @@ def test_what_an_output_cannot_encode_is_escaped(encoding):
     assert printable("é", io.StringIO()) == "é"
 
 
+class Writes:
+    """What some programs have in place of a stream."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+
+def test_a_driver_without_streams(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    own = Writes()
+    for stream in (None, closed, own):
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        printer, bar = Printer(), ProgressBar(1)
+        for name in ("stdout", "stderr"):
+            printer.print("a line", name)
+        bar.close()
+    assert own.text == "a line\n" * 2
+
+
+def test_messages_are_short_and_options_take_numbers_of_numpy():
+    import numpy
+
+    assert repartition_option(numpy.int64(8)) == 8
+    with pytest.raises(RunError, match=r"repartition is \[0, 0.*…: it must be") as raised:
+        repartition_option([0] * 10**5)
+    assert len(str(raised.value)) < 400
+    with pytest.raises(RunError, match="cannot be called with the data, args=.*… and kwargs=.*: missing") as raised:
+        check_arguments(lambda data, first, second: None, [list(range(10**5))], {})
+    assert len(str(raised.value)) < 600
+
+
+def test_the_words_of_a_script():
+    class Recorded:
+        def run(self, words):
+            self.words = words
+
+    script = Recorded()
+    kwargs = {"amp": True, "eval": False, "name": None, "layers": [1, 2], "learning_rate": 0.5}
+    Job(None, script, (3,), kwargs, None).run(None)  # type: ignore[arg-type]
+    assert script.words == ["3", "--amp", "--layers", "1", "2", "--learning-rate", "0.5"]
+
+
+def test_slices_of_tensors_travel_without_the_rest():
+    torch = pytest.importorskip("torch")
+    from supply.ranks.checkpoints import _Compact
+    from supply.ranks.rank import _pickled_result
+
+    whole = torch.arange(10.0**6)
+    shared, parameter = whole[5:8], torch.nn.Parameter(whole[:2])
+    value = {"a": [shared, shared], "b": whole[::300000], "c": parameter, "d": torch.ones(3, requires_grad=True)}
+    saved = io.BytesIO()
+    torch.save(value, saved, pickle_module=_Compact)
+    for payload, load in ((_pickled_result(value), pickle.loads), (saved.getvalue(), torch_load)):
+        assert len(payload) < 20000
+        found = load(payload)
+        assert found["a"][0] is found["a"][1] and found["a"][0].tolist() == [5, 6, 7]
+        assert found["b"].tolist() == [0, 3e5, 6e5, 9e5] and found["d"].requires_grad
+        assert isinstance(found["c"], torch.nn.Parameter) and found["c"].tolist() == [0, 1]
+
+
+def torch_load(payload):
+    import torch
+
+    return torch.load(io.BytesIO(payload))
+
+
+def test_spark_is_not_started_again_in_a_rank(run):
+    def train(data):
+        from pyspark.sql import SparkSession
+
+        return SparkSession.builder.getOrCreate()
+
+    with pytest.raises(RankError, match="a rank has no Spark, which runs in the driver"):
+        run(train)
+
+
+@pytest.mark.parametrize("text", ["import nothing_of_this_name", "raise RuntimeError('mine')"])
+def test_a_module_that_hides_one_of_python_is_named(run, folder_in_path, text):
+    (folder_in_path / "http.py").write_text(text)
+    with pytest.raises(RankError, match=f"{folder_in_path}/http.py") as raised:
+        run(lambda data: None)
+    if "import" in text:
+        assert f"{folder_in_path}/http.py on " in str(raised.value) and "hides a module of Python" in str(raised.value)
+
+
 @pytest.mark.parametrize("launcher, has_own_group", [("torch", False), ("torch", True), ("mpirun", False)])
 def test_a_program_that_the_function_starts_ends_with_its_rank(run, launcher, has_own_group):
     def train(data):
@@ -244,6 +337,36 @@ def test_a_program_that_the_function_starts_ends_with_its_rank(run, launcher, ha
     while started.exists() and b"sleep" in started.read_bytes() and time.monotonic() < end:
         time.sleep(0.1)
     assert not started.exists() or b"sleep" not in started.read_bytes()
+
+
+# What a rank does with a function, for each kind of process. A lock in a global can only be inherited.
+CHILDREN = """
+import importlib, sys, threading
+from pyspark import cloudpickle
+from supply.ranks.program import share_program
+payloads = []
+for method in ("fork", "spawn", "forkserver"):
+    import children_program
+    cloudpickle.register_pickle_by_value(children_program)
+    payloads.append((method, cloudpickle.dumps(importlib.reload(children_program).train)))
+    del sys.modules["children_program"]
+sys.path = [folder for folder in sys.path if folder]
+for method, payload in payloads:
+    train = cloudpickle.loads(payload)
+    if method == "fork":
+        train.__globals__["lock"] = train.__globals__["plus"].__globals__["lock"] = threading.Lock()
+    share_program(train)
+    print(train(method))
+"""
+
+
+def test_processes_of_a_function_share_the_globals_of_the_program():
+    done = subprocess.run(
+        [sys.executable, "-c", CHILDREN], capture_output=True, text=True, timeout=300, cwd=pathlib.Path(__file__).parent
+    )
+    assert done.stderr == ""
+    expected = ([(10, 1), (11, 2), (12, 3)], [22], 11), True, 11, (5,), 0
+    assert done.stdout.splitlines() == [repr(expected)] * 3
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import pickle
 import struct
 import time
 from collections.abc import Callable
@@ -17,6 +18,30 @@ from supply.errors import SupplyError
 from supply.ranks.hub import GONE, LAST, Connection, pieces_of, read, read_piece, shut_down
 from supply.ranks.job import NO_LIMIT_SECONDS
 from supply.ranks.messages import Attempt, Saved
+
+
+def compact(value: Any) -> Any:
+    """A tensor that is a slice as a tensor of its own: pickle would take all that its storage has. Else the value."""
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided:
+        return value
+    storage = value.untyped_storage() if hasattr(value, "untyped_storage") else value.storage()
+    if value.numel() * value.element_size() >= storage.nbytes():
+        return value
+    own = value.detach().clone()
+    is_parameter = isinstance(value, torch.nn.Parameter)
+    return torch.nn.Parameter(own, value.requires_grad) if is_parameter else own.requires_grad_(value.requires_grad)
+
+
+class _Compact:
+    """The pickle module for torch.save()."""
+
+    __name__ = pickle.__name__
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, value: Any) -> Any:
+            own = compact(value)
+            return NotImplemented if own is value else own.__reduce_ex__(2)
+
 
 _SAVE, _LOAD = 0, 1
 _CALL = struct.Struct("!BqI")
@@ -95,7 +120,7 @@ class RankCheckpoints:
 
     def _send(self, number: int, state: Any) -> None:
         content = io.BytesIO()
-        torch.save(state, content)
+        torch.save(state, content, pickle_module=_Compact)
         with self._file(_SAVE, number, self.rank) as connection:
             for head, piece in pieces_of(content.getbuffer()):
                 connection.sendall(head)

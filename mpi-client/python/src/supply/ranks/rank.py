@@ -1,7 +1,5 @@
 """A rank: `python -m supply.ranks.rank` gets functions from the driver, one after the other, runs each on its data, and
 sends the result.
-
-Processes that it starts get functions of the program by value.
 """
 
 from __future__ import annotations
@@ -10,17 +8,18 @@ import _thread
 import contextlib
 import errno
 import faulthandler
+import io
 import multiprocessing
 import os
 import queue
 import signal
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable
 from functools import partial
-from multiprocessing.reduction import ForkingPickler
-from types import FrameType, FunctionType, TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
@@ -31,34 +30,12 @@ from supply.ranks.job import Job, set_current_data
 from supply.ranks.messages import Begin, Failure, Leave, RankIdle, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
 from supply.ranks.process_state import ProcessState, dump_on_signal, flush_output, free_memory
+from supply.ranks.program import share_program
 from supply.shared_memory import fix
 from supply_launch.signals import end_with_parent
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
-
-
-def pickle_program_by_value() -> None:
-    """With spawn and forkserver, multiprocessing pickles functions and classes by their name in a module.
-
-    Those of the driver's program and of notebooks have none here, so children get them as ranks do: by value.
-    """
-    ForkingPickler.reducer_override = _reduced  # type: ignore[method-assign,assignment]
-
-
-def _reduced(_: ForkingPickler, value: Any) -> Any:
-    if not isinstance(value, (FunctionType, type)) or _has_name(value):
-        return NotImplemented
-    from pyspark import cloudpickle
-
-    return cloudpickle.loads, (cloudpickle.dumps(value),)
-
-
-def _has_name(value: Any) -> bool:
-    found: Any = sys.modules.get(value.__module__)
-    for name in value.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is value
 
 
 _PROGRESS_SECONDS = 0.5
@@ -96,11 +73,12 @@ class Rank:
         self._measuring = threading.Lock()
         # All ranks have returned from this call.
         self._all_left = threading.Event()
+        self._import_error: Exception | None = None
 
     def serve(self) -> int:
         """Calls function after function, until the driver ends this process. Returns its exit status."""
         self._send_started()
-        _import_pytorch()
+        self._import_error = _import_pytorch()
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(_LEAVE, lambda *_: None)
         os.register_at_fork(after_in_child=self._become_child)
@@ -142,13 +120,18 @@ class Rank:
         try:
             from pyspark import cloudpickle
 
+            if self._import_error is not None:
+                # A module that was imported in part fails otherwise the second time.
+                raise self._import_error
             from supply.ranks.checkpoints import RankCheckpoints
             from supply.ranks.rank_data import RankData
 
+            _refuse_spark()
             init_process_group(work.backend)
             self._driver.send(RankReady(self._rank))
             # This may import modules of the user.
             job: Job = cloudpickle.loads(work.payload)
+            share_program(job.function)
             checkpoints = RankCheckpoints(work.attempt, self._rank, self._connect_file, self._driver.send)
             data = RankData(job.data, work.files, checkpoints)
             # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
@@ -158,7 +141,7 @@ class Rank:
             reporter.start()
             value = job.run(data)
             # The driver takes no other rank's.
-            result = _pickled_result(cloudpickle.dumps, value) if self._rank == 0 else b""
+            result = _pickled_result(value) if self._rank == 0 else b""
             data._seal_results()
             end_process_group()
             self._send_progress(data)
@@ -251,14 +234,26 @@ class Rank:
             raise Stopped("the run has ended")
 
 
-def _pickled_result(dumps: Callable[[Any], bytes], value: Any) -> bytes:
+def _pickled_result(value: Any) -> bytes:
+    from pyspark import cloudpickle
+
+    from supply.ranks.checkpoints import compact
+
+    class Pickler(cloudpickle.CloudPickler):
+        def reducer_override(self, obj: Any) -> Any:
+            # The driver may lack the device.
+            own = compact(obj.cpu() if getattr(obj, "is_cuda", False) else obj)
+            return super().reducer_override(obj) if own is obj else own.__reduce_ex__(2)
+
+    content = io.BytesIO()
     try:
-        return dumps(value)
+        Pickler(content).dump(value)
     except Exception as error:
         raise SupplyError(
             f"the function has returned a value of type {type(value).__name__} that cannot be pickled ({error}): "
             "return what can travel to the caller, such as numbers, texts, tensors, or the state_dict() of a model"
         ) from error
+    return content.getvalue()
 
 
 def _name_left_running() -> None:
@@ -279,7 +274,6 @@ def main() -> int:
     environment = {name: os.environ[name] for name in (ADDRESS, RUN, KEY)}
     # Programs that the function starts, and tools that record the environment, must not get it.
     del os.environ[KEY]
-    pickle_program_by_value()
     for stream in (sys.stdout, sys.stderr):
         # The driver takes the lines for UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
@@ -291,11 +285,26 @@ def main() -> int:
     return status
 
 
-def _import_pytorch() -> None:
-    """PyTorch takes seconds to load. Meanwhile the other ranks start."""
-    # A rank without it fails where it needs it.
-    with contextlib.suppress(ImportError):
+def _import_pytorch() -> Exception | None:
+    """PyTorch takes seconds to load. Meanwhile the other ranks start. Returns what a call fails with."""
+    try:
         import supply.ranks.rank_data  # noqa: F401
+    except Exception as error:
+        return error
+    return None
+
+
+def _refuse_spark() -> None:
+    """SparkSession.builder.getOrCreate() would start another Spark in the rank."""
+    from pyspark import SparkContext
+
+    def refuse() -> None:
+        raise SupplyError(
+            "a rank has no Spark, which runs in the driver: make DataFrames there, and give the rank rows as df or "
+            "validation, and values in args or kwargs"
+        )
+
+    SparkContext._assert_on_driver = staticmethod(refuse)
 
 
 def _failure(rank: int, host: str, error: BaseException) -> Failure:
@@ -310,6 +319,8 @@ def _failure(rank: int, host: str, error: BaseException) -> Failure:
 
 def _remedy(host: str, error: BaseException) -> str:
     """What to do about an error of Python or PyTorch that says too little to a user of Supplier.run."""
+    if isinstance(error, ImportError) and (hiding := _hiding_modules(error)):
+        return f"{', '.join(hiding)} on {host} hides a module of Python: rename it, or take its folder off the path\n"
     if isinstance(error, ModuleNotFoundError):
         return (
             f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile "
@@ -327,6 +338,15 @@ def _remedy(host: str, error: BaseException) -> str:
             "Supplier(environment=...)), or mount a volume there, on Kubernetes an emptyDir\n"
         )
     return ""
+
+
+def _hiding_modules(error: ImportError) -> list[str]:
+    """Files of others with names of modules of Python, as http.py beside the program. One that failed is a frame."""
+    modules = [frame.f_globals for frame, _ in traceback.walk_tb(error.__traceback__)]
+    modules += [vars(module) for name, module in sys.modules.items() if name in sys.stdlib_module_names]
+    files = {each.get("__file__") for each in modules if each.get("__name__") in sys.stdlib_module_names}
+    folders = tuple(os.path.join(sysconfig.get_path(kind), "") for kind in ("stdlib", "platstdlib"))
+    return sorted(file for file in files if file is not None and not file.startswith(folders))
 
 
 def _of_caller(frames: TracebackType | None) -> TracebackType | None:
