@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import signal
 
 import pytest
@@ -125,6 +126,18 @@ def test_mpirun_says_why_it_fails(run, tmp_path):
 def test_wrong_input_is_refused_before_anything_starts(run, options, says):
     with pytest.raises(RunError, match=says):
         run(list, **options)
+
+
+@pytest.mark.skipif(shutil.which("mpiexec.mpich") is None, reason="no MPICH (on Debian: apt-get install mpich)")
+def test_an_mpirun_of_another_mpi_is_named(run, monkeypatch):
+    def train(data):
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD.allreduce(sum(len(batch["id"]) for batch in data))
+
+    monkeypatch.setenv("MPIRUN", "mpiexec.mpich")
+    with pytest.raises(RankError, match="mpirun has started rank . of 2, and mpi4py is rank 0 of 1: MPIRUN must name"):
+        run(train)
 
 
 def test_a_missing_mpirun_is_named(run, monkeypatch):

@@ -8,6 +8,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from multiprocessing.connection import Connection
 
@@ -72,6 +73,12 @@ def test_workers_transform_in_order(dataset, loader):
         assert os.getpid() not in processes and len(set(processes)) == 3
         assert processes == [processes[number % 3] for number in range(len(batches))]
         wait_until("the end of the workers", lambda processes=processes: not any(map(is_alive, processes)))
+
+
+def test_a_folder_too_long_for_sockets_is_named(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("x" * 76)))
+    with pytest.raises(supply.SupplyError, match="shorter folder .* set TMPDIR to one of at most 75"):
+        load(DataLoader, SupplyDataset(files.folder, 0, columns=["x"], batch_size=4))
 
 
 def test_spawned_workers(dataset):

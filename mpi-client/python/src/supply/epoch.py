@@ -17,6 +17,7 @@ from supply.errors import ConfigError, SupplyError
 from supply.pair import Supply
 from supply.times import EpochTimes
 from supply.worker_side import PREFETCH_FACTOR, count_in_worker
+from supply.workers import check_folder
 
 if TYPE_CHECKING:
     import pyarrow
@@ -196,6 +197,7 @@ class DataLoader(torch.utils.data.DataLoader):
         if not options.get("in_order", True):
             raise ConfigError("in_order=False: state_dict() needs the order of the batches: leave it out")
         if options.get("num_workers"):
+            check_folder()
             prefetch_factor = options.get("prefetch_factor") or PREFETCH_FACTOR
             options["worker_init_fn"] = partial(count_in_worker, options.get("worker_init_fn"), prefetch_factor)
         super().__init__(dataset, batch_size=None, **options)

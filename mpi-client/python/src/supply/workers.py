@@ -10,6 +10,7 @@ import pickle
 import secrets
 import socket
 import struct
+import tempfile
 import threading
 import time
 import weakref
@@ -23,6 +24,18 @@ import torch
 from supply.batch import Batch, copied, mapped
 from supply.equal_steps import Step
 from supply.errors import SupplyError
+
+# The path of a socket has 107 characters. multiprocessing adds /pymp-xxxxxxxx/listener-xxxxxxxx.
+_LONGEST_FOLDER = 75
+
+
+def check_folder() -> None:
+    """Refuses workers that would fail in a thread of PyTorch, and leave the loop waiting."""
+    if len(tempfile.gettempdir()) > _LONGEST_FOLDER:
+        raise SupplyError(
+            f"workers need a shorter folder for temporary files than {tempfile.gettempdir()}, for multiprocessing's "
+            f"sockets: set TMPDIR to one of at most {_LONGEST_FOLDER} characters"
+        )
 
 
 class WorkerBatches:

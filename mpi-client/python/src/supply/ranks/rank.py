@@ -139,7 +139,10 @@ class Rank:
             set_current_data(data)
             reporter = threading.Thread(target=self._report, args=(data, ended), daemon=True)
             reporter.start()
+            _check_mpi()
             value = job.run(data)
+            # The function may have imported it.
+            _check_mpi()
             # The driver takes no other rank's.
             result = _pickled_result(value) if self._rank == 0 else b""
             data._seal_results()
@@ -292,6 +295,20 @@ def _import_pytorch() -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def _check_mpi() -> None:
+    """A program with the library of another MPI than mpirun's is alone, and its sums are wrong."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or "supply.ranks.mpi_node" not in sys.modules or not mpi.Is_initialized() or mpi.Is_finalized():
+        return
+    rank, ranks = os.environ["RANK"], os.environ["WORLD_SIZE"]
+    if (str(mpi.COMM_WORLD.rank), str(mpi.COMM_WORLD.size)) != (rank, ranks):
+        raise SupplyError(
+            f"mpirun has started rank {rank} of {ranks}, and mpi4py is rank {mpi.COMM_WORLD.rank} of "
+            f"{mpi.COMM_WORLD.size}: MPIRUN must name the mpirun of mpi4py's MPI library "
+            f"({mpi.Get_library_version().splitlines()[0]})"
+        )
 
 
 def _refuse_spark() -> None:
