@@ -244,8 +244,7 @@ def _pickled_result(value: Any) -> bytes:
 
     class Pickler(cloudpickle.CloudPickler):
         def reducer_override(self, obj: Any) -> Any:
-            # The driver may lack the device.
-            own = compact(obj.cpu() if getattr(obj, "is_cuda", False) else obj)
+            own = compact(obj)
             return super().reducer_override(obj) if own is obj else own.__reduce_ex__(2)
 
     content = io.BytesIO()
