@@ -78,7 +78,7 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
 def mapped_files(file):
     """The paths of the mapped files that a config file names."""
     try:
-        lines = pathlib.Path(file).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = pathlib.Path(file).read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror} (launch/make-configs writes it)") from None
     return [line.split()[0] for line in lines if line.strip() and not line.strip().startswith("#")]

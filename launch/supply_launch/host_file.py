@@ -13,7 +13,7 @@ from .command import Failure
 def read(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
     """The nodes of the file in its order: (host, slots), with one slot if the line names no number."""
     try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = pathlib.Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
     except OSError as error:
         raise Failure(f"cannot read the host file {path}: {error.strerror}") from error
     nodes: dict[str, int] = {}
@@ -22,6 +22,8 @@ def read(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
         slots = next((word[len("slots=") :] for word in words if word.startswith("slots=")), "1")
         if not re.fullmatch("[0-9]+", slots):
             raise Failure(f"{path}:{number}: slots={slots} is not a number")
+        if mpich := re.fullmatch(r"([^:]+):(\d+)", host):
+            raise Failure(f"{path}:{number}: {host} is no name of a host: write '{mpich[1]} slots={mpich[2]}'")
         if host in nodes:
             raise Failure(f"{path}:{number}: {host} has a line already: write one line for each host, with slots=n")
         if host:

@@ -24,7 +24,7 @@ def main(arguments):
     master, cores, memory, mapped_files, named_pipes, scratch = arguments
     node = os.environ["SLURMD_NODENAME"]
     # The config files may be gone at the end of the allocation.
-    configs = pathlib.Path(mapped_files).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    configs = pathlib.Path(mapped_files).read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()
     pairs = os.path.dirname(next(line.split()[0] for line in configs if line.startswith("/")))
     _make_scratch(scratch, node)
     clean = [places.program("supply-clean"), "--mapped-files", mapped_files, "--named-pipes", named_pipes]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supply_launch import host_file
+from supply_launch import config_files, host_file
 from supply_launch.command import Failure
 
 
@@ -22,6 +22,18 @@ def test_a_wrong_number_of_slots(tmp_path):
     (tmp_path / "hosts").write_text("node1\nnode2 slots=many\n")
     with pytest.raises(Failure, match="hosts:2: slots=many is not a number"):
         host_file.read(tmp_path / "hosts")
+
+
+def test_what_other_programs_write(tmp_path):
+    """A byte order mark in front, and slots as MPICH has them."""
+    file = tmp_path / "hosts"
+    file.write_text("\ufeffnode1 slots=2\nfe80::1 slots=1\n", encoding="utf-8")
+    assert host_file.read(file) == [("node1", 2), ("fe80::1", 1)]
+    file.write_text("node1 slots=2\nlocalhost:2\n", encoding="utf-8")
+    with pytest.raises(Failure, match="hosts:2: localhost:2 is no name of a host: write 'localhost slots=2'"):
+        host_file.read(file)
+    file.write_text("\ufeff/dev/shm/a.map\n", encoding="utf-8")
+    assert config_files.mapped_files(file) == ["/dev/shm/a.map"]
 
 
 def test_a_host_with_two_lines(tmp_path):
