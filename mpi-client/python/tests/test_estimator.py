@@ -1,6 +1,8 @@
 """TorchEstimator and TorchModel, in pipelines of pyspark.ml."""
 
 import math
+import os
+import subprocess
 import sys
 from functools import partial
 from typing import Any
@@ -65,12 +67,23 @@ def predictions(model, df):
     return [row.prediction for row in model.transform(df).orderBy("id").collect()]
 
 
-def test_validation_rows_of_one_rank_alone(points, supplier):
+def test_validation_rows_of_one_rank_alone(points, supplier, capfd):
     estimator = plane(
-        supplier, model=lambda: linear(1), featuresCol="a.x", labelCol="y.x", validationIndicatorCol="held.out"
+        supplier, model=lambda: Noisy(1, 1), featuresCol="a.x", labelCol="y.x", validationIndicatorCol="held.out"
     )
     df = points.selectExpr("a as `a.x`", "y as `y.x`", f"id >= {ROWS - 3} as `held.out`")
     assert estimator.fit(df).history[0]["validation_loss"] > 0
+    printed = capfd.readouterr().out.splitlines()
+    noise = [next(line for line in printed if line.startswith(f"[rank {rank}] noise")) for rank in range(RANKS)]
+    assert len({line.partition("noise")[2] for line in noise}) == RANKS
+
+
+class Noisy(torch.nn.Linear):
+    """As one with dropout: each rank has other numbers."""
+
+    def forward(self, features):
+        print(f"noise {torch.rand(1).item()}")
+        return super().forward(features)
 
 
 def test_a_pipeline_learns_a_plane_predicts_and_is_saved(points, supplier, tmp_path):
@@ -111,8 +124,8 @@ def test_params_are_those_of_spark_ml(points, tmp_path):
     assert loaded.uid == estimator.uid and isinstance(loaded.getLoss(), torch.nn.L1Loss)
     assert loaded.getModel()().in_features == 2 and loaded.getOptimizer() is torch.optim.SGD
     names = {"model", "loss"}
-    expected = {p.name: v for p, v in estimator.extractParamMap().items() if p.name not in names}
-    assert {p.name: v for p, v in loaded.extractParamMap().items() if p.name not in names} == expected
+    expected = {p.name: estimator.getOrDefault(p) for p in estimator.extractParamMap() if p.name not in names}
+    assert {p.name: loaded.getOrDefault(p) for p in loaded.extractParamMap() if p.name not in names} == expected
     with pytest.raises(RunError, match="loss cannot be saved, because it cannot be pickled"):
         plane(2, loss=Unpicklable()).save(str(tmp_path / "other"))
 
@@ -120,6 +133,52 @@ def test_params_are_those_of_spark_ml(points, tmp_path):
 class Unpicklable:
     def __reduce__(self):
         raise TypeError("no")
+
+
+def test_none_is_set_and_clear_unsets(spark):
+    df = spark.sql("SELECT 1D AS a, 2D AS b, 3D AS y")
+    estimator = plane(1, optimizer=adam, validationFraction=0.5, batchSize=8).setOptimizer(None)
+    estimator.setParams(validationFraction=None, batchSize=None)
+    assert estimator.getOptimizer() is None and estimator.getValidationFraction() is None
+    assert estimator.isSet(estimator.validationFraction)
+    with pytest.raises(RunError, match="batchSize is not set: TorchEstimator needs rows of a batch"):
+        estimator.fit(df)
+    estimator.clear(estimator.batchSize)
+    assert estimator.getBatchSize() == 32
+    first, second = estimator._split(df)
+    assert second is None and first.count() == 1
+
+
+def test_a_validator_is_saved_with_functions_in_its_grid(spark, tmp_path):
+    estimator = plane(1)
+    grid = (
+        ParamGridBuilder()
+        .addGrid(estimator.optimizer, [adam, slow])
+        .addGrid(estimator.model, [linear])
+        .addGrid(estimator.supplier, [Supplier(2)])
+        .addGrid(estimator.seed, [1])
+        .build()
+    )
+    evaluator = RegressionEvaluator(labelCol="y")
+    CrossValidator(estimator=estimator, estimatorParamMaps=grid, evaluator=evaluator).save(str(tmp_path / "validator"))
+    loaded = CrossValidator.load(str(tmp_path / "validator"))
+    copies = [loaded.getEstimator().copy(each) for each in loaded.getEstimatorParamMaps()]
+    parameters = [torch.zeros(1, requires_grad=True)]
+    assert [type(copy.getOptimizer()(parameters)) for copy in copies] == [torch.optim.Adam, torch.optim.SGD]
+    assert [copy.getModel()().in_features for copy in copies] == [2, 2]
+    assert all(isinstance(copy.getSupplier(), Supplier) and copy.getSeed() == 1 for copy in copies)
+    assert estimator.copy(grid[0]).getOptimizer() is adam and "function adam" in str(grid)
+
+
+def test_rows_for_validation_are_on_one_side_in_any_order(spark):
+    df = spark.range(2000).selectExpr("id", "id / 3 as y", "array(id, id) as features", "map(id, 'x') as other")
+    estimator = plane(1, validationFraction=0.25, featuresCol="features", seed=3)
+    first, _ = estimator._split(df.repartition(7))
+    _, second = estimator._split(df.orderBy(functions.desc("id")))
+    ids = [{row.id for row in side.collect()} for side in (first, second)]
+    assert not ids[0] & ids[1] and len(ids[0] | ids[1]) == 2000 and 400 < len(ids[1]) < 600
+    _, other = estimator.setSeed(4)._split(df)
+    assert {row.id for row in other.collect()} != ids[1]
 
 
 @pytest.mark.parametrize("kind", ["split", pytest.param("folds", marks=pytest.mark.long)])
@@ -208,6 +267,151 @@ def test_an_integer_label_of_a_number_and_rows_that_the_model_cannot_take(points
         model.copy().setFeaturesCol("id").transform(bad)
     with pytest.raises(RunError, match="predictionCol 'v' is a column of df already"):
         model.copy().setPredictionCol("v").transform(bad)
+
+
+class Seen(torch.nn.Module):
+    """Predicts how many rows it has got at once."""
+
+    def forward(self, features):
+        assert features.dtype == torch.float32
+        return torch.full((len(features), 1), float(len(features)))
+
+
+def modelled(module, size=1, is_scalar=True, **params):
+    model = TorchModel(module, [], size, is_scalar)
+    return model._set(**params)
+
+
+def test_a_model_gets_batches(spark):
+    df = spark.range(0, 1000, 1, 1)
+    numbers = df.selectExpr("double(id) as x", "array(id / 2, 1) as v")
+    for params in ({"featuresCol": "x"}, {"featuresCol": "v"}, {"featuresCol": ["x", "x"]}):
+        size = 1 if params["featuresCol"] == "x" else 2
+        seen = modelled(Seen(), size, batchSize=32, **params).transform(numbers)
+        assert seen.agg(functions.max("prediction"), functions.min("prediction")).first()[:] == (32, 1000 % 32)
+    wide = modelled(torch.nn.Identity(), 2, False, featuresCol="v", batchSize=7).transform(numbers)
+    assert [row.prediction for row in wide.collect()] == [[i / 2, 1] for i in range(1000)]
+
+
+def test_integers_keep_their_digits_or_are_refused(spark):
+    large = 1 << 24
+    columns = ["id", "int(id) as i", "array(id) as v", "decimal(id) as d"]
+    exact = spark.range(large - 2, large + 1).selectExpr(*columns)
+    beyond = spark.range(large, large + 2).selectExpr(*columns, "double(id) as r", "-id as m")
+    for name in ("id", "i", "v", "d"):
+        model = modelled(torch.nn.Identity(), featuresCol=name)
+        assert [row.prediction for row in model.transform(exact).collect()] == [large - 2, large - 1, large]
+    for name in ("id", "i", "v", "d", "m"):
+        says = f"featuresCol '{name}' has the integer -?{large + 1}, of which float32 keeps no digits above {large}"
+        for invalid in ("error", "skip", "keep"):
+            with pytest.raises(Exception, match=says):
+                modelled(torch.nn.Identity(), featuresCol=name, handleInvalid=invalid).transform(beyond).collect()
+    assert modelled(torch.nn.Identity(), featuresCol="r").transform(beyond).count() == 2
+    from supply.spark.features import Label, Labels
+
+    with pytest.raises(Exception, match=f"labelCol 'id' has the integer {large + 1}"):
+        beyond.select(Label(beyond, "id", Labels.NUMBERS).cast()).collect()
+    assert beyond.select(Label(beyond, "id", Labels.ANY).cast()).count() == 2
+
+
+def test_no_column_of_the_user_is_replaced(spark):
+    df = spark.sql("SELECT 1D AS x, 'mine' AS Prediction")
+    for name in ("prediction", "PREDICTION", "X"):
+        with pytest.raises(RunError, match=f"predictionCol '{name}' is a column of df already .'(Prediction|x)'"):
+            modelled(torch.nn.Identity(), featuresCol="x", predictionCol=name).transform(df)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert modelled(torch.nn.Identity(), featuresCol="x").transform(df).first().Prediction == "mine"
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_model_is_saved_in_chunks(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("supply.spark.torch_model._CHUNK", 1000)
+    module = torch.nn.Linear(20, 20)
+    modelled(module, 20, False).save(str(tmp_path / "model"))
+    assert len(list(tmp_path.glob("model/objects/begin=*"))) > 2
+    found = TorchModel.load(str(tmp_path / "model")).module
+    assert torch.equal(found.weight, module.weight) and torch.equal(found.bias, module.bias)
+    with pytest.raises(Exception, match="(?i)already exists"):
+        modelled(module, 20, False).save(str(tmp_path / "model"))
+    assert torch.equal(TorchModel.load(str(tmp_path / "model")).module.weight, module.weight)
+
+
+BIG = """
+import sys
+import supply.spark, torch
+from pyspark.sql import SparkSession
+from supply.spark import TorchModel
+
+builder = SparkSession.builder.master("local-cluster[1,2,1024]").config("spark.ui.enabled", False)
+spark = supply.spark.session(builder.config("spark.rpc.message.maxSize", 1).config("spark.driver.maxResultSize", "2m"))
+module = torch.nn.Linear(1000, 1000)
+TorchModel(module, [], 1000, False).save(sys.argv[1])
+assert torch.equal(TorchModel.load(sys.argv[1]).module.weight, module.weight)
+features = spark.range(3).selectExpr("array_repeat(1D, 1000) as features")
+assert TorchModel.load(sys.argv[1]).transform(features).count() == 3
+"""
+
+
+@pytest.mark.long
+def test_a_model_larger_than_a_message_is_saved_on_a_cluster(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", BIG, str(tmp_path / "model")], capture_output=True, text=True, timeout=240,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+NEIGHBOUR = """
+import sys
+
+import supply.spark
+import torch
+from pyspark.sql import SparkSession
+from supply.spark import TorchModel
+
+import modules
+
+if sys.argv[1] == "save":
+    spark = supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
+    TorchModel(modules.Twice(), [], 1, True).save("model")
+else:
+    # Without the jar.
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
+    df = spark.sql("SELECT 4D AS features")
+    print("predicted:", TorchModel.load("model").transform(df).first().prediction)
+    from supply.linalg import KMeans, TruncatedSVDModel
+
+    for needs_jar in (KMeans, lambda: TruncatedSVDModel.load("model")):
+        try:
+            needs_jar()
+        except supply.spark.RunError as error:
+            print("refused:", error)
+"""
+MODULES = """
+import torch
+
+class Twice(torch.nn.Module):
+    def forward(self, features):
+        return 2 * features
+"""
+
+
+def test_a_saved_model_of_a_module_beside_the_program_without_the_jar(tmp_path):
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (folder / "modules.py").write_text(MODULES)
+    (folder / "program.py").write_text(NEIGHBOUR)
+    for verb in ("save", "load"):
+        done = subprocess.run(
+            [sys.executable, str(folder / "program.py"), verb], capture_output=True, text=True, timeout=240,
+            cwd=tmp_path, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "predicted: 8.0" in done.stdout
+    for name in ("KMeans", "TruncatedSVDModel"):
+        assert f"refused: {name}: the session does not have the Supplier's jar" in done.stdout
 
 
 def fast(parameters):
@@ -303,6 +507,27 @@ def test_labels_of_each_loss_of_torch():
         assert loss_of(loss, three, number.long(), Labels.CLASSES, "y") == loss(three, number.long())
 
 
+def test_a_loss_is_one_number_and_its_history_the_mean():
+    from supply.spark.features import Labels, labels_of, loss_of
+    from supply.spark.training import Training
+
+    output, label = torch.rand(4, 1), torch.rand(4)
+    expected = torch.nn.functional.mse_loss(output[:, 0], label)
+    for reduction in ("mean", "sum"):
+        for loss in (torch.nn.MSELoss(reduction=reduction), partial(torch.nn.functional.mse_loss, reduction=reduction)):
+            training = Training(linear, loss, None, 0, "x", "y", labels_of(loss))
+            total, rows = training.summed(loss_of(loss, output, label, training.labels, "y"), 4)
+            assert total / rows == pytest.approx(expected)
+    for loss, labels in (
+        (torch.nn.MSELoss(reduction="none"), Labels.NUMBERS),
+        (torch.nn.CrossEntropyLoss(reduction="none"), Labels.CLASSES),
+        (lambda output, label: output[:, 0] - label, Labels.ANY),
+    ):
+        of = label.long() if labels == Labels.CLASSES else label
+        with pytest.raises(RunError, match=r"the loss has shape \(4.*, must be one number: its mean"):
+            loss_of(loss, output if labels != Labels.CLASSES else torch.rand(4, 3), of, labels, "y")
+
+
 def test_labels_of_a_loss_that_would_broadcast():
     from supply.spark.features import Labels, labels_of, loss_of
 
@@ -355,6 +580,7 @@ def test_a_number_that_is_no_class_is_refused(points):
         ({"featuresCol": ["a", "text"]}, "featuresCol names 'text', which is string: it must be of numbers"),
         ({"labelCol": "z"}, "df has no column 'z', which labelCol names"),
         ({"labelCol": "text"}, "labelCol 'text' is string, must be a number: cast it"),
+        ({"featuresCol": "y"}, "featuresCol and labelCol are both 'y'"),
         ({"validationIndicatorCol": "kind"}, "validationIndicatorCol 'kind' is int, must be boolean"),
         ({"validationIndicatorCol": "held_out", "validationFraction": 0.1}, "are both set"),
         ({"loss": None}, "loss is not set"),

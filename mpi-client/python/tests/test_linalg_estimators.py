@@ -222,6 +222,17 @@ def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
     from supply.spark import RunError
 
     pca = PCA(ranks, inputCol="features", outputCol="x")
+    assert pca.isSet(pca.inputCol) and not pca.isSet(pca.sparse) and pca.hasDefault(pca.sparse)
+    kmeans = KMeans(ranks, k=3)
+    assert [kmeans.isSet(kmeans.getParam(name)) for name in ("k", "maxIter", "tol", "seed")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert kmeans.setParams(maxIter=7, seed=None) is kmeans and kmeans.getMaxIter() == 7
+    kmeans.clear(kmeans.maxIter)
+    assert kmeans.getMaxIter() == 20 and kmeans.getFeaturesCol() == "features"
     assert "k: how many are computed (> 0) (undefined)" in pca.explainParams()
     with pytest.raises(RunError, match="k is 6: it must be from 1 to 5, the smaller side of A"):
         pca.setK(6).fit(df)

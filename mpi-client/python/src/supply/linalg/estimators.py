@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, TypeVar
 
 from pyspark.ml.clustering import KMeansModel
@@ -23,9 +24,12 @@ from pyspark.ml.param.shared import (
 from pyspark.ml.regression import LinearRegressionModel
 from pyspark.ml.util import JavaMLReadable, JavaMLWritable
 from pyspark.ml.wrapper import JavaEstimator, JavaModel
+from pyspark.sql import SparkSession
 
 from supply.errors import RunError
 from supply.spark.ranks import Ranks
+from supply.spark.sessions import session_of
+from supply.spark.torch_model import accessors
 
 _Model = TypeVar("_Model", bound=JavaModel)
 
@@ -33,11 +37,7 @@ _Model = TypeVar("_Model", bound=JavaModel)
 class HasK(Params):
     k: Param[int] = Param(Params._dummy(), "k", "how many are computed (> 0)", typeConverter=TypeConverters.toInt)
 
-    def setK(self, value: int) -> Any:
-        return self._set(k=value)
-
-    def getK(self) -> int:
-        return int(self.getOrDefault(self.k))
+    getK, setK = accessors("k")
 
 
 class HasSparse(Params):
@@ -48,22 +48,29 @@ class HasSparse(Params):
         typeConverter=TypeConverters.toBoolean,
     )
 
-    def setSparse(self, value: bool) -> Any:
-        return self._set(sparse=value)
-
-    def getSparse(self) -> bool:
-        return bool(self.getOrDefault(self.sparse))
+    getSparse, setSparse = accessors("sparse")
 
 
 class VectorColumns(HasInputCol, HasOutputCol):
-    def setInputCol(self, value: str) -> Any:
-        return self._set(inputCol=value)
-
-    def setOutputCol(self, value: str) -> Any:
-        return self._set(outputCol=value)
+    _, setInputCol = accessors("inputCol")
+    _, setOutputCol = accessors("outputCol")
 
 
-class RanksEstimator(JavaEstimator[_Model], JavaMLWritable, JavaMLReadable[Any]):
+class InJar(JavaMLWritable, JavaMLReadable[Any]):
+    """A stage whose class of the JVM is in the Supplier's jar."""
+
+    @classmethod
+    def _require_jar(cls) -> None:
+        if (spark := SparkSession.getActiveSession()) is not None:
+            session_of(spark).check(f"{cls.__name__}: the session")
+
+    @classmethod
+    def read(cls) -> Any:
+        cls._require_jar()
+        return super().read()
+
+
+class RanksEstimator(JavaEstimator[_Model], InJar):
     """An estimator of the JVM's package supply.linalg, with the name of the Python class.
 
     Its params are saved, its ranks are not: set them after load.
@@ -74,8 +81,15 @@ class RanksEstimator(JavaEstimator[_Model], JavaMLWritable, JavaMLReadable[Any])
     def __init__(self, ranks: Ranks | None, **params: Any) -> None:
         super().__init__()
         self._ranks = ranks
+        self._require_jar()
         self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid)
-        self._set(**{name: value for name, value in params.items() if value is not None})
+        defaults = {name: inspect.signature(type(self)).parameters[name].default for name in params}
+        self._setDefault(**{name: value for name, value in defaults.items() if value is not None})
+        self.setParams(**{name: value for name, value in params.items() if value != defaults[name]})
+
+    def setParams(self, **params: Any) -> Any:
+        """Sets params by their names. None: it is as it was."""
+        return self._set(**{name: value for name, value in params.items() if value is not None})
 
     def setRanks(self, value: Ranks) -> Any:
         """The ranks that fit. They must live until fit() returns."""
@@ -131,20 +145,11 @@ class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol
             ranks, k=k, featuresCol=featuresCol, predictionCol=predictionCol, maxIter=maxIter, tol=tol, seed=seed
         )
 
-    def setFeaturesCol(self, value: str) -> Any:
-        return self._set(featuresCol=value)
-
-    def setPredictionCol(self, value: str) -> Any:
-        return self._set(predictionCol=value)
-
-    def setMaxIter(self, value: int) -> Any:
-        return self._set(maxIter=value)
-
-    def setTol(self, value: float) -> Any:
-        return self._set(tol=value)
-
-    def setSeed(self, value: int) -> Any:
-        return self._set(seed=value)
+    _, setFeaturesCol = accessors("featuresCol")
+    _, setPredictionCol = accessors("predictionCol")
+    _, setMaxIter = accessors("maxIter")
+    _, setTol = accessors("tol")
+    _, setSeed = accessors("seed")
 
     def _create_model(self, java_model: Any) -> KMeansModel:
         return KMeansModel(java_model)
@@ -180,29 +185,15 @@ class LinearLeastSquares(
         sparse: bool = False,
     ) -> None:
         super().__init__(
-            ranks,
-            featuresCol=featuresCol,
-            labelCol=labelCol,
-            predictionCol=predictionCol,
-            regParam=regParam,
-            fitIntercept=fitIntercept,
-            sparse=sparse,
-        )
+            ranks, featuresCol=featuresCol, labelCol=labelCol, predictionCol=predictionCol, regParam=regParam,
+            fitIntercept=fitIntercept, sparse=sparse,
+        )  # fmt: skip
 
-    def setFeaturesCol(self, value: str) -> Any:
-        return self._set(featuresCol=value)
-
-    def setLabelCol(self, value: str) -> Any:
-        return self._set(labelCol=value)
-
-    def setPredictionCol(self, value: str) -> Any:
-        return self._set(predictionCol=value)
-
-    def setRegParam(self, value: float) -> Any:
-        return self._set(regParam=value)
-
-    def setFitIntercept(self, value: bool) -> Any:
-        return self._set(fitIntercept=value)
+    _, setFeaturesCol = accessors("featuresCol")
+    _, setLabelCol = accessors("labelCol")
+    _, setPredictionCol = accessors("predictionCol")
+    _, setRegParam = accessors("regParam")
+    _, setFitIntercept = accessors("fitIntercept")
 
     def _create_model(self, java_model: Any) -> LinearRegressionModel:
         return LinearRegressionModel(java_model)
@@ -221,7 +212,7 @@ class PCA(Decomposition[PCAModel]):
         return PCAModel(java_model)
 
 
-class TruncatedSVDModel(JavaModel, HasK, VectorColumns, JavaMLWritable, JavaMLReadable["TruncatedSVDModel"]):
+class TruncatedSVDModel(JavaModel, HasK, VectorColumns, InJar):
     """The model of TruncatedSVD. transform(df) multiplies each vector by V: the rows of U S. Needs no ranks."""
 
     # PySpark finds the JVM's class by it, which is a PCAModel: Spark Connect reads values of Spark's classes only.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,17 @@ from supply.errors import ConfigError, RunError
 from supply.spark.features import Features, Label, labels_of, require_columns, shown_column
 from supply.spark.frame_checks import check_frame, quoted
 from supply.spark.supplier import Supplier
-from supply.spark.torch_model import ObjectsStage, TorchModel, TorchParams, param
+from supply.spark.torch_model import Held, ObjectsStage, TorchModel, TorchParams, accessors, held, is_json, param
 from supply.spark.training import Training, train
 
 if TYPE_CHECKING:
     import torch
     from pyspark.sql import DataFrame
 
+# Params of which None is a value.
+_OPTIONAL = ("optimizer", "validationFraction", "validationIndicatorCol")
+# Into which rows are hashed.
+_SIDES = 1 << 30
 # Options of Supplier.run that the estimator sets, and by what.
 _OWN_OPTIONS = {
     "args": "it has a function of its own",
@@ -36,12 +39,12 @@ _OWN_OPTIONS = {
 }
 
 
-def _to_supplier(value: Any) -> int | Supplier:
-    return value if isinstance(value, Supplier) else TypeConverters.toInt(value)
+def _to_supplier(value: Any) -> Any:
+    return held(value) if isinstance(value, (Supplier, Held)) else TypeConverters.toInt(value)
 
 
-def _to_run_options(value: Any) -> dict[str, Any]:
-    options = dict(value)
+def _to_run_options(value: Any) -> Any:
+    options = dict(value.value if isinstance(value, Held) else value)
     known = inspect.signature(Supplier.run).parameters.values()
     names = [option.name for option in known if option.kind == inspect.Parameter.KEYWORD_ONLY]
     for name in options:
@@ -50,14 +53,14 @@ def _to_run_options(value: Any) -> dict[str, Any]:
         if name not in names:
             possible = [option for option in names if option not in _OWN_OPTIONS]
             raise ConfigError(f"runOptions has '{name}', must be options of Supplier.run: {', '.join(possible)}")
-    return options
+    return held(options)
 
 
 class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
     """An Estimator of pyspark.ml. fit(df) trains with DistributedDataParallel on all ranks, and returns a TorchModel.
 
     model: a torch.nn.Module, or a function without arguments that makes one. Its input is float32, of shape
-        (rows, features).
+        (rows, features): integers above 2^24, of which that keeps no digits, are refused.
     loss: a function of output and labels, for example torch.nn.CrossEntropyLoss(). Losses of torch.nn get the labels
         that they need: CrossEntropyLoss, NLLLoss and MultiMarginLoss int64 of shape (rows,), all others float32 of the
         output's shape. Another function gets int64 of an integer column, else float32: of the output's shape if the
@@ -66,10 +69,10 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
     featuresCol: the features: a column of vectors (of VectorAssembler), of arrays or of numbers, or a list of columns
         of numbers.
     labelCol: a column of numbers. predictionCol: what the model adds.
-    batchSize: rows of a batch of one rank. A rank repeats some rows, so that all make equal steps.
+    batchSize: rows of a batch, of one rank and of transform(). A rank repeats some rows, so that all make equal steps.
     epochs, seed: as for Supplier.run.
     validationIndicatorCol: a column that is true for the rows that are for validation, and not for training.
-    validationFraction: the fraction of rows for that, chosen at random.
+    validationFraction: the fraction of rows for that, chosen by a hash of their values: equal rows stay together.
     handleInvalid: what fit() and the model do with rows that have a null, NaN, or an array of another length. "error":
         a RunError with the first of them; "skip": they are left out; "keep": features and labels are NaN, which the
         model and the loss must know. With the last two, and vectors or arrays whose length no metadata say, Spark
@@ -84,9 +87,9 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
     # The name in saved pipelines.
     __module__ = "supply.spark"
 
-    model = param("model", "a torch.nn.Module, or a function that makes one")
-    loss = param("loss", "a function of output and labels")
-    optimizer = param("optimizer", "a function of the model's parameters; None: torch.optim.Adam")
+    model = param("model", "a torch.nn.Module, or a function that makes one", held)
+    loss = param("loss", "a function of output and labels", held)
+    optimizer = param("optimizer", "a function of the model's parameters; None: torch.optim.Adam", held)
     supplier = param("supplier", "the number of ranks, or a Supplier", _to_supplier)
     runOptions = param("runOptions", "a dict of other options of Supplier.run", _to_run_options)
 
@@ -114,74 +117,38 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         self.setParams(**self._input_kwargs)
 
     def setParams(self, **params: Any) -> TorchEstimator:
-        """Sets the params of the constructor by their names. None: it is as it was."""
+        """Sets the params of the constructor by their names. None is set, too: clear(param) gives the default back."""
         unknown = [name for name in params if not self.hasParam(name)]
         if unknown:
             raise TypeError(f"TorchEstimator has no param '{unknown[0]}', but {', '.join(p.name for p in self.params)}")
-        self._set(**{name: value for name, value in params.items() if value is not None})
+        self._set(**params)
         return self
 
-    def setModel(self, value: torch.nn.Module | Callable[[], torch.nn.Module]) -> TorchEstimator:
-        return self.setParams(model=value)
-
-    def setLoss(self, value: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> TorchEstimator:
-        return self.setParams(loss=value)
-
-    def setOptimizer(
-        self, value: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
-    ) -> TorchEstimator:  # fmt: skip
-        return self.setParams(optimizer=value)
-
-    def setLabelCol(self, value: str) -> TorchEstimator:
-        return self.setParams(labelCol=value)
-
-    def setBatchSize(self, value: int) -> TorchEstimator:
-        return self.setParams(batchSize=value)
-
-    def setEpochs(self, value: int) -> TorchEstimator:
-        return self.setParams(epochs=value)
-
-    def setSeed(self, value: int) -> TorchEstimator:
-        return self.setParams(seed=value)
-
-    def setValidationIndicatorCol(self, value: str) -> TorchEstimator:
-        return self.setParams(validationIndicatorCol=value)
-
-    def setValidationFraction(self, value: float) -> TorchEstimator:
-        return self.setParams(validationFraction=value)
-
-    def setSupplier(self, value: int | Supplier) -> TorchEstimator:
-        return self.setParams(supplier=value)
-
-    def setRunOptions(self, value: Mapping[str, Any]) -> TorchEstimator:
-        return self.setParams(runOptions=value)
-
-    def getModel(self) -> Any:
-        return self.getOrDefault(self.model)
-
-    def getLoss(self) -> Any:
-        return self.getOrDefault(self.loss)
-
-    def getOptimizer(self) -> Any:
-        return self.getOrDefault(self.optimizer)
-
-    def getSupplier(self) -> Any:
-        return self.getOrDefault(self.supplier)
-
-    def getRunOptions(self) -> dict[str, Any]:
-        return dict(self.getOrDefault(self.runOptions))
+    getModel, setModel = accessors("model")
+    getLoss, setLoss = accessors("loss")
+    getOptimizer, setOptimizer = accessors("optimizer")
+    getSupplier, setSupplier = accessors("supplier")
+    getRunOptions, setRunOptions = accessors("runOptions")
+    _, setLabelCol = accessors("labelCol")
+    _, setBatchSize = accessors("batchSize")
+    _, setEpochs = accessors("epochs")
+    _, setSeed = accessors("seed")
+    _, setValidationIndicatorCol = accessors("validationIndicatorCol")
+    _, setValidationFraction = accessors("validationFraction")
 
     def _objects(self) -> dict[str, Any]:
-        return {each.name: value for each, value in self._paramMap.items() if not _is_json(value)}
+        return {each.name: self.getOrDefault(each) for each, value in self._paramMap.items() if not is_json(value)}
 
     def _fit(self, dataset: DataFrame) -> TorchModel:
-        for needed in (self.model, self.loss):
-            if not self.isDefined(needed):
+        for needed in self.params:
+            if needed.name not in _OPTIONAL and self._given(needed) is None:
                 raise RunError(f"{needed.name} is not set: TorchEstimator needs {needed.doc}")
         check_frame(dataset, "dataset")
         labels = labels_of(self.getLoss())
         first, second = self._split(dataset)
         features, label = Features(first, self.getFeaturesCol()), Label(first, self.getLabelCol(), labels)
+        if features.alias == label.name:
+            raise RunError(f"featuresCol and labelCol are both '{label.name}': the model would learn its own input")
         if self.getHandleInvalid() != "error" and features.size is None:
             features.size = features.of_first_row(first)
         training = Training(
@@ -199,11 +166,14 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         model._resetUid(self.uid)
         return model
 
+    def _given(self, param: Any) -> Any:
+        return self.getOrDefault(param) if self.isDefined(param) else None
+
     def _split(self, df: DataFrame) -> tuple[DataFrame, DataFrame | None]:
         """The rows for training, and those for validation."""
-        if self.isDefined(self.validationIndicatorCol):
-            name = self.getValidationIndicatorCol()
-            if self.isDefined(self.validationFraction):
+        name, fraction = self._given(self.validationIndicatorCol), self._given(self.validationFraction)
+        if name is not None:
+            if fraction is not None:
                 raise RunError("validationFraction and validationIndicatorCol are both set: leave one out")
             require_columns(df, [name], "validationIndicatorCol")
             kind = df.schema[name].dataType
@@ -211,10 +181,16 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
                 raise RunError(f"validationIndicatorCol '{name}' is {kind.simpleString()}, must be boolean")
             held_out = functions.coalesce(functions.col(quoted(name)), functions.lit(False))
             return df.where(~held_out), df.where(held_out)
-        if self.isDefined(self.validationFraction):
-            fraction = self.getValidationFraction()
-            first, second = df.randomSplit([1 - fraction, fraction], self.getSeed())
-            return first, second
+        if fraction is not None:
+            # By its values, a row is on one side also if Spark computes it again in another order.
+            names = [
+                quoted(field.name)
+                for field in df.schema.fields
+                if "map<" not in field.dataType.simpleString() and df.columns.count(field.name) == 1
+            ]
+            hashed = functions.xxhash64(*map(functions.col, names), functions.lit(self.getSeed()))
+            is_held_out = functions.pmod(hashed, functions.lit(_SIDES)) < int(fraction * _SIDES)
+            return df.where(~is_held_out), df.where(is_held_out)
         return df, None
 
     def _selected(self, df: DataFrame, features: Features, label: Label) -> DataFrame:
@@ -228,11 +204,3 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         else:
             kept, columns = df, (features.or_error(), label.or_error(of_features))
         return kept.select(columns[0].alias(features.alias), columns[1].alias(label.name))
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return False
-    return True

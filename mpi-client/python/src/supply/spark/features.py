@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 INTEGERS = ("byte", "short", "integer", "long", "boolean")
 NUMBERS = (*INTEGERS, "float", "double", "decimal")
+# float32 has each integer up to this one.
+_MOST = 1 << 24
 # How much of a row an error shows.
 _SHOWN = 200
 
@@ -45,11 +47,17 @@ class Features:
             # VectorAssembler says it.
             found = df.schema[names[0]].metadata.get("ml_attr", {}).get("num_attrs")
         elif len(names) == 1 and _is_array_of_numbers(kind):
-            self.array = functions.col(quoted(names[0])).cast("array<float>")
+            array, of, what = functions.col(quoted(names[0])), kind.elementType, f"featuresCol '{names[0]}'"
+            if _is_wide(of):
+                array = functions.transform(array, lambda value: _as_float(value, of, what))
+            self.array = array.cast("array<float>")
             found = None
         else:
             self._require_numbers(df, names)
-            self.array = functions.array(*(functions.col(quoted(name)).cast("float") for name in names))
+            kinds = [df.schema[name].dataType for name in names]
+            self.array = functions.array(
+                *(_as_float(functions.col(quoted(n)), k, f"featuresCol '{n}'") for n, k in zip(names, kinds))
+            )
             found = len(names)
         if None not in (size, found) and size != found:
             raise RunError(f"featuresCol '{self.name}' has {found} numbers a row, and the model was trained on {size}")
@@ -89,6 +97,22 @@ class Features:
                     f"featuresCol names '{name}', which is {kind.simpleString()}: it must be of numbers, or the only "
                     "column, of arrays of numbers or of vectors. VectorAssembler makes one vector of columns"
                 )
+
+
+def _is_wide(kind: Any) -> bool:
+    """Whether it has integers that float32 does not have."""
+    return kind.typeName() in ("integer", "long") or getattr(kind, "scale", 1) == 0
+
+
+def _as_float(value: Column, kind: Any, what: str) -> Column:
+    """The number as float32. An integer that would lose digits ends Spark's job."""
+    if not _is_wide(kind):
+        return value.cast("float")
+    why = (
+        f", of which float32 keeps no digits above {_MOST}: number its values from 0, or cast it to double to round it"
+    )
+    text = functions.concat(functions.lit(f"{what} has the integer "), value.cast("string"), functions.lit(why))
+    return functions.when(~value.between(-_MOST, _MOST), functions.raise_error(text)).otherwise(value.cast("float"))
 
 
 def checked(value: Column, valid: Column, name: str, what: str, row: Column) -> Column:
@@ -155,6 +179,7 @@ class Label:
                 f"labelCol '{name}' is {kind.simpleString()}, must be a number: cast it. StringIndexer makes numbers "
                 "of classes of text"
             )
+        self._kind = kind
         self._is_integer = kind.typeName() in INTEGERS
         self._is_of_classes = labels == Labels.CLASSES
         self._type = "long" if self._is_of_classes or (self._is_integer and labels == Labels.ANY) else "float"
@@ -165,6 +190,8 @@ class Label:
 
     def cast(self) -> Column:
         """The label of a valid row in the type that the loss takes. A number that is no class ends Spark's job."""
+        if self._type == "float":
+            return _as_float(self._column, self._kind, f"labelCol '{self.name}'")
         label = self._column.cast(self._type)
         if self._is_integer or not self._is_of_classes:
             return label
@@ -189,16 +216,18 @@ def loss_of(
     loss: Callable[..., torch.Tensor], output: torch.Tensor, label: torch.Tensor, labels: Labels, name: str
 ) -> torch.Tensor:
     """The loss of a batch. name: of labelCol."""
-    if labels == Labels.CLASSES:
-        return loss(output, label)
-    if label.numel() == output.numel():
+    if labels != Labels.CLASSES and label.numel() == output.numel():
         # A loss of (rows, 1) and (rows,) would be one of (rows, rows).
-        return loss(output, label.reshape(output.shape))
-    shapes = f"labelCol '{name}' has one number a row, and the output of the model has shape {tuple(output.shape)}"
-    if labels == Labels.NUMBERS:
-        raise RunError(f"{shapes}: this loss takes as many numbers as the output has. Give the model one output")
-    _refuse_broadcast(loss, output, label, shapes)
-    return loss(output, label)
+        label = label.reshape(output.shape)
+    elif labels != Labels.CLASSES:
+        shapes = f"labelCol '{name}' has one number a row, and the output of the model has shape {tuple(output.shape)}"
+        if labels == Labels.NUMBERS:
+            raise RunError(f"{shapes}: this loss takes as many numbers as the output has. Give the model one output")
+        _refuse_broadcast(loss, output, label, shapes)
+    value = loss(output, label)
+    if value.numel() != 1:
+        raise RunError(f"the loss has shape {tuple(value.shape)}, must be one number: its mean (reduction='mean')")
+    return value
 
 
 def _refuse_broadcast(

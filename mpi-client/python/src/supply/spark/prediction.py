@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy
-import pandas
-from pyspark.sql.functions import pandas_udf
+from pyspark import cloudpickle
+from pyspark.ml.functions import predict_batch_udf
+from pyspark.sql.types import ArrayType, DoubleType, FloatType
+
+from supply.ranks.environment import path_entries
 
 if TYPE_CHECKING:
     import torch
 
 
-def prediction_udf(module: torch.nn.Module, is_scalar: bool) -> Any:
-    """A function of a column of array<float>. is_scalar: a prediction is a double, else an array<float>."""
+def prediction_udf(module: torch.nn.Module, size: int, is_scalar: bool, batch_size: int) -> Any:
+    """A function of a column of array<float> of that size. is_scalar: a prediction is a double, else an array<float>.
 
-    def predict(batches: Iterator[pandas.Series]) -> Iterator[pandas.Series]:
+    The module gets at most batch_size rows at once.
+    """
+    # Tasks import its classes from where ranks do.
+    content, path = cloudpickle.dumps(module), path_entries()
+
+    def load() -> Any:
+        import pickle
+        import sys
+
         import torch
 
-        module.eval()
-        with torch.no_grad():
-            for batch in batches:
-                features = torch.from_numpy(numpy.stack(batch.to_list()).astype(numpy.float32))
-                output = module(features).reshape(len(features), -1).numpy()
-                yield pandas.Series(output[:, 0].astype(numpy.float64) if is_scalar else list(output))
+        sys.path += [entry for entry in path if entry not in sys.path]
+        module = pickle.loads(content).eval()
 
-    return pandas_udf(predict, "double" if is_scalar else "array<float>")
+        def predict(features: Any) -> Any:
+            with torch.no_grad():
+                output = module(torch.from_numpy(features)).reshape(len(features), -1).numpy()
+            return output[:, 0].astype("float64") if is_scalar else output
+
+        return predict
+
+    kind = DoubleType() if is_scalar else ArrayType(FloatType())
+    return predict_batch_udf(load, return_type=kind, batch_size=batch_size, input_tensor_shapes=[[size]])

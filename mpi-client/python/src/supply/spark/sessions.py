@@ -211,6 +211,11 @@ class ClassicSession(Session):
     def jvm(self) -> Any:
         return self.context._jvm
 
+    @property
+    def is_local(self) -> bool:
+        # Without the jar, too: a TorchModel needs none.
+        return bool(self.context._jsc.isLocal())
+
     def ask(self, call: str, **options: Any) -> dict[str, Any]:
         words = {"call": call, **{name: str(value) for name, value in options.items()}}
         answer: dict[str, Any] = json.loads(self.jvm.supply.api.SessionCall.answerTo(self.context._jsc.sc(), words))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
-from pyspark.ml import Model
+from pyspark.ml import Model, Transformer
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import (
     HasFeaturesCol,
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     import torch
     from pyspark.sql import DataFrame
 
-# A Parquet file with the pickled objects.
+# Parquet with the pickled objects.
 _FILE = "objects"
-_CHUNK = 16 * 1024 * 1024
+_CHUNK = 16 << 20
 
 
 class ObjectsStage(MLWritable, MLReadable[Any]):
@@ -46,6 +47,35 @@ class ObjectsStage(MLWritable, MLReadable[Any]):
     @classmethod
     def read(cls) -> MLReader[Any]:
         return _Reader(cls)
+
+
+class Held(Transformer, ObjectsStage):
+    """A value of a param that is no JSON. In a grid, PySpark saves a Transformer as it saves stages."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def _objects(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        return dataset
+
+
+def held(value: Any) -> Any:
+    return value if isinstance(value, Held) or is_json(value) else Held(value)
+
+
+def is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 class _Writer(MLWriter):
@@ -102,12 +132,20 @@ def _unpickled(content: bytes) -> dict[str, Any]:
 
 
 def _write(spark: Any, path: str, content: bytes) -> None:
-    chunks = [(begin, content[begin : begin + _CHUNK]) for begin in range(0, len(content), _CHUNK)]
-    spark.createDataFrame(chunks, "begin long, bytes binary").coalesce(1).write.parquet(path)
+    """A job for each chunk: Spark limits what a task carries, and what a job returns."""
+    # In MiB. A chunk is half of it, at most.
+    size = min(_CHUNK, int(spark.conf.get("spark.rpc.message.maxSize", "128")) << 19)
+    for begin in range(0, len(content), size):
+        chunk = spark.createDataFrame([(begin, content[begin : begin + size])], "begin long, bytes binary")
+        mode = "append" if begin else "error"
+        chunk.coalesce(1).write.partitionBy("begin").mode(mode).parquet(path)
 
 
 def _read(spark: Any, path: str) -> bytes:
-    return b"".join(bytes(row.bytes) for row in sorted(spark.read.parquet(path).collect()))
+    chunks = spark.read.parquet(path)
+    # Without Spark's inference of types they are texts.
+    begins = sorted((row.begin for row in chunks.select("begin").collect()), key=int)
+    return b"".join(bytes(chunks.where(chunks.begin == begin).first().bytes) for begin in begins)
 
 
 _HANDLE_INVALID = ("error", "skip", "keep")
@@ -145,6 +183,18 @@ def param(name: str, doc: str, converter: Callable[[Any], Any] | None = None) ->
     return Param(Params._dummy(), name, doc, typeConverter=converter)
 
 
+def accessors(name: str) -> Any:
+    """Getter and setter of a param."""
+
+    def get(self: Any) -> Any:
+        return self.getOrDefault(name)
+
+    def put(self: Any, value: Any) -> Any:
+        return self._set(**{name: value})
+
+    return get, put
+
+
 class TorchParams(
     HasFeaturesCol, HasLabelCol, HasPredictionCol, HasSeed, HasValidationIndicatorCol, HasHandleInvalid
 ):  # fmt: skip
@@ -155,7 +205,7 @@ class TorchParams(
     epochs = param("epochs", "passes over the rows (>= 1)", _to_count("epochs"))
     validationFraction = param(
         "validationFraction",
-        "the fraction of the rows, chosen at random, that are for validation and not for training",
+        "the fraction of the rows, chosen by their values, that are for validation and not for training",
         _to_fraction,
     )
     handleInvalid = param(
@@ -169,28 +219,16 @@ class TorchParams(
         super().__init__()
         self._setDefault(batchSize=32, epochs=1, seed=0, handleInvalid="error")
 
-    # The names are those of pyspark.ml.
+    def getOrDefault(self, param: Any) -> Any:
+        value: Any = super().getOrDefault(param)
+        return value.value if isinstance(value, Held) else value
 
-    def getFeaturesCol(self) -> Any:
-        return self.getOrDefault(self.featuresCol)
-
-    def getBatchSize(self) -> int:
-        return int(self.getOrDefault(self.batchSize))
-
-    def getEpochs(self) -> int:
-        return int(self.getOrDefault(self.epochs))
-
-    def getValidationFraction(self) -> float:
-        return float(self.getOrDefault(self.validationFraction))
-
-    def setFeaturesCol(self, value: str | Sequence[str]) -> Any:
-        return self._set(featuresCol=value)
-
-    def setPredictionCol(self, value: str) -> Any:
-        return self._set(predictionCol=value)
-
-    def setHandleInvalid(self, value: str) -> Any:
-        return self._set(handleInvalid=value)
+    getFeaturesCol, setFeaturesCol = accessors("featuresCol")
+    getBatchSize, _ = accessors("batchSize")
+    getEpochs, _ = accessors("epochs")
+    getValidationFraction, _ = accessors("validationFraction")
+    _, setPredictionCol = accessors("predictionCol")
+    _, setHandleInvalid = accessors("handleInvalid")
 
 
 class TorchModel(Model, TorchParams, ObjectsStage):
@@ -232,15 +270,18 @@ class TorchModel(Model, TorchParams, ObjectsStage):
         from supply.spark.prediction import prediction_udf
 
         name = self.getPredictionCol()
-        if name in dataset.columns:
-            raise RunError(f"predictionCol '{name}' is a column of df already: set another one")
+        is_exact = dataset.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        for column in dataset.columns:
+            # Spark would replace it.
+            if name == column or (not is_exact and name.lower() == column.lower()):
+                raise RunError(f"predictionCol '{name}' is a column of df already ('{column}'): set another one")
         features = Features(dataset, self.getFeaturesCol(), self._num_features)
         array = features.array
         if self.getHandleInvalid() == "skip":
             dataset = dataset.where(features.is_valid())
         else:
             array = features.or_error() if self.getHandleInvalid() == "error" else features.or_nan()
-        predict = prediction_udf(self.module, self._is_scalar)
+        predict = prediction_udf(self.module, self._num_features, self._is_scalar, self.getBatchSize())
         with python_of_driver(session_of(dataset.sparkSession)):
             prediction = predict(array)
         return dataset.withColumn(name, prediction)

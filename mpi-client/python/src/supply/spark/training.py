@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from supply.ranks.rank_data import RankData
 
-# The mean loss of each batch, and its rows.
+# The sum of the losses of each batch, and its rows.
 Losses = list[tuple["torch.Tensor", int]]
 
 
@@ -29,6 +29,12 @@ class Training:
     label: str
     labels: Labels
 
+    def summed(self, loss: torch.Tensor, rows: int) -> tuple[torch.Tensor, int]:
+        """Of a batch of these rows."""
+        # Of a class of PyTorch, or of a partial of its function.
+        reduction = getattr(self.loss, "reduction", None) or getattr(self.loss, "keywords", {}).get("reduction")
+        return loss.detach() * (1 if reduction == "sum" else rows), rows
+
 
 @dataclass
 class Trained:
@@ -43,6 +49,7 @@ class Trained:
 def train(data: RankData, training: Training) -> Trained:
     """The function of all ranks. They make equal steps."""
     import torch
+    from torch import distributed
     from torch.nn.parallel import DistributedDataParallel
 
     torch.manual_seed(training.seed)
@@ -50,6 +57,8 @@ def train(data: RankData, training: Training) -> Trained:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data.to(device)
     module = (training.model if isinstance(training.model, torch.nn.Module) else training.model()).to(device)
+    # Ranks begin with one model, and draw other numbers then.
+    torch.manual_seed(training.seed + distributed.get_rank())
     model = DistributedDataParallel(module)
     optimizer = (training.optimizer or torch.optim.Adam)(module.parameters())
     validation = None if data.validation is None else data.validation.epochs()
@@ -66,7 +75,7 @@ def train(data: RankData, training: Training) -> Trained:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append((loss.detach(), len(features)))
+            losses.append(training.summed(loss, len(features)))
         means = {"loss": _mean(losses, device)}
         if validation is not None:
             losses = _evaluate(training, module, next(validation))
@@ -88,7 +97,7 @@ def _evaluate(training: Training, module: torch.nn.Module, epoch: Any) -> Losses
     with torch.no_grad():
         for batch in epoch:
             features = batch[training.features]
-            losses.append((_loss(training, module(features), batch), len(features)))
+            losses.append(training.summed(_loss(training, module(features), batch), len(features)))
     return losses
 
 
@@ -97,7 +106,7 @@ def _mean(losses: Losses, device: torch.device) -> float:
     import torch
     from torch import distributed
 
-    sums = [sum(float(loss) * rows for loss, rows in losses), sum(rows for _, rows in losses)]
+    sums = [sum(float(loss) for loss, _ in losses), sum(rows for _, rows in losses)]
     # A rank without rows would have integers.
     total = torch.tensor(sums, dtype=torch.float64).to(device)
     distributed.all_reduce(total)
