@@ -119,8 +119,6 @@ class Matrix(MLlibMatrix):
     __array_ufunc__ = None
 
     def __matmul__(self, other: Matrix) -> Matrix:
-        if not isinstance(other, Matrix):
-            return NotImplemented
         product: Matrix = self._ranks.call("multiply", self, other)
         return product
 
@@ -165,11 +163,7 @@ class Transposed:
         self._ranks = ranks
         self.T = matrix
 
-    __array_ufunc__ = None
-
     def __matmul__(self, other: Matrix) -> Matrix:
-        if not isinstance(other, Matrix):
-            return NotImplemented
         arguments = ("gram", other) if other is self.T else ("transpose_multiply", self.T, other)
         product: Matrix = self._ranks.call(*arguments)
         return product

@@ -118,10 +118,9 @@ class Run:
         self.statistics = RunStatistics()
 
     def _advise(self) -> None:
-        rows = [row for row in self.statistics.ranks if row["epoch"] > 0]
-        seconds = sum(row["waiting_for_spark"] for row in rows) / self._ranks
+        later = [row for row in self.statistics.ranks if row["epoch"] > 0]
+        seconds, own = (sum(row[kind] for row in later) / self._ranks for kind in ("waiting_for_spark", "program"))
         options = self._supplied[0].options
-        own = sum(row["program"] for row in rows) / self._ranks
         if seconds > max(_LONG_SECONDS, own) and not (options["resident"] or options["resident-folder"]):
             why = "Spark computes df again in each, unless you persist df or set resident=True"
             _log.warning("ranks waited %.0f s for rows in later epochs: %s", seconds, why)
