@@ -1,5 +1,6 @@
 """TorchEstimator and TorchModel, in pipelines of pyspark.ml."""
 
+import importlib
 import math
 import os
 import subprocess
@@ -24,6 +25,7 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationS
 from pyspark.sql import functions  # noqa: E402
 from pyspark.sql.types import StructType  # noqa: E402
 from supply.spark import RunError, Supplier, TorchEstimator, TorchModel  # noqa: E402
+from supply.spark.torch_model import Held  # noqa: E402
 
 RANKS, ROWS, EPOCHS = 2, 1000, 6
 
@@ -151,23 +153,19 @@ def test_none_is_set_and_clear_unsets(spark):
 
 def test_a_validator_is_saved_with_functions_in_its_grid(spark, tmp_path):
     estimator = plane(1)
-    grid = (
-        ParamGridBuilder()
-        .addGrid(estimator.optimizer, [adam, slow])
-        .addGrid(estimator.model, [linear])
-        .addGrid(estimator.supplier, [Supplier(2)])
-        .addGrid(estimator.seed, [1])
-        .build()
-    )
+    grid = ParamGridBuilder().addGrid(estimator.optimizer, [adam, slow]).addGrid(estimator.seed, [1]).build()
     evaluator = RegressionEvaluator(labelCol="y")
     CrossValidator(estimator=estimator, estimatorParamMaps=grid, evaluator=evaluator).save(str(tmp_path / "validator"))
     loaded = CrossValidator.load(str(tmp_path / "validator"))
     copies = [loaded.getEstimator().copy(each) for each in loaded.getEstimatorParamMaps()]
     parameters = [torch.zeros(1, requires_grad=True)]
     assert [type(copy.getOptimizer()(parameters)) for copy in copies] == [torch.optim.Adam, torch.optim.SGD]
-    assert [copy.getModel()().in_features for copy in copies] == [2, 2]
-    assert all(isinstance(copy.getSupplier(), Supplier) and copy.getSeed() == 1 for copy in copies)
-    assert estimator.copy(grid[0]).getOptimizer() is adam and "function adam" in str(grid)
+    assert [copy.getSeed() for copy in copies] == [1, 1] and "function adam" in str(grid)
+    values = {"optimizer": adam, "model": linear(), "loss": known_loss, "supplier": Supplier(2)}
+    [made] = ParamGridBuilder().baseOn({estimator.getParam(name): value for name, value in values.items()}).build()
+    for name, value in values.items():
+        assert estimator.copy(made).getOrDefault(name) is value and isinstance(made[estimator.getParam(name)], Held)
+    assert estimator.copy({estimator.optimizer: adam}).getOptimizer() is adam
 
 
 def test_rows_for_validation_are_on_one_side_in_any_order(spark):
@@ -294,24 +292,25 @@ def test_a_model_gets_batches(spark):
 
 
 def test_integers_keep_their_digits_or_are_refused(spark):
-    large = 1 << 24
-    columns = ["id", "int(id) as i", "array(id) as v", "decimal(id) as d"]
-    exact = spark.range(large - 2, large + 1).selectExpr(*columns)
-    beyond = spark.range(large, large + 2).selectExpr(*columns, "double(id) as r", "-id as m")
-    for name in ("id", "i", "v", "d"):
-        model = modelled(torch.nn.Identity(), featuresCol=name)
-        assert [row.prediction for row in model.transform(exact).collect()] == [large - 2, large - 1, large]
-    for name in ("id", "i", "v", "d", "m"):
-        says = f"featuresCol '{name}' has the integer -?{large + 1}, of which float32 keeps no digits above {large}"
-        for invalid in ("error", "skip", "keep"):
-            with pytest.raises(Exception, match=says):
-                modelled(torch.nn.Identity(), featuresCol=name, handleInvalid=invalid).transform(beyond).collect()
-    assert modelled(torch.nn.Identity(), featuresCol="r").transform(beyond).count() == 2
-    from supply.spark.features import Label, Labels
+    from supply.spark.features import Features, Label, Labels
 
+    large = 1 << 24
+    columns = ["id", "int(id) as i", "array(id) as v", "decimal(id) as d", "-id as m"]
+    exact = spark.range(large - 2, large + 1, 1, 1).selectExpr(*columns)
+    names = ["id", "i", "v", "d"]
+    found = exact.select(*(Features(exact, name).array[0].alias(name) for name in names)).collect()
+    assert [set(row) for row in found] == [{large - 2}, {large - 1}, {large}]
+    beyond = spark.range(large + 1, large + 2, 1, 1).selectExpr(*columns, "double(id) as r")
+    for name in (*names, "m"):
+        says = f"featuresCol '{name}' has the integer -?{large + 1}, of which float32 keeps no digits above {large}"
+        with pytest.raises(Exception, match=says):
+            beyond.select(Features(beyond, name).array).collect()
+    with pytest.raises(Exception, match="featuresCol 'id' has the integer"):
+        modelled(torch.nn.Identity(), featuresCol="id", handleInvalid="skip").transform(beyond).collect()
     with pytest.raises(Exception, match=f"labelCol 'id' has the integer {large + 1}"):
         beyond.select(Label(beyond, "id", Labels.NUMBERS).cast()).collect()
-    assert beyond.select(Label(beyond, "id", Labels.ANY).cast()).count() == 2
+    accepted = beyond.select(Label(beyond, "id", Labels.ANY).cast(), Features(beyond, "r").array[0]).first()
+    assert accepted[:] == (large + 1, large)
 
 
 def test_no_column_of_the_user_is_replaced(spark):
@@ -363,31 +362,21 @@ def test_a_model_larger_than_a_message_is_saved_on_a_cluster(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-NEIGHBOUR = """
-import sys
-
+WITHOUT_JAR = """
 import supply.spark
-import torch
 from pyspark.sql import SparkSession
 from supply.spark import TorchModel
 
-import modules
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
+df = spark.sql("SELECT 4D AS features")
+print("predicted:", TorchModel.load("model").transform(df).first().prediction)
+from supply.linalg import KMeans, TruncatedSVDModel
 
-if sys.argv[1] == "save":
-    spark = supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
-    TorchModel(modules.Twice(), [], 1, True).save("model")
-else:
-    # Without the jar.
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
-    df = spark.sql("SELECT 4D AS features")
-    print("predicted:", TorchModel.load("model").transform(df).first().prediction)
-    from supply.linalg import KMeans, TruncatedSVDModel
-
-    for needs_jar in (KMeans, lambda: TruncatedSVDModel.load("model")):
-        try:
-            needs_jar()
-        except supply.spark.RunError as error:
-            print("refused:", error)
+for needs_jar in (KMeans, lambda: TruncatedSVDModel.load("model")):
+    try:
+        needs_jar()
+    except supply.spark.RunError as error:
+        print("refused:", error)
 """
 MODULES = """
 import torch
@@ -398,17 +387,18 @@ class Twice(torch.nn.Module):
 """
 
 
-def test_a_saved_model_of_a_module_beside_the_program_without_the_jar(tmp_path):
+def test_a_saved_model_of_a_module_beside_the_program_without_the_jar(spark, tmp_path, monkeypatch):
     folder = tmp_path / "program"
     folder.mkdir()
-    (folder / "modules.py").write_text(MODULES)
-    (folder / "program.py").write_text(NEIGHBOUR)
-    for verb in ("save", "load"):
-        done = subprocess.run(
-            [sys.executable, str(folder / "program.py"), verb], capture_output=True, text=True, timeout=240,
-            cwd=tmp_path, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+    (folder / "modules_of_program.py").write_text(MODULES)
+    (folder / "program.py").write_text(WITHOUT_JAR)
+    monkeypatch.syspath_prepend(folder)
+    modelled(importlib.import_module("modules_of_program").Twice()).save(str(tmp_path / "model"))
+    done = subprocess.run(
+        [sys.executable, str(folder / "program.py")], capture_output=True, text=True, timeout=240,
+        cwd=tmp_path, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     assert "predicted: 8.0" in done.stdout
     for name in ("KMeans", "TruncatedSVDModel"):
         assert f"refused: {name}: the session does not have the Supplier's jar" in done.stdout
