@@ -211,7 +211,7 @@ class ClassicSession(Session):
     def jvm(self) -> Any:
         return self.context._jvm
 
-    @property
+    @functools.cached_property
     def is_local(self) -> bool:
         # Without the jar, too: a TorchModel needs none.
         return bool(self.context._jsc.isLocal())
