@@ -14,7 +14,7 @@ import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.{DataType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode, SparkSession}
-import org.apache.spark.supply.ClientJar
+import org.apache.spark.supply.{ClientJar, StreamingInternals}
 import picocli.CommandLine.{Command, Mixin}
 
 import supply.core.{BuiltFor, ConfigException}
@@ -176,7 +176,9 @@ private object SupplyDataSource {
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */
 private final class StreamSink(context: SQLContext, settings: SupplySettings, shapes: Shapes)
     extends Sink {
-  private val query = new QueryStream(context, settings, this)
+  private val query = new QueryStream(context, settings)
+
+  StreamingInternals.whenStarted(context.streams, this)(_.query.start(_))
 
   override def addBatch(batch: Long, data: DataFrame): Unit =
     query.batch(batch)(FrameSource.of(data, shapes))

@@ -1,15 +1,11 @@
 package supply.run
 
-import java.util.UUID
-import java.util.concurrent.atomic.AtomicBoolean
-
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SQLContext
-import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.streaming.StreamingQuery
-import org.apache.spark.supply.{SparkInternals, StreamingInternals, StreamingQueryEnd}
+import org.apache.spark.supply.{SparkInternals, StreamingQueryEnd}
 import org.slf4j.LoggerFactory
 
 import supply.core.{ConfigException, Deadline, FailureText, PlacementException, SourceException, SupplierEndedException, Threads}
@@ -19,23 +15,33 @@ import supply.task.{StreamPart, StreamSignal, SupplySettings, TaskSettings}
 
 /**
  * A stream, from its start to its end or failure: supplies each batch with a pinned job, and
- * signals the ranks in between. `checkpoint` identifies it, also if its driver is started again.
+ * signals the ranks in between. The id of `query`, which its checkpoint has, identifies it, also if its driver is
+ * started again.
  */
 private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySettings,
-    hosts: Hostfile, checkpoint: UUID) {
+    hosts: Hostfile, query: StreamingQuery) {
   import SupplyStream._
+
+  private val checkpoint = query.id
 
   /** Follows from the checkpoint: the ranks of a driver that died recognise the next one by it. */
   private val run = math.max(1,
     (checkpoint.getMostSignificantBits ^ checkpoint.getLeastSignificantBits) & Long.MaxValue)
   private val deadline = new Deadline(settings.timeout)
-  private val isOver = new AtomicBoolean
+  private var isOver = false
   @volatile private var attached = Set.empty[Int]
   @volatile private var job = Option.empty[PinnedJob]
 
   private val signalSeconds = settings.timeout / SignalsInTimeout
+
+  /** When all ranks had a signal or a batch. */
+  @volatile private var reachedAt = Option.empty[Long]
+
   private val timer =
-    Threads.repeat("supply-stream", 0, (signalSeconds * 1000).toLong)(signal())
+    Threads.repeat("supply-stream", CheckMillis, CheckMillis) {
+      end()
+      if (reachedAt.forall(at => (System.nanoTime() - at) / 1e9 >= signalSeconds)) signal()
+    }
 
   private val shutdown = SparkInternals.atShutdown { () =>
     val cause = new SupplierEndedException(
@@ -56,8 +62,13 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     pinned(open, StreamPart.Batch(number.toInt))
   }
 
-  /** Ends the stream: the ranks get END_OF_DATA. Returns when they have taken it. */
-  def end(): Unit = over {
+  /** Ends the stream if its query has ended. Returns when its ranks have been told. */
+  def end(): Unit = if (!query.isActive) query.exception match {
+    case Some(failure) => fail(Option(failure.getCause).getOrElse(failure))
+    case None => endOfData()
+  }
+
+  private def endOfData(): Unit = over {
     try pinned(new NoElements(sc), StreamPart.End)
     catch {
       // The job has already waited for the ranks.
@@ -66,7 +77,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   }
 
   /** Notifies the ranks why nothing more comes. */
-  def fail(cause: Throwable): Unit = over {
+  private def fail(cause: Throwable): Unit = over {
     val known = PlacedJob.causeOf(cause)
     deliver(known,
       known match {
@@ -91,21 +102,24 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
         plan = StreamPart.fingerprint(checkpoint, settings.ranks, partitions),
         stream = Some(part)))
     job = Some(started)
-    try started.run()
-    finally {
+    try {
+      started.run()
+      reachedAt = Some(System.nanoTime())
+    } finally {
       attached ++= started.attachedRanks
       job = None
     }
-    ()
   }
 
-  private def over(body: => Unit): Unit = if (isOver.compareAndSet(false, true)) {
+  /** A second thread waits for the first one: when it returns, the program may stop Spark. */
+  private def over(body: => Unit): Unit = synchronized(if (!isOver) {
+    isOver = true
     timer.close()
     try if (!sc.isStopped) body
     catch {
       case NonFatal(e) => log.warn("the ranks could not be notified that their stream is over", e)
     } finally shutdown.close()
-  }
+  })
 
   private def deliver(cause: Throwable, wait: Double): Unit = {
     FailureBroadcast.send(sc, settings.configFiles, hosts, run,
@@ -115,6 +129,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
 
   /** A node without a free core gets its next signal. The others must not wait for it. */
   private def signal(): Unit = {
+    reachedAt = Some(System.nanoTime())
     val (files, number) = (settings.configFiles, run)
     try {
       NodeJob.run(sc, hosts, "signalling the ranks that their stream lives", signalSeconds,
@@ -130,34 +145,32 @@ private object SupplyStream {
   /** More than one, so that a late signal does no harm. */
   private val SignalsInTimeout = 4
 
+  /** Whether the query has ended. It is usually told at once. */
+  private val CheckMillis = 500L
+
   /** A position can lie after this batch, but not after a later one. */
   private val LastBatch = Int.MaxValue - 2L
 }
 
-/** Starts and ends the [[SupplyStream]] of the streaming query that writes to `sink`. */
-private[supply] final class QueryStream(context: SQLContext, settings: SupplySettings, sink: Sink) {
+/** Starts and ends the [[SupplyStream]] of the streaming query of one sink. */
+private[supply] final class QueryStream(context: SQLContext, settings: SupplySettings) {
   // If the files are wrong, the start of the query fails.
   private val hosts = settings.readHosts()
-  private var stream = Option.empty[(SupplyStream, StreamingQueryEnd)]
+  private var stream = Option.empty[SupplyStream]
   @volatile private var lastBatch = -1L
 
-  StreamingInternals.whenStarted(context.streams, sink)(start)
-
-  private def start(query: StreamingQuery): Unit = {
-    // It signals the ranks from here on, so the end must be observed first.
-    lazy val started = new SupplyStream(context.sparkContext, settings, hosts, query.id)
-    val end = new StreamingQueryEnd(query, () => lastBatch)(query.exception match {
-      case Some(failure) => started.fail(Option(failure.getCause).getOrElse(failure))
-      case None => started.end()
-    })
-    stream = Some(started -> end)
+  /** `query` has started. It signals the ranks from here on. */
+  def start(query: StreamingQuery): Unit = {
+    val started = new SupplyStream(context.sparkContext, settings, hosts, query)
+    stream = Some(started)
+    new StreamingQueryEnd(query, () => lastBatch)(started.end())
+    ()
   }
 
   /** As [[SupplyStream.batch]]. */
   def batch(number: Long)(open: => Source): Unit = {
-    val (started, end) = stream.getOrElse(throw new SourceException(
+    val started = stream.getOrElse(throw new SourceException(
         "Spark has not said when this query starts and ends: see the driver's log"))
-    end.renew()
     started.batch(number)(open)
     lastBatch = number
   }

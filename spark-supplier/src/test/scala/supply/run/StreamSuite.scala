@@ -297,17 +297,53 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("the end of a query does not end another one whose name begins with its name") {
+  test("a query ends its ranks although one whose name begins its name, or has it, ended before") {
+    Seq[TestStream => Unit](
+      _.elsewhere("bo").stop(),
+      _.elsewhere("both", ofSession = false).stop(),
+      stream => Seq("b", "bot").map(stream.elsewhere(_)).foreach(_.stop())).foreach { others =>
+      withStream() { stream =>
+        val draining = inBackground(stream.open().head.drain())
+        // No batch comes after the others.
+        val query = stream.start(pause = true, options = Map("queryName" -> "both"))()
+        stream.await(query, batches = 1)
+        others(stream)
+        assert(query.isActive)
+        query.stop()
+        assert(result(draining).last == "END_OF_DATA")
+      }
+    }
+  }
+
+  test("two queries of one name, of two sessions, each end their own ranks") {
+    val options = Map("queryName" -> "twins")
+    withStream() { first =>
+      withStream() { second =>
+        val draining = Seq(first, second).map(stream => inBackground(stream.open().head.drain()))
+        val ofFirst = first.start(pause = true, options = options)()
+        val ofSecond = second.start(pause = true, options = options, ofSession = false)()
+        first.await(ofFirst, batches = 1)
+        second.await(ofSecond, batches = 1)
+        ofFirst.stop()
+        assert(result(draining.head).last == "END_OF_DATA" && ofSecond.isActive)
+        ofSecond.stop()
+        assert(result(draining.last).last == "END_OF_DATA")
+      }
+    }
+  }
+
+  test("a query whose start Spark refuses leaves nothing in its session") {
     withStream() { stream =>
-      val rank = stream.open().head
-      val draining = inBackground(rank.drain())
-      val query = stream.start(options = Map("queryName" -> "both"))()
-      stream.await(query, batches = 1)
-      stream.elsewhere("bo").stop()
-      val before = query.lastProgress.batchId.toInt
-      stream.await(query, batches = before + 3)
+      val query = stream.start(pause = true, options = Map("queryName" -> "taken"))()
+      val listeners = stream.spark.streams.listListeners().length
+      intercept[IllegalArgumentException](
+        stream.start(pause = true, checkpoint = "other", options = Map("queryName" -> "taken"))())
+      await {
+        System.gc()
+        stream.elsewhere("next").stop()
+        stream.spark.streams.listListeners().length == listeners
+      }
       query.stop()
-      assert(result(draining).last == "END_OF_DATA")
     }
   }
 

@@ -19,7 +19,7 @@ import supply.protocol.Layout
  */
 final class TestStream(
     sc: SparkContext, folder: Path, ranks: Int, timeout: Double = 20) extends AutoCloseable {
-  private val spark = SparkSession.builder().config(sc.getConf).config(
+  val spark: SparkSession = SparkSession.builder().config(sc.getConf).config(
     "spark.sql.shuffle.partitions", 3).getOrCreate()
   private val configFiles = TestRank.configFiles(folder, ranks)
   private var processes = Seq.empty[TestRank]
@@ -47,10 +47,11 @@ final class TestStream(
   def start(
       rows: Int = 20, partitions: Int = 4, pause: Boolean = false,
       checkpoint: String = "checkpoint", mode: String = "append",
-      options: Map[String, String] = Map.empty)(
+      options: Map[String, String] = Map.empty, ofSession: Boolean = true)(
       make: DataFrame => DataFrame = identity): StreamingQuery = {
     val numbers =
-      spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows.toLong).option(
+      session(ofSession).readStream.format("rate-micro-batch").option("rowsPerBatch",
+        rows.toLong).option(
         "numPartitions", partitions.toLong).load()
     val writer = make(numbers).writeStream.format("supply").outputMode(mode).option(
       "checkpointLocation", folder.resolve(checkpoint).toString)
@@ -62,15 +63,18 @@ final class TestStream(
     query
   }
 
-  /** A query that writes nothing. */
-  def elsewhere(name: String): StreamingQuery = {
-    val query = spark.readStream.format("rate-micro-batch").option("rowsPerBatch",
+  /** A query that writes nothing, of this session or of another one. */
+  def elsewhere(name: String, ofSession: Boolean = true): StreamingQuery = {
+    val query = session(ofSession).readStream.format("rate-micro-batch").option("rowsPerBatch",
       1L).load().writeStream.format("noop").queryName(name)
-      .option("checkpointLocation", folder.resolve(name).toString).trigger(
+      .option("checkpointLocation", folder.resolve(s"$name-$ofSession").toString).trigger(
         Trigger.ProcessingTime("1 hour")).start()
     queries :+= query
     query
   }
+
+  /** This one, or another one of the same Spark. */
+  private def session(isThis: Boolean) = if (isThis) spark else spark.newSession()
 
   /** Waits until `batches` batches are complete. */
   def await(query: StreamingQuery, batches: Int): Unit =

@@ -1,6 +1,9 @@
 package org.apache.spark.supply
 
+import java.lang.ref.WeakReference
+
 import scala.language.reflectiveCalls
+import scala.util.Try
 
 import com.codahale.metrics.{Gauge, MetricRegistry, MetricRegistryListener}
 import org.apache.spark.SparkEnv
@@ -24,31 +27,36 @@ object StreamingInternals {
   private def executionOf(query: StreamingQuery): Execution =
     query.asInstanceOf[{ def streamingQuery: Execution }].streamingQuery
 
-  /** Calls `started` once, in the thread of the query that writes to `sink`, when it starts. */
-  def whenStarted(queries: StreamingQueryManager, sink: Sink)(
-      started: StreamingQuery => Unit): Unit =
+  /**
+   * Calls `started` of `sink` once, in the thread of the query that writes to it, when it starts. Nothing else keeps
+   * the sink: Spark may refuse to start its query, and tells nobody.
+   */
+  def whenStarted[S <: Sink](queries: StreamingQueryManager, sink: S)(
+      started: (S, StreamingQuery) => Unit): Unit = {
+    val waiting = new WeakReference(sink)
     queries.addListener(new StreamingQueryListener {
       override def onQueryStarted(event: QueryStartedEvent): Unit = {
-        val query = queries.get(event.id)
-        if (query != null && (executionOf(query).sink eq sink)) {
-          queries.removeListener(this)
-          started(query)
-        }
+        val (query, known) = (queries.get(event.id), waiting.get)
+        val isStarting = query != null && known != null && (executionOf(query).sink eq known)
+        if (isStarting || known == null) queries.removeListener(this)
+        if (isStarting) started(known, query)
       }
       override def onQueryProgress(event: QueryProgressEvent): Unit = ()
       override def onQueryTerminated(event: QueryTerminatedEvent): Unit = ()
     })
+  }
 
   private[supply] def metricsOf(query: StreamingQuery): Source = executionOf(query).streamMetrics
 }
 
 /**
- * Calls `ended` once when the query ends, before its `stop()` and `awaitTermination()` return: Spark
- * still runs then. Make it in the query's thread. It registers a metric of the query, the number of
- * its last batch, because Spark removes these when the query ends, and `ended` is called by that.
+ * Calls `ended` when the query has ended, before its `stop()` and `awaitTermination()` return: Spark still runs
+ * then. It registers a metric of the query, the number of its last batch, because Spark removes these in the query's
+ * thread when the query has ended. It also removes them with a query whose name is, or begins, this one's: then the
+ * metric comes back.
  */
-final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ended: => Unit) {
-  private val thread = Thread.currentThread()
+final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ended: => Unit)
+    extends MetricRegistryListener.Base {
   private val metrics = SparkEnv.get.metricsSystem
   private val registry = {
     val field = classOf[MetricsSystem].getDeclaredField("registry")
@@ -59,18 +67,20 @@ final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ende
     metrics.buildRegistryName(StreamingInternals.metricsOf(query)), "supply", "lastBatch")
   private val gauge: Gauge[Long] = () => lastBatch()
 
-  registry.addListener(new MetricRegistryListener.Base {
-    override def onGaugeRemoved(
-        removed: String): Unit = if (removed == name && (Thread.currentThread() eq thread)) {
+  registry.addListener(this)
+  register()
+
+  override def onGaugeRemoved(removed: String): Unit = if (removed == name) {
+    if (query.isActive) register()
+    else {
       registry.removeListener(this)
       ended
     }
-  })
-  renew()
+  }
 
-  /** Adds the metric again: Spark removes it with a query whose name begins with this one's. */
-  def renew(): Unit = synchronized {
-    if (!registry.getGauges.containsKey(name)) registry.register(name, gauge)
+  /** A query of the same name in another session may have it: its end is told to both. */
+  private def register(): Unit = {
+    Try(registry.register(name, gauge))
     ()
   }
 }
