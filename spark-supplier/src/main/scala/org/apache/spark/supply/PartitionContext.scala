@@ -1,10 +1,12 @@
 package org.apache.spark.supply
 
+import java.io.Closeable
 import java.lang.reflect.Constructor
 import java.security.SecureRandom
 import java.util.concurrent.atomic.AtomicLong
 
-import scala.util.control.NonFatal
+import scala.language.reflectiveCalls
+import scala.util.control.{ControlThrowable, NonFatal}
 
 import sun.reflect.ReflectionFactory
 
@@ -25,7 +27,9 @@ import org.apache.spark.util.AccumulatorV2
  * Public API: `RDD.iterator` takes any TaskContext, and only Spark itself makes one.
  */
 private[supply] final class PartitionContext
-    extends TaskContextImpl(0, 0, 0, 0L, 0, 0, null, null, null, null, 0, null) {
+    extends TaskContextImpl(0, 0, 0, 0L, 0, 0, null, null, null, null, 0, null) with Interruptible {
+  import PartitionContext.{Made, OfSpark4}
+
   private var whole: TaskContext = _
 
   def task: TaskContext = whole
@@ -35,6 +39,26 @@ private[supply] final class PartitionContext
   override private[spark] def killTaskIfInterrupted(): Unit = task.killTaskIfInterrupted()
 
   override private[spark] def getKillReason(): Option[String] = task.getKillReason()
+
+  override def interruptible(): Boolean = task.asInstanceOf[OfSpark4].interruptible()
+
+  override def pendingInterrupt(thread: Option[Thread], reason: String): Unit =
+    task.asInstanceOf[OfSpark4].pendingInterrupt(thread, reason)
+
+  /** Spark asks the task whether it may interrupt now. But the task would close the resource only at its own end. */
+  override def createResourceUninterruptibly[T <: Closeable](make: => T): T = {
+    var made = Option.empty[T]
+    try {
+      task.asInstanceOf[OfSpark4].createResourceUninterruptibly { () =>
+        val resource = make
+        addTaskCompletionListener[Unit](_ => resource.close())
+        made = Some(resource)
+        throw Made
+      }
+      ()
+    } catch { case Made => () }
+    made.get
+  }
 
   /** Of the task: the scheduler then computes the lost shuffle files again. */
   override private[spark] def setFetchFailed(error: FetchFailedException): Unit =
@@ -50,6 +74,9 @@ private[supply] final class PartitionContext
       blocks.memoryStore.releaseUnrollMemoryForThisTask(MemoryMode.ON_HEAP)
       blocks.memoryStore.releaseUnrollMemoryForThisTask(MemoryMode.OFF_HEAP)
       blocks.releaseAllLocksForTask(taskAttemptId)
+      // Spark says it of the attempts that it knows.
+      if (SparkEnv.get.conf.getBoolean("spark.rdd.cache.visibilityTracking.enabled", false))
+        blocks.master.updateRDDBlockVisibility(taskAttemptId, visible = failure.isEmpty)
       taskMemoryManager.cleanUpAllAllocatedMemory()
       addMetrics()
       InputFileBlockHolder.unset()
@@ -71,7 +98,23 @@ private[supply] final class PartitionContext
   }
 }
 
+/** Methods of TaskContext, which it does not have in Spark 3.5. */
+private[supply] trait Interruptible {
+  def interruptible(): Boolean
+  def pendingInterrupt(thread: Option[Thread], reason: String): Unit
+  def createResourceUninterruptibly[T <: Closeable](make: => T): T
+}
+
 object PartitionContext {
+  private type OfSpark4 = {
+    def interruptible(): Boolean
+    def pendingInterrupt(thread: Option[Thread], reason: String): Unit
+    def createResourceUninterruptibly(make: () => Closeable): Closeable
+  }
+
+  /** The resource is there, and is not the task's. */
+  private object Made extends ControlThrowable
+
   /**
    * Spark counts attempts from 0. These begin at random: an executor may have loaded this class for
    * several sessions, and Spark confuses attempts of one number.

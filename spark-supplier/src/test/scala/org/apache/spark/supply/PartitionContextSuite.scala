@@ -1,10 +1,14 @@
 package org.apache.spark.supply
 
+import java.io.Closeable
+import java.lang.reflect.{InvocationTargetException, Modifier}
+
 import scala.concurrent.{Await, Future}
 import scala.concurrent.ExecutionContext.Implicits.global
 import scala.concurrent.duration._
+import scala.util.Try
 
-import org.apache.spark.{SparkEnv, TaskContext, TaskKilledException}
+import org.apache.spark.{SparkConf, SparkContext, SparkEnv, TaskContext, TaskContextImpl, TaskKilledException}
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.shuffle.FetchFailedException
@@ -15,6 +19,11 @@ import supply.testing.LocalSpark
 
 class PartitionContextSuite extends AnyFunSuite with LocalSpark {
   import PartitionContextSuite._
+
+  // Spark then reads a cached block only if the task that has written it is known to have succeeded.
+  override protected lazy val sc: SparkContext = new SparkContext(new SparkConf()
+      .setMaster("local[2]").setAppName(suiteName).set("spark.ui.enabled", "false")
+      .set("spark.log.level", "OFF").set("spark.rdd.cache.visibilityTracking.enabled", "true"))
 
   /** What `body` makes of the context of a task. */
   private def inTask[A: scala.reflect.ClassTag](body: TaskContext => A): A =
@@ -56,6 +65,30 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
     assert(order == Seq("partition", s"${1 << 20} bytes, then 0"))
   }
 
+  test("what a partition has cached is there for the next epoch, and for other jobs") {
+    val computed = sc.longAccumulator
+    val cached = sc.parallelize(0 until 100, 2).map { n => computed.add(1); n }.persist()
+    val all = cached.partitions
+    def read(partitions: Int*) = sc.parallelize(Seq(0), 1).map { _ =>
+      partitions.map(partition =>
+        PartitionContext.use(TaskContext.get(), partition, 2)(own =>
+          cached.iterator(all(partition), own).sum)).sum
+    }.collect().head
+    assert(read(0, 1, 0) == (0 until 100).sum + (0 until 50).sum && computed.value == 100)
+    assert(read(0, 1) == (0 until 100).sum && cached.sum() == (0 until 100).sum)
+    assert(computed.value == 100)
+    // One whose partition fails is not trusted.
+    cached.unpersist(blocking = true)
+    cached.persist()
+    inTask { task =>
+      Try(PartitionContext.use[Int](task, 0, 2) { own =>
+        cached.iterator(all(0), own).foreach(_ => ())
+        throw new IllegalStateException("after it was cached")
+      }).isFailure
+    }
+    assert(read(0) == (0 until 50).sum && computed.value == 200)
+  }
+
   test("a failure reaches its listeners, and the first one stays") {
     val (heard, thrown, suppressed) = inTask { task =>
       var heard = Seq.empty[String]
@@ -92,6 +125,63 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
     assert(read == 30 && peak == 15)
   }
 
+  /** A method that Spark 3.5 does not have. */
+  private def call(context: TaskContext, name: String, arguments: AnyRef*): Any =
+    classOf[TaskContext].getMethods.find(_.getName == name).get.invoke(context, arguments: _*)
+
+  private def requireInterruptible(): Unit =
+    assume(classOf[TaskContext].getMethods.exists(_.getName == "interruptible"),
+      "this Spark interrupts a task at any time")
+
+  test("no interrupt comes while it opens a resource, which is closed with it") {
+    requireInterruptible()
+    val task = TaskContext.empty()
+    var open = Set.empty[String]
+    final class Resource(name: String) extends Closeable {
+      open += name
+      override def close(): Unit = open -= name
+    }
+    def opened(own: TaskContext, name: String) = call(own, "createResourceUninterruptibly",
+      { () =>
+        assert(Seq(own, task).forall(call(_, "interruptible") == false))
+        new Resource(name)
+      }: () => Closeable)
+    try {
+      PartitionContext.use(task, 0, 2) { own =>
+        assert(opened(own, "a").isInstanceOf[Resource] && opened(own, "b") != null)
+        assert(Seq(own, task).forall(call(_, "interruptible") == true) && open == Set("a", "b"))
+        val failure =
+          intercept[InvocationTargetException](call(own, "createResourceUninterruptibly",
+              (() => throw new IllegalStateException("no file")): () => Closeable))
+        assert(failure.getCause.getMessage == "no file" && call(task, "interruptible") == true)
+      }
+      assert(open.isEmpty)
+      // As Spark kills a task that opens something.
+      PartitionContext.use(task, 1, 2) { own =>
+        val killed = intercept[InvocationTargetException](call(own, "createResourceUninterruptibly",
+            { () =>
+              call(own, "pendingInterrupt", None, "by the test")
+              task.markInterrupted("by the test")
+              new Resource("c")
+            }: () => Closeable))
+        assert(killed.getCause.isInstanceOf[TaskKilledException] && open == Set("c"))
+      }
+      assert(open.isEmpty)
+    } finally TaskContext.unset()
+  }
+
+  test("each method that Spark's contexts have is the task's, or is the partition's on purpose") {
+    val methods = Seq(classOf[TaskContext], classOf[TaskContextImpl]).flatMap(_.getDeclaredMethods)
+      .filter { method =>
+        val is = method.getModifiers
+        !(Modifier.isStatic(is) || Modifier.isPrivate(is) || Modifier.isFinal(
+          is) || method.isSynthetic)
+      }.map(_.getName).filterNot(name => name.contains("$") || ofLogging(name)).toSet
+    val forwarded = classOf[PartitionContext].getDeclaredMethods.map(_.getName).toSet
+    assert(methods -- forwarded -- ofPartition == Set.empty)
+    assert((ofPartition & forwarded) == Set.empty)
+  }
+
   test("a killed task ends it, and a failed fetch is the task's") {
     // Spark would run a task again and again that nobody has killed but itself.
     assert(sc.defaultParallelism > 0)
@@ -110,6 +200,20 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
 }
 
 private object PartitionContextSuite {
+  /** What a partition has of its own: its number, what is freed at its end, and what it gets with the task's values. */
+  val ofPartition: Set[String] = Set("stageId", "stageAttemptNumber", "partitionId",
+    "taskAttemptId", "attemptNumber",
+    "numPartitions", "taskMemoryManager", "taskMetrics", "cpus", "cpuAmount", "resources",
+    "resourcesJMap", "isCompleted", "isFailed",
+    "addTaskCompletionListener", "addTaskFailureListener", "runTaskWithListeners", "markTaskFailed",
+    "markTaskCompleted",
+    "getLocalProperty", "getLocalProperties", "getMetricsSources", "registerAccumulator",
+    "fetchFailed", "markInterrupted")
+
+  private val logging: Set[String] =
+    classOf[org.apache.spark.internal.Logging].getMethods.map(_.getName).toSet
+  def ofLogging(name: String): Boolean = logging(name)
+
   final class Consumer(context: TaskContext)
       extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
     override def spill(size: Long, trigger: MemoryConsumer): Long = 0
