@@ -43,7 +43,13 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: Places, timeout
   private var progressBefore = Seq.empty[Product]
 
   /** Takes the next step; call it periodically. */
-  def check(): Unit = synchronized {
+  def check(): Unit =
+    // Without the lock: YARN may take minutes to answer, and meanwhile tasks ask.
+    for (all <- placement; (tasks, areComplete) <- placed())
+      all.improve(SparkInternals.executorSlots(sc), tasks, areComplete)
+
+  /** The tasks that run, and whether each place has its own; None: the job is stopped. */
+  private def placed(): Option[(Seq[RunningTask], Boolean)] = synchronized {
     val (last, inFront) = stages().partition(_.isLast)
     val tasks = last.flatMap(_.tasks).filter(task => places.indices.contains(task.partition))
     tasks.filter(_.isSpeculative).foreach(kill)
@@ -56,15 +62,16 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: Places, timeout
     }.toSet
     // In two checks: after a suspension, Spark may not have started its task yet.
     late.toSeq.sorted.find(lateBefore) match {
-      case Some(place) => stop(new PlacementException(
+      case Some(place) =>
+        stop(new PlacementException(
             f"${watched.name(place)}%s has had no Spark task for $timeout%.0f s: no executor has a free core for it. " +
               whoHoldsCores(last ++ inFront) + " (--timeout)",
             isTimeout = true))
+        None
       case None =>
         lateBefore = late
-        placement.foreach(_.improve(SparkInternals.executorSlots(sc),
-            tasks.map(task => RunningTask(task.executor, wellPlaced(task))),
-            complete = missing.isEmpty && tasks.forall(wellPlaced)))
+        Some(tasks.map(task => RunningTask(task.executor, wellPlaced(task))) ->
+          (missing.isEmpty && tasks.forall(wellPlaced)))
     }
   }
 
