@@ -241,6 +241,58 @@ TEST_F(ResultArrowTest, ViewsAndOffsetsOutsideTheirBuffersAreRefused) {
     expect_refused(begin_arrow(&batch.schema), batch, {"column 'text'", "outside its buffers"});
 }
 
+// Each would be read outside of its memory.
+TEST_F(ResultArrowTest, ArraysWithoutBuffersOrWithWrongLengthsAreRefused) {
+    const int64_t large[5] = {}, sizes[1] = {};
+    for (const char *format : {"i", "b", "u", "z", "U", "Z", "vu", "vz"}) {
+        Batch batch(4);
+        ArrowArray &column = batch.add("a", format, {nullptr, large, "", sizes});
+        if (strchr("uzUZ", format[0]) != nullptr) column.n_buffers = 3;
+        if (strchr("ib", format[0]) != nullptr) column.n_buffers = 2;
+        Result result = begin_arrow(&batch.schema);
+        const auto refuses = [&](int64_t &number, int64_t wrong) {
+            const int64_t right = number;
+            number = wrong;
+            EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_result_write_arrow(result.get(), &batch.schema, &batch.array))
+                << format << ": " << wrong;
+            number = right;
+        };
+        for (ArrowArray *array : {&batch.array, &column})
+            for (const int64_t wrong : {INT64_C(-1), INT64_MAX, INT64_MIN}) {
+                refuses(array->length, wrong == INT64_MAX && array == &column ? -2 : wrong);
+                refuses(array->offset, wrong);
+            }
+        refuses(column.n_buffers, 1);
+        refuses(column.n_buffers, -1);
+        const void **const buffers = column.buffers;
+        ArrowArray **children = nullptr;
+        column.buffers = nullptr;
+        expect_refused(result, batch, {"column 'a'"});
+        column.buffers = buffers;
+        std::swap(buffers[1], batch.array.buffers[0]);
+        expect_refused(result, batch, {"column 'a'"});
+        std::swap(buffers[1], batch.array.buffers[0]);
+        std::swap(batch.array.children, children);
+        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_result_write_arrow(result.get(), &batch.schema, &batch.array));
+        std::swap(batch.array.children, children);
+        batch.schema.children[0]->format = nullptr;
+        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_result_write_arrow(result.get(), &batch.schema, &batch.array));
+        begin_arrow(&batch.schema, SUPPLY_ERROR_ARGUMENT);
+    }
+}
+
+// The sizes of the buffers of views are the last buffer, and each view has one of them.
+TEST_F(ResultArrowTest, ViewsWithoutTheirBuffersAreRefused) {
+    const View views[] = {{20, {}, 0, 0}};
+    const int64_t sizes[] = {20}, negative[] = {-20};
+    for (const std::vector<const void *> &buffers : std::vector<std::vector<const void *>>{
+             {nullptr, views, nullptr, sizes}, {nullptr, views, "", nullptr}, {nullptr, views, "", negative}}) {
+        Batch batch(1);
+        batch.add("text", "vu", buffers);
+        expect_refused(begin_arrow(&batch.schema), batch, {"column 'text'"});
+    }
+}
+
 TEST_F(ResultArrowTest, SchemasOfOtherTypesAreRefused) {
     Batch batch(4);
     batch.add("nanoseconds", "tsn:", {nullptr, ids});

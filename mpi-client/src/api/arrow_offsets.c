@@ -49,7 +49,9 @@ static const uint8_t *bytes_of(const struct ArrowArray *array, const supply_view
     const int64_t count = array->n_buffers - VIEW_BUFFERS;
     if (view->window < 0 || view->window >= count || view->offset < 0) return NULL;
     const int64_t *sizes = array->buffers[array->n_buffers - 1];
-    if (view->offset + (int64_t)view->bytes > sizes[view->window]) return NULL;
+    if (sizes == NULL || array->buffers[2 + view->window] == NULL ||
+        view->offset + (int64_t)view->bytes > sizes[view->window])
+        return NULL;
     return (const uint8_t *)array->buffers[2 + view->window] + view->offset;
 }
 

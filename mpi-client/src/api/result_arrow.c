@@ -20,10 +20,23 @@ struct batch {
 
 static supply_status_t refuse_schema(supply_result_t *result, const struct ArrowSchema *schema) {
     return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "%s is no record batch but has the type '%s'",
-                               schema != NULL ? "the schema" : "NULL", schema != NULL ? schema->format : "");
+                               schema != NULL ? "the schema" : "NULL",
+                               schema != NULL && schema->format != NULL ? schema->format : "");
 }
 
-static bool is_batch(const struct ArrowSchema *schema) { return schema != NULL && strcmp(schema->format, "+s") == 0; }
+/* Whether a schema has what every schema must have, with those within it, as deep as they are read. */
+// NOLINTNEXTLINE(misc-no-recursion): `depth` ends it
+static bool is_schema(const struct ArrowSchema *schema, int depth) {
+    if (schema == NULL || schema->format == NULL || schema->n_children < 0) return false;
+    if (schema->n_children > 0 && schema->children == NULL) return false;
+    for (int64_t i = 0; i < schema->n_children && depth <= NESTING_MAX; i++)
+        if (!is_schema(schema->children[i], depth + 1)) return false;
+    return true;
+}
+
+static bool is_batch(const struct ArrowSchema *schema) {
+    return is_schema(schema, 0) && strcmp(schema->format, "+s") == 0;
+}
 
 static bool is_fixed_list(const struct ArrowSchema *schema) { return strncmp(schema->format, "+w:", 3) == 0; }
 
@@ -127,12 +140,37 @@ static supply_status_t fail_by_null_number(supply_result_t *result, uint32_t ind
                                supply__result_path(result, index).text);
 }
 
+/* No memory has more bits. Numbers of rows and of their bytes are not too large below it. */
+#define ROWS_MAX (INT64_C(1) << 50)
+
+static int64_t buffers_of(const char *format) {
+    if (strcmp(format, "+s") == 0 || strncmp(format, "+w:", 3) == 0) return 1;
+    return format[1] == '\0' && strchr("uzUZ", format[0]) != NULL ? 3 : format[0] == 'v' ? 3 : 2;
+}
+
+/*
+ * The one check of an array from outside, before anything of it is read: whether it has `rows` rows, and the buffers
+ * and children of its type. Offsets and views are checked when they are read.
+ */
+static bool is_whole(const struct ArrowSchema *type, const struct ArrowArray *array, uint64_t rows) {
+    const int64_t buffers = buffers_of(type->format);
+    if (array == NULL || array->length < 0 || array->offset < 0 || array->length > ROWS_MAX ||
+        array->offset > ROWS_MAX || (uint64_t)array->length < rows || array->buffers == NULL ||
+        array->n_buffers < buffers || array->n_children != type->n_children ||
+        (array->n_children > 0 && array->children == NULL))
+        return false;
+    const bool has_offsets = buffers == 3 || type->format[0] == '+';
+    if (rows > 0 && buffers > 1 && has_offsets && array->buffers[1] == NULL) return false;
+    /* Each row of a list of one length is up to 2^30 of its child. */
+    return !is_fixed_list(type) || (uint64_t)array->offset + rows <= ROWS_MAX >> 17;
+}
+
 /* The numbers of lists: their data as if the first list was at its beginning. SUPPLY_OK, or _ARGUMENT. */
-static supply_status_t set_list(supply_result_t *result, uint32_t index, const struct ArrowArray *array,
-                                struct row_range range, struct column_rows *rows) {
+static supply_status_t set_list(supply_result_t *result, uint32_t index, const struct ArrowSchema *type,
+                                const struct ArrowArray *array, struct row_range range, struct column_rows *rows) {
     const struct ArrowArray *numbers = array->children[0];
     const struct format format = result->schema.formats[index];
-    if (numbers->n_buffers != 2 || (uint64_t)numbers->length < (rows->first + range.end) * format.list_size)
+    if (!is_whole(type->children[0], numbers, (rows->first + range.end) * format.list_size))
         return refuse_array(result, index);
     if (numbers->null_count != 0 && numbers->buffers[0] != NULL)
         for (uint64_t i = range.from; i < range.end; i++) {
@@ -149,17 +187,18 @@ static supply_status_t set_list(supply_result_t *result, uint32_t index, const s
 }
 
 /* *base: where the child of a large list begins. */
-static supply_status_t set_buffers(supply_result_t *result, uint32_t index, const char *type,
+static supply_status_t set_buffers(supply_result_t *result, uint32_t index, const struct ArrowSchema *type,
                                    const struct ArrowArray *array, struct row_range range, struct batch *batch,
                                    int64_t *base) {
     const struct format *format = &result->schema.formats[index];
     struct column_rows *rows = &batch->rows[index];
     struct arrow_offsets *text = &batch->texts[index];
     if (array->null_count != 0) rows->validity = array->buffers[0];
-    if (format->layout == FORMAT_FIXED && format->list_size > 0) return set_list(result, index, array, range, rows);
+    if (format->layout == FORMAT_FIXED && format->list_size > 0)
+        return set_list(result, index, type, array, range, rows);
     if (format->layout == FORMAT_STRUCT || format->layout == FORMAT_FIXED_LIST) return SUPPLY_OK;
-    if (supply__arrow_is_other(type)) {
-        const char *problem = supply__arrow_offsets_convert(type, array, range, text, rows, base);
+    if (supply__arrow_is_other(type->format)) {
+        const char *problem = supply__arrow_offsets_convert(type->format, array, range, text, rows, base);
         return problem == NULL
                    ? SUPPLY_OK
                    : supply__result_fail(result, text->is_without_memory ? SUPPLY_ERROR_MEMORY : SUPPLY_ERROR_ARGUMENT,
@@ -171,15 +210,6 @@ static supply_status_t set_buffers(supply_result_t *result, uint32_t index, cons
     return SUPPLY_OK;
 }
 
-/* Buffers and children that the array must have. */
-static bool is_whole(const struct format *format, const struct ArrowSchema *type, const struct ArrowArray *array) {
-    const bool has_one = format->list_size > 0 || format->layout == FORMAT_STRUCT;
-    return array->n_buffers >= (has_one                             ? 1
-                                : format->layout == FORMAT_VARIABLE ? 3
-                                                                    : 2) &&
-           array->n_children == type->n_children && array->offset >= 0 && array->length >= 0;
-}
-
 /* Whether the first and the last offset are a range of a child; the others are checked with the rows. */
 static bool has_child_range(const struct column_rows *rows, struct row_range range) {
     if (range.from == range.end) return true;
@@ -189,7 +219,8 @@ static bool has_child_range(const struct column_rows *rows, struct row_range ran
 }
 
 static supply_status_t set_entry(supply_result_t *result, uint32_t index, const struct ArrowSchema *type,
-                                 const struct ArrowArray *array, struct row_range range, struct batch *batch);
+                                 const struct ArrowArray *array, int64_t base, struct row_range range,
+                                 struct batch *batch);
 
 /* The children of an entry: fields by their names, others by their places. base: where a child begins. */
 // NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
@@ -204,32 +235,31 @@ static supply_status_t set_children(supply_result_t *result, uint32_t index, con
          child = schema->ends[child], i++) {
         const int64_t at = is_by_name ? find(result, type, child, i) : i;
         if (at < 0) return SUPPLY_ERROR_ARGUMENT;
-        const struct ArrowArray *values = array->children[at];
-        if (values->length < base) return refuse_array(result, child);
-        batch->rows[child] = (struct column_rows){.first = (uint64_t)(values->offset + base),
-                                                  .count = (uint64_t)(values->length - base)};
-        status = set_entry(result, child, type->children[at], values, range, batch);
+        status = set_entry(result, child, type->children[at], array->children[at], base, range, batch);
     }
     return status;
 }
 
-/* Fills in the rows of an entry, whose `first` and `count` are set, and of its children. */
+/* Fills in the rows of an entry, of the array from `base` on, and of its children. */
 // NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
 static supply_status_t set_entry(supply_result_t *result, uint32_t index, const struct ArrowSchema *type,
-                                 const struct ArrowArray *array, struct row_range range, struct batch *batch) {
+                                 const struct ArrowArray *array, int64_t base, struct row_range range,
+                                 struct batch *batch) {
     const struct schema_entry *entry = &result->schema.entries[index];
     const struct format *format = &result->schema.formats[index];
     struct column_rows *rows = &batch->rows[index];
-    int64_t base = 0;
-    rows->data_bytes = BYTES_UNKNOWN;
     if (!same_type(entry, type))
         return supply__result_fail(
             result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s'%s%s, and these rows have '%s'%s%s: cast it",
             supply__result_path(result, index).text, entry->format, entry->child_format[0] ? " of " : "",
             entry->child_format, type->format, child_format(type)[0] ? " of " : "", child_format(type));
-    if (!is_whole(format, type, array) || rows->count < range.end) return refuse_array(result, index);
+    if (!is_whole(type, array, (uint64_t)base + range.end)) return refuse_array(result, index);
+    *rows = (struct column_rows){.first = (uint64_t)(array->offset + base),
+                                 .count = (uint64_t)(array->length - base),
+                                 .data_bytes = BYTES_UNKNOWN};
+    base = 0;
     supply_status_t status =
-        range.from < range.end ? set_buffers(result, index, type->format, array, range, batch, &base) : SUPPLY_OK;
+        range.from < range.end ? set_buffers(result, index, type, array, range, batch, &base) : SUPPLY_OK;
     if (status != SUPPLY_OK || entry->children == 0) return status;
     if (format->layout == FORMAT_LIST && !has_child_range(rows, range)) return refuse_array(result, index);
     return set_children(result, index, type, array, supply__child_range(format, rows, range), base, batch);
@@ -241,19 +271,16 @@ static supply_status_t set_column(supply_result_t *result, uint32_t index, int64
                                   struct batch *batch) {
     const int64_t child = find(result, schema, index, column);
     if (child < 0) return SUPPLY_ERROR_ARGUMENT;
-    const struct ArrowArray *values = array->children[child];
-    if (values->length < array->offset + array->length) return refuse_array(result, index);
-    batch->rows[index] =
-        (struct column_rows){.first = (uint64_t)(array->offset + values->offset), .count = (uint64_t)array->length};
-    return set_entry(result, index, schema->children[child], values, (struct row_range){0, (uint64_t)array->length},
-                     batch);
+    return set_entry(result, index, schema->children[child], array->children[child], array->offset,
+                     (struct row_range){0, (uint64_t)array->length}, batch);
 }
 
 static supply_status_t check_batch(supply_result_t *result, const struct ArrowSchema *schema,
                                    const struct ArrowArray *array) {
     if (!is_batch(schema) || array == NULL) return refuse_schema(result, array != NULL ? schema : NULL);
-    if (array->n_children != schema->n_children || array->n_buffers < 1)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "the array does not belong to the schema");
+    if (!is_whole(schema, array, 0))
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                   "the array does not belong to the schema, or is no valid Arrow array");
     if (array->null_count != 0 && array->buffers[0] != NULL &&
         supply__bits_count_zeros(array->buffers[0], (uint64_t)array->offset, (uint64_t)array->length) > 0)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "a row of these is null as a whole");
