@@ -14,7 +14,6 @@
 #include "doubles.h"
 #include "base/failure.h"
 #include "memory.h"
-#include "base/shared.h"
 #include "supply_mpi.h"
 #include "unique_keys.h"
 
@@ -29,6 +28,7 @@ struct intake {
     const struct ranks *ranks;
     struct held *held;
     uint64_t rows;
+    uint64_t *ends; /**< of the values of a column */
     char *text;
 };
 
@@ -42,6 +42,25 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct intake *intake, 
 
 /* Offsets lie in shared memory and were checked once: a place outside of the column is never read. */
 static bool refuse_change(struct intake *intake) { return refuse(intake, "another program has written into the pair"); }
+
+/* Where the values of a column end, checked, in this process's own memory. */
+static bool take_ends(struct intake *intake, const supply_column_t *column, uint64_t *ends) {
+    const uint32_t count = column->element_count;
+    return (supply_gather(column, 0, count, (int64_t *)ends, NULL, 0) == SUPPLY_OK &&
+            ends[count - 1] == column->data_bytes) ||
+           refuse_change(intake);
+}
+
+/* The same, until the next call. NULL: refused. */
+static const uint64_t *ends_of(struct intake *intake, const supply_column_t *column) {
+    uint64_t *ends = reallocarray(intake->ends, column->element_count, sizeof *ends);
+    if (ends == NULL) {
+        refuse(intake, "no memory for a matrix");
+        return NULL;
+    }
+    intake->ends = ends;
+    return take_ends(intake, column, ends) ? ends : NULL;
+}
 
 static void *add(struct intake *intake, struct growing *memory, size_t bytes) {
     void *added = growing_add(memory, bytes);
@@ -116,28 +135,21 @@ static bool take_keys(struct intake *intake, const supply_column_t *key) {
     memcpy(values, key->data, key->data_bytes);
     if (key->offsets == NULL) return true;
     uint64_t *ends = add(intake, &keys->ends, key->element_count * sizeof *ends);
-    if (ends == NULL) return false;
-    for (uint32_t i = 0, begin = 0; i < key->element_count; i++) {
-        const uint32_t end = (uint32_t)SHARED_READ(key->offsets[i + 1]);
-        if (end < begin || end > key->data_bytes) return refuse_change(intake);
-        ends[i] = before + end;
-        begin = end;
-    }
+    if (ends == NULL || !take_ends(intake, key, ends)) return false;
+    for (uint32_t i = 0; i < key->element_count; i++) ends[i] += before;
     return true;
 }
 
-/* The bytes of each row are the numbers of its array: all rows have as many as the first one. The row before ends
- * where this one begins. */
+/* The bytes of each row are the numbers of its array: all rows have as many as the first one. */
 static bool check_lengths(struct intake *intake, const struct row_columns *columns) {
     const supply_column_t *row = &columns->row;
     uint64_t *length = &intake->held->part.columns;
     const size_t number = doubles_number_bytes(intake->reception->numbers);
-    for (uint32_t i = 0, begin = 0; i < row->element_count; i++) {
+    const uint64_t *ends = ends_of(intake, row);
+    for (uint32_t i = 0; i < row->element_count; i++) {
         char name[64];
-        const uint32_t end = (uint32_t)SHARED_READ(row->offsets[i + 1]);
-        if (end < begin || end > row->data_bytes) return refuse_change(intake);
-        const uint64_t bytes = end - begin;
-        begin = end;
+        if (ends == NULL) return false;
+        const uint64_t bytes = ends[i] - (i > 0 ? ends[i - 1] : 0);
         if (intake->rows == 0 && i == 0) *length = bytes / number;
         if (bytes != *length * number)
             return refuse(intake,
@@ -175,25 +187,23 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
     double *to_entries = to_columns == NULL ? NULL : add(intake, &held->values, entries->data_bytes);
     uint64_t *to_offsets =
         to_entries == NULL ? NULL : add(intake, &held->offsets, indices->element_count * sizeof(uint64_t));
-    if (to_offsets == NULL) return false;
+    if (to_offsets == NULL || !take_ends(intake, indices, to_offsets)) return false;
+    const uint64_t *entries_ends = ends_of(intake, entries);
+    if (entries_ends == NULL) return false;
     memcpy(to_columns, indices->data, indices->data_bytes);
     memcpy(to_entries, entries->data, entries->data_bytes);
-    for (uint32_t i = 0, begin = 0, entries_begin = 0; i < indices->element_count; i++) {
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < indices->element_count; i++) {
         char name[64];
-        const uint32_t end = (uint32_t)SHARED_READ(indices->offsets[i + 1]);
-        const uint32_t entries_end = (uint32_t)SHARED_READ(entries->offsets[i + 1]);
-        if (end < begin || end > indices->data_bytes || entries_end < entries_begin ||
-            entries_end > entries->data_bytes)
-            return refuse_change(intake);
-        if (end % sizeof *to_columns != 0 || entries_end != (uint64_t)end * 2)
+        const uint64_t end = to_offsets[i];
+        if (end % sizeof *to_columns != 0 || entries_ends[i] != end * 2)
             return refuse(intake, "%s has not as many indices as entries", name_row(intake, columns, i, name));
-        for (uint32_t k = begin / 4; k < end / 4; k++)
+        for (uint64_t k = begin / 4; k < end / 4; k++)
             if (to_columns[k] >= held->part.columns || !isfinite(to_entries[k]))
                 return refuse(intake, "%s has the entry %g in column %" PRIu32 " of %" PRIu64,
                               name_row(intake, columns, i, name), to_entries[k], to_columns[k], held->part.columns);
-        to_offsets[i] = before + (uint64_t)end / 4;
+        to_offsets[i] = before + end / 4;
         begin = end;
-        entries_begin = entries_end;
     }
     return true;
 }
@@ -275,6 +285,7 @@ void reception_take_rows(struct reception *reception, const struct ranks *ranks)
         growing_reuse(&intake.held->values);
         received = begin_sparse(&intake) && take_blocks(&intake);
     }
+    free(intake.ends);
     if (received) {
         intake.held->part.local_rows = intake.rows;
         const supply_status_t status = supply_close(reception->supply);

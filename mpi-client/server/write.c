@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files/result_names.h"
 #include "supply_result.h"
 
 /* Of one call of supply_result_write(). */
@@ -41,15 +42,25 @@ static supply_column_t keys_of(const struct output *output, uint64_t from, uint3
     return column;
 }
 
+/* How many rows from there on have keys whose offsets fit into 32 bits. */
+static uint32_t rows_at_once(const struct output *output, uint64_t from) {
+    const uint64_t left = output->rows - from, most = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+    const struct keys *keys = output->held->keys;
+    if (!has_keys(output->held) || keys->ends.address == NULL) return (uint32_t)most;
+    const uint64_t *ends = (const uint64_t *)keys->ends.address, begin = from == 0 ? 0 : ends[from - 1];
+    uint32_t count = 1;
+    while (count < most && ends[from + count] - begin <= INT32_MAX) count++;
+    return count;
+}
+
 static bool write_rows(const struct output *output) {
     const supply_matrix_t *part = &output->held->part;
-    for (uint64_t from = 0; from < output->rows; from += ROWS_AT_ONCE) {
-        const uint64_t left = output->rows - from;
-        const uint32_t count = left < ROWS_AT_ONCE ? (uint32_t)left : ROWS_AT_ONCE;
+    for (uint64_t from = 0, count; from < output->rows; from += count) {
+        count = rows_at_once(output, from);
         supply_column_t columns[2];
         int used = 0;
-        if (has_keys(output->held)) columns[used++] = keys_of(output, from, count);
-        columns[used++] = (supply_column_t){.element_count = count,
+        if (has_keys(output->held)) columns[used++] = keys_of(output, from, (uint32_t)count);
+        columns[used++] = (supply_column_t){.element_count = (uint32_t)count,
                                             .data = part->values + from * part->columns,
                                             .data_bytes = count * part->columns * sizeof(double)};
         if (supply_result_write(output->result, columns, used) != SUPPLY_OK) return false;
@@ -85,10 +96,10 @@ bool write_matrix(const struct held *held, const struct ranks *ranks, const supp
 }
 
 void remove_written(const supply_options_t *options) {
-    supply_t *supply = NULL;
-    /* Opening a pair removes its results: it is opened only for that. */
-    supply_open(&supply, options);
-    supply_abort(supply, "it was open only to remove a result");
+    struct settings settings;
+    struct failure failure;
+    if (supply__settings(options, &settings, &failure) == SUPPLY_OK) supply__old_results_remove(&settings, &failure);
+    supply__settings_free(&settings);
     /* Fails until the last rank has removed its file. */
     if (options->results_folder != NULL) rmdir(options->results_folder);
 }
