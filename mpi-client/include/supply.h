@@ -380,9 +380,8 @@ static inline supply_status_t supply_datum(supply_t *supply, const supply_block_
 }
 
 /**
- * A descriptor for poll() or select(): readable when supply_try_next() may have something. Call supply_try_next() until
- * it returns SUPPLY_AGAIN, then poll. Never read or close the descriptor. Do not use epoll: when a task leaves, the
- * library opens the pipe again under the same number, and epoll drops its registration silently. -1: not open.
+ * A descriptor for poll(), select(), epoll and event loops: readable when supply_try_next() may have something. Call
+ * supply_try_next() until it returns SUPPLY_AGAIN, then poll. Never read or close the descriptor. -1: not open.
  */
 SUPPLY_API int supply_fd(const supply_t *supply);
 

@@ -97,7 +97,7 @@ TEST_F(AttemptTest, AProcessThatIsKilledIsAPauseToo) {
     pid_t child = fork();
     if (child == 0) {
         /* The child must not keep the rank's own ends open. */
-        close(supply_fd(handle.get()));
+        supply_abandon_in_child(handle.release());
         Task task(files, 0);
         supply_datums(task, 0, 1);
         if (write(ready[1], "", 1) != 1) _exit(1);

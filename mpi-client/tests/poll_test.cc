@@ -1,5 +1,7 @@
 // supply_fd() in a program's own poll loop.
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
@@ -46,6 +48,61 @@ TEST_F(PollTest, IsQuietAfterATaskHasDied) {
         EXPECT_EQ(0, ready(handle, 0)) << "a death must not make poll() spin";
         EXPECT_EQ(fd, supply_fd(handle.get()));
     }
+}
+
+// As libuv and libevent, which register a descriptor once.
+TEST_F(PollTest, AnEpollSeesEveryTask) {
+    for (const uint32_t events : {0U + EPOLLIN, EPOLLIN | EPOLLET}) {
+        Handle handle = open();
+        const int poller = epoll_create1(EPOLL_CLOEXEC);
+        struct epoll_event event = {};
+        event.events = events;
+        ASSERT_EQ(0, epoll_ctl(poller, EPOLL_CTL_ADD, supply_fd(handle.get()), &event));
+        EXPECT_EQ(0, epoll_wait(poller, &event, 1, 0));
+        supply_block_t block;
+        for (uint32_t attempt = 0; attempt < 3; attempt++) {
+            {
+                Task heartbeat(files, attempt);
+            }
+            EXPECT_EQ(1, epoll_wait(poller, &event, 1, 60000)) << "a task has left";
+            EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+            EXPECT_EQ(0, epoll_wait(poller, &event, 1, 0));
+            Task task(files, attempt);
+            for (int i = 0; i < 2; i++) {
+                supply_datums(task, attempt, 1);
+                ASSERT_EQ(1, epoll_wait(poller, &event, 1, 60000));
+                ASSERT_STATUS(SUPPLY_OK, supply_try_next(handle.get(), &block), handle);
+                ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+                EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+                EXPECT_EQ(0, epoll_wait(poller, &event, 1, 0));
+            }
+        }
+        close(poller);
+    }
+}
+
+// A child that keeps the old descriptor keeps no event of it.
+TEST_F(PollTest, AForkedChildLeavesNoEventBehind) {
+    Handle handle = open();
+    int ended[2];
+    ASSERT_EQ(0, pipe(ended));
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        close(ended[1]);
+        _exit(read(ended[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    supply_block_t block;
+    {
+        Task task(files);
+    }
+    EXPECT_EQ(1, ready(handle, 60000));
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+    EXPECT_EQ(0, ready(handle, 0));
+    close(ended[0]);
+    close(ended[1]);
+    int status;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
 }
 
 TEST_F(PollTest, TimeInWhichTheProgramComputesIsNoWait) {

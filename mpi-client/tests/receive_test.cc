@@ -103,7 +103,9 @@ TEST_F(ReceiveTest, NoCallDropsWithoutEnd) {
     constexpr int pipe_bytes = 4096 * sizeof(notification);
     Handle handle = open();
     Task task(files);
-    ASSERT_EQ(pipe_bytes, fcntl(supply_fd(handle.get()), F_SETPIPE_SZ, pipe_bytes));
+    const int pipe = ::open(files.notification_pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_EQ(pipe_bytes, fcntl(pipe, F_SETPIPE_SZ, pipe_bytes));
+    close(pipe);
     notification stranger = task.next(NOTIFICATION_BLOCK, 1, 4096);
     stranger.generation++;
     for (int i = 0; i < 4000; i++) task.notify(stranger);

@@ -75,7 +75,7 @@ static enum outcome fail_to_retry(const struct claimed_file *file, struct failur
         RETRY_LIMIT_SECONDS);
 }
 
-/* Only the file of a dead rank may be replaced, whatever a config line points at. */
+/* Only the file of a dead rank may be replaced, whatever a config line points at. A pipe has no mark of a rank. */
 static enum outcome check_ours(const struct claimed_file *file, const struct stat *entry, struct failure *failure) {
     if (S_ISLNK(entry->st_mode))
         return fail(file, failure, SUPPLY_ERROR_CONFIG, "is a symbolic link, which is never followed: remove it");
@@ -239,7 +239,7 @@ static supply_status_t repeat(enum outcome once(struct claimed_file *, struct fa
 
 supply_status_t supply__claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                               gid_t group, struct failure *failure) {
-    *file = (struct claimed_file){.kind = kind, .name = name, .group = group, .folder = -1, .fd = -1};
+    *file = (struct claimed_file){.kind = kind, .name = name, .group = group, .folder = -1, .fd = -1, .poller = -1};
     supply_status_t status = supply__folder_prepare(&file->folder, supply__file_kind_name(kind), name, group, failure);
     if (status == SUPPLY_OK) return repeat(claim_once, file, failure);
     supply__claim_close(file);
@@ -248,7 +248,7 @@ supply_status_t supply__claim(struct claimed_file *file, enum file_kind kind, co
 
 supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                     struct failure *failure) {
-    *file = (struct claimed_file){.kind = kind, .name = name, .group = NO_GROUP, .folder = -1, .fd = -1};
+    *file = (struct claimed_file){.kind = kind, .name = name, .group = NO_GROUP, .folder = -1, .fd = -1, .poller = -1};
     supply_status_t status = supply__folder_find(&file->folder, supply__file_kind_name(kind), name, failure);
     if (status == SUPPLY_OK && file->folder >= 0) return repeat(take_stale, file, failure);
     supply__claim_close(file);
@@ -283,7 +283,8 @@ bool supply__claim_remove(struct claimed_file *file) {
 void supply__claim_close(struct claimed_file *file) {
     discard(file);
     if (file->folder >= 0) close(file->folder);
-    file->folder = -1;
+    if (file->poller >= 0) close(file->poller);
+    file->folder = file->poller = -1;
 }
 
 /* Locks all files before one is removed: a living pair stays whole. */

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/file_lock.h"
@@ -18,8 +19,9 @@ static int lock_shared(int fd) { return supply__file_lock(fd, F_RDLCK, RANK_LOCK
 
 /*
  * A descriptor stays at end of file after its last writer has left: every poll() would return at once. A new descriptor
- * of the same pipe is quiet until the next writer has come and left. It takes the number of the old one, which the
- * program polls. The pipe keeps its unread data, because one of the two is always open.
+ * of the same pipe is quiet until the next writer has come and left. It takes the place of the old one, and the pipe
+ * keeps its unread data, because one of the two is always open. The program polls an epoll descriptor, which stays.
+ * What is registered there would stay with the old open file, if a forked child has it.
  */
 static supply_status_t renew(struct claimed_file *pipe, struct failure *failure) {
     const char *path = pipe->name->path;
@@ -28,7 +30,10 @@ static supply_status_t renew(struct claimed_file *pipe, struct failure *failure)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM,
                             "notification pipe %s (%s) was removed or replaced while in use", path, pipe->name->origin);
     supply_status_t status = SUPPLY_OK;
-    if (fd < 0 || lock_shared(fd) != 0 || dup3(fd, pipe->fd, O_CLOEXEC) < 0)
+    struct epoll_event event = {.events = EPOLLIN};
+    epoll_ctl(pipe->poller, EPOLL_CTL_DEL, pipe->fd, &event);
+    if (fd < 0 || lock_shared(fd) != 0 || dup3(fd, pipe->fd, O_CLOEXEC) < 0 ||
+        epoll_ctl(pipe->poller, EPOLL_CTL_ADD, pipe->fd, &event) != 0)
         status = supply__fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) cannot be opened again: %m",
                               path, pipe->name->origin);
     if (fd >= 0) close(fd);
@@ -38,8 +43,9 @@ static supply_status_t renew(struct claimed_file *pipe, struct failure *failure)
 supply_status_t supply__pipe_become_reader(struct claimed_file *pipe, struct failure *failure) {
     /* An exclusive lock needs a descriptor that can write. The claim has excluded every other process, and a shared
      * lock keeps them out: a process that wants to remove a pipe asks for an exclusive one. */
-    if (lock_shared(pipe->fd) != 0)
-        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) cannot be locked: %m",
+    pipe->poller = epoll_create1(EPOLL_CLOEXEC);
+    if (pipe->poller < 0 || lock_shared(pipe->fd) != 0)
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) cannot be locked or polled: %m",
                             pipe->name->path, pipe->name->origin);
     supply_status_t status = renew(pipe, failure);
     /* Renew twice: while the first descriptor was opened, this process could still write, so it would report a writer
