@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,36 @@ TEST_F(ChildTest, AChildThatExitsLeavesThePairToItsParent) {
     supply_block_t block;
     EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+}
+
+// Neither _Fork() nor clone() runs the handlers of pthread_atfork().
+TEST_F(ChildTest, EveryKindOfChildLeavesThePairToItsParent) {
+    Handle handle = open();
+    supply_t *supply = handle.get();
+    const supply_field_t field = {"id", false, "l", nullptr, 0, 0};
+    supply_result_t *result = nullptr;
+    ASSERT_EQ(SUPPLY_OK, supply_result_open(&result, supply, "scores", &field, 1));
+    const std::function<pid_t()> kinds[] = {[] { return fork(); },
+                                            [] { return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); },
+#if __GLIBC_PREREQ(2, 34)
+                                            [] { return _Fork(); }
+#endif
+    };
+    for (const auto &make : kinds) {
+        const pid_t child = make();
+        if (child == 0) {
+            const bool left = supply_result_seal(result) == SUPPLY_ERROR_ARGUMENT &&
+                              supply_result_abort(result, "a child") == SUPPLY_OK && supply_close(supply) == SUPPLY_OK;
+            _exit(left ? 0 : 1);
+        }
+        int status;
+        ASSERT_EQ(child, waitpid(child, &status, 0));
+        EXPECT_EQ(0, status);
+        EXPECT_TRUE(rank_lives());
+    }
+    Task task(files);
+    for (const request &request : task.requests()) EXPECT_NE(REQUEST_STOP, request.kind);
+    EXPECT_EQ(SUPPLY_OK, supply_result_seal(result)) << supply_result_error(result);
 }
 
 TEST_F(ChildTest, AbortInAChildIsAbandon) {

@@ -22,7 +22,7 @@ struct exports {
     uint32_t references;  /**< one of the handle, and one of each export; dropping the last unmaps the files */
     supply_t *supply;     /**< NULL: it has been closed */
     pid_t process;        /**< the opener, for messages */
-    unsigned forks;       /**< of the opener: a forked child, which has more, must not release its parent's blocks */
+    bool *is_mine;        /**< base/opener.h: a forked child must not release its parent's blocks */
     struct exported_mappings mappings; /**< empty until the handle is closed */
 };
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/file_lock.h"
+#include "base/opener.h"
 #include "base/wait.h"
 
 /* How long a rank polls for the next block before it sleeps. */
@@ -311,27 +312,20 @@ supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wa
 
 /* State that a handle shares with its Arrow arrays: any thread releases these, some only after supply_close(). */
 
-/* Of this process. They are counted when they happen: getpid() is a system call, and each block asks several times. */
-static unsigned forks;
-static int forks_are_counted = -1;
-
-static void count_fork(void) { forks++; }
-static void begin_counting(void) { forks_are_counted = pthread_atfork(NULL, NULL, count_fork); }
-
 struct exports *supply__exports_new(supply_t *supply) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, begin_counting);
-    struct exports *exports = forks_are_counted == 0 ? calloc(1, sizeof *exports) : NULL;
-    if (exports == NULL) return NULL;
+    struct exports *exports = calloc(1, sizeof *exports);
+    if (exports == NULL || (exports->is_mine = supply__opener_mark()) == NULL) {
+        free(exports);
+        return NULL;
+    }
     pthread_mutex_init(&exports->lock, NULL);
     exports->references = 1;
     exports->supply = supply;
     exports->process = getpid();
-    exports->forks = forks;
     return exports;
 }
 
-bool supply__exports_are_mine(const struct exports *exports) { return forks == exports->forks; }
+bool supply__exports_are_mine(const struct exports *exports) { return *exports->is_mine; }
 
 void supply__exports_add(struct exports *exports) { __atomic_add_fetch(&exports->references, 1, __ATOMIC_RELAXED); }
 
@@ -340,6 +334,7 @@ void supply__exports_drop(struct exports *exports) {
     for (uint32_t i = 0; i < exports->mappings.count; i++)
         munmap(exports->mappings.list[i].address, exports->mappings.list[i].bytes);
     pthread_mutex_destroy(&exports->lock);
+    supply__opener_free(exports->is_mine);
     free(exports);
 }
 

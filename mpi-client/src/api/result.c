@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/opener.h"
 #include "files/result_names.h"
 
 static supply_status_t fail_for_good(supply_result_t *result) {
@@ -95,6 +95,7 @@ supply_status_t supply__result_create_schema(supply_result_t *result, const supp
 static void free_memory(supply_result_t *result) {
     supply__block_writer_free(&result->writer);
     supply__schema_free(&result->schema);
+    supply__opener_free(result->is_mine);
     free(result->name);
     free(result->pair_origin);
     free(result);
@@ -105,7 +106,7 @@ static void free_handle(supply_result_t *result) {
     free_memory(result);
 }
 
-static bool is_in_child(const supply_result_t *result) { return result->is_open && result->process != getpid(); }
+static bool is_in_child(const supply_result_t *result) { return result->is_open && !*result->is_mine; }
 
 supply_status_t supply__result_check_open(supply_result_t *result) {
     if (result == NULL || !result->is_open) return SUPPLY_ERROR_ARGUMENT;

@@ -12,7 +12,8 @@
 
 struct supply_result {
     bool is_open;
-    pid_t process; /**< the opener: a forked child must not change the result */
+    pid_t process; /**< the opener, for messages */
+    bool *is_mine; /**< base/opener.h: a forked child must not change the result */
     struct schema schema;
     struct block_writer writer;
     struct result_file file;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/result.h"
+#include "base/opener.h"
 #include "base/shared.h"
 #include "files/options.h"
 #include "files/result_names.h"
@@ -17,6 +18,11 @@ supply_status_t supply__result_begin(supply_result_t **result, const char *name,
     if (result == NULL) return SUPPLY_ERROR_ARGUMENT;
     *result = calloc(1, sizeof **result);
     if (*result == NULL) return SUPPLY_ERROR_MEMORY;
+    if (((*result)->is_mine = supply__opener_mark()) == NULL) {
+        free(*result);
+        *result = NULL;
+        return SUPPLY_ERROR_MEMORY;
+    }
     (*result)->file = RESULT_FILE_NONE;
     (*result)->process = getpid();
     if (name == NULL || !supply__result_name_is_valid(name))

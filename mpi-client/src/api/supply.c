@@ -55,7 +55,8 @@ supply_status_t supply__open_settings(supply_t *supply, struct settings *setting
     supply->is_open = true;
     supply->consumed = supply->pair.settings.start;
     supply->exports = supply__exports_new(supply);
-    if (supply->exports == NULL) return supply__fail(&supply->failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (supply->exports == NULL)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_MEMORY, "out of memory, or Linux before 4.14");
     return supply__blocks_allocate(&supply->blocks, &supply->pair, &supply->failure);
 }
 
@@ -296,7 +297,7 @@ supply_status_t supply_column_child_sized(supply_t *supply, const supply_block_t
 }
 
 int supply_fd(const supply_t *supply) {
-    return supply != NULL && supply->is_open ? supply->pair.notification_pipe.fd : -1;
+    return supply != NULL && supply->is_open ? supply->pair.notification_pipe.poller : -1;
 }
 
 double supply_timeout(const supply_t *supply) {
