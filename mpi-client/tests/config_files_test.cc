@@ -44,6 +44,13 @@ TEST_F(ConfigFilesTest, CommentsBlankLinesAndAnyWhiteSpaceDoNotCount) {
     EXPECT_TRUE(says(lines.lines[1].mapped_file.origin, {"mapped-files.conf:5"}));
 }
 
+TEST_F(ConfigFilesTest, AByteOrderMarkDoesNotCount) {
+    const std::string mark = "\xEF\xBB\xBF";
+    ASSERT_EQ(SUPPLY_OK, read(mark + "/a/0\r\n", mark + "# a comment\n/p/0 /p/1\n")) << failure.text;
+    EXPECT_STREQ("/a/0", lines.lines[0].mapped_file.path);
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, read("/a/0\n" + mark + "/a/1\n", "/p/0 /p/1\n/p/2 /p/3\n")) << "only at the start";
+}
+
 TEST_F(ConfigFilesTest, TheCachesDecideTheRingIfItIsAuto) {
     ASSERT_EQ(SUPPLY_OK, read("/a/0 ring=auto block=1MiB\n", "/p/0 /p/1\n")) << failure.text;
     EXPECT_EQ(RING_AUTO, lines.lines[0].ring_bytes);

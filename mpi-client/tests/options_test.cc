@@ -1,4 +1,7 @@
 // From the options and the environment to a pair: which files, which rank, how large, how long.
+#include <algorithm>
+#include <clocale>
+
 #include "environment.h"
 #include "rank.h"
 
@@ -124,8 +127,41 @@ TEST_F(OptionsTest, OptionsThatWereNotInitialisedAreRefused) {
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
 }
 
+TEST_F(OptionsTest, NumbersHaveAPointInEveryLocale) {
+    const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "ru_RU.UTF-8"};
+    const auto *found =
+        std::find_if(std::begin(names), std::end(names), [](auto *name) { return setlocale(LC_ALL, name) != nullptr; });
+    if (found == std::end(names)) GTEST_SKIP() << "needs a locale with a decimal comma, such as de_DE.UTF-8";
+    for (const char *text : {"0.5", "1.25e1", "7"}) {
+        EnvironmentVariable timeout{"SUPPLY_TIMEOUT", text};
+        EXPECT_EQ(SUPPLY_OK, resolve()) << failure.text;
+        options.timeout = 0;
+    }
+    EnvironmentVariable timeout{"SUPPLY_TIMEOUT", "0,5"};
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    setlocale(LC_ALL, "C");
+}
+
+// YAML and Slurm scripts set empty variables.
+TEST_F(OptionsTest, AnEmptyVariableIsNotSet) {
+    EnvironmentVariable timeout{"SUPPLY_TIMEOUT", ""}, results{"SUPPLY_RESULTS_FOLDER", ""};
+    options.timeout = 0;
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(120, settings.timeout);
+    EXPECT_EQ(folder.path(), settings.results_folder.path);
+    use_config_files();
+    options.mapped_files = nullptr;
+    EnvironmentVariable mapped{"SUPPLY_MAPPED_FILES", ""}, pipes{"SUPPLY_NAMED_PIPES", ""};
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"no mapped-files.conf", "SUPPLY_MAPPED_FILES"}));
+    options.mapped_files = mapped_files.c_str();
+    options.named_pipes = nullptr;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"no named-pipes.conf", "SUPPLY_NAMED_PIPES"}));
+}
+
 TEST_F(OptionsTest, TheTimeLimitMustBeANumberAboveZero) {
-    for (const char *text : {"", "0", "-1", "soon", "1s", "nan", "inf"}) {
+    for (const char *text : {"0", "-1", "soon", "1s", "nan", "inf"}) {
         EnvironmentVariable timeout{"SUPPLY_TIMEOUT", text};
         options.timeout = 0;
         EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve()) << text;

@@ -53,7 +53,8 @@ uint64_t supply__config_size(const char *text) {
 static char *next_line(struct reader *reader, supply_status_t *status, struct failure *failure) {
     ssize_t length;
     while ((length = getline(&reader->text, &reader->capacity, reader->stream)) >= 0) {
-        reader->number++;
+        /* Editors on Windows put a byte order mark in front. */
+        if (reader->number++ == 0 && strncmp(reader->text, "\xEF\xBB\xBF", 3) == 0) memset(reader->text, ' ', 3);
         if (strlen(reader->text) != (size_t)length) {
             *status = supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: holds a zero byte: is this a text file?",
                                    reader->file, reader->number);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "files/result_names.h"
 #include "layout.h"
 #include "supply.h"
@@ -167,8 +168,8 @@ static supply_status_t files_from_paths(const supply_options_t *options, struct 
 
 static supply_status_t files_from_config(const supply_options_t *options, struct settings *settings,
                                          struct failure *failure) {
-    const char *mapped_files = options->mapped_files ? options->mapped_files : getenv("SUPPLY_MAPPED_FILES");
-    const char *named_pipes = options->named_pipes ? options->named_pipes : getenv("SUPPLY_NAMED_PIPES");
+    const char *mapped_files = options->mapped_files ? options->mapped_files : supply__variable("SUPPLY_MAPPED_FILES");
+    const char *named_pipes = options->named_pipes ? options->named_pipes : supply__variable("SUPPLY_NAMED_PIPES");
     if (mapped_files == NULL)
         return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                             "no mapped-files.conf is given: set --mapped-files or SUPPLY_MAPPED_FILES");
@@ -210,11 +211,9 @@ supply_status_t supply__options_timeout(const supply_options_t *options, double 
     *timeout = options->timeout;
     if (options->timeout == 0) {
         *timeout = DEFAULT_TIMEOUT;
-        const char *text = getenv("SUPPLY_TIMEOUT");
+        const char *text = supply__variable("SUPPLY_TIMEOUT");
         if (text == NULL) return SUPPLY_OK;
-        char *end;
-        *timeout = strtod(text, &end);
-        if (end == text || *end != '\0' || !(*timeout > 0))
+        if (!supply__number_read(text, timeout) || !(*timeout > 0))
             return supply__fail(failure, SUPPLY_ERROR_CONFIG, "SUPPLY_TIMEOUT: '%s' is not a number of seconds above 0",
                                 text);
     }

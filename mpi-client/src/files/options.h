@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -39,6 +40,12 @@ static inline supply_status_t supply__generation_make(uint64_t *generation, stru
         if (got != sizeof *generation) *generation = 0;
     } while (*generation == 0);
     return SUPPLY_OK;
+}
+
+/** A variable of the environment; NULL: it is not set, or empty, as YAML and scripts leave it. */
+static inline const char *supply__variable(const char *name) {
+    const char *text = getenv(name);
+    return text != NULL && *text != '\0' ? text : NULL;
 }
 
 /* Ranks from the environment that a launcher sets for its processes. */

@@ -35,7 +35,7 @@ bool supply__result_is_sealed(const struct named_path *path) {
 
 supply_status_t supply__results_folder(const char *given, const struct named_path *mapped_file,
                                        struct named_path *folder, struct failure *failure) {
-    const char *environment = getenv("SUPPLY_RESULTS_FOLDER");
+    const char *environment = supply__variable("SUPPLY_RESULTS_FOLDER");
     const char *path = given ? given : environment ? environment : mapped_file->path;
     const char *origin = given ? "options" : environment ? "SUPPLY_RESULTS_FOLDER" : mapped_file->origin;
     size_t length = path == mapped_file->path ? (size_t)(strrchr(path, '/') - path) : strlen(path);
