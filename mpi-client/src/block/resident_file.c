@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/file_lock.h"
@@ -155,6 +156,11 @@ supply_status_t supply__resident_file_check_block(const struct resident_file *fi
     return status;
 }
 
+/* Linux 4.14, which not every glibc knows. */
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8
+#endif
+
 #define READ_AHEAD_BYTES_MAX ((uint64_t)8 << 20)
 
 /* The notification of a number that may be published. It is only a hint: the task may change it, R3 checks it later. */
@@ -175,9 +181,11 @@ static bool follows(const struct resident_file *file, const struct notification 
 }
 
 /* Most blocks in the kernel's cache are there as a whole. For them the advice would cost a fifth of reading them. */
-static bool is_cached(const uint8_t *page, size_t page_bytes) {
-    unsigned char is_there = 0;
-    return mincore((void *)page, page_bytes, &is_there) == 0 && (is_there & 1) != 0;
+static bool is_cached(int fd, uint64_t offset) {
+    /* mincore() says so of every file that this user neither owns nor may write. */
+    char byte;
+    const struct iovec to = {&byte, sizeof byte};
+    return preadv2(fd, &to, 1, (off_t)offset, RWF_NOWAIT) == sizeof byte;
 }
 
 void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received) {
@@ -192,6 +200,6 @@ void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, co
     if (bytes > READ_AHEAD_BYTES_MAX) bytes = READ_AHEAD_BYTES_MAX;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t begin = next.offset / page * page, end = next.offset + bytes;
-    if (end == begin || is_cached(file->mapping->address + (end - 1) / page * page, page)) return;
+    if (end == begin || is_cached(file->mapping->fd, end - 1)) return;
     madvise((void *)(file->mapping->address + begin), end - begin, MADV_WILLNEED);
 }
