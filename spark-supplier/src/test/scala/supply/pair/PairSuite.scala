@@ -312,7 +312,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
   }
 
   test("credit for unpublished blocks is refused, and credit that is taken back") {
-    withPair() { (rank, pair) =>
+    withPair(ringBytes = 4 * 4096) { (rank, pair) =>
       def release(number: Long): Unit =
         TestStream.header(rank) { header => header.putLong(At.released, number); () }
       supply(pair, Seq.tabulate(2)(datum(_, 1)), blockElements = 1)
