@@ -148,12 +148,9 @@ supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_
     if (bytes <= neighbours->reserved) return SUPPLY_OK;
     for (uint32_t i = 0; i < neighbours->slots && neighbours->fd >= 0; i++) {
         const size_t begin = RING_OFFSET + i * neighbours->slot_bytes + neighbours->reserved;
-        const int error = supply__filler_reserve(neighbours->fd, begin, bytes - neighbours->reserved);
-        if (error != 0)
-            return supply__fail(failure, SUPPLY_ERROR_MEMORY,
-                                "%zu bytes of memory for received elements cannot be reserved (%s): set window_bytes "
-                                "smaller",
-                                neighbours->slots * bytes, strerror(error));
+        if (supply__filler_reserve(neighbours->fd, begin, bytes - neighbours->reserved, failure) != SUPPLY_OK)
+            return supply__fail(failure, SUPPLY_ERROR_MEMORY, "received elements: %s, or set window_bytes smaller",
+                                failure->text);
     }
     neighbours->reserved = bytes;
     return SUPPLY_OK;

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory_limit.h"
+#include "files/memory_limit.h"
 
 /* More than is needed now. A long step would be used up without a further check of the node's memory. */
 #define STEP_MIN ((size_t)1 << 20)
@@ -162,8 +162,8 @@ static size_t available_by_meminfo(const char *root) {
 
 static size_t available_by_group(const char *root) {
     struct memory_limit limit;
-    memory_limit_read(&limit, root);
-    return memory_limit_left(&limit);
+    supply__memory_limit_read(&limit, root);
+    return supply__memory_limit_left(&limit);
 }
 
 size_t node_memory_available(const char *root) {

@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "diagnose_machine.h"
+#include "files/file_space.h"
 }
 
 namespace supply_test {
@@ -24,7 +25,7 @@ class MemoryLimitTest : public ::testing::Test {
     }
     struct memory_limit read() {
         struct memory_limit limit;
-        memory_limit_read(&limit, folder.path().c_str());
+        supply__memory_limit_read(&limit, folder.path().c_str());
         return limit;
     }
     void expect(uint64_t limit_bytes, uint64_t used_bytes, const std::string &place) {
@@ -46,6 +47,19 @@ constexpr char v1_mounts[] = "33 22 0:30 /docker/c0ffee /sys/fs/cgroup/cpu,cpuac
                              "34 22 0:31 /docker/c0ffee /sys/fs/cgroup/memory ro master:9 - cgroup cgroup rw,memory\n";
 
 TEST_F(MemoryLimitTest, WithoutControlGroupsThereIsNoLimit) { EXPECT_FALSE(read().limited); }
+
+// Reserving pages in memory would end a process of the group instead of failing.
+TEST_F(MemoryLimitTest, WhatTheGroupDoesNotHaveIsNotReserved) {
+    struct failure failure = {};
+    EXPECT_EQ(SUPPLY_OK, supply__memory_check(UINT64_C(1) << 50, folder.path().c_str(), &failure));
+    groups("0::/pod/rank\n", v2_mount);
+    write("sys/fs/cgroup/pod/memory.max", "4000\n");
+    write("sys/fs/cgroup/pod/memory.current", "3000\n");
+    write("sys/fs/cgroup/pod/memory.stat", "anon 1\nfile 700\nshmem 200\n");
+    EXPECT_EQ(SUPPLY_OK, supply__memory_check(1500, folder.path().c_str(), &failure)) << failure.text;
+    EXPECT_EQ(SUPPLY_ERROR_NO_SPACE, supply__memory_check(1501, folder.path().c_str(), &failure));
+    EXPECT_TRUE(says(failure.text, {"1501 bytes", "cgroup/pod ", "1500 left", "4000", "raise the memory limit"}));
+}
 
 TEST_F(MemoryLimitTest, Version2TheSmallestLimitCounts) {
     groups("0::/user.slice/job.scope/step\n", v2_mount);

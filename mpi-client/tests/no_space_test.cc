@@ -58,6 +58,18 @@ TEST_F(NoSpaceTest, AFileThatDoesNotFitTakesNoSpace) {
     EXPECT_EQ(0, reserved_bytes);
 }
 
+TEST_F(NoSpaceTest, ExactlyEnoughIsEnough) {
+    const std::string mapped = small + "/mapped";
+    options.mapped_file = mapped.c_str();
+    options.block_bytes = 4096;
+    options.ring_bytes = 8192;
+    ASSERT_EQ(0, mount("supply-test", small.c_str(), "tmpfs", MS_REMOUNT, "size=73728"));
+    open();
+    options.ring_bytes = 12288;
+    Handle larger = open(SUPPLY_ERROR_NO_SPACE);
+    EXPECT_TRUE(says(supply_error(larger.get()), {"77824 bytes are needed", "73728 are free"}));
+}
+
 TEST_F(NoSpaceTest, EveryPageOfAPairThatOpenedIsThere) {
     const std::string mapped = small + "/mapped";
     options.mapped_file = mapped.c_str();

@@ -21,7 +21,7 @@
 
 #include "diagnosis.h"
 #include "files/file_space.h"
-#include "memory_limit.h"
+#include "files/memory_limit.h"
 #include "thread_limit.h"
 
 #define SHMEM_HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
@@ -122,7 +122,7 @@ void diagnose_container(struct diagnosis *diagnosis, const struct memory_limit *
                          megabytes(limit->least_bytes));
         return;
     }
-    const bool fits = needed <= memory_limit_left(limit);
+    const bool fits = needed <= supply__memory_limit_left(limit);
     diagnosis_report(diagnosis, fits ? DIAGNOSIS_OK : DIAGNOSIS_WARNING, "container", fits ? NULL : fix,
                      "%.1f MB are needed; the memory limit is %.1f, and %.1f of it are used (%s)", megabytes(needed),
                      megabytes(limit->limit_bytes), megabytes(limit->used_bytes), limit->place);
@@ -152,7 +152,7 @@ void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need 
     check_file_systems(diagnosis, needs, count);
     check_memory(diagnosis, sum(needs, count));
     struct memory_limit limit;
-    memory_limit_read(&limit, "");
+    supply__memory_limit_read(&limit, "");
     diagnose_container(diagnosis, &limit, sum(needs, count));
     check_huge_pages(diagnosis);
 }

@@ -7,7 +7,7 @@
 
 #include "files/config_files.h"
 #include "diagnosis.h"
-#include "memory_limit.h"
+#include "files/memory_limit.h"
 #include "thread_limit.h"
 
 /** The bytes that the mapped file of a pair needs in addition to those that it already has. */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control_groups.h"
+#include "files/control_groups.h"
 
 /* Both versions have the same files. */
 static const struct control_groups versions[] = {{"cgroup2", ""}, {"cgroup", "pids"}};
@@ -22,8 +22,8 @@ static void apply(struct thread_limit *limit, const struct thread_limit *found) 
 
 static void apply_group(void *limit, const char *folder) {
     struct thread_limit found = {.limited = true};
-    if (!control_group_number(folder, "pids.max", &found.limit)) return;
-    control_group_number(folder, "pids.current", &found.used);
+    if (!supply__control_group_number(folder, "pids.max", &found.limit)) return;
+    supply__control_group_number(folder, "pids.current", &found.used);
     snprintf(found.place, sizeof found.place, "%s", folder);
     apply(limit, &found);
 }
@@ -52,6 +52,6 @@ static void apply_user(struct thread_limit *limit) {
 void thread_limit_read(struct thread_limit *limit, const char *root) {
     *limit = (struct thread_limit){0};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
-        control_groups_visit(&versions[i], root, apply_group, limit);
+        supply__control_groups_visit(&versions[i], root, apply_group, limit);
     if (*root == '\0') apply_user(limit);
 }

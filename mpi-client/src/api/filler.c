@@ -18,7 +18,13 @@
 #include "files/file_space.h"
 #include "pair/ring.h"
 
-int supply__filler_reserve(int fd, size_t begin, size_t bytes) { return supply__space_allocate(fd, begin, bytes); }
+supply_status_t supply__filler_reserve(int fd, size_t begin, size_t bytes, struct failure *failure) {
+    if (supply__memory_check(bytes, "", failure) != SUPPLY_OK) return failure->status;
+    const int error = supply__space_allocate(fd, begin, bytes);
+    if (error == 0) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%zu bytes of memory cannot be reserved: %s", bytes,
+                        strerror(error));
+}
 
 /* Memory without a name, which nobody can cut. -1: the system does not give it, or ulimit -f ends who asks for it. */
 static int shared_memory(size_t bytes) {
@@ -28,7 +34,7 @@ static int shared_memory(size_t bytes) {
     const int fd = (int)syscall(SYS_memfd_create, "supply-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
     if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
-        supply__filler_reserve(fd, 0, RING_OFFSET) == 0)
+        supply__space_allocate(fd, 0, RING_OFFSET) == 0)
         return fd;
     close(fd);
     return -1;

@@ -106,8 +106,8 @@ SUPPLY_API supply_status_t supply__filler_open(supply_t **supply, const struct f
                                                const struct filler_pair *like, size_t slot_bytes, uint32_t slots,
                                                int *ring, struct failure *failure);
 
-/** Reserves pages of a ring that others can map, also if signals interrupt it. 0, or an error number. */
-SUPPLY_API int supply__filler_reserve(int fd, size_t begin, size_t bytes);
+/** Reserves pages of a ring that others can map, also if signals interrupt it. SUPPLY_OK, or _NO_SPACE, _MEMORY. */
+SUPPLY_API supply_status_t supply__filler_reserve(int fd, size_t begin, size_t bytes, struct failure *failure);
 
 /** A handle that is not open, for supply_error() and supply_close(). NULL: no memory. */
 SUPPLY_API supply_t *supply__filler_failed(const struct failure *failure);

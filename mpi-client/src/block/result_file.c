@@ -86,12 +86,8 @@ static supply_status_t write_beginning(struct result_file *result, const struct 
     const uint32_t version = VERSION_MAJOR * 65536 + VERSION_MINOR;
     const uint64_t at = supply__schema_is_wide(schema) ? RING_OFFSET : SCHEMA_OFFSET;
     const uint64_t bytes = result->header.ring_offset;
-    supply_status_t status = supply__space_check(file, 0, bytes, failure);
-    /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
-    if (status == SUPPLY_OK)
-        status = supply__space_write(file, 0, BLOCK_FILE_MAGIC, sizeof BLOCK_FILE_MAGIC - 1, failure);
+    supply_status_t status = supply__space_begin(file, BLOCK_FILE_MAGIC, bytes, failure);
     supply__fail_point("W1");
-    if (status == SUPPLY_OK) status = supply__space_reserve(file, 0, bytes, failure);
     if (status == SUPPLY_OK) status = write_fields(result, failure);
     if (status == SUPPLY_OK)
         status = supply__space_write(file, at, schema->entries, supply__schema_bytes(schema), failure);

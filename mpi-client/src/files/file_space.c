@@ -7,11 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "files/memory_limit.h"
 #include "layout.h"
 
 /* Of the first attempt to reserve space. */
@@ -65,20 +68,50 @@ supply_status_t supply__space_check(const struct claimed_file *file, uint64_t of
     return bytes > free_bytes(file) ? fail(file, bytes, ENOSPC, failure) : SUPPLY_OK;
 }
 
+supply_status_t supply__memory_check(uint64_t bytes, const char *root, struct failure *failure) {
+    struct memory_limit limit;
+    supply__memory_limit_read(&limit, root);
+    if (bytes <= supply__memory_limit_left(&limit)) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_NO_SPACE,
+                        "%llu bytes of memory are needed, and the control group %s has %llu left of its limit of %llu: "
+                        "raise the memory limit of the container or job",
+                        (unsigned long long)bytes, limit.place, (unsigned long long)supply__memory_limit_left(&limit),
+                        (unsigned long long)limit.limit_bytes);
+}
+
+static bool is_in_memory(const struct claimed_file *file) {
+    struct statfs found;
+    return fstatfs(file->fd, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == HUGETLBFS_MAGIC);
+}
+
 int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes) {
     /* A kernel may undo a whole call when a signal interrupts it: so in steps, smaller ones after each signal. */
     uint64_t step = STEP_BYTES;
     for (uint64_t reserved = 0; reserved < bytes;) {
         if (step > bytes - reserved) step = bytes - reserved;
         const int error = posix_fallocate(fd, (off_t)(offset + reserved), (off_t)step);
-        if (error == 0)
+        if (error == 0) {
             reserved += step;
-        else if (error == EINTR)
+            step = step < STEP_BYTES ? 2 * step : step;
+        } else if (error == EINTR)
             step = step > BLOCK_BYTES_UNIT ? step / 2 : step;
         else
             return error;
     }
     return 0;
+}
+
+supply_status_t supply__space_begin(const struct claimed_file *file, const char magic[8], uint64_t bytes,
+                                    struct failure *failure) {
+    supply_status_t status = supply__space_check(file, 0, bytes, failure);
+    if (status == SUPPLY_OK && is_in_memory(file) && supply__memory_check(bytes, "", failure) != SUPPLY_OK)
+        status =
+            supply__fail(failure, SUPPLY_ERROR_NO_SPACE, "%s %s (%s): %s, or %s", supply__file_kind_name(file->kind),
+                         file->name->path, file->name->origin, failure->text, how_to_need_less(file));
+    if (status == SUPPLY_OK) status = supply__space_write(file, 0, magic, 8, failure);
+    if (status != SUPPLY_OK) return status;
+    const int error = supply__space_allocate(file->fd, 0, bytes);
+    return error == 0 ? SUPPLY_OK : fail(file, bytes, error, failure);
 }
 
 supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,

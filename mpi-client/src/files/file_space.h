@@ -21,8 +21,22 @@ uint64_t supply__space_free(const struct statvfs *space);
 supply_status_t supply__space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
                                     struct failure *failure);
 
+/**
+ * Whether the control groups of this process have memory for `bytes` more. If not, a reservation would end a process
+ * of the group by a signal. root: "" except in tests. SUPPLY_OK, or _NO_SPACE with the group, its limit and what is
+ * left.
+ */
+supply_status_t supply__memory_check(uint64_t bytes, const char *root, struct failure *failure);
+
 /** Reserves pages of a file, also if signals interrupt it, and checks nothing. 0, or an error number. */
 int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes);
+
+/**
+ * Reserves the first `bytes` of a new file, after a check, also of memory if it lies there. The magic is written first:
+ * if this process dies, the file can be recognised as a rank's. SUPPLY_OK, or _NO_SPACE, _SYSTEM.
+ */
+supply_status_t supply__space_begin(const struct claimed_file *file, const char magic[8], uint64_t bytes,
+                                    struct failure *failure);
 
 /** Reserves `bytes` from `offset` on, after a check. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
 supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,

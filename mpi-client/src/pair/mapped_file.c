@@ -16,14 +16,6 @@
 #include "base/fail_point.h"
 #include "files/file_space.h"
 
-static supply_status_t reserve(const struct mapped_file *mapped, struct failure *failure) {
-    supply_status_t status = supply__space_check(&mapped->file, 0, mapped->bytes, failure);
-    /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
-    if (status == SUPPLY_OK) status = supply__space_write(&mapped->file, 0, MAGIC, sizeof MAGIC - 1, failure);
-    if (status == SUPPLY_OK) status = supply__space_reserve(&mapped->file, 0, mapped->bytes, failure);
-    return status;
-}
-
 static supply_status_t map(struct mapped_file *mapped, struct failure *failure) {
     /* By a descriptor of its own: in a forked child the mapping must not keep the lock of the claimed one. */
     const int fd = supply__claim_reopen(&mapped->file, O_RDWR);
@@ -51,7 +43,7 @@ supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const str
     if (status != SUPPLY_OK) return status;
     supply__fail_point("O1");
     mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;
-    status = reserve(mapped, failure);
+    status = supply__space_begin(&mapped->file, MAGIC, mapped->bytes, failure);
     supply__fail_point("O2");
     if (status == SUPPLY_OK) status = map(mapped, failure);
     if (status != SUPPLY_OK) supply__mapped_file_remove(mapped);

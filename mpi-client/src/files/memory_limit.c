@@ -1,12 +1,12 @@
 /** Takes the limit with the least left of this process's control groups, versions 1 and 2. */
-#include "memory_limit.h"
+#include "files/memory_limit.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "control_groups.h"
+#include "files/control_groups.h"
 
 /* Version 1 says "no limit" by a number that no machine reaches. */
 #define NO_LIMIT (UINT64_C(1) << 60)
@@ -24,7 +24,7 @@ static const struct version versions[] = {
     {{"cgroup", "memory"}, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem"},
 };
 
-uint64_t memory_limit_left(const struct memory_limit *limit) {
+uint64_t supply__memory_limit_left(const struct memory_limit *limit) {
     const uint64_t kept = limit->used_bytes > limit->cached_bytes ? limit->used_bytes - limit->cached_bytes : 0;
     return !limit->limited ? UINT64_MAX : limit->limit_bytes > kept ? limit->limit_bytes - kept : 0;
 }
@@ -53,21 +53,22 @@ static void apply_group(void *context, const char *folder) {
     const struct version *version = search->version;
     struct memory_limit *limit = search->limit;
     struct memory_limit found = {.limited = true};
-    if (!control_group_number(folder, version->limit, &found.limit_bytes) || found.limit_bytes >= NO_LIMIT) return;
-    control_group_number(folder, version->used, &found.used_bytes);
+    if (!supply__control_group_number(folder, version->limit, &found.limit_bytes) || found.limit_bytes >= NO_LIMIT)
+        return;
+    supply__control_group_number(folder, version->used, &found.used_bytes);
     const uint64_t cached = read_statistic(folder, version->cached), shared = read_statistic(folder, version->shared);
     found.cached_bytes = cached > shared ? cached - shared : 0;
     snprintf(found.place, sizeof found.place, "%s", folder);
     const uint64_t least =
         limit->limited && limit->least_bytes < found.limit_bytes ? limit->least_bytes : found.limit_bytes;
-    if (memory_limit_left(&found) < memory_limit_left(limit)) *limit = found;
+    if (supply__memory_limit_left(&found) < supply__memory_limit_left(limit)) *limit = found;
     limit->least_bytes = least;
 }
 
-void memory_limit_read(struct memory_limit *limit, const char *root) {
+void supply__memory_limit_read(struct memory_limit *limit, const char *root) {
     *limit = (struct memory_limit){0};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         struct search search = {limit, &versions[i]};
-        control_groups_visit(&versions[i].groups, root, apply_group, &search);
+        supply__control_groups_visit(&versions[i].groups, root, apply_group, &search);
     }
 }

@@ -15,9 +15,9 @@ struct memory_limit {
 };
 
 /** Reads the limit. root is the folder that holds proc and sys: "" except in tests. */
-void memory_limit_read(struct memory_limit *limit, const char *root);
+void supply__memory_limit_read(struct memory_limit *limit, const char *root);
 
 /** Bytes that the process may still use. Files that the kernel can drop are no use. UINT64_MAX: there is no limit. */
-uint64_t memory_limit_left(const struct memory_limit *limit);
+uint64_t supply__memory_limit_left(const struct memory_limit *limit);
 
 #endif

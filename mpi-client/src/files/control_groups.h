@@ -15,10 +15,10 @@ struct control_groups {
  * Calls visit with the folder of this process's group, and with those of its ancestors that this container can see.
  * root is the folder that holds proc and sys: "" except in tests.
  */
-void control_groups_visit(const struct control_groups *groups, const char *root,
-                          void (*visit)(void *context, const char *folder), void *context);
+void supply__control_groups_visit(const struct control_groups *groups, const char *root,
+                                  void (*visit)(void *context, const char *folder), void *context);
 
 /** Reads a file of a group. False if it has no number: it does not exist, or says that there is no limit. */
-bool control_group_number(const char *folder, const char *file, uint64_t *number);
+bool supply__control_group_number(const char *folder, const char *file, uint64_t *number);
 
 #endif

@@ -1,12 +1,12 @@
 /** Finds the groups in /proc/self/cgroup and their folders by /proc/self/mountinfo. */
-#include "control_groups.h"
+#include "files/control_groups.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool control_group_number(const char *folder, const char *file, uint64_t *number) {
+bool supply__control_group_number(const char *folder, const char *file, uint64_t *number) {
     char path[PATH_MAX + 64], text[64];
     *number = 0;
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, file) >= sizeof path) return false;
@@ -61,8 +61,8 @@ static bool find_mount(const char *root, const struct control_groups *groups, ch
     return found;
 }
 
-void control_groups_visit(const struct control_groups *groups, const char *root,
-                          void (*visit)(void *context, const char *folder), void *context) {
+void supply__control_groups_visit(const struct control_groups *groups, const char *root,
+                                  void (*visit)(void *context, const char *folder), void *context) {
     char group[PATH_MAX], top[PATH_MAX], point[PATH_MAX], folder[PATH_MAX];
     if (!find_group(root, groups, group) || !find_mount(root, groups, top, point)) return;
     /* A container without a namespace of its own sees its whole path, but mounts only its own group. */
