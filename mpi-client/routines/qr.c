@@ -23,7 +23,8 @@ struct tree {
     int rank;
     int ranks;
     int n;
-    double *factor[LEVELS_MAX]; /**< n × 2n: the Q of two L's side by side */
+    double *factor[LEVELS_MAX]; /**< n × 2n: the Q of two L's side by side, */
+    int widths[LEVELS_MAX][2];  /**< and the columns of each: as many as rows below it, at most n */
     double *work;
     double *tau;
     int work_size;
@@ -31,7 +32,7 @@ struct tree {
 
 static int minimum(int a, int b) { return a < b ? a : b; }
 
-/* a (n × m) = L Q: L, with columns of 0 where m < n, and Q in place of a. */
+/* a (n × m) = L Q: L, of as many columns as n and m have in common, and Q in place of a. */
 static void factor_in_place(const struct tree *tree, double *a, int m, double *L) {
     const int n = tree->n;
     const int rank = minimum(n, m);
@@ -53,36 +54,51 @@ static void multiply_left(const double *left, int n, int inner, double *a, uint6
     }
 }
 
-/* Rank r meets r + 2^level if r is a multiple of 2^(level + 1). Returns the levels that this rank has taken part in. */
-static int combine(struct tree *tree, double *L) {
-    const size_t square = (size_t)tree->n * (size_t)tree->n;
+/*
+ * Rank r meets r + 2^level if r is a multiple of 2^(level + 1). L has `width` columns; more, of 0, would take rows of
+ * Q. Returns the levels that this rank has taken part in.
+ */
+static int combine(struct tree *tree, double *L, int width) {
+    const size_t n = (size_t)tree->n;
     const int rank = tree->rank;
     const int ranks = tree->ranks;
     int level = 0;
     for (; 1 << level < ranks; level++) {
+        double other = width;
         if (rank & 1 << level) {
-            send_values(tree->call, L, square, rank - (1 << level));
+            send_values(tree->call, &other, 1, rank - (1 << level));
+            send_values(tree->call, L, n * (size_t)width, rank - (1 << level));
             break;
         }
         if (rank + (1 << level) >= ranks) continue;
-        memcpy(tree->factor[level], L, square * sizeof *L);
-        receive_values(tree->call, tree->factor[level] + square, square, rank + (1 << level));
-        factor_in_place(tree, tree->factor[level], 2 * tree->n, L);
+        receive_values(tree->call, &other, 1, rank + (1 << level));
+        memcpy(tree->factor[level], L, n * (size_t)width * sizeof *L);
+        receive_values(tree->call, tree->factor[level] + n * (size_t)width, n * (size_t)other, rank + (1 << level));
+        tree->widths[level][0] = width;
+        tree->widths[level][1] = (int)other;
+        factor_in_place(tree, tree->factor[level], width + (int)other, L);
+        width = minimum(tree->n, width + (int)other);
     }
     return level;
 }
 
-/* The way back: D (n × n) multiplies the Q of this rank's rows from the left. */
-static void distribute(struct tree *tree, int level, double *D, double *strip) {
-    const size_t square = (size_t)tree->n * (size_t)tree->n;
+/* The way back: D (n × the width of this rank's L) multiplies the Q of this rank's rows from the left. */
+static void distribute(struct tree *tree, int level, double *D, int width, double *strip) {
+    const size_t n = (size_t)tree->n;
     const int rank = tree->rank;
     const int ranks = tree->ranks;
-    if (rank != 0) receive_values(tree->call, D, square, rank - (1 << level));
+    if (rank != 0) {
+        for (int i = 0; i < level; i++) width = minimum(tree->n, width + tree->widths[i][1]);
+        receive_values(tree->call, D, n * (size_t)width, rank - (1 << level));
+    }
     while (level-- > 0) {
         if (rank + (1 << level) >= ranks) continue;
-        multiply_left(D, tree->n, tree->n, tree->factor[level], 2 * (uint64_t)tree->n, strip);
-        send_values(tree->call, tree->factor[level] + square, square, rank + (1 << level));
-        memcpy(D, tree->factor[level], square * sizeof *D);
+        const int *widths = tree->widths[level];
+        multiply_left(D, tree->n, minimum(tree->n, widths[0] + widths[1]), tree->factor[level],
+                      (uint64_t)(widths[0] + widths[1]), strip);
+        send_values(tree->call, tree->factor[level] + n * (size_t)widths[0], n * (size_t)widths[1],
+                    rank + (1 << level));
+        memcpy(D, tree->factor[level], n * (size_t)widths[0] * sizeof *D);
     }
 }
 
@@ -112,12 +128,13 @@ int tsqr(struct workspace *workspace, double *rows, uint64_t local_rows, uint64_
     tree_init(&tree, workspace, columns);
     if (workspace_check(workspace) != 0) return 1;
     const int n = (int)columns;
+    const int width = minimum(n, (int)local_rows);
     factor_in_place(&tree, rows, (int)local_rows, R);
-    const int level = combine(&tree, R);
+    const int level = combine(&tree, R, width);
     copy_from_first(workspace->call, R, columns * columns);
     normalize_signs(R, D, columns);
-    distribute(&tree, level, D, strip);
-    multiply_left(D, n, minimum(n, (int)local_rows), rows, local_rows, strip);
+    distribute(&tree, level, D, width, strip);
+    multiply_left(D, n, width, rows, local_rows, strip);
     return 0;
 }
 
