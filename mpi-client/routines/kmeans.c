@@ -125,7 +125,6 @@ struct start {
     uint64_t capacity; /**< and how many may be there */
     double *squares;   /**< distance of each row to its nearest candidate, */
     double *owners;    /**< and which this is */
-    double *labels;    /**< of a portion */
     uint64_t *drawn;
 };
 
@@ -143,7 +142,7 @@ static void draw_rows(const struct start *start, uint64_t *rows) {
 
 static void copy_row(const struct start *start, uint64_t local_row, double *to) {
     const supply_matrix_t *A = start->portions->A;
-    for (uint64_t j = 0; j < A->columns; j++) to[j] = A->values[local_row * A->columns + j] - start->portions->mean[j];
+    for (uint64_t j = 0; j < A->columns; j++) to[j] = A->values[local_row * A->columns + j];
 }
 
 static void take_first(struct start *start) {
@@ -164,18 +163,13 @@ static double measure(struct start *start, uint64_t first) {
     const double *centers = start->values + first * A->columns;
     const uint64_t count = start->count - first;
     double sum = 0;
-    if (count > 0) nearest_center_prepare(&start->nearest, centers, count);
-    for (uint64_t at = 0, rows; count > 0 && (rows = portion_rows(start->portions, at)) > 0; at += rows) {
-        const double *values = portion_values(start->portions, at);
-        nearest_center_find(&start->nearest, values, rows, centers, count, start->labels);
+    for (uint64_t at = 0, rows; count > 0 && (rows = nearest_center_find(&start->nearest, at, centers, count)) > 0;
+         at += rows)
         for (uint64_t i = 0; i < rows; i++) {
-            const uint64_t label = (uint64_t)start->labels[i];
-            const double square = squared_distance(values + i * A->columns, centers + label * A->columns, A->columns);
-            if (first > 0 && square >= start->squares[at + i]) continue;
-            start->squares[at + i] = square;
-            start->owners[at + i] = (double)(first + label);
+            if (first > 0 && start->nearest.distances[i] >= start->squares[at + i]) continue;
+            start->squares[at + i] = start->nearest.distances[i];
+            start->owners[at + i] = (double)first + start->nearest.labels[i];
         }
-    }
     for (uint64_t i = 0; i < A->local_rows; i++) sum += start->squares[i];
     sum_over_ranks(start->call, &sum, 1);
     return sum;
@@ -227,7 +221,7 @@ static int pick(struct start *start, double *centers) {
 /*
  * k-means|| (Bahmani, Moseley, Vattani, Kumar, Vassilvitskii, PVLDB 5, 2012): k rows at random, then two rounds that
  * take about k rows each, more likely if they are far from all that were taken; candidates_pick() then picks k of them.
- * centers: k × columns, alike on all ranks, less the means as the portions are. Not 0: the call has failed. Collective.
+ * centers: k × columns, alike on all ranks. Not 0: the call has failed. Collective.
  */
 static int kmeans_start(struct workspace *workspace, const struct portions *portions, uint64_t k, uint64_t seed,
                         double *centers) {
@@ -238,7 +232,6 @@ static int kmeans_start(struct workspace *workspace, const struct portions *port
     start.values = workspace_add(workspace, start.capacity * A->columns);
     start.squares = workspace_add(workspace, A->local_rows);
     start.owners = workspace_add(workspace, A->local_rows);
-    start.labels = workspace_add(workspace, portions->size);
     start.drawn = (uint64_t *)workspace_add(workspace, k);
     nearest_center_init(&start.nearest, workspace, portions, start.capacity);
     if (workspace_check(workspace) != 0) return 1;
@@ -257,7 +250,7 @@ struct lloyd {
     const struct portions *portions;
     struct nearest_center nearest;
     uint64_t k;
-    double *centers; /**< k × columns, less the means */
+    double *centers; /**< k × columns */
     double *labels;
     double *sums;   /**< of the rows of each cluster, */
     double *counts; /**< and their number, in the same memory */
@@ -272,14 +265,13 @@ static double assign(struct lloyd *lloyd) {
     const uint64_t columns = lloyd->portions->A->columns;
     double cost = 0;
     memset(lloyd->sums, 0, lloyd->k * (columns + 1) * sizeof *lloyd->sums);
-    nearest_center_prepare(&lloyd->nearest, lloyd->centers, lloyd->k);
-    for (uint64_t first = 0, rows; (rows = portion_rows(lloyd->portions, first)) > 0; first += rows) {
-        const double *values = portion_values(lloyd->portions, first);
-        nearest_center_find(&lloyd->nearest, values, rows, lloyd->centers, lloyd->k, lloyd->labels + first);
+    for (uint64_t first = 0, rows; (rows = nearest_center_find(&lloyd->nearest, first, lloyd->centers, lloyd->k)) > 0;
+         first += rows) {
+        memcpy(lloyd->labels + first, lloyd->nearest.labels, rows * sizeof *lloyd->labels);
         for (uint64_t i = 0; i < rows; i++) {
-            const uint64_t label = (uint64_t)lloyd->labels[first + i];
-            cost += squared_distance(values + i * columns, lloyd->centers + label * columns, columns);
-            add_row(lloyd->sums + label * columns, values + i * columns, columns);
+            const uint64_t label = (uint64_t)lloyd->nearest.labels[i];
+            cost += lloyd->nearest.distances[i];
+            add_row(lloyd->sums + label * columns, lloyd->portions->A->values + (first + i) * columns, columns);
             lloyd->counts[label]++;
         }
     }
@@ -326,20 +318,17 @@ static int run(struct workspace *workspace) {
     double *cost = supply_call_array(call, "cost", 1, 1);
     double *mean = workspace_add(workspace, A->columns);
     struct portions portions;
-    portions_init(&portions, workspace, A, mean, CACHED_PORTION);
+    portions_init(&portions, workspace, A, mean, NULL, CACHED_PORTION);
     nearest_center_init(&lloyd.nearest, workspace, &portions, lloyd.k);
     lloyd.sums = workspace_add(workspace, lloyd.k * (A->columns + 1));
     if (lloyd.centers == NULL || labels == NULL || cost == NULL || workspace_check(workspace) != 0) return 1;
     lloyd.portions = &portions;
     lloyd.labels = labels->values;
     lloyd.counts = lloyd.sums + lloyd.k * A->columns;
-    column_means(call, A, mean);
-    if (check_finite(call, "A", mean, A->columns) != 0) return 1;
+    if (check_squares(workspace, "A", A) != 0 || column_means(workspace, "A", A, mean) != 0) return 1;
     const uint64_t seed = (uint64_t)supply_call_integer(call, "seed");
     if (kmeans_start(workspace, &portions, lloyd.k, seed, lloyd.centers) != 0) return 1;
-    if (iterate(&lloyd, cost) != 0) return 1;
-    for (uint64_t c = 0; c < lloyd.k; c++) add_row(lloyd.centers + c * A->columns, mean, A->columns);
-    return 0;
+    return iterate(&lloyd, cost);
 }
 
 int routine_kmeans(supply_call_t *call) {

@@ -108,6 +108,14 @@ static PetscErrorCode shell_vectors_scatter_sum(const struct shell_vectors *vect
     return VecRestoreArrayWrite(to, &values);
 }
 
+static int check_size(const struct row_operator *op) {
+    if (op->A->rows <= PETSC_MAX_INT) return 0;
+    return supply_call_fail(op->call,
+                            "A has %" PRIu64 " rows, and the Lanczos methods of this SLEPc at most %" PRId64
+                            ": use method=gram, or a PETSc with 64-bit integers",
+                            op->A->rows, (int64_t)PETSC_MAX_INT);
+}
+
 /* Relative to each singular value or eigenvalue. A singular value itself is then right to about the square. */
 #define TOLERANCE 1e-10
 #define RESTARTS_MAX 1000
@@ -203,9 +211,7 @@ static PetscErrorCode solve(struct shell *shell, const struct singular_values *v
 int lanczos(struct workspace *workspace, const struct row_operator *op, const struct singular_values *values) {
     struct shell shell = {.op = op, .k = values->k};
     shell.whole = workspace_add(workspace, values->A->columns);
-    if (shell_vectors_init(&shell.columns, workspace, values->A->columns) != 0) return 1;
-    column_means(op->call, values->A, shell.whole);
-    if (check_finite(op->call, "A", shell.whole, values->A->columns) != 0) return 1;
+    if (check_size(op) != 0 || shell_vectors_init(&shell.columns, workspace, values->A->columns) != 0) return 1;
     const uint64_t most = values->A->rows < values->A->columns ? values->A->rows : values->A->columns;
     const uint64_t local_values = values->A->local_rows + (uint64_t)shell.columns.count;
     if (slepc_check_basis(op->call, values->k, most, local_values) != 0) return 1;
@@ -222,13 +228,18 @@ int lanczos(struct workspace *workspace, const struct row_operator *op, const st
 
 /* Of the norms: what rounding leaves of a symmetric matrix is far less. */
 #define ASYMMETRY_MAX 1e-10
-/* ‖A v − λ v‖, of the largest eigenvalue that was found. */
+/* ‖A v − λ v‖, of the largest eigenvalue that was found, or of A's norm. */
 #define RESIDUAL_MAX 1e-7
+/* Of A's norm: an eigenvalue that is less is found as precisely as this one. 0 has no digits. */
+#define PRECISE_LEAST 1e-3
+/* Relative to that, too: what differs by less is one eigenvalue. */
+#define MULTIPLE_MIN 1e-8
 
 struct symmetric_shell {
     const struct row_operator *op;
     struct shell_vectors rows; /**< vectors with one value for each row, on its rank */
     double *whole;
+    double norm;
     bool is_cancelled;
 };
 
@@ -254,6 +265,15 @@ static PetscErrorCode stop_symmetric(EPS eps, PetscInt iteration, PetscInt most,
     return 0;
 }
 
+static PetscErrorCode measure_error(EPS eps, PetscScalar value, PetscScalar imaginary, PetscReal residual,
+                                    PetscReal *error, void *context) {
+    const struct symmetric_shell *shell = context;
+    (void)eps;
+    (void)imaginary;
+    *error = residual > 0 ? residual / fmax(fabs(value), PRECISE_LEAST * shell->norm) : 0;
+    return 0;
+}
+
 /* yᵀA x = xᵀA y for random x and y, but for rounding. */
 static int check_symmetric(struct workspace *workspace, const struct row_operator *op) {
     const supply_matrix_t *A = op->A;
@@ -276,38 +296,83 @@ static int check_symmetric(struct workspace *workspace, const struct row_operato
     return supply_call_fail(op->call, "A is not symmetric: yᵀA x − xᵀA y is %g for two random vectors", sums[0]);
 }
 
-static PetscErrorCode copy_pairs(EPS eps, const struct symmetric_shell *shell, const struct eigenvalues *wanted) {
+static PetscErrorCode copy_vectors(const struct symmetric_shell *shell, const struct eigenvalues *wanted,
+                                   const Vec *vectors) {
     const uint64_t k = wanted->k;
-    Mat matrix;
-    Vec vector;
-    PetscCall(EPSGetOperators(eps, &matrix, NULL));
-    PetscCall(MatCreateVecs(matrix, &vector, NULL));
     for (uint64_t j = 0; j < k; j++) {
         const double *rows;
         double largest = 0;
-        PetscCall(EPSGetEigenpair(eps, (PetscInt)j, &wanted->values[j], NULL, vector, NULL));
-        PetscCall(shell_vectors_gather(&shell->rows, vector, shell->whole));
+        PetscCall(shell_vectors_gather(&shell->rows, vectors[j], shell->whole));
         for (uint64_t i = 0; i < shell->op->A->rows; i++)
             if (fabs(shell->whole[i]) > fabs(largest)) largest = shell->whole[i];
-        PetscCall(VecGetArrayRead(vector, &rows));
+        PetscCall(VecGetArrayRead(vectors[j], &rows));
         for (uint64_t i = 0; i < shell->op->A->local_rows; i++)
             wanted->vectors[i * k + j] = largest < 0 ? -rows[i] : rows[i];
-        PetscCall(VecRestoreArrayRead(vector, &rows));
+        PetscCall(VecRestoreArrayRead(vectors[j], &rows));
     }
-    return VecDestroy(&vector);
+    return 0;
 }
 
-static PetscErrorCode largest_residual(EPS eps, const struct eigenvalues *wanted, double *residual) {
-    double scale = 0;
-    *residual = 0;
-    for (uint64_t j = 0; j < wanted->k; j++) {
-        double one;
-        PetscCall(EPSComputeError(eps, (PetscInt)j, EPS_ERROR_ABSOLUTE, &one));
-        *residual = fmax(*residual, one);
-        scale = fmax(scale, fabs(wanted->values[j]));
-    }
-    if (scale > 0) *residual /= scale;
+/* Whether `value` is nearer to the wanted end than `other`, and not only by rounding. */
+static bool is_farther(const struct eigenvalues *wanted, double value, double other) {
+    const double way = wanted->which == LARGEST    ? value - other
+                       : wanted->which == SMALLEST ? other - value
+                                                   : fabs(value) - fabs(other);
+    return way > MULTIPLE_MIN * fmax(fabs(other), PRECISE_LEAST * wanted->norm);
+}
+
+static PetscErrorCode take_pair(EPS eps, PetscInt number, double *value, Vec vector, double *residual) {
+    double one;
+    PetscCall(EPSGetEigenpair(eps, number, value, NULL, vector, NULL));
+    PetscCall(EPSComputeError(eps, number, EPS_ERROR_ABSOLUTE, &one));
+    *residual = fmax(*residual, one);
     return 0;
+}
+
+/*
+ * The Krylov space of one vector has one vector of each eigenvalue, so those of a multiple one may be missing. They are
+ * in the complement of `vectors` (k, and one more as memory): looks there until nothing is nearer to the wanted end.
+ */
+static PetscErrorCode take_missing(EPS eps, const struct symmetric_shell *shell, const struct eigenvalues *wanted,
+                                   Vec *vectors, double *residual) {
+    const uint64_t last = wanted->k - 1;
+    PetscCall(EPSSetDimensions(eps, 1, PETSC_DEFAULT, PETSC_DEFAULT));
+    while (wanted->k < shell->op->A->rows) {
+        PetscInt converged;
+        double value;
+        PetscCall(EPSSetDeflationSpace(eps, (PetscInt)wanted->k, vectors));
+        PetscCall(EPSSolve(eps));
+        PetscCall(EPSGetConverged(eps, &converged));
+        /* A missing one would converge, as the others did. */
+        if (converged < 1 || shell->is_cancelled) return 0;
+        PetscCall(take_pair(eps, 0, &value, vectors[last + 1], residual));
+        if (!decided_by_first(shell->op->call, is_farther(wanted, value, wanted->values[last]))) return 0;
+        uint64_t at = last;
+        Vec vector = vectors[last + 1];
+        vectors[last + 1] = vectors[last];
+        for (; at > 0 && is_farther(wanted, value, wanted->values[at - 1]); at--) {
+            wanted->values[at] = wanted->values[at - 1];
+            vectors[at] = vectors[at - 1];
+        }
+        wanted->values[at] = value;
+        vectors[at] = vector;
+    }
+    return 0;
+}
+
+static PetscErrorCode take_pairs(EPS eps, Mat matrix, const struct symmetric_shell *shell,
+                                 const struct eigenvalues *wanted, double *residual) {
+    Vec vector;
+    Vec *vectors;
+    const PetscInt k = (PetscInt)wanted->k;
+    PetscCall(MatCreateVecs(matrix, &vector, NULL));
+    PetscCall(VecDuplicateVecs(vector, k + 1, &vectors));
+    for (PetscInt j = 0; j < k; j++) PetscCall(take_pair(eps, j, &wanted->values[j], vectors[j], residual));
+    PetscCall(take_missing(eps, shell, wanted, vectors, residual));
+    *residual /= fmax(wanted->norm > 0 ? wanted->norm : 1, fabs(wanted->values[0]));
+    PetscCall(copy_vectors(shell, wanted, vectors));
+    PetscCall(VecDestroyVecs(k + 1, &vectors));
+    return VecDestroy(&vector);
 }
 
 static PetscErrorCode solve_symmetric(struct symmetric_shell *shell, const struct eigenvalues *wanted,
@@ -328,20 +393,20 @@ static PetscErrorCode solve_symmetric(struct symmetric_shell *shell, const struc
     PetscCall(EPSSetWhichEigenpairs(eps, which[wanted->which]));
     PetscCall(EPSSetDimensions(eps, k, PETSC_DEFAULT, PETSC_DEFAULT));
     PetscCall(EPSSetTolerances(eps, TOLERANCE, RESTARTS_MAX));
+    PetscCall(EPSSetConvergenceTestFunction(eps, measure_error, shell, NULL));
     PetscCall(EPSSetStoppingTestFunction(eps, stop_symmetric, shell, NULL));
     PetscCall(EPSSolve(eps));
     PetscCall(EPSGetConverged(eps, converged));
-    if (*converged >= k && !shell->is_cancelled) {
-        PetscCall(copy_pairs(eps, shell, wanted));
-        PetscCall(largest_residual(eps, wanted, residual));
-    }
+    if (*converged >= k && !shell->is_cancelled) PetscCall(take_pairs(eps, matrix, shell, wanted, residual));
     PetscCall(EPSDestroy(&eps));
     return MatDestroy(&matrix);
 }
 
 int symmetric_lanczos(struct workspace *workspace, const struct row_operator *op, const struct eigenvalues *wanted) {
-    struct symmetric_shell shell = {.op = op, .whole = workspace_add(workspace, op->A->rows)};
-    if (shell_vectors_of_rows(&shell.rows, workspace, op->A) != 0 || check_symmetric(workspace, op) != 0) return 1;
+    struct symmetric_shell shell = {.op = op, .whole = workspace_add(workspace, op->A->rows), .norm = wanted->norm};
+    if (check_size(op) != 0 || shell_vectors_of_rows(&shell.rows, workspace, op->A) != 0 ||
+        check_symmetric(workspace, op) != 0)
+        return 1;
     if (slepc_check_basis(op->call, wanted->k, op->A->rows, op->A->local_rows) != 0) return 1;
     PetscInt converged = 0;
     double residual = 0;
@@ -349,8 +414,7 @@ int symmetric_lanczos(struct workspace *workspace, const struct row_operator *op
     if (error != 0) return slepc_fail(op->call, "krylovschur", error);
     if (shell.is_cancelled) return 1;
     if (!decided_by_first(op->call, residual <= RESIDUAL_MAX))
-        return supply_call_fail(op->call, "‖A v − λ v‖ is %g of the largest eigenvalue: the result is not precise",
-                                residual);
+        return supply_call_fail(op->call, "‖A v − λ v‖ is %g of the norm of A: the result is not precise", residual);
     if ((uint64_t)converged >= wanted->k) return 0;
     return supply_call_fail(op->call,
                             "only %" PRId64 " of %" PRIu64 " eigenvalues converged in %d restarts: ask for "

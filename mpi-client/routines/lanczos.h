@@ -23,6 +23,7 @@ enum eigenvalues_which { LARGEST, SMALLEST, LARGEST_MAGNITUDE };
 struct eigenvalues {
     enum eigenvalues_which which;
     uint64_t k;
+    double norm;     /**< of A's longest column, at most that of A: errors of eigenvalues near 0 are relative to it */
     double *values;  /**< k */
     double *vectors; /**< local rows × k; the largest value of each column is positive */
 };

@@ -2,6 +2,8 @@
  * Least squares: by the Cholesky factor of AᵀA and by conjugate gradients, and the routines ridge and
  * conjugate_gradient (routines.h).
  */
+#include <cblas.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -21,22 +23,38 @@ struct normal_equations {
 };
 
 static int fail_as_singular(supply_call_t *call) {
-    return supply_call_fail(call, "AᵀA + l2 I is singular, or nearly: columns of A depend on each other, so set l2 "
-                                  "larger, or leave columns out");
+    return supply_call_fail(call,
+                            "AᵀA + l2 I is singular, or nearly: columns of A depend on each other%s, so set l2 larger, "
+                            "or leave columns out",
+                            supply_call_integer(call, "intercept") != 0 ? ", or on the intercept" : "");
 }
 
-static int factor(const struct normal_equations *equations, double l2) {
+/* 0 if the matrix is singular: its condition, which dpocon estimates, is what rounding makes of sums of `rows` terms.
+ */
+static double factor_on_first(const struct normal_equations *equations, double rows, double *work, int *integers) {
     const int n = equations->n;
-    double status = 0;
+    int info;
+    double reciprocal = 0;
+    /* Row after row, the upper triangle is LAPACK's lower one. */
+    const double norm = dlansy_("1", "L", &n, equations->factor, &n, work, 1, 1);
+    dpotrf_("L", &n, equations->factor, &n, &info, 1);
+    if (info == 0) dpocon_("L", &n, equations->factor, &n, &norm, &reciprocal, work, integers, &info, 1);
+    return reciprocal > (n + sqrt(rows)) * DBL_EPSILON;
+}
+
+static int factor(struct workspace *workspace, const struct normal_equations *equations, double rows,
+                  const double *shift) {
+    const size_t n = (size_t)equations->n;
+    double is_regular = 0;
+    double *work = workspace_add(workspace, 3 * n);
+    int *integers = (int *)workspace_add(workspace, n);
+    if (workspace_check(workspace) != 0) return 1;
     if (is_first_rank(equations->call)) {
-        int info;
-        for (size_t i = 0; i < (size_t)n; i++) equations->factor[i * ((size_t)n + 1)] += l2;
-        /* Row after row, the upper triangle is LAPACK's lower one. */
-        dpotrf_("L", &n, equations->factor, &n, &info, 1);
-        status = info;
+        for (size_t i = 0; i < n; i++) equations->factor[i * (n + 1)] += shift[i];
+        is_regular = factor_on_first(equations, rows, work, integers);
     }
-    copy_from_first(equations->call, &status, 1);
-    return status == 0 ? 0 : fail_as_singular(equations->call);
+    copy_from_first(equations->call, &is_regular, 1);
+    return is_regular != 0 ? 0 : fail_as_singular(equations->call);
 }
 
 /* x: the right side, replaced by the solution */
@@ -48,44 +66,38 @@ static void solve_normal_equations(const struct normal_equations *equations, dou
     copy_from_first(equations->call, x, (size_t)equations->n);
 }
 
-/* The residual of the normal equations, from that of b: Aᵀ(b − A w) − l2 w. */
-static void residual(const struct row_operator *op, double l2, const double *b, const double *w, double *rows,
+/* The residual of the normal equations, from that of b: Aᵀ(b − A w) − shift w. */
+static void residual(const struct row_operator *op, const double *shift, const double *b, const double *w, double *rows,
                      double *result) {
     row_operator_apply(op, w, 1, rows);
     for (uint64_t i = 0; i < op->A->local_rows; i++) rows[i] = b[i] - rows[i];
     row_operator_apply_transpose(op, rows, 1, result);
     sum_over_ranks(op->call, result, op->A->columns);
-    for (uint64_t j = 0; j < op->A->columns; j++) result[j] -= l2 * w[j];
-}
-
-static double norm(const double *vector, uint64_t count) {
-    double square = 0;
-    for (uint64_t i = 0; i < count; i++) square += vector[i] * vector[i];
-    return sqrt(square);
+    for (uint64_t j = 0; j < op->A->columns; j++) result[j] -= shift[j] * w[j];
 }
 
 /*
- * Solves least ‖A w − b‖² + l2 ‖w‖², A less its means, by LAPACK's dpotrf of AᵀA + l2 I on rank 0, then corrects w once
- * by the residual of b itself (Björck, "Numerical Methods for Least Squares Problems", 1996, section 2.9.3). right:
- * Aᵀb; b: this rank's rows. w: a value for each column. Not 0: the call has failed, also if AᵀA + l2 I is so near to
- * singular that the correction is large. Collective.
+ * Solves (AᵀA + diag(shift)) w = Aᵀb, A less its means and with scaled columns, by LAPACK's dpotrf on rank 0, then
+ * corrects w once by the residual of b itself (Björck, "Numerical Methods for Least Squares Problems", 1996, section
+ * 2.9.3). right: Aᵀb; b: this rank's rows. w: a value for each column. Not 0: the call has failed, also if the matrix
+ * is so near to singular that its condition or the correction is large. Collective.
  */
-static int cholesky(struct workspace *workspace, const struct row_operator *op, double l2, const double *right,
-                    const double *b, double *w) {
+static int cholesky(struct workspace *workspace, const struct row_operator *op, const double *shift,
+                    const double *right, const double *b, double *w) {
     const uint64_t n = op->A->columns;
     double *gram = workspace_add(workspace, n * n);
     double *rows = workspace_add(workspace, op->A->local_rows);
     double *correction = workspace_add(workspace, n);
     if (workspace_check(workspace) != 0) return 1;
-    if (gram_matrix(workspace, op->A, op->mean, gram) != 0) return 1;
+    if (gram_matrix(workspace, op->A, op->mean, op->scale, gram) != 0) return 1;
     sum_to_first(op->call, gram, n * n);
     const struct normal_equations equations = {op->call, (int)n, gram};
-    if (check_gram(workspace, "A", gram, n) != 0 || factor(&equations, l2) != 0) return 1;
+    if (factor(workspace, &equations, (double)op->A->rows, shift) != 0) return 1;
     memcpy(w, right, n * sizeof *w);
     solve_normal_equations(&equations, w);
-    residual(op, l2, b, w, rows, correction);
+    residual(op, shift, b, w, rows, correction);
     solve_normal_equations(&equations, correction);
-    const bool is_small = norm(correction, n) <= CORRECTION_MAX * norm(w, n);
+    const bool is_small = cblas_dnrm2((int)n, correction, 1) <= CORRECTION_MAX * cblas_dnrm2((int)n, w, 1);
     if (!decided_by_first(op->call, is_small)) return fail_as_singular(op->call);
     for (uint64_t j = 0; j < n; j++) w[j] += correction[j];
     return 0;
@@ -93,11 +105,11 @@ static int cholesky(struct workspace *workspace, const struct row_operator *op, 
 
 struct conjugate_gradients {
     const struct row_operator *op;
-    double l2;
+    const double *shift; /**< added to the diagonal of AᵀA */
     uint64_t vectors;
-    const double *right; /**< columns × vectors */
-    double tolerance;    /**< of each vector's residual, relative to its right side */
-    int64_t iterations;  /**< at most */
+    double *right;      /**< columns × vectors */
+    double tolerance;   /**< of each vector's residual, relative to its right side */
+    int64_t iterations; /**< at most */
 };
 
 struct state {
@@ -105,7 +117,7 @@ struct state {
     uint64_t vectors;
     double *residual;
     double *direction;
-    double *product;  /**< (AᵀA + l2 I) direction */
+    double *product;  /**< (AᵀA + diag(shift)) direction */
     double *squares;  /**< of the residuals */
     double *previous; /**< squares of the iteration before */
     double *limits;   /**< squares at which a vector is solved */
@@ -122,7 +134,18 @@ static void dot(const struct state *state, const double *left, const double *rig
 static void apply(const struct conjugate_gradients *problem, const double *X, double *Y) {
     const uint64_t count = problem->op->A->columns * problem->vectors;
     row_operator_apply_gram(problem->op, X, problem->vectors, Y);
-    for (uint64_t i = 0; i < count; i++) Y[i] += problem->l2 * X[i];
+    for (uint64_t i = 0; i < count; i++) Y[i] += problem->shift[i / problem->vectors] * X[i];
+}
+
+/* Brings the right sides to 1 … 2, so that their squares are numbers. factors: one for each. */
+static void scale_right(const struct conjugate_gradients *problem, double *factors) {
+    const uint64_t count = problem->op->A->columns * problem->vectors;
+    for (uint64_t i = 0; i < count; i++) {
+        double *largest = &factors[i % problem->vectors];
+        *largest = fmax(*largest, fabs(problem->right[i]));
+    }
+    for (uint64_t v = 0; v < problem->vectors; v++) factors[v] = scale_of(factors[v]);
+    for (uint64_t i = 0; i < count; i++) problem->right[i] *= factors[i % problem->vectors];
 }
 
 static bool is_solved(const struct state *state) {
@@ -172,9 +195,9 @@ static double final_residual(const struct conjugate_gradients *problem, struct s
 }
 
 /*
- * Solves (AᵀA + l2 I) X = right by conjugate gradients (Hestenes and Stiefel, 1952; Golub and Van Loan, section 11.3),
- * one for each vector, all with one pass over the rows an iteration. X: columns × vectors, 0 each. Computes the
- * residual again at the end. Not 0: the call has failed, also if it did not converge. Collective.
+ * Solves (AᵀA + diag(shift)) X = right by conjugate gradients (Hestenes and Stiefel, 1952; Golub and Van Loan,
+ * section 11.3), one for each vector, all with one pass over the rows an iteration. X: columns × vectors, 0 each.
+ * Computes the residual again at the end. Not 0: the call has failed, also if it did not converge. Collective.
  */
 static int conjugate_gradients(struct workspace *workspace, const struct conjugate_gradients *problem, double *X) {
     supply_call_t *call = workspace->call;
@@ -182,11 +205,13 @@ static int conjugate_gradients(struct workspace *workspace, const struct conjuga
     const size_t count = state.columns * state.vectors;
     double **const fields[] = {&state.residual, &state.direction, &state.product};
     for (size_t i = 0; i < 3; i++) *fields[i] = workspace_add(workspace, count);
-    double *scalars = workspace_add(workspace, 4 * state.vectors);
+    double *scalars = workspace_add(workspace, 5 * state.vectors);
     if (workspace_check(workspace) != 0) return 1;
     state.squares = scalars;
     state.previous = scalars + state.vectors;
     state.limits = scalars + 2 * state.vectors;
+    double *factors = scalars + 4 * state.vectors;
+    scale_right(problem, factors);
     memcpy(state.residual, problem->right, count * sizeof *X);
     memcpy(state.direction, problem->right, count * sizeof *X);
     dot(&state, state.residual, state.residual, state.squares);
@@ -199,6 +224,7 @@ static int conjugate_gradients(struct workspace *workspace, const struct conjuga
     }
     /* Rounding makes the residual that is carried along too small in the end. */
     const double residual = final_residual(problem, &state, X);
+    for (size_t i = 0; i < count; i++) X[i] /= factors[i % state.vectors];
     if (!decided_by_first(call, !(residual <= 10 * problem->tolerance))) return 0;
     return supply_call_fail(call,
                             "conjugate gradients did not converge: after %" PRId64 " iterations a residual is %g of "
@@ -217,18 +243,35 @@ static enum method choose(const supply_matrix_t *A, int given) {
     return A->row_offsets != NULL || A->columns > CHOLESKY_COLUMNS_MAX ? CONJUGATE_GRADIENTS : CHOLESKY;
 }
 
+/*
+ * Scales each column of A, with sqrt(l2) below it, by a power of two to a norm from 1 to 2. Columns of 0 and, beside an
+ * intercept, of one value get 0. shift: l2 of the scaled columns. Not 0: the call has failed. Collective.
+ */
+static int scale_columns(struct workspace *workspace, const supply_matrix_t *A, const double *mean, double *scale,
+                         double *shift) {
+    const double root = sqrt(supply_call_number(workspace->call, "l2"));
+    if (column_norms(workspace, "A", A, mean, scale) != 0) return 1;
+    for (uint64_t j = 0; j < A->columns; j++) {
+        /* What rounding of the mean leaves of one value. */
+        const double least = mean == NULL ? 0 : 4 * DBL_EPSILON * sqrt((double)A->rows) * fabs(mean[j]);
+        const double norm = fmax(scale[j] > least ? scale[j] : 0, root);
+        scale[j] = norm > 0 ? scale_of(norm) : 0;
+        shift[j] = root * scale[j] * (root * scale[j]);
+    }
+    return 0;
+}
+
 static int solve(struct workspace *workspace, const struct row_operator *op, enum method method, const double *b,
-                 double *w) {
+                 const double *shift, double *w) {
     supply_call_t *call = workspace->call;
-    const double l2 = supply_call_number(call, "l2");
     double *right = workspace_add(workspace, op->A->columns);
     if (workspace_check(workspace) != 0) return 1;
     row_operator_apply_transpose(op, b, 1, right);
     sum_over_ranks(call, right, op->A->columns);
     if (check_all_finite(call, "A or b", right, op->A->columns) != 0) return 1;
-    if (method == CHOLESKY) return cholesky(workspace, op, l2, right, b, w);
+    if (method == CHOLESKY) return cholesky(workspace, op, shift, right, b, w);
     return conjugate_gradients(workspace,
-                               &(struct conjugate_gradients){op, l2, 1, right, supply_call_number(call, "tolerance"),
+                               &(struct conjugate_gradients){op, shift, 1, right, supply_call_number(call, "tolerance"),
                                                              supply_call_integer(call, "iterations")},
                                w);
 }
@@ -241,18 +284,20 @@ static int run_ridge(struct workspace *workspace, int given) {
     double *w = supply_call_array(call, "coefficients", A->columns, 1);
     double *intercept = supply_call_array(call, "intercept", 1, 1);
     double *mean = has_intercept ? workspace_add(workspace, A->columns) : NULL;
+    double *scale = workspace_add(workspace, A->columns);
+    double *shift = workspace_add(workspace, A->columns);
     double *centred = workspace_add(workspace, A->local_rows);
     struct row_operator op;
-    row_operator_init(&op, workspace, A, mean, 1);
+    row_operator_init(&op, workspace, A, mean, scale, 1);
     if (w == NULL || intercept == NULL || workspace_check(workspace) != 0) return 1;
-    if (has_intercept) {
-        column_means(call, A, mean);
-        column_means(call, b, intercept);
-    }
+    if (has_intercept && (column_means(workspace, "A", A, mean) || column_means(workspace, "b", b, intercept)))
+        return 1;
+    if (scale_columns(workspace, A, mean, scale, shift) != 0) return 1;
     for (uint64_t i = 0; i < A->local_rows; i++) centred[i] = b->values[i] - *intercept;
-    if (solve(workspace, &op, choose(A, given), centred, w) != 0) return 1;
+    if (solve(workspace, &op, choose(A, given), centred, shift, w) != 0) return 1;
+    for (uint64_t j = 0; j < A->columns; j++) w[j] *= scale[j];
     for (uint64_t j = 0; has_intercept && j < A->columns; j++) *intercept -= mean[j] * w[j];
-    return 0;
+    return check_all_finite(call, "the result", w, A->columns) || check_all_finite(call, "the result", intercept, 1);
 }
 
 static int check_parameters(supply_call_t *call, int *method) {
@@ -285,16 +330,19 @@ static int run_conjugate_gradient(struct workspace *workspace) {
     const uint64_t count = A->columns * B->columns;
     double *X = supply_call_array(call, "X", A->columns, B->columns);
     double *right = workspace_add(workspace, count);
+    double *scale = workspace_add(workspace, A->columns);
+    double *shift = workspace_add(workspace, A->columns);
     struct row_operator op;
-    row_operator_init(&op, workspace, A, NULL, B->columns);
-    if (X == NULL || workspace_check(workspace) != 0) return 1;
+    row_operator_init(&op, workspace, A, NULL, scale, B->columns);
+    if (X == NULL || workspace_check(workspace) != 0 || scale_columns(workspace, A, NULL, scale, shift) != 0) return 1;
     row_operator_apply_transpose(&op, B->values, B->columns, right);
     sum_over_ranks(call, right, count);
     if (check_all_finite(call, "A or B", right, count) != 0) return 1;
     const struct conjugate_gradients problem = {
-        &op,   supply_call_number(call, "l2"),        B->columns,
-        right, supply_call_number(call, "tolerance"), supply_call_integer(call, "iterations")};
-    return conjugate_gradients(workspace, &problem, X);
+        &op, shift, B->columns, right, supply_call_number(call, "tolerance"), supply_call_integer(call, "iterations")};
+    if (conjugate_gradients(workspace, &problem, X) != 0) return 1;
+    for (uint64_t i = 0; i < count; i++) X[i] *= scale[i / B->columns];
+    return check_all_finite(call, "the result", X, count);
 }
 
 int routine_conjugate_gradient(supply_call_t *call) {

@@ -100,7 +100,6 @@ static int start(const struct factorization *f) {
     }
     MPI_Allreduce(MPI_IN_PLACE, least, 1, MPI_DOUBLE, MPI_MIN, supply_call_comm(f->call));
     sum_over_ranks(f->call, least + 1, 1);
-    if (check_all_finite(f->call, "A", least + 1, 1) != 0) return 1;
     if (least[0] < 0) return supply_call_fail(f->call, "A has the value %g: all must be 0 or more", least[0]);
     const double scale = 2 * sqrt(least[1] / (double)f->A->rows / (double)n / (double)f->k);
     for (uint64_t i = 0; i < f->A->local_rows * f->k; i++)
@@ -129,14 +128,14 @@ static int run(struct workspace *workspace) {
     const supply_matrix_t *W = supply_call_rows(call, "W", A, f.k);
     f.H = supply_call_array(call, "H", f.k, A->columns);
     double *distance = supply_call_array(call, "residual", 1, 1);
-    portions_init(&f.portions, workspace, A, NULL, CACHED_PORTION);
+    portions_init(&f.portions, workspace, A, NULL, NULL, CACHED_PORTION);
     f.HH = workspace_add(workspace, f.k * f.k);
     f.WA = workspace_add(workspace, f.k * (A->columns + f.k));
     f.products = workspace_add(workspace, f.portions.size * (A->columns > f.k ? A->columns : f.k));
     if (W == NULL || f.H == NULL || distance == NULL || workspace_check(workspace) != 0) return 1;
     f.W = W->values;
     f.WW = f.WA + f.k * A->columns;
-    if (start(&f) != 0 || iterate(&f) != 0) return 1;
+    if (check_squares(workspace, "A", A) != 0 || start(&f) != 0 || iterate(&f) != 0) return 1;
     *distance = residual(&f);
     return 0;
 }

@@ -1,7 +1,6 @@
 /** Routines that pass over the rows and add up: products of matrices, and statistics of columns (routines.h). */
 #include <cblas.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "call.h"
@@ -12,10 +11,13 @@ static int run_gram(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     double *gram = supply_call_array(call, "gram", A->columns, A->columns);
-    if (gram == NULL || gram_matrix(workspace, A, NULL, gram) != 0) return 1;
+    double *diagonal = workspace_add(workspace, A->columns);
+    if (gram == NULL || gram_matrix(workspace, A, NULL, NULL, gram) != 0) return 1;
     sum_over_ranks(call, gram, A->columns * A->columns);
     complete_symmetric(gram, A->columns);
-    return check_gram(workspace, "A", gram, A->columns);
+    /* It is finite exactly if A's values are, and not too large. */
+    for (uint64_t j = 0; j < A->columns; j++) diagonal[j] = gram[j * (A->columns + 1)];
+    return check_finite(call, "A", diagonal, A->columns);
 }
 
 int routine_gram(supply_call_t *call) {
@@ -23,12 +25,6 @@ int routine_gram(supply_call_t *call) {
     const int status = check_dense(call, "A") || run_gram(&workspace);
     workspace_free(&workspace);
     return status;
-}
-
-static void normalize(double *vector, uint64_t count) {
-    double square = 0;
-    for (uint64_t i = 0; i < count; i++) square += vector[i] * vector[i];
-    for (uint64_t i = 0; square > 0 && i < count; i++) vector[i] /= sqrt(square);
 }
 
 /* All rows of a matrix with one column, on all ranks. */
@@ -50,15 +46,20 @@ static int run_gram_vector(struct workspace *workspace) {
     double *result = supply_call_array(call, "vector", A->columns, 1);
     double *vector = workspace_add(workspace, A->columns);
     struct row_operator op;
-    row_operator_init(&op, workspace, A, NULL, 1);
-    if (result == NULL || workspace_check(workspace) != 0) return 1;
+    const double *scale;
+    double factor;
+    double norm;
+    if (result == NULL || common_scale(workspace, "A", A, NULL, &scale, &factor, &norm) != 0) return 1;
+    row_operator_init(&op, workspace, A, NULL, scale, 1);
+    if (workspace_check(workspace) != 0) return 1;
     gather(call, "v", vector);
     for (int64_t i = 0; i < iterations; i++) {
-        if (i > 0) memcpy(vector, result, A->columns * sizeof *vector);
-        if (i > 0) normalize(vector, A->columns);
+        const double length = i == 0 ? 1 : cblas_dnrm2((int)A->columns, result, 1);
+        for (uint64_t j = 0; i > 0 && length > 0 && j < A->columns; j++) vector[j] = result[j] / length;
         row_operator_apply_gram(&op, vector, 1, result);
         if (report_progress(call, (uint64_t)i, (uint64_t)iterations) != 0) return 1;
     }
+    for (uint64_t j = 0; j < A->columns; j++) result[j] = result[j] / factor / factor;
     return check_all_finite(call, "A or v", result, A->columns);
 }
 
@@ -172,7 +173,7 @@ static int run_transpose_multiply(struct workspace *workspace) {
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const supply_matrix_t *B = supply_call_matrix(call, "B");
     struct row_operator op;
-    row_operator_init(&op, workspace, A, NULL, 0);
+    row_operator_init(&op, workspace, A, NULL, NULL, 0);
     double *C = supply_call_array(call, "C", A->columns, B->columns);
     if (C == NULL || workspace_check(workspace) != 0) return 1;
     row_operator_apply_transpose(&op, B->values, B->columns, C);
@@ -188,39 +189,15 @@ int routine_transpose_multiply(supply_call_t *call) {
     return status;
 }
 
-static double squared(double value) { return value * value; }
-
-/* Adds the squared distances of this rank's rows from the mean. */
-static void add_dense(const supply_matrix_t *A, const double *mean, double *squares) {
-    for (uint64_t i = 0; i < A->local_rows; i++)
-        for (uint64_t j = 0; j < A->columns; j++) squares[j] += squared(A->values[i * A->columns + j] - mean[j]);
-}
-
-/* The same. zeros: memory for a number of each column. */
-static void add_sparse(const supply_matrix_t *A, const double *mean, double *squares, double *zeros) {
-    for (uint64_t j = 0; j < A->columns; j++) zeros[j] = (double)A->local_rows;
-    for (uint64_t at = A->row_offsets[0]; at < A->row_offsets[A->local_rows]; at++) {
-        const uint32_t j = A->column_indices[at];
-        squares[j] += squared(A->entries[at] - mean[j]);
-        zeros[j]--;
-    }
-    for (uint64_t j = 0; j < A->columns; j++) squares[j] += zeros[j] * squared(mean[j]);
-}
-
 static int run_column_statistics(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     double *mean = supply_call_array(call, "mean", A->columns, 1);
     double *variance = supply_call_array(call, "variance", A->columns, 1);
-    double *zeros = workspace_add(workspace, A->columns);
-    if (mean == NULL || variance == NULL || workspace_check(workspace) != 0) return 1;
-    column_means(call, A, mean);
-    if (A->row_offsets == NULL)
-        add_dense(A, mean, variance);
-    else
-        add_sparse(A, mean, variance, zeros);
-    sum_over_ranks(call, variance, A->columns);
-    for (uint64_t j = 0; j < A->columns; j++) variance[j] /= (double)(A->rows - 1);
+    if (mean == NULL || variance == NULL || column_means(workspace, "A", A, mean) != 0 ||
+        column_norms(workspace, "A", A, mean, variance) != 0)
+        return 1;
+    for (uint64_t j = 0; j < A->columns; j++) variance[j] *= variance[j] / (double)(A->rows - 1);
     return check_finite(call, "A", variance, A->columns);
 }
 

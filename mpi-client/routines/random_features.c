@@ -33,11 +33,10 @@ static int run(struct workspace *workspace) {
     const supply_matrix_t *Z = supply_call_rows(call, "Z", A, map.features);
     map.weights = workspace_add(workspace, A->columns * map.features);
     map.shifts = workspace_add(workspace, map.features);
-    double *mean = workspace_add(workspace, A->columns);
-    row_operator_init(&op, workspace, A, NULL, 0);
+    double *norms = workspace_add(workspace, A->columns);
+    row_operator_init(&op, workspace, A, NULL, NULL, 0);
     if (Z == NULL || workspace_check(workspace) != 0) return 1;
-    column_means(call, A, mean);
-    if (check_finite(call, "A", mean, A->columns) != 0) return 1;
+    if (column_norms(workspace, "A", A, NULL, norms) != 0) return 1;
     draw(&map, A->columns, (uint64_t)supply_call_integer(call, "seed"), supply_call_number(call, "bandwidth"));
     row_operator_apply(&op, map.weights, map.features, Z->values);
     for (uint64_t i = 0; i < A->local_rows; i++)

@@ -1,7 +1,8 @@
 /**
  * The routines of libsupply_linalg. A is a matrix with m rows and n columns. Vectors are arrays with one column. A
  * matrix may be dense or sparse where it says so; otherwise it must be dense. All fail if a shape does not match, the
- * call is cancelled, or a rank has no memory; all but multiply and transpose_multiply also if a value is not finite.
+ * call is cancelled, or a rank has no memory; all but multiply and transpose_multiply also if a value, or the result,
+ * is not finite.
  */
 #ifndef ROUTINES_H
 #define ROUTINES_H
@@ -44,9 +45,11 @@ int routine_transpose_multiply(supply_call_t *call);
 /**
  * The coefficients w, and the intercept c, of least ‖A w + c 1 − b‖² + `l2` ‖w‖² (Hoerl and Kennard, 1970).
  * b: rows like A, with one column. `intercept`: 0 or 1; 0: c is 0. → `coefficients`: array, n × 1; `intercept`: array,
- * 1 × 1. `method`: `cholesky` of AᵀA (LAPACK's dposv); `cg`, conjugate gradients (least_squares.c), to
+ * 1 × 1. `method`: `cholesky` of AᵀA (LAPACK's dpotrf); `cg`, conjugate gradients (least_squares.c), to
  * `tolerance` in at most `iterations`; `auto`: cholesky for dense matrices with at most 4,000 columns. A may be sparse,
- * for cg. Fails if AᵀA + l2 I is singular, or the residual of the normal equations is large.
+ * for cg. Both scale each column to the same norm. Fails if the residual of the normal equations is large, and cholesky
+ * if AᵀA + l2 I is singular, also because a column is constant beside the intercept; cg then gives, of all solutions,
+ * the one with the least norm of coefficients of scaled columns.
  */
 int routine_ridge(supply_call_t *call);
 
@@ -54,7 +57,8 @@ int routine_ridge(supply_call_t *call);
  * `k` clusters by Lloyd's algorithm (1982), from centers by k-means|| (kmeans.c) and `seed`, until no center
  * moves farther than `tolerance`, or `iterations` are done. → `centers`: array, k × n; `labels`: rows, m × 1, the
  * number of the nearest center from 0; `cost`: array, 1 × 1, the sum of the squared distances to it. A cluster that
- * loses its rows keeps its center. The result does not depend on the number of ranks, but for rounding.
+ * loses its rows keeps its center. The result does not depend on the number of ranks, but for rounding. Labels are of
+ * the nearest center also beside an outlier. Fails if squares of values leave the range of numbers, as nmf does.
  */
 int routine_kmeans(supply_call_t *call);
 
@@ -93,8 +97,9 @@ int routine_gram_vector(supply_call_t *call);
 
 /**
  * `k` eigenvalues of a symmetric A (dense or sparse; lanczos.h), at the end that `which` says: `largest`,
- * `smallest` or `largest_magnitude`, in that order. Those in the midst of others converge slowly. → `vectors`: rows,
- * n × k; `values`: array, k × 1. Needs SLEPc.
+ * `smallest` or `largest_magnitude`, in that order, a multiple one as often as it is one. Those in the midst of others
+ * converge slowly. Errors are 1e-10 of the eigenvalue, or 1e-13 of A's norm. → `vectors`: rows, n × k; `values`: array,
+ * k × 1. Needs SLEPc.
  */
 int routine_eigenvalues(supply_call_t *call);
 

@@ -2,6 +2,8 @@
 #include "rows.h"
 
 #include <cblas.h>
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "call.h"
@@ -9,11 +11,11 @@
 #define PORTION_ROWS_LEAST 64
 
 void portions_init(struct portions *portions, struct workspace *workspace, const supply_matrix_t *A, const double *mean,
-                   uint64_t bytes) {
+                   const double *scale, uint64_t bytes) {
     uint64_t size = bytes / (A->columns * sizeof(double));
     if (size < PORTION_ROWS_LEAST) size = PORTION_ROWS_LEAST;
-    *portions = (struct portions){A, mean, NULL, size};
-    if (mean != NULL) portions->centred = workspace_add(workspace, size * A->columns);
+    *portions = (struct portions){A, mean, scale, NULL, size};
+    if (mean != NULL || scale != NULL) portions->copied = workspace_add(workspace, size * A->columns);
 }
 
 uint64_t portion_rows(const struct portions *portions, uint64_t first) {
@@ -24,36 +26,134 @@ uint64_t portion_rows(const struct portions *portions, uint64_t first) {
 const double *portion_values(const struct portions *portions, uint64_t first) {
     const uint64_t columns = portions->A->columns;
     const double *values = portions->A->values + first * columns;
-    if (portions->mean == NULL) return values;
+    const double *mean = portions->mean;
+    const double *scale = portions->scale;
+    if (mean == NULL && scale == NULL) return values;
     const uint64_t rows = portion_rows(portions, first);
     for (uint64_t i = 0; i < rows; i++)
-        for (uint64_t j = 0; j < columns; j++)
-            portions->centred[i * columns + j] = values[i * columns + j] - portions->mean[j];
-    return portions->centred;
+        for (uint64_t j = 0; j < columns; j++) {
+            const double value = mean == NULL ? values[i * columns + j] : values[i * columns + j] - mean[j];
+            portions->copied[i * columns + j] = scale == NULL ? value : value * scale[j];
+        }
+    return portions->copied;
 }
 
-static void add_rows(const supply_matrix_t *A, double *sums) {
-    for (uint64_t i = 0; i < A->local_rows; i++) {
-        if (A->row_offsets == NULL)
-            for (uint64_t j = 0; j < A->columns; j++) sums[j] += A->values[i * A->columns + j];
-        else
-            for (uint64_t at = A->row_offsets[i]; at < A->row_offsets[i + 1]; at++)
-                sums[A->column_indices[at]] += A->entries[at];
+/* What a pass over the values of each column, less its mean, finds. */
+enum measure { SUM, SQUARES, LARGEST };
+
+static inline void measure_value(enum measure what, double value, double scale, double times, double *result) {
+    if (what == SUM) *result += times * value;
+    if (what == SQUARES) *result += times * (value * scale) * (value * scale);
+    /* MPI_MAX does not know NaN. */
+    if (what == LARGEST) *result = fabs(value) <= DBL_MAX ? fmax(*result, fabs(value)) : INFINITY;
+}
+
+/* zeros: memory for a number of each column. */
+static void measure_sparse(enum measure what, const supply_matrix_t *A, const double *mean, const double *scale,
+                           double *zeros, double *results) {
+    for (uint64_t j = 0; j < A->columns; j++) zeros[j] = (double)A->local_rows;
+    for (uint64_t at = A->row_offsets[0]; at < A->row_offsets[A->local_rows]; at++) {
+        const uint32_t j = A->column_indices[at];
+        measure_value(what, A->entries[at] - mean[j], scale[j], 1, &results[j]);
+        zeros[j]--;
     }
+    for (uint64_t j = 0; j < A->columns; j++)
+        if (zeros[j] > 0) measure_value(what, -mean[j], scale[j], zeros[j], &results[j]);
 }
 
-void column_means(supply_call_t *call, const supply_matrix_t *A, double *mean) {
+static void measure_columns(supply_call_t *call, enum measure what, const supply_matrix_t *A, const double *mean,
+                            const double *scale, double *zeros, double *results) {
+    memset(results, 0, A->columns * sizeof *results);
+    if (A->row_offsets != NULL) measure_sparse(what, A, mean, scale, zeros, results);
+    for (uint64_t i = 0; A->row_offsets == NULL && i < A->local_rows; i++)
+        for (uint64_t j = 0; j < A->columns; j++)
+            measure_value(what, A->values[i * A->columns + j] - mean[j], scale[j], 1, &results[j]);
+    if (what == LARGEST)
+        MPI_Allreduce(MPI_IN_PLACE, results, (int)A->columns, MPI_DOUBLE, MPI_MAX, supply_call_comm(call));
+    else
+        sum_over_ranks(call, results, A->columns);
+}
+
+int column_means(struct workspace *workspace, const char *name, const supply_matrix_t *A, double *mean) {
+    double *sums = workspace_add(workspace, A->columns);
+    double *zeros = workspace_add(workspace, A->columns);
+    if (workspace_check(workspace) != 0) return 1;
     memset(mean, 0, A->columns * sizeof *mean);
-    add_rows(A, mean);
-    sum_over_ranks(call, mean, A->columns);
-    for (uint64_t j = 0; j < A->columns; j++) mean[j] /= (double)A->rows;
+    for (int pass = 0; pass < 2; pass++) {
+        measure_columns(workspace->call, SUM, A, mean, mean, zeros, sums);
+        for (uint64_t j = 0; j < A->columns; j++) mean[j] += sums[j] / (double)A->rows;
+    }
+    return check_finite(workspace->call, name, mean, A->columns);
+}
+
+double scale_of(double norm) { return norm > 0 ? ldexp(1, -ilogb(norm)) : 1; }
+
+/* Squares of norms between these, and products of them, are in the range of doubles. */
+#define NORM_LEAST 1e-100
+#define NORM_MAX 1e100
+
+int column_norms(struct workspace *workspace, const char *name, const supply_matrix_t *A, const double *mean,
+                 double *norms) {
+    supply_call_t *call = workspace->call;
+    const uint64_t n = A->columns;
+    double *zeros = workspace_add(workspace, n);
+    double *scale = workspace_add(workspace, n);
+    double *none = workspace_add(workspace, n);
+    bool is_usual = true;
+    if (workspace_check(workspace) != 0) return 1;
+    if (mean == NULL) mean = none;
+    for (uint64_t j = 0; j < n; j++) scale[j] = 1;
+    measure_columns(call, SQUARES, A, mean, scale, zeros, norms);
+    for (uint64_t j = 0; j < n; j++)
+        is_usual = is_usual && norms[j] > NORM_LEAST * NORM_LEAST && norms[j] < NORM_MAX * NORM_MAX;
+    if (!decided_by_first(call, is_usual)) {
+        measure_columns(call, LARGEST, A, mean, scale, zeros, norms);
+        if (check_finite(call, name, norms, n) != 0) return 1;
+        for (uint64_t j = 0; j < n; j++) scale[j] = scale_of(norms[j]);
+        measure_columns(call, SQUARES, A, mean, scale, zeros, norms);
+    }
+    for (uint64_t j = 0; j < n; j++) norms[j] = sqrt(norms[j]) / scale[j];
+    return check_finite(call, name, norms, n);
+}
+
+int check_squares(struct workspace *workspace, const char *name, const supply_matrix_t *A) {
+    double *norms = workspace_add(workspace, A->columns);
+    double norm = 0;
+    if (workspace_check(workspace) != 0 || column_norms(workspace, name, A, NULL, norms) != 0) return 1;
+    for (uint64_t j = 0; j < A->columns; j++) norm = fmax(norm, norms[j]);
+    if (!decided_by_first(workspace->call, norm > 0 && (norm < NORM_LEAST || norm > NORM_MAX))) return 0;
+    return supply_call_fail(workspace->call,
+                            "%s has values up to %g, too %s for this routine, which adds their squares: scale it", name,
+                            norm, norm > 1 ? "large" : "small");
+}
+
+int common_scale(struct workspace *workspace, const char *name, const supply_matrix_t *A, const double *mean,
+                 const double **scale, double *factor, double *norm) {
+    double *factors = workspace_add(workspace, A->columns);
+    if (workspace_check(workspace) != 0 || column_norms(workspace, name, A, mean, factors) != 0) return 1;
+    *norm = 0;
+    for (uint64_t j = 0; j < A->columns; j++) *norm = fmax(*norm, factors[j]);
+    const bool is_usual = *norm > NORM_LEAST && *norm < NORM_MAX;
+    *factor = is_usual ? 1 : scale_of(*norm);
+    *norm *= *factor;
+    for (uint64_t j = 0; j < A->columns; j++) factors[j] = *factor;
+    *scale = is_usual ? NULL : factors;
+    return 0;
 }
 
 void row_operator_init(struct row_operator *op, struct workspace *workspace, const supply_matrix_t *A,
-                       const double *mean, uint64_t vectors_max) {
-    *op = (struct row_operator){.call = workspace->call, .A = A, .mean = mean};
-    portions_init(&op->portions, workspace, A, A->row_offsets == NULL ? mean : NULL, CACHED_PORTION);
+                       const double *mean, const double *scale, uint64_t vectors_max) {
+    *op = (struct row_operator){.call = workspace->call, .A = A, .mean = mean, .scale = scale};
+    portions_init(&op->portions, workspace, A, A->row_offsets == NULL ? mean : NULL, NULL, CACHED_PORTION);
     op->product = workspace_add(workspace, op->portions.size * vectors_max);
+    if (scale != NULL) op->scaled = workspace_add(workspace, A->columns * vectors_max);
+}
+
+/* diag(scale) X, in `to`. */
+static const double *scaled(const struct row_operator *op, const double *X, uint64_t vectors, double *to) {
+    if (op->scale == NULL) return X;
+    for (uint64_t i = 0; i < op->A->columns * vectors; i++) to[i] = X[i] * op->scale[i / vectors];
+    return to;
 }
 
 /* Y = rows X */
@@ -114,21 +214,28 @@ static void subtract_mean_transpose(const struct row_operator *op, const double 
 
 void row_operator_apply(const struct row_operator *op, const double *X, uint64_t vectors, double *Y) {
     const supply_matrix_t *A = op->A;
-    if (A->row_offsets != NULL)
+    X = scaled(op, X, vectors, op->scaled);
+    if (A->row_offsets != NULL) {
         multiply_sparse(A, X, vectors, Y);
-    else
-        multiply_dense(A->values, A->local_rows, A->columns, X, vectors, Y);
-    if (op->mean != NULL) subtract_mean(op, X, vectors, Y);
+        if (op->mean != NULL) subtract_mean(op, X, vectors, Y);
+        return;
+    }
+    /* Subtracted first: afterwards the digits of a small difference are gone. */
+    for (uint64_t first = 0, rows; (rows = portion_rows(&op->portions, first)) > 0; first += rows)
+        multiply_dense(portion_values(&op->portions, first), rows, A->columns, X, vectors, Y + first * vectors);
 }
 
 void row_operator_apply_transpose(const struct row_operator *op, const double *Y, uint64_t vectors, double *X) {
     const supply_matrix_t *A = op->A;
     memset(X, 0, A->columns * vectors * sizeof *X);
-    if (A->row_offsets != NULL)
+    if (A->row_offsets != NULL) {
         add_transpose_sparse(A, Y, vectors, X);
-    else
-        add_transpose_dense(A->values, A->local_rows, A->columns, Y, vectors, X);
-    if (op->mean != NULL) subtract_mean_transpose(op, Y, vectors, X);
+        if (op->mean != NULL) subtract_mean_transpose(op, Y, vectors, X);
+    }
+    for (uint64_t first = 0, rows; A->row_offsets == NULL && (rows = portion_rows(&op->portions, first)) > 0;
+         first += rows)
+        add_transpose_dense(portion_values(&op->portions, first), rows, A->columns, Y + first * vectors, vectors, X);
+    scaled(op, X, vectors, X);
 }
 
 static void add_gram_dense(const struct row_operator *op, const double *W, uint64_t vectors, double *X) {
@@ -159,46 +266,75 @@ static void add_gram_sparse(const struct row_operator *op, const double *W, uint
 }
 
 void row_operator_apply_gram(const struct row_operator *op, const double *W, uint64_t vectors, double *X) {
+    W = scaled(op, W, vectors, op->scaled);
     memset(X, 0, op->A->columns * vectors * sizeof *X);
     if (op->A->row_offsets != NULL)
         add_gram_sparse(op, W, vectors, X);
     else
         add_gram_dense(op, W, vectors, X);
+    scaled(op, X, vectors, X);
     sum_over_ranks(op->call, X, op->A->columns * vectors);
 }
 
 void nearest_center_init(struct nearest_center *nearest, struct workspace *workspace, const struct portions *portions,
                          uint64_t centers_max) {
-    *nearest = (struct nearest_center){portions, workspace_add(workspace, portions->size * centers_max),
-                                       workspace_add(workspace, centers_max)};
+    double *of_portion = workspace_add(workspace, portions->size * (centers_max + 2));
+    double *of_centers = workspace_add(workspace, centers_max * (portions->A->columns + 1));
+    if (of_portion == NULL || of_centers == NULL) return;
+    *nearest =
+        (struct nearest_center){portions,   of_portion + 2 * portions->size, of_centers + centers_max, of_centers,
+                                of_portion, of_portion + portions->size};
 }
 
-void nearest_center_prepare(struct nearest_center *nearest, const double *centers, uint64_t count) {
+/* Returns the square of the largest norm. */
+static double shift_centers(const struct nearest_center *nearest, const double *centers, uint64_t count) {
     const uint64_t columns = nearest->portions->A->columns;
-    for (uint64_t c = 0; c < count; c++)
-        nearest->squares[c] = cblas_ddot((int)columns, centers + c * columns, 1, centers + c * columns, 1);
-}
-
-static uint64_t least(const double *products, const double *squares, uint64_t count) {
-    uint64_t nearest = 0;
-    double smallest = squares[0] - 2 * products[0];
-    for (uint64_t c = 1; c < count; c++) {
-        const double value = squares[c] - 2 * products[c];
-        if (value < smallest) {
-            smallest = value;
-            nearest = c;
-        }
+    double largest = 0;
+    for (uint64_t i = 0; i < count * columns; i++)
+        nearest->shifted[i] = centers[i] - nearest->portions->mean[i % columns];
+    for (uint64_t c = 0; c < count; c++) {
+        const double *center = nearest->shifted + c * columns;
+        nearest->squares[c] = cblas_ddot((int)columns, center, 1, center, 1);
+        largest = fmax(largest, nearest->squares[c]);
     }
-    return nearest;
+    return largest;
 }
 
-void nearest_center_find(const struct nearest_center *nearest, const double *values, uint64_t rows,
-                         const double *centers, uint64_t count, double *labels) {
-    const int columns = (int)nearest->portions->A->columns;
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)count, columns, 1, values, columns, centers,
-                columns, 0, nearest->products, (int)count);
-    for (uint64_t i = 0; i < rows; i++)
-        labels[i] = (double)least(nearest->products + i * count, nearest->squares, count);
+/* error: by which a value may be wrong beside another one. */
+static void find_one(const struct nearest_center *nearest, uint64_t i, const double *row, const double *centers,
+                     uint64_t count, double error) {
+    const uint64_t columns = nearest->portions->A->columns;
+    const double *products = nearest->products + i * count;
+    double smallest = INFINITY;
+    for (uint64_t c = 0; c < count; c++) smallest = fmin(smallest, nearest->squares[c] - 2 * products[c]);
+    nearest->distances[i] = INFINITY;
+    for (uint64_t c = 0; c < count; c++) {
+        if (nearest->squares[c] - 2 * products[c] > smallest + error) continue;
+        const double distance = squared_distance(row, centers + c * columns, columns);
+        if (distance >= nearest->distances[i]) continue;
+        nearest->distances[i] = distance;
+        nearest->labels[i] = (double)c;
+    }
+}
+
+uint64_t nearest_center_find(const struct nearest_center *nearest, uint64_t first, const double *centers,
+                             uint64_t count) {
+    const supply_matrix_t *A = nearest->portions->A;
+    const int columns = (int)A->columns;
+    const uint64_t rows = portion_rows(nearest->portions, first);
+    if (rows == 0) return 0;
+    const double largest = shift_centers(nearest, centers, count);
+    const double *values = portion_values(nearest->portions, first);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)count, columns, 1, values, columns,
+                nearest->shifted, columns, 0, nearest->products, (int)count);
+    for (uint64_t i = 0; i < rows; i++) {
+        const double *row = values + i * A->columns;
+        const double square = cblas_ddot(columns, row, 1, row, 1);
+        /* Twice the bound of a sum of columns + 4 terms, for two values; 2 (x + y) is (‖a‖ + ‖c‖)² or more. */
+        const double error = 8 * (columns + 4) * DBL_EPSILON * (square + largest);
+        find_one(nearest, i, A->values + (first + i) * A->columns, centers, count, error);
+    }
+    return rows;
 }
 
 double squared_distance(const double *left, const double *right, uint64_t count) {
@@ -229,9 +365,10 @@ static uint64_t most_portions(supply_call_t *call, const struct portions *portio
     return count;
 }
 
-int gram_matrix(struct workspace *workspace, const supply_matrix_t *A, const double *mean, double *gram) {
+int gram_matrix(struct workspace *workspace, const supply_matrix_t *A, const double *mean, const double *scale,
+                double *gram) {
     struct portions portions;
-    portions_init(&portions, workspace, A, mean, STEP_BYTES);
+    portions_init(&portions, workspace, A, mean, scale, STEP_BYTES);
     if (workspace_check(workspace) != 0) return 1;
     const uint64_t count = most_portions(workspace->call, &portions);
     for (uint64_t i = 0, first = 0; i < count; i++) {
@@ -246,12 +383,4 @@ int gram_matrix(struct workspace *workspace, const supply_matrix_t *A, const dou
 void complete_symmetric(double *matrix, uint64_t columns) {
     for (uint64_t i = 0; i < columns; i++)
         for (uint64_t j = 0; j < i; j++) matrix[i * columns + j] = matrix[j * columns + i];
-}
-
-int check_gram(struct workspace *workspace, const char *name, const double *gram, uint64_t columns) {
-    double *diagonal = workspace_add(workspace, columns);
-    if (workspace_check(workspace) != 0) return 1;
-    for (uint64_t i = 0; i < columns; i++) diagonal[i] = gram[i * columns + i];
-    copy_from_first(workspace->call, diagonal, columns);
-    return check_finite(workspace->call, name, diagonal, columns);
 }

@@ -120,14 +120,12 @@ static int refine(struct workspace *workspace, const struct row_operator *op, co
            multiply_in_place(workspace, values->V, values->A->columns, k, Vr) != 0;
 }
 
-static int by_gram(struct workspace *workspace, const char *name, const struct row_operator *op,
-                   const struct singular_values *values) {
+static int by_gram(struct workspace *workspace, const struct row_operator *op, const struct singular_values *values) {
     const uint64_t n = values->A->columns;
     double *gram = workspace_add(workspace, n * n);
     if (workspace_check(workspace) != 0) return 1;
-    if (gram_matrix(workspace, values->A, values->mean, gram) != 0) return 1;
+    if (gram_matrix(workspace, values->A, values->mean, op->scale, gram) != 0) return 1;
     sum_to_first(workspace->call, gram, n * n);
-    if (check_gram(workspace, name, gram, n) != 0) return 1;
     if (largest_eigenvalues(workspace, gram, n, values->k, values->S, values->V) != 0) return 1;
     return refine(workspace, op, values);
 }
@@ -172,15 +170,20 @@ static int check_residual(struct workspace *workspace, const struct row_operator
 int singular_values(struct workspace *workspace, const char *name, enum singular_method method,
                     const struct singular_values *values) {
     struct row_operator op;
+    const double *scale;
+    double factor;
+    double norm;
     if (method == METHOD_AUTO) method = choose(values);
     if (method == METHOD_GRAM && values->A->row_offsets != NULL)
         return supply_call_fail(workspace->call, "%s is sparse: use method=lanczos", name);
-    row_operator_init(&op, workspace, values->A, values->mean, values->k);
+    if (common_scale(workspace, name, values->A, values->mean, &scale, &factor, &norm) != 0) return 1;
+    row_operator_init(&op, workspace, values->A, values->mean, scale, values->k);
     if (workspace_check(workspace) != 0) return 1;
-    if ((method == METHOD_GRAM ? by_gram(workspace, name, &op, values) : lanczos(workspace, &op, values)) != 0)
-        return 1;
+    if ((method == METHOD_GRAM ? by_gram(workspace, &op, values) : lanczos(workspace, &op, values)) != 0) return 1;
     normalize_signs(values);
-    return check_residual(workspace, &op, values);
+    if (check_residual(workspace, &op, values) != 0) return 1;
+    for (uint64_t j = 0; j < values->k; j++) values->S[j] /= factor;
+    return 0;
 }
 
 static int run_truncated_svd(struct workspace *workspace, enum singular_method method) {
@@ -215,14 +218,13 @@ static int run_pca(struct workspace *workspace, enum singular_method method) {
     double *mean = supply_call_array(call, "mean", A->columns, 1);
     const supply_matrix_t *scores = supply_call_rows(call, "scores", A, k);
     if (components == NULL || variance == NULL || mean == NULL || scores == NULL) return 1;
-    column_means(call, A, mean);
-    if (check_finite(call, "A", mean, A->columns) != 0) return 1;
+    if (column_means(workspace, "A", A, mean) != 0) return 1;
     const struct singular_values values = {A, mean, k, scores->values, variance, components};
     if (singular_values(workspace, "A", method, &values) != 0) return 1;
     for (uint64_t i = 0; i < A->local_rows; i++)
         for (uint64_t j = 0; j < k; j++) scores->values[i * k + j] *= variance[j];
     for (uint64_t j = 0; j < k; j++) variance[j] *= variance[j] / (double)(A->rows - 1);
-    return 0;
+    return check_all_finite(call, "the variance", variance, k);
 }
 
 int routine_pca(supply_call_t *call) {
@@ -248,9 +250,17 @@ static int run_eigenvalues(struct workspace *workspace, enum eigenvalues_which w
     const supply_matrix_t *vectors = supply_call_rows(call, "vectors", A, k);
     double *values = supply_call_array(call, "values", k, 1);
     struct row_operator op;
-    row_operator_init(&op, workspace, A, NULL, 2);
-    if (vectors == NULL || values == NULL || workspace_check(workspace) != 0) return 1;
-    return symmetric_lanczos(workspace, &op, &(struct eigenvalues){which, k, values, vectors->values});
+    const double *scale;
+    double factor;
+    double norm;
+    if (vectors == NULL || values == NULL || common_scale(workspace, "A", A, NULL, &scale, &factor, &norm) != 0)
+        return 1;
+    row_operator_init(&op, workspace, A, NULL, scale, 2);
+    if (workspace_check(workspace) != 0 ||
+        symmetric_lanczos(workspace, &op, &(struct eigenvalues){which, k, norm, values, vectors->values}) != 0)
+        return 1;
+    for (uint64_t j = 0; j < k; j++) values[j] /= factor;
+    return 0;
 }
 
 int routine_eigenvalues(supply_call_t *call) {
