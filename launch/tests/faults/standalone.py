@@ -9,10 +9,11 @@ from waiting import wait_until
 
 
 class Standalone:
-    def __init__(self, folder, workers, before=()):
+    def __init__(self, folder, workers, before=(), cores=2):
         """before: words in front of the command of each process, such as a program that changes the user."""
         self._folder = folder
         self._before = before
+        self._cores = str(cores)
         self._processes = []
         self.workers = []
         try:
@@ -26,7 +27,15 @@ class Standalone:
         self.master = wait_until(lambda: self._word(master_log, "Starting Spark master at "))
         for number in range(workers):
             # With an address each, Spark takes them for two hosts.
-            options = ("--cores", "2", "--memory", "1g", "--work-dir", self._folder / f"work-{number}", self.master)
+            options = (
+                "--cores",
+                self._cores,
+                "--memory",
+                "1g",
+                "--work-dir",
+                self._folder / f"work-{number}",
+                self.master,
+            )
             log = self._start(f"127.0.0.{number + 2}", f"worker-{number}", "worker.Worker", *options)
             wait_until(lambda: "Successfully registered with master" in log.read_text())
             self.workers.append(self._processes[-1])

@@ -1,7 +1,7 @@
 """Runs on executors with settings of the environment: `hosts_program.py FOLDER START_TIMEOUT`.
 
-For test_supplier_hosts, which sets SPARK_LOCAL_IP, SPARK_LOCAL_HOSTNAME or PYSPARK_SUBMIT_ARGS. An error
-is printed as a text.
+For test_supplier_hosts, which sets SPARK_LOCAL_IP, SPARK_LOCAL_HOSTNAME, PYSPARK_SUBMIT_ARGS, TEST_MASTER,
+TEST_LAUNCHERS or TEST_RANKS. An error is printed as a text.
 """
 
 import json
@@ -38,13 +38,13 @@ def predict(data):
 
 def main():
     settings = {"spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
-    builder = SparkSession.builder.master("local-cluster[1,6,1024]")
+    builder = SparkSession.builder.master(os.environ.get("TEST_MASTER", "local-cluster[1,6,1024]"))
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     found: list[object] = []
-    for launcher in ("torch", "mpirun"):
-        supplier = supply.spark.Supplier(2, launcher=launcher, folder=sys.argv[1])
+    for launcher in os.environ.get("TEST_LAUNCHERS", "torch mpirun").split():
+        supplier = supply.spark.Supplier(int(os.environ.get("TEST_RANKS", "2")), launcher=launcher, folder=sys.argv[1])
         try:
             run = supplier.run(predict, spark.range(0, ROWS, 1, 4), uneven="keep", results="id", start_timeout=LIMIT)
         except supply.spark.RunError as error:

@@ -1,5 +1,6 @@
 """Executors whose host has a name with capitals, or an address of IPv6 alone; their settings; and none at all."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -60,6 +61,33 @@ def test_settings_of_tasks_and_workers():
     )  # fmt: skip
     found = runs({**settings, "SLEEP_SECONDS": "20"})
     assert [[len(hosts), rows] for hosts, rows in found] == [[2, ROWS]] * 2
+
+
+@pytest.mark.long
+def test_speculation_on_several_hosts(tmp_path, monkeypatch):
+    tests = PROGRAM.parents[3] / "launch/tests"
+    for folder in (tests, tests / "faults"):
+        monkeypatch.syspath_prepend(folder)
+    standalone = importlib.import_module("standalone")
+    # Each worker is a host. On one machine they share the folder of a run's files: so there is one rank. Spark tries
+    # a copy of its starter on each other host, and one failure would end the run.
+    settings = conf(
+        "task.maxFailures=1", "executor.memory=512m", "driver.host=127.0.0.1",
+        "speculation=true", "speculation.interval=100ms", "speculation.task.duration.threshold=2s",
+    )  # fmt: skip
+    cluster = standalone.Standalone(tmp_path, workers=3, cores=4)
+    try:
+        names = {
+            "TEST_MASTER": cluster.master,
+            "TEST_LAUNCHERS": "torch",
+            "TEST_RANKS": "1",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        found = runs({**settings, **names, "SLEEP_SECONDS": "15"})
+    finally:
+        cluster.stop()
+    assert isinstance(found[0], list), found
+    assert [[len(hosts), rows] for hosts, rows in found] == [[1, ROWS]]
 
 
 @pytest.mark.long

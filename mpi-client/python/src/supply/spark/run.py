@@ -111,6 +111,8 @@ class Run:
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
         self._lost_at: float | None = None
+        # Whether a rank may have got the function.
+        self._has_work = False
         self._is_local = session.is_local
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
         self._measurements = Measurements()
@@ -203,6 +205,7 @@ class Run:
         # The machine may have lost the address by which Spark knows it.
         address = "127.0.0.1" if self._is_local else plain_host(first.host)
         work = Work(self._payload, self._files, path_entries(), (address, first.port), self._backend, self._attempt)
+        self._has_work = True
         for peer, _ in started.values():
             peer.send(work)
         while len(self._ready) < self._ranks:
@@ -331,7 +334,7 @@ class Run:
             # A retry fails, too, but not with the reason.
             if is_starter and (why := self._pool.jobs.starters_failure()):
                 of_job.error.args = (f"{what}: {why}",)
-                self._pool.are_misplaced = self._pool.jobs.starters_are_misplaced()
+                self._pool.are_misplaced = not self._has_work and self._pool.jobs.starters_are_misplaced()
             self._causes.append(of_job)
         cause = self._pool.handle(peer, message)
         if cause is not None and cause.rank not in self._results:

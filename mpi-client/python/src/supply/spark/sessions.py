@@ -115,9 +115,9 @@ class Session(abc.ABC):
         return str(self._about["threads"])
 
     @property
-    def cores_of_starter(self) -> int | None:
+    def cores_of_starter(self) -> float | None:
         """Of the resource profile that a starter needs, which has cores alone. None: it needs none."""
-        found: int | None = self._about.get("coresOfStarter")
+        found: float | None = self._about.get("coresOfStarter")
         return found
 
     @property

@@ -113,7 +113,7 @@ class SparkJobs:
         names = jvm.java.util.ArrayList()
         for host in hosts:
             names.add(host)
-        nodes = RDD(jvm.supply.api.Starters.of(context._jsc.sc(), names), context, NoOpSerializer())
+        nodes = RDD(jvm.supply.api.Starters.of(context._jsc.sc(), self._tag, names), context, NoOpSerializer())
         start = nodes.mapPartitionsWithIndex(starter)
         with python_of_driver(self._session):
             # Spark makes the task's command, with its Python, here.
@@ -130,7 +130,8 @@ class SparkJobs:
     def _over_connect(
         self, hosts: Iterable[str], starter: Callable[[int, Iterable[bytes]], Iterator[bytes]]
     ) -> Callable[[], Any]:
-        nodes = self._session.spark.read.format("supply").option("starters", ",".join(hosts)).load()
+        options = {"starters": ",".join(hosts), "run": self._tag}
+        nodes = self._session.spark.read.format("supply").options(**options).load()
         profile = None
         if (cores := self._session.cores_of_starter) is not None:
             profile = _of_cores(self._session.spark, cores)
@@ -142,7 +143,7 @@ class SparkJobs:
         return self._session.ask_if_there("starters-failure", run=self._tag).get("text")
 
     def starters_are_misplaced(self) -> bool:
-        """Whether a starter has failed because Spark had no executor for it on its host."""
+        """Whether a starter has said that Spark ran it on another host than its own: it has started nothing."""
         return bool(self._session.ask_if_there("starters-failure", run=self._tag).get("misplaced", False))
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
@@ -198,7 +199,7 @@ class SparkJobs:
         return self._jobs[-1]
 
 
-def _of_cores(spark: Any, cores: int) -> ResourceProfile:
+def _of_cores(spark: Any, cores: float) -> ResourceProfile:
     """Of a session of Spark Connect. PySpark asks the active session of the thread for the profile's id, and keeps it.
 
     The threads of jobs have no active session, nor may the caller's.
@@ -209,7 +210,7 @@ def _of_cores(spark: Any, cores: int) -> ResourceProfile:
     before = getattr(active, "session", None)
     active.session = spark
     try:
-        profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(cores)).build
+        profile = ResourceProfileBuilder().require(TaskResourceRequests().resource("cpus", cores)).build
         _ = profile.id
     finally:
         active.session = before

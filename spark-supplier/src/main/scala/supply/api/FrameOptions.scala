@@ -13,7 +13,7 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
 import supply.rows.{ColumnForms, EvenRows, Shapes}
-import supply.run.{Progress, RunOptions, RunPlan, TaskTimes, UnwantedRuns}
+import supply.run.{Progress, RunOptions, RunPlan, SlotRequests, TaskTimes, UnwantedRuns}
 import supply.source.Source
 import supply.task.{SupplySettings, TaskReport}
 
@@ -62,7 +62,9 @@ private[supply] final class FrameOptions {
   /** Supplies within the run at the hub, if there is one. */
   def within[A](sc: SparkContext)(body: => A): A = Option(hubRun) match {
     case None => body
-    case Some(name) => Hubs.notingFailure(name, frameName)(
+    case Some(name) =>
+      SlotRequests.end(name)
+      Hubs.notingFailure(name, frameName)(
         UnwantedRuns.within(sc, name)(Progress.quietly(sc)(body)))
   }
 

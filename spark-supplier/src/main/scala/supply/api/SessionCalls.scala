@@ -78,7 +78,7 @@ private[supply] final class SessionCall {
           .foreach(SessionCall.describe(sc, _, json))
       case "starters-failure" =>
         Starters.failure(sc, run).foreach(json.put("text", _))
-        json.put("misplaced", Starters.areMisplaced(sc, run))
+        json.put("misplaced", Starters.areMisplaced(run))
       case "python-failure" => json.put("text", FailureText.ofPython(text))
       case "times" => times(json)
       case "end-with-ranks" => UnwantedRuns.add(run)
@@ -99,7 +99,7 @@ private[supply] final class SessionCall {
       .put("artifact", ClientJar.isArtifact).put("dynamic", TaskSlots.areDynamic(sc))
     ClientJar.digest.foreach(json.put("digest", _))
     SparkInternals.coresOnly(sc).foreach(_ =>
-      json.put("coresOfStarter", sc.getConf.getInt("spark.task.cpus", 1)))
+      json.put("coresOfStarter", SparkInternals.coresOfTask(sc.getConf).toDouble))
     ()
   }
 

@@ -1,7 +1,7 @@
 package supply.api
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.{EnumSet, Set => JavaSet}
+import java.util.{EnumSet, UUID, Set => JavaSet}
 
 import scala.jdk.CollectionConverters._
 
@@ -11,12 +11,12 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapabil
 import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.types.{BinaryType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
-import org.apache.spark.supply.SparkInternals
-import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
+import org.apache.spark.supply.{DriverEndpoint, SchedulerState, SparkInternals}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
 import picocli.CommandLine.{Command, Option => Opt}
 
-import supply.core.{FailureText, NamedOptions, PlacementException}
-import supply.run.TaskSlots
+import supply.core.{DriverCalls, FailureText, MisplacedException, NamedOptions, PlacementException, SupplyException}
+import supply.run.{SlotRequests, TaskSlots}
 import supply.task.PinnedTask
 
 /** The tasks that start ranks, one on each host: a job of an RDD, or over Spark Connect a source of rows. */
@@ -24,43 +24,85 @@ private[supply] object Starters {
   /** The description of the job that starts ranks. */
   def name: String = TaskSlots.StartersName
 
-  /** One partition for each host, to be computed there, with one [[starter]]. */
-  def of(sc: SparkContext, hosts: java.util.List[String]): JavaRDD[Array[Byte]] = {
-    val nodes = sc.makeRDD(hosts.asScala.toSeq.map(host => host -> Seq(host))).map(starter)
+  private var endpoint = Option.empty[(SparkContext, DriverEndpoint)]
+
+  /** One partition for each host, to be computed there, with one [[Starter]]. It takes the slots of the run. */
+  def of(sc: SparkContext, run: String, hosts: java.util.List[String]): JavaRDD[Array[Byte]] = {
+    val starter = begin(sc, run)
+    val nodes = sc.makeRDD(hosts.asScala.toSeq.map(host => host -> Seq(host))).map(starter(_))
     SparkInternals.coresOnly(sc).fold(nodes)(nodes.withResources).toJavaRDD()
   }
 
-  /**
-   * In its task: the host's name, and after a line's end OMP_NUM_THREADS of the node, which PySpark
-   * overrides in Python's workers. The state of ranks is gone with their starter, so no retry can
-   * replace it.
-   */
-  def starter(host: String): Array[Byte] = {
-    if (TaskContext.get().attemptNumber() > 0) throw new PlacementException(
-      s"the task that starts the ranks of $host has failed, and cannot be retried")
-    if (PinnedTask.host != host) throw new PlacementException(
-      s"the task that starts the ranks of $host landed on ${PinnedTask.host}: leave a task slot of $host free, or set " +
-        "spark.locality.wait larger")
-    s"$host\n$threads".getBytes(UTF_8)
+  /** For the tasks of a run, which begin soon. */
+  private[api] def begin(sc: SparkContext, run: String): Starter = {
+    SlotRequests.end(run)
+    new Starter(run, driver(sc))
   }
 
-  /** In standalone clusters Spark overrides it with the cores of one task (SPARK-41188). */
-  private def threads: String =
-    if (TaskSlots.isStandalone(SparkEnv.get.conf.get("spark.master"))) ""
-    else sys.env.getOrElse("OMP_NUM_THREADS", "")
+  /** It ends with Spark. */
+  private def driver(sc: SparkContext): DriverCalls = synchronized {
+    if (!endpoint.exists(_._1 eq sc))
+      endpoint = Some(sc -> new DriverEndpoint(sc, s"supply-starters-${UUID.randomUUID()}")({
+        case Ends(run, stage, place, task, cause) => end(sc, run, stage, place, task, cause)
+      }))
+    endpoint.get._2.calls
+  }
+
+  /** A starter cannot start its ranks. Whether it is a copy of one that may have. */
+  private def end(sc: SparkContext, run: String, stage: Int, place: Int, task: Long,
+      cause: SupplyException): Boolean = {
+    val isCopy = SchedulerState.tasks(sc, stage)
+      .exists(other => other.partition == place && other.id != task)
+    if (!isCopy && cause.isInstanceOf[MisplacedException])
+      Hubs.find(run).foreach(_.failures.put(name, cause))
+    isCopy
+  }
+
+  /** The starter in Spark's task of that number has started nothing. */
+  private[api] final case class Ends(run: String, stage: Int, place: Int, task: Long,
+      cause: SupplyException) extends java.io.Serializable
 
   /** Why the starters of this run have failed; None: none has, or Spark does not know it yet. */
   def failure(sc: SparkContext, run: String): Option[String] =
     SparkInternals.firstFailure(sc, TaskSlots.startersTag(run))
       .map(FailureText.ofTask(_, SparkInternals.hostOf(sc, _)))
 
-  /** Whether the first failure of a starter of this run is one of placement: it ran on another host than its own. */
-  def areMisplaced(sc: SparkContext, run: String): Boolean =
-    SparkInternals.firstFailure(sc, TaskSlots.startersTag(run))
-      .exists(_.contains(classOf[PlacementException].getName))
+  /** Whether the first task for a host ran on another one. No rank of that host has started then, so none has work. */
+  def areMisplaced(run: String): Boolean = Hubs.failure(run, name).isDefined
 }
 
-/** The option of a read of starters, which Supplier.run of the Python package makes over Spark Connect. */
+/** What starts the ranks of a host, in Spark's task. */
+private[supply] final class Starter(run: String, driver: DriverCalls) extends Serializable {
+  /**
+   * The host's name, and after a line's end OMP_NUM_THREADS of the node, which PySpark overrides in
+   * Python's workers. The state of ranks is gone with their starter, so no retry can replace it.
+   */
+  def apply(host: String): Array[Byte] = {
+    val what = s"the task that starts the ranks of $host"
+    if (TaskContext.get().attemptNumber() > 0)
+      fail(new PlacementException(s"$what has failed, and cannot be retried"))
+    if (PinnedTask.host != host) fail(new MisplacedException(
+        s"$what landed on ${PinnedTask.host}: leave a task slot of $host free, or set spark.locality.wait larger"))
+    s"$host\n$threads".getBytes(UTF_8)
+  }
+
+  /** Spark does not count the end of a killed task as a failure. */
+  private def fail(cause: SupplyException): Unit = {
+    val task = TaskContext.get()
+    val isCopy = driver.ask[Boolean](
+      Starters.Ends(run, task.stageId(), task.partitionId(), task.taskAttemptId(), cause))
+    throw if (isCopy)
+      new TaskKilledException("its ranks run: this is a speculative copy (spark.speculation)")
+    else cause
+  }
+
+  /** In standalone clusters Spark overrides it with the cores of one task (SPARK-41188). */
+  private def threads: String =
+    if (TaskSlots.isStandalone(SparkEnv.get.conf.get("spark.master"))) ""
+    else sys.env.getOrElse("OMP_NUM_THREADS", "")
+}
+
+/** The options of a read of starters, which Supplier.run of the Python package makes over Spark Connect. */
 @Command(name = "starters", sortOptions = false)
 private[supply] final class StartersOptions {
   @Opt(
@@ -69,20 +111,25 @@ private[supply] final class StartersOptions {
     required = true,
     split = ",",
     description = Array(
-      "Hosts, with commas between them. Each gets a task, of which the only row is what Starters.starter returns."))
+      "Hosts, with commas between them. Each gets a task, of which the only row is what a Starter returns."))
   var hosts: Array[String] = _
+
+  @Opt(names = Array("--run"), paramLabel = "NAME", required = true,
+    description = Array("The run of the ranks."))
+  var run: String = _
 }
 
 private[supply] object StartersOptions {
   /** The option that tells this read from others. */
   final val Name = "starters"
 
-  def parse(options: Map[String, String]): Seq[String] =
-    NamedOptions.parse(new StartersOptions, options).hosts.toSeq
+  def parse(options: Map[String, String]): StartersOptions =
+    NamedOptions.parse(new StartersOptions, options)
 }
 
 /** A row for each host, computed in a task there. */
-private[api] final class StartersTable(hosts: Seq[String]) extends Table with SupportsRead {
+private[api] final class StartersTable(sc: SparkContext, wanted: StartersOptions) extends Table
+    with SupportsRead {
   override def name(): String = "supply starters"
 
   override val schema: StructType = new StructType().add("starter", BinaryType, nullable = false)
@@ -90,26 +137,27 @@ private[api] final class StartersTable(hosts: Seq[String]) extends Table with Su
   override def capabilities(): JavaSet[TableCapability] = EnumSet.of(TableCapability.BATCH_READ)
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
-    new StartersScan(hosts, schema)
+    new StartersScan(sc, wanted, schema)
 }
 
-private final class StartersScan(hosts: Seq[String], columns: StructType) extends Scan
-    with Batch {
+private final class StartersScan(sc: SparkContext, wanted: StartersOptions, columns: StructType)
+    extends Scan with Batch {
   override def readSchema(): StructType = columns
 
   override def toBatch: Batch = this
 
   override def planInputPartitions(): Array[InputPartition] =
-    hosts.map(StarterPartition(_): InputPartition).toArray
+    wanted.hosts.map(StarterPartition(_): InputPartition)
 
-  override def createReaderFactory(): PartitionReaderFactory = StarterReaders
+  override def createReaderFactory(): PartitionReaderFactory =
+    new StarterReaders(Starters.begin(sc, wanted.run))
 }
 
 private final case class StarterPartition(host: String) extends InputPartition {
   override def preferredLocations(): Array[String] = Array(host)
 }
 
-private case object StarterReaders extends PartitionReaderFactory {
+private final class StarterReaders(starter: Starter) extends PartitionReaderFactory {
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
     new PartitionReader[InternalRow] {
       private val host = partition.preferredLocations().head
@@ -121,7 +169,7 @@ private case object StarterReaders extends PartitionReaderFactory {
         isFirst
       }
 
-      override def get(): InternalRow = InternalRow(Starters.starter(host))
+      override def get(): InternalRow = InternalRow(starter(host))
 
       override def close(): Unit = ()
     }

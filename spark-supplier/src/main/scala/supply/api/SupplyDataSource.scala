@@ -63,7 +63,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     else if (named.contains(RanksCall.Name))
       reading(new Answer(RanksCall.parse(named).answer(spark)))(_.schema)
     else if (named.contains(StartersOptions.Name))
-      reading(new StartersTable(StartersOptions.parse(named)))(_.schema)
+      reading(new StartersTable(sc, StartersOptions.parse(named)))(_.schema)
     else {
       val results = ResultsOptions.parse(named)
       reading(new ResultsTable(results.within(LoadResults(sc, results.settings))))(_.schema)

@@ -6,13 +6,12 @@ import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.spark.SparkContext
-import org.apache.spark.supply.SparkInternals
 
 import supply.core.{Deadline, Threads}
 
 /**
  * Executors that clients wait for, or that a run needs which has begun. The tasks that wait for slots end
- * when the run has a job, which then takes the slots, and when the run has ended. A run that has no
+ * when the run begins a job, which then takes the slots, and when the run has ended. A run that has no
  * client at the hub, or not yet, must ask again and again.
  */
 private[supply] object SlotRequests {
@@ -40,16 +39,14 @@ private[supply] object SlotRequests {
           end(run)
           if (tasks > 0 && TaskSlots.areDynamic(sc)) {
             val request = new Request(tasks -> hosts, new SlotKeeper(sc, tasks, hosts),
-              () =>
-                sc.isStopped || SparkInternals.hasJob(sc, run) || requests(
-                  run).until.passed && !isOpen)
+              () => sc.isStopped || requests(run).until.passed && !isOpen)
             requests(run) = request
             check(run, request)
           }
       }
     }
 
-  /** The run needs no slots any more. */
+  /** The run takes its slots now, or needs none any more. */
   def end(run: String): Unit = synchronized(requests.remove(run).foreach(_.keeper.close()))
 
   /** Until the request ends, or the run has another one, which has a check of its own. */

@@ -1,7 +1,7 @@
 package supply.run
 
 import org.apache.spark.{SparkConf, SparkContext}
-import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
+import org.apache.spark.supply.{ExecutorSlots, SchedulerState, SparkInternals}
 import org.slf4j.LoggerFactory
 
 import supply.core.{Deadline, PlacementException}
@@ -12,8 +12,9 @@ private[supply] object TaskSlots {
   private val pollMillis = 100L
 
   /** Cores that the executors of one host offer, and that its ranks need. */
-  private final case class Offer(host: String, offered: Int, needed: Int, coresPerTask: Int) {
-    def ranks: Int = math.min(offered, needed) / coresPerTask
+  private final case class Offer(host: String, offered: BigDecimal, needed: BigDecimal,
+      coresPerTask: BigDecimal) {
+    def ranks: Int = (offered.min(needed) / coresPerTask).toInt
     override def toString: String =
       s"$host offers $offered ${if (offered == 1) "core" else "cores"}, needs $needed"
   }
@@ -36,20 +37,12 @@ private[supply] object TaskSlots {
       host -> executors.map(slots).sum
     }
 
-  /**
-   * The stages that have tasks now, for a text; `except`: but not those, nor starters of ranks.
-   * Spark counts tasks late, so if no stage has any, all that are active may have them.
-   */
-  def holders(sc: SparkContext, except: Seq[Int] = Nil): Seq[String] = {
-    val active = for {
-      id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if !except.contains(id)
-      stage <- sc.statusTracker.getStageInfo(id)
-      name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
-      if name != SlotKeeper.Name && !SparkInternals.tagsOf(sc, id).exists(_.endsWith(StartersTag))
-    } yield (stage.numActiveTasks(), s"$name (stage $id, tasks: ${stage.numTasks()})")
-    val counted = active.filter(_._1 > 0)
-    (if (counted.isEmpty) active else counted).map(_._2)
-  }
+  /** The stages that have tasks now, for a text; `except`: but not those, nor starters of ranks. */
+  def holders(sc: SparkContext, except: Seq[Int] = Nil): Seq[String] = for {
+    busy <- SchedulerState.busy(sc).sortBy(_.stage) if !except.contains(busy.stage)
+    name = busy.description.orElse(sc.statusTracker.getStageInfo(busy.stage).map(_.name()))
+    if !name.contains(SlotKeeper.Name) && !busy.tags.split(",").exists(_.endsWith(StartersTag))
+  } yield s"${name.getOrElse("a job")} (stage ${busy.stage}, tasks: ${busy.tasks})"
 
   /** How supply.spark describes the job that starts ranks. */
   private[supply] val StartersName = "supply: starting ranks"
@@ -152,7 +145,7 @@ private[supply] object TaskSlots {
   private def short(offers: Seq[Offer]) = offers.filter(offer => offer.offered < offer.needed)
 
   private def offers(executors: Seq[ExecutorSlots], hosts: Hostfile): Seq[Offer] = {
-    val coresPerTask = executors.headOption.map(_.coresPerTask).getOrElse(1)
+    val coresPerTask = executors.headOption.map(_.coresPerTask).getOrElse(BigDecimal(1))
     HostNames.known(hosts, executors.map(_.host)).byHost.map { case (host, places) =>
       val here = executors.filter(executor => places.head.isOn(executor.host))
       Offer(host, here.map(_.coresOfSlots).sum, places.size * coresPerTask, coresPerTask)
@@ -176,8 +169,9 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
     sc.master == "yarn" && hosts.byHost.nonEmpty && !conf.getBoolean(
       "spark.dynamicAllocation.enabled", defaultValue = false)
   private val wanted = math.max(conf.getInt("spark.executor.instances", 2), hosts.byHost.size)
+  private val coresPerTask = SparkInternals.coresOfTask(conf)
   private val tasksPerExecutor =
-    math.max(1, conf.getInt("spark.executor.cores", 1) / conf.getInt("spark.task.cpus", 1))
+    math.max(1, (conf.getInt("spark.executor.cores", 1) / coresPerTask).toInt)
   private var asked = wanted
   private var askedAt = System.nanoTime()
   private var rounds = 0
@@ -229,7 +223,7 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
     def busyElsewhere(executor: ExecutorSlots) =
       executor.activeTasks > tasks.count(_.executor == executor.id)
     var missing = hosts.byHost.map { case (host, places) =>
-      host -> (places.size * conf.getInt("spark.task.cpus", 1))
+      host -> places.size * coresPerTask
     }.toMap
     val known = HostNames.known(hosts, executors.map(_.host)).byHost
     // Busy ones first: of two on one node the idle one is surplus.

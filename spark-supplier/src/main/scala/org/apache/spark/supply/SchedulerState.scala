@@ -15,6 +15,9 @@ import org.apache.spark.scheduler.local.LocalSchedulerBackend
 final case class ScheduledTask(id: Long, partition: Int, executor: String, host: String,
     isSpeculative: Boolean)
 
+/** A stage that has running tasks. `tags`: of its job, with commas between them; `tasks`: in all. */
+final case class BusyStage(stage: Int, description: Option[String], tags: String, tasks: Int)
+
 /**
  * An attempt of a stage that is not over.
  *
@@ -53,16 +56,34 @@ object SchedulerState {
    * group may have begun.
    */
   def stages(sc: SparkContext, group: String, shuffles: Set[Int]): Seq[StageState] =
+    ofAttempts(sc) {
+      case attempt
+          if attempt.taskSet.shuffleId.exists(shuffles) ||
+            property(attempt, SparkContext.SPARK_JOB_GROUP_ID).contains(group) => stateOf(attempt)
+    }
+
+  /** The tasks of a stage that no other stage reads, which run. */
+  def tasks(sc: SparkContext, stage: Int): Seq[ScheduledTask] =
+    ofAttempts(sc) { case attempt if attempt.taskSet.stageId == stage => stateOf(attempt).tasks }
+      .flatten
+
+  /** The stages that hold task slots now. */
+  def busy(sc: SparkContext): Seq[BusyStage] = ofAttempts(sc) {
+    case attempt if attempt.runningTasks > 0 =>
+      BusyStage(attempt.taskSet.stageId,
+        property(attempt, SparkContext.SPARK_JOB_DESCRIPTION),
+        property(attempt, SparkContext.SPARK_JOB_TAGS).getOrElse(""), attempt.numTasks)
+  }
+
+  private def ofAttempts[A](sc: SparkContext)(use: PartialFunction[TaskSetManager, A]): Seq[A] =
     sc.taskScheduler match {
-      case scheduler: TaskSchedulerImpl => scheduler.synchronized {
-          attempts(scheduler.rootPool).filter { attempt =>
-            val properties = attempt.taskSet.properties
-            attempt.taskSet.shuffleId.exists(shuffles) || properties != null &&
-            properties.getProperty(SparkContext.SPARK_JOB_GROUP_ID) == group
-          }.map(stateOf)
-        }
+      case scheduler: TaskSchedulerImpl =>
+        scheduler.synchronized(attempts(scheduler.rootPool).collect(use))
       case _ => Nil
     }
+
+  private def property(attempt: TaskSetManager, name: String): Option[String] =
+    Option(attempt.taskSet.properties).flatMap(all => Option(all.getProperty(name)))
 
   private def attempts(schedulable: Schedulable): Seq[TaskSetManager] = schedulable match {
     case pool: Pool => pool.schedulableQueue.asScala.toSeq.flatMap(attempts)

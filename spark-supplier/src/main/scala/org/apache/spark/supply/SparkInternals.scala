@@ -1,10 +1,8 @@
 package org.apache.spark.supply
 
-import java.util.Collections
-
 import scala.util.Try
 
-import org.apache.spark.{ExecutorAllocationClient, JobExecutionStatus, SparkConf, SparkContext, SparkEnv}
+import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.resource.{ResourceProfile, ResourceProfileBuilder, TaskResourceRequests}
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, SparkListener}
@@ -19,16 +17,16 @@ import org.apache.spark.util.{ShutdownHookManager, Utils}
  * @param gpus
  *   addresses of its GPUs
  */
-final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTask: Int,
+final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTask: BigDecimal,
     activeTasks: Int, deviceSlots: Int = Int.MaxValue, gpus: Seq[String] = Nil) {
 
   /** For tasks that need nothing but cores. */
-  def coreSlots: Int = cores / coresPerTask
+  def coreSlots: Int = (cores / coresPerTask).toInt
 
   def slots: Int = math.min(coreSlots, deviceSlots)
 
   /** Cores of its slots: a task's cores are on one executor. */
-  def coresOfSlots: Int = slots * coresPerTask
+  def coresOfSlots: BigDecimal = slots * coresPerTask
 }
 
 object SparkInternals {
@@ -47,7 +45,7 @@ object SparkInternals {
    * Public API: `statusTracker.getExecutorInfos` has neither their ids nor their cores.
    */
   def executorSlots(sc: SparkContext): Seq[ExecutorSlots] = {
-    val coresPerTask = sc.getConf.getInt("spark.task.cpus", 1)
+    val coresPerTask = coresOfTask(sc.getConf)
     val requests = resourcesOfTask(sc)
     SchedulerState.executors(sc).map { executor =>
       val addresses = (name: String) => executor.resources.get(name).toSeq.flatMap(_.addresses)
@@ -59,6 +57,9 @@ object SparkInternals {
         executor.activeTasks, (devices ++ Seq(Int.MaxValue)).min, addresses("gpu"))
     }
   }
+
+  /** spark.task.cpus: since Spark 4.3, a task may have a part of a core. */
+  def coresOfTask(conf: SparkConf): BigDecimal = BigDecimal(conf.get("spark.task.cpus", "1").trim)
 
   /** spark.task.resource.*: the amount of each resource. */
   def resourcesOfTask(sc: SparkContext): Map[String, Double] =
@@ -83,7 +84,8 @@ object SparkInternals {
     if (!others || !isFixed) None
     else {
       val manager = sc.resourceProfileManager
-      val cores = new TaskResourceRequests().cpus(sc.getConf.getInt("spark.task.cpus", 1))
+      val cores =
+        new TaskResourceRequests().resource(ResourceProfile.CPUS, coresOfTask(sc.getConf).toDouble)
       val profile = new ResourceProfileBuilder().require(cores).build()
       if (Try(manager.isSupported(profile)).getOrElse(false))
         manager.getEquivalentProfile(profile).orElse(Some(profile))
@@ -95,7 +97,7 @@ object SparkInternals {
   def isDynamic(sc: SparkContext): Boolean = Utils.isDynamicAllocationEnabled(sc.getConf)
 
   /**
-   * What Spark says of the first task that failed in a job with that tag.
+   * What Spark says of the first task that failed in a job with that tag, as far as it knows: for a text.
    *
    * Public API: a SparkListener, which gets the events of all jobs, and only those that come later.
    */
@@ -109,41 +111,16 @@ object SparkInternals {
     failed.sortBy { case (attempt, launched, _) => (attempt, launched) }.headOption.map(_._3)
   }
 
-  /**
-   * Whether a job runs that has a tag with that text in it.
-   *
-   * Public API: `statusTracker.getJobIdsForTag` of Spark 4, which takes whole tags.
-   */
-  def hasJob(sc: SparkContext, text: String): Boolean =
-    sc.statusStore.jobsList(Collections.singletonList(JobExecutionStatus.RUNNING))
-      .exists(_.jobTags.exists(_.contains(text)))
-
   /** Spark Connect puts names of its own in front of a client's tags. */
   private def isTag(ofJob: String, tag: String) = ofJob == tag || ofJob.endsWith(s"_Tag_$tag")
 
   /**
-   * The tags of the jobs that need a stage.
-   *
-   * Public API: none has both.
-   */
-  def tagsOf(sc: SparkContext, stage: Int): Seq[String] =
-    sc.statusStore.jobsList(null).filter(_.stageIds.contains(stage)).flatMap(_.jobTags)
-
-  /**
-   * The host of an executor, also of a lost one; None: not known.
+   * The host of an executor, also of a lost one, for a text; None: not known.
    *
    * Public API: `statusTracker.getExecutorInfos` has the living ones only, without their ids.
    */
   def hostOf(sc: SparkContext, executor: String): Option[String] =
     Try(withoutPort(sc.statusStore.executorSummary(executor).hostPort)).toOption
-
-  /**
-   * The description of a stage's job, if it has one.
-   *
-   * Public API: `statusTracker` has the place in the program only, which PySpark does not know.
-   */
-  def descriptionOf(sc: SparkContext, stage: Int): Option[String] =
-    Try(sc.statusStore.lastStageAttempt(stage).description).toOption.flatten
 
   private def withoutPort(hostPort: String) = hostPort.replaceFirst(":[0-9]+$", "")
 
