@@ -21,13 +21,12 @@ _TORCH = (
     ("get_num_threads", "set_num_threads"),
     ("are_deterministic_algorithms_enabled", "use_deterministic_algorithms"),
     ("get_float32_matmul_precision", "set_float32_matmul_precision"),
-    ("get_rng_state", "set_rng_state"),
 )
 
 
 class ProcessState:
     """As it is now: the environment, sys.argv, sys.path, the standard streams, the working directory, handlers of
-    signals, and PyTorch's default type, gradient mode, threads, precision, determinism and random numbers.
+    signals, and PyTorch's default type, gradient mode, threads, precision and determinism.
     """
 
     def __init__(self) -> None:
@@ -55,8 +54,8 @@ class ProcessState:
         dump_on_signal()
         for write, value in self._torch:
             write(value)
-        _restore_devices()
-        # Those of a process that begins are random.
+        _renew_torch()
+        # Random numbers are new ones, as in a process that begins.
         random.seed()
         if (numpy := sys.modules.get("numpy")) is not None:
             numpy.random.seed()
@@ -73,15 +72,14 @@ def _of_torch() -> Iterator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
         yield partial(getattr, torch.backends.cudnn, name), partial(setattr, torch.backends.cudnn, name)
 
 
-def _restore_devices() -> None:
+def _renew_torch() -> None:
     torch = sys.modules.get("torch")
     if torch is None:
         return
     if hasattr(torch, "set_default_device"):
         torch.set_default_device(None)
-    if torch.cuda.is_initialized():
-        # As it is in a process that begins.
-        torch.cuda.manual_seed_all(torch.initial_seed())
+    # Also those of devices.
+    torch.seed()
 
 
 def dump_on_signal() -> None:
