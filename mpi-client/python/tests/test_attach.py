@@ -66,7 +66,7 @@ def test_one_program_after_the_other(spark, running):
 
     with attach(spark, running) as first:
         left = use(spark, first)
-    with pytest.raises(RunError, match="all matrices are gone: this program has left the ranks"):
+    with pytest.raises(RunError, match="all matrices are gone: these ranks are closed"):
         left.to_numpy()
     with attach(spark, running) as second:
         assert (use(spark, second).to_numpy()[:, 1] == numpy.ones(40)).all()

@@ -149,7 +149,7 @@ class Matrix(MLlibMatrix):
 
     def release(self) -> None:
         """Frees its memory on the ranks now. The handle must not be used any more."""
-        if self._finalizer.detach():
+        if self._finalizer.detach() and self._ranks._is_open:
             self._ranks._ask(self._java.drop)
 
     def __repr__(self) -> str:

@@ -239,13 +239,18 @@ class Ranks:
         """
         if not self._is_open:
             return
-        self._is_open = False
         try:
             self._ask(self._ranks.close if end_ranks or self._server is not None else self._ranks.detach)
         finally:
+            self._is_open = False
             self._remove()
 
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise RunError("all matrices are gone: these ranks are closed")
+
     def __enter__(self) -> Ranks:
+        self._require_open()
         return self
 
     def __exit__(
@@ -272,6 +277,7 @@ class Ranks:
                 self._dropped.pop().forget()
             return call()
 
+        self._require_open()
         self._session.check_running("the session of these ranks")
         try:
             return run_cancellable(
