@@ -12,8 +12,9 @@ import pyarrow
 import pytest
 import supply
 
+from feeding import supply_blocks
 from task import Task, wait_until
-from values import numbers
+from values import NEEDS_TORCH, numbers
 
 
 def test_close_waits_for_the_end_of_the_data(open_pair):
@@ -49,16 +50,83 @@ def test_close_ends_on_an_idle_stream(files):
     assert files.remaining() == []
 
 
-def test_a_closed_supply_is_refused(pair):
+def of_reader(pair, files):
     rank, task = pair
     task.supply(numbers(5))
-    block = rank.next_block()
+    block, blocks = rank.next_block(), iter(rank)
+    uses = [lambda: block.numpy("x"), lambda: pyarrow.record_batch(block), rank.next_block, lambda: next(blocks)]
+    return rank, [*uses, rank.is_ready, lambda: list(rank), lambda: rank.position, rank.results]
+
+
+def of_result(pair, files):
+    out = pair[0].results("scores", "x long")
+    return out, [lambda: out.write({"x": [1]}), lambda: out.write(pyarrow.record_batch({"x": [1]}))]
+
+
+def of_result_alone(pair, files):
+    out = supply.create_results("scores", "x long", files.folder, 0)
+    return out, [lambda: out.write({"x": [1]})]
+
+
+def of_data_set(data):
+    from supply.torch import DataLoader
+
+    loader = DataLoader(data)
+    uses = [lambda: next(iter(data)), lambda: next(data.epochs()), data.begin, lambda: next(iter(loader)), data.results]
+    return data, uses
+
+
+def of_new_data_set(pair, files):
+    from supply.torch import SupplyDataset
+
+    pair[0].abort("its files are for another one")
+    return of_data_set(SupplyDataset(files.folder, 0, columns=["x"], batch_size=2))
+
+
+def of_open_data_set(pair, files):
+    """In its loop, and in an epoch."""
+    data, uses = of_new_data_set(pair, files)
+    data._opened()
+    pair[1].leave()
+    task = Task(*files.paths)
+    pair[1].leave = task.leave
+    supply_blocks(task, [4])
+    epoch = next(data.epochs())
+    batches = iter(epoch)
+    next(batches)
+    return data, [*uses, lambda: next(batches), lambda: next(iter(epoch))]
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+@pytest.mark.parametrize("make", [
+    of_reader, of_result, of_result_alone, pytest.param(of_new_data_set, marks=NEEDS_TORCH),
+    pytest.param(of_open_data_set, marks=NEEDS_TORCH),
+])  # fmt: skip
+def test_what_is_closed_stays_closed_and_says_so_at_once(pair, files, make, end):
+    handle, uses = make(pair, files)
+    assert handle and not handle.closed
+    for _ in range(2):
+        handle.close() if end == "close" else handle.abort("the test ends it")
+        assert handle and handle.closed
+    for use in [*uses, handle.__enter__]:
+        with pytest.raises(supply.SupplyError, match="closed|sealed or aborted"):
+            use()
+    for path in files.folder.glob("**/*.result"):
+        path.unlink()
+
+
+def test_a_reader_at_its_end_is_closed_too(open_pair):
+    rank, task = open_pair()
+    task.end_of_epoch()
+    task.end_of_data()
+    assert list(rank) == [] and rank.next_block() is None
+    ending = threading.Thread(target=task.confirm_end)
+    ending.start()
     rank.close()
-    rank.close()
-    assert rank.closed
-    for call in (lambda: block.numpy("x"), lambda: pyarrow.record_batch(block), rank.next_block, lambda: rank.position):
+    ending.join()
+    for use in (rank.next_block, rank.is_ready, lambda: list(rank)):
         with pytest.raises(supply.SupplyError, match="closed"):
-            call()
+            use()
 
 
 def test_an_exception_in_a_with_block_is_sent_to_spark(pair):

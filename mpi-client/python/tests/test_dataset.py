@@ -1,5 +1,7 @@
 """supply.torch.SupplyDataset: batches across blocks, epochs, saved states, equal numbers of steps."""
 
+import copy
+import pickle
 import subprocess
 import sys
 import threading
@@ -8,13 +10,13 @@ import pyarrow
 import pytest
 import supply
 
-from feeding import numbers_of, supply_blocks, supply_epochs
+from feeding import announce, numbers_of, supply_blocks, supply_epochs
 from layout import ROOT
 from pair_files import PairFiles
 from task import Task, wait_until
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import SupplyDataset  # noqa: E402
+from supply.torch import Epoch, SupplyDataset  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 
@@ -128,7 +130,7 @@ def test_an_epoch_that_has_passed(dataset):
 
 
 @pytest.mark.parametrize("uneven, expected", [
-    ("keep", [[0, 1, 2, 3], [4, 5]]), ("drop", [[0, 1, 2, 3]]), ("pad", [[0, 1, 2, 3], [4, 5, 4, 5]]),
+    ("keep", [[0, 1, 2, 3], [4, 5]]), ("drop", [[0, 1, 2, 3]]), ("pad", [[0, 1, 2, 3], [4, 5]]),
 ])  # fmt: skip
 def test_the_last_batch(dataset, uneven, expected):
     data = dataset([6], epochs=2, uneven=uneven)
@@ -190,6 +192,96 @@ def test_the_state_has_the_batch_that_pad_repeats(dataset):
     other = SupplyDataset(columns=["x"], batch_size=4, uneven="pad")
     other.load_state_dict(state)
     assert other.state_dict()["last"]["x"].tolist() == [4, 5]
+
+
+def take_iterator(data):
+    return iter(data)
+
+
+def take_epoch(data):
+    return iter(next(data.epochs()))
+
+
+def take_arrow(data):
+    return iter(pyarrow.RecordBatchReader.from_stream(next(data.epochs())))
+
+
+@pytest.mark.parametrize("zero_copy", [False, True])
+@pytest.mark.parametrize("take", [take_iterator, take_epoch, take_arrow])
+def test_a_second_loop_over_one_data_set_names_itself(dataset, take, zero_copy):
+    data = dataset([6] * 8, epochs=2, zero_copy=zero_copy)
+    first = take(data)
+    next(first)
+    second = iter(data)
+    assert next(second)["x"].tolist() == [0, 1, 2, 3]
+    with pytest.raises((supply.SupplyError, pyarrow.ArrowException), match="another loop over this data set has begun"):
+        next(first)
+    assert len(numbers_of(second)) == 11, "it has not lost a batch to the other loop"
+
+
+def test_questions_neither_wait_nor_begin_an_epoch(files, monkeypatch):
+    from supply.torch import DataLoader as OwnLoader
+
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven="pad")
+    monkeypatch.setattr(data, "_begin", lambda: pytest.fail("it has begun an epoch"))
+    monkeypatch.setattr(data, "_open", lambda: pytest.fail("it has opened the pair"))
+    for each in (data, OwnLoader(data), Epoch(data, 0)):
+        assert each
+        with pytest.raises(TypeError, match="not known"):
+            len(each)
+    assert not data.closed and data.columns == ["x"] and data.comm is None and data.statistics() == []
+    with pytest.raises(TypeError, match="not known"):
+        torch.utils.data.DistributedSampler(data, 2, 0)
+
+
+def test_a_data_set_is_neither_copied_nor_pickled(dataset):
+    data = dataset([4])
+    for make in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(supply.SupplyError, match="cannot be copied or pickled"):
+            make(data)
+    assert numbers_of(data) == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("epoch", ["x", 1.5, None, -1, True])
+def test_an_epoch_that_is_no_number(epoch):
+    with pytest.raises(supply.ConfigError, match="epoch is"):
+        SupplyDataset(columns=["x"], batch_size=4).set_epoch(epoch)
+
+
+@pytest.mark.parametrize("forms", [{}, {"transform": lambda batch: batch["x"]}, {"collate_fn": len}])
+@pytest.mark.parametrize("of_epoch", [False, True])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_batches_of_batches_are_refused(dataset, forms, of_epoch, workers):
+    data = dataset([4], **forms)
+    source = next(data.epochs()) if of_epoch else data
+    with pytest.raises(supply.ConfigError, match="a SupplyDataset yields whole batches"):
+        next(iter(DataLoader(source, num_workers=workers)))
+    # A collate_fn of the program takes what it likes.
+    assert len(list(DataLoader(source, num_workers=workers, collate_fn=list))) == 1
+
+
+@pytest.mark.parametrize("option", ["drop_last", "shuffle", "sampler", "batch_sampler"])
+def test_options_of_a_loader_that_spark_has_name_uneven(option):
+    from supply.torch import DataLoader as OwnLoader
+
+    with pytest.raises(supply.ConfigError, match=f"{option}: .*uneven='drop'"):
+        OwnLoader(SupplyDataset(columns=["x"], batch_size=4), **{option: [0]})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("uneven, sizes", [("pad", [4, 10, 6]), ("drop", [4, 9, 6]), ("keep", [4, 10, 6])])
+def test_a_later_epoch_with_more_rows_loses_none(files, uneven, sizes):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
+    data._opened()
+    task = Task(*files.paths)
+    announce(task, sizes[0])
+    for epoch, size in enumerate(sizes):
+        supply_blocks(task, [size], epoch)
+        task.end_of_epoch(epoch)
+        left = size % 4 if uneven == "drop" else 0
+        assert [x for batch in numbers_of(data) for x in batch] == list(range(size - left))
+    assert (data._steps.repeated, data._steps.left_out) == (0, 3 if uneven == "drop" else 0)
+    data.abort("the test has ended")
+    task.leave()
 
 
 def test_resuming(files):
@@ -266,30 +358,30 @@ def two_pairs(files):
 @pytest.mark.parametrize("is_counted", [False, True])
 @pytest.mark.parametrize("uneven, expected", [
     ("drop", ["[0, 1, 2, 3]"] * 2),
-    ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4, 4, 4]"]),
+    ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4]"]),
 ])  # fmt: skip
 def test_two_ranks_make_the_same_number_of_steps(tmp_path, two_pairs, uneven, expected, is_counted):
     steps, all_reduces = steps_of_two_ranks(two_pairs, (10, 5), tmp_path, uneven, is_counted)
     assert steps == expected
-    # One for the epoch. Unless Spark has counted the elements, one for the first steps and one for the end: a rank has
-    # all steps of "pad" in its first block; with "drop", one rank has one.
-    assert all_reduces == [1 if is_counted else 3] * 2
+    # One for the epoch, and one for its end. Unless Spark has counted the elements, one for the first steps: a rank has
+    # all full batches in its first block.
+    assert all_reduces == [2 if is_counted else 3] * 2
 
 
 @pytest.mark.parametrize("is_counted", [False, True])
 def test_a_rank_without_elements_repeats_those_of_another(tmp_path, two_pairs, is_counted):
     steps, _ = steps_of_two_ranks(two_pairs, (0, 10), tmp_path, "pad", is_counted)
-    assert steps == ["[0, 1, 2, 3] [0, 1, 2, 3] [0, 1, 2, 3]", "[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]"]
+    assert steps == ["[0, 1, 2, 3] [0, 1, 2, 3] [0, 1]", "[0, 1, 2, 3] [4, 5, 6, 7] [8, 9]"]
     # Its state has what it repeats.
     rest, _ = steps_of_two_ranks(two_pairs, (0, 2), tmp_path, "pad")
-    assert rest == ["[0, 1, 2, 3]", "[8, 9, 8, 9]"]
+    assert rest == ["[0, 1]", "[8, 9]"]
 
 
-@pytest.mark.parametrize("elements, repeated", [(5, "[4, 4, 4, 4]"), (1, "[0, 0, 0, 0]")])
+@pytest.mark.parametrize("elements, repeated", [(5, "[4, 4]"), (1, "[0, 0]")])
 def test_a_rank_resumes_after_its_last_element(tmp_path, two_pairs, elements, repeated):
     whole, _ = steps_of_two_ranks(two_pairs, (10, elements), tmp_path, "pad")
     rest, _ = steps_of_two_ranks(two_pairs, (2, 0), tmp_path, "pad")
-    assert rest == ["[8, 9, 8, 9]", repeated]
+    assert rest == ["[8, 9]", repeated]
     assert [steps.endswith(f"] {last}") for steps, last in zip(whole, rest)] == [True, True]
 
 

@@ -45,8 +45,11 @@ def counted(files):
 @pytest.mark.parametrize("uneven, length", [("keep", 3), ("drop", 2), ("pad", 3)])
 def test_lengths(counted, uneven, length):
     data = counted(uneven=uneven)
+    with pytest.raises(TypeError, match=r"call begin\(\) before len\(\)"):
+        len(data)
+    assert data.begin() and data.begin()
     assert len(data) == len(DataLoader(data, batch_size=None)) == length
-    assert len(list(data)) == length, "len() has waited for the epoch, but has not left it"
+    assert len(list(data)) == length, "begin() has waited for the epoch, but has not left it"
     epoch = next(data.epochs())
     assert epoch.number == 1 and len(epoch) == length == len(list(epoch))
 
@@ -84,6 +87,7 @@ def test_a_loop_over_the_known_length_gets_the_end_of_the_epoch(files, uneven, e
         data._opened()
         task = threads.submit(supply_epochs, files, [elements], epochs=2, is_counted=True)
         for number in range(2):
+            data.begin()
             batches = iter(data)
             assert len([next(batches) for _ in range(len(data))]) == 2
             assert data.state_dict() == {"version": 1, "position": data._opened().ended_epoch_position}

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.ranks.messages import Progress  # noqa: E402
-from supply.spark.rank_watch import RankWatch, named  # noqa: E402
+from supply.ranks.messages import Loop, Progress  # noqa: E402
+from supply.spark.rank_watch import RankWatch, named, who_waits  # noqa: E402
 
 LIMIT = 10
 
@@ -96,6 +96,19 @@ def test_a_rank_after_its_data_and_one_that_has_returned(clock):
     both.note_return(1)
     clock.now += LIMIT
     assert both.waits(LIMIT) == (LIMIT, "rank 0: computing after the last row")
+
+
+@pytest.mark.parametrize("mine, other, text", [
+    ((0, 3, False), (0, 5, False), "rank 1 has returned after 3 batches of epoch 0, while rank 0 has had 5 of epoch 0"),
+    ((0, 3, False), (0, 3, False), "rank 1 has returned after 3 batches of epoch 0, while rank 0 has had 3 of epoch 0"),
+    ((0, 0, False), (2, 1, False), "rank 1 has returned after 0 batches of epoch 0, while rank 0 has had 1 of epoch 2"),
+    ((1, 4, True), (1, 5, False), "rank 1 has had all its rows of epoch 1 (4 batches) and has returned, while rank 0"),
+    ((0, 3, False), (0, 2, False), None),
+    ((0, 3, True), (0, 3, True), None),
+])  # fmt: skip
+def test_a_rank_that_has_returned_is_named(mine, other, text):
+    found = who_waits({1: Loop(*mine), 0: Loop(*other)}, {1})
+    assert (found and found.text[: len(text or "")]) == text
 
 
 def test_many_ranks_are_counted():

@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+import os
 import re
 
 import pytest
@@ -13,7 +14,7 @@ pytest.importorskip("pyspark")
 pandas = pytest.importorskip("pandas")
 
 from pyspark.sql import functions as F  # noqa: E402
-from supply.spark import RankError, RunError, Supplier  # noqa: E402
+from supply.spark import RankError, RunError, Supplier, release  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
@@ -121,7 +122,68 @@ def test_seven_partitions_for_two_ranks(run, spark):
 
     df = spark.range(0, 7 * 20, 1, 7)
     # Four partitions are 80 rows, or five steps.
-    assert run(train, df, epochs=2) == ([10, 10], [])
+    said = "to make equal steps, the ranks have repeated 40 rows (uneven; 'keep' gives each row once)"
+    assert run(train, df, epochs=2) == ([10, 10], [said])
+
+
+def test_no_row_is_repeated_without_need_and_without_a_word(spark, caplog):
+    """With one rank, with equal numbers, in results, and of a last batch in a global order."""
+
+    def steps(data):
+        ids = [batch["id"].tolist() for batch in data]
+        if os.environ["WORLD_SIZE"] == "1":
+            return [ids]
+        from torch import distributed
+
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, ids)
+        return gathered
+
+    def predict(data):
+        with data.results() as out:
+            for epoch in data.epochs():
+                for batch in epoch:
+                    out.write(batch)
+
+    def twice(data):
+        for epoch in data.epochs():
+            with data.results() as out:
+                for batch in epoch:
+                    out.write(batch)
+
+    with shared_memory() as folder, caplog.at_level(logging.WARNING, logger="supply.spark"):
+
+        def run(supplier, rows, function=steps, **options):
+            caplog.clear()
+            value = supplier.run(function, spark.range(0, rows, 1, 2), **{"batch_size": BATCH, **options})
+            return value, [text for text in caplog.messages if "equal steps" in text]
+
+        with Supplier(1, folder=folder) as one:
+            for rows in (20, 32, 5):
+                [mine], said = run(one, rows)
+                assert sorted(flat(mine)) == list(range(rows)) and said == []
+            [mine], said = run(one, 70, order="global", batch_size=64)
+            assert sorted(mine[-1]) == sorted(flat(mine))[-len(mine[-1]) :] or len(mine[-1]) == 6
+            last = mine[-1]
+        with Supplier(RANKS, folder=folder) as two:
+            for rows in (40, 64, 10):
+                both, said = run(two, rows)
+                assert sorted(flat(sum(both, []))) == list(range(rows)) and said == []
+            both, said = run(two, 70, order="global", batch_size=64)
+            assert sum((mine[-1] for mine in both), []) == last and said == []
+            both, [said] = run(two, 69, order="global", batch_size=64)
+            assert [len(mine[-1]) for mine in both] == [3, 3] and len(set(both[0][-1] + both[1][-1])) == 5
+            assert "repeated 1 rows" in said
+            _, [said] = run(two, 70, uneven="drop")
+            assert "left out 6 rows" in said
+            for options in ({}, {"backend": None}):
+                returned, said = run(two, 70, predict, results="id", epochs=2, **options)
+                assert sorted(row.id for row in returned.results.collect()) == sorted([*range(70)] * 2) and said == []
+                release(returned.results)
+            with pytest.raises(RunError, match="uneven='pad' repeats rows, and results would have them twice"):
+                run(two, 70, predict, results="id", uneven="pad")
+            with pytest.raises(RunError, match=r"let one `with data.results\(\)` block surround all epochs"):
+                run(two, 70, twice, results="id", epochs=2)
 
 
 @pytest.mark.long
@@ -151,9 +213,9 @@ def test_a_rank_without_rows_repeats_those_of_another(run, spark):
     (first, second), warnings = run(ids_of_ranks(), df, epochs=2)
     for epoch in range(2):
         assert sorted(flat(second[epoch])[:20]) == list(range(20, 40))
-        assert [len(batch) for batch in first[epoch]] == [len(batch) for batch in second[epoch]] == [BATCH, BATCH]
+        assert [len(batch) for batch in first[epoch]] == [len(batch) for batch in second[epoch]] == [BATCH, 4]
         assert set(flat(first[epoch])) <= set(range(20, 40))
-    assert warnings == []
+    assert ["repeated 40 rows" in warning for warning in warnings] == [True]
 
 
 def test_a_frame_is_not_repartitioned_against_the_wish(run, spark):

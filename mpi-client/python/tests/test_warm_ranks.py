@@ -100,8 +100,6 @@ def test_calls_have_the_same_processes_until_the_block_ends(folder, df):
 
 def test_a_call_sees_nothing_of_the_one_before(warm, df):
     def state(data):
-        import random
-
         import torch
         from torch import distributed
 
@@ -111,10 +109,10 @@ def test_a_call_sees_nothing_of_the_one_before(warm, df):
             "environment": {name: value for name, value in os.environ.items() if name not in ("MASTER_PORT", own)},
             "folder": os.getcwd(), "argv": sys.argv, "path": sys.path, "streams": sys.stdout is sys.__stdout__,
             "handlers": [signal.getsignal(number) is signal.SIG_DFL for number in (signal.SIGALRM, signal.SIGHUP)],
-            "torch": (torch.get_default_dtype(), torch.is_grad_enabled(), torch.initial_seed(), torch.rand(1).item()),
+            "torch": (torch.get_default_dtype(), torch.is_grad_enabled()),
             "threads": torch.get_num_threads(), "group": distributed.is_initialized(),
             "modules": "made_by_call" in sys.modules,
-        }, random.random()  # fmt: skip
+        }  # fmt: skip
 
     def change(data):
         import io
@@ -138,13 +136,97 @@ def test_a_call_sees_nothing_of_the_one_before(warm, df):
         torch.manual_seed(7)
         sys.stdout = io.StringIO()
 
-    before, some = warm.run(state, df, backend=None)
+    before = warm.run(state, df, backend=None)
     warm.run(change, df)
-    after, others = warm.run(state, df, backend=None)
+    after = warm.run(state, df, backend=None)
     assert before.pop("modules") is False and after.pop("modules") is True, "a module caches what it likes"
     assert after == before
-    assert others != some, "as in a process that begins"
     assert len(call(warm, df)) == RANKS
+
+
+def test_calls_ranks_epochs_and_workers_have_random_numbers_of_their_own(warm, spark):
+    def drawn(_=None):
+        import random
+
+        import numpy
+        import torch
+
+        return torch.rand(1).item(), numpy.random.rand(), random.random()
+
+    def of_ranks(data, seed=None):
+        import torch
+        from supply.torch import DataLoader
+        from torch import distributed
+
+        if seed is not None:
+            torch.manual_seed(seed + int(os.environ["RANK"]))
+        found = [drawn(), *(each for _ in range(2) for each in DataLoader(data, num_workers=2))]
+        gathered: list[list[tuple[float, ...]]] = [[]] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, found)
+        return [each for found in gathered for each in found]
+
+    def run(**kwargs):
+        df = spark.range(0, 64, 1, 2)
+        return warm.run(of_ranks, df, epochs=2, batch_size=16, transform=drawn, kwargs=kwargs)
+
+    found = [run() for _ in range(3)]
+    assert [len(each) for each in found] == [2 * (1 + 2 * 2)] * 3
+    for kind in zip(*sum(found, [])):
+        assert len(set(kind)) == len(kind)
+    first, second = run(seed=7), run(seed=7)
+    assert [torch for torch, _, _ in first] == [torch for torch, _, _ in second]
+    assert first[1:5] == second[1:5], "PyTorch seeds the others in its workers"
+
+
+def test_a_closed_supplier_stays_closed(warm, df):
+    assert len(call(warm, df)) == RANKS
+    unused = Supplier(RANKS)
+    for supplier in (warm, unused):
+        for _ in range(2):
+            supplier.close()
+        for use in (lambda: supplier.run(list, df), supplier.__enter__):  # noqa: B023  now
+            with pytest.raises(RunError, match="this Supplier is closed"):
+                use()
+
+
+def test_a_function_that_ends_the_process_group_and_makes_another(warm, spark, tmp_path):
+    """Equal steps keep no store of the first one, whose port the second one needs."""
+
+    def anew(data, makes, folder):
+        from torch import distributed
+
+        rows = 0
+        for number, batch in enumerate(data):
+            rows += len(batch["id"])
+            if number == 1:
+                # Otherwise rank 1 could meet the first store once more.
+                while makes and os.environ["RANK"] == "1" and not os.path.exists(f"{folder}/gone"):
+                    time.sleep(0.05)
+                distributed.destroy_process_group()
+                if os.environ["RANK"] == "0":
+                    open(f"{folder}/gone", "w").close()
+                if makes:
+                    distributed.init_process_group("gloo")
+        return rows
+
+    df = spark.range(0, 160, 1, 8)
+    assert warm.run(anew, df, batch_size=4, args=[True, str(tmp_path)]) == 80
+    with pytest.raises(RunError, match="initialize it before the first epoch, and destroy it after the last one"):
+        warm.run(anew, df, batch_size=4, args=[False, str(tmp_path)])
+
+
+def test_a_rank_that_returns_early_is_named(warm, spark, monkeypatch):
+    # Nobody waits for another cause.
+    monkeypatch.setattr("supply.spark.run._EXPLAIN_SECONDS", 1000)
+
+    def early(data):
+        for number, _ in enumerate(data):
+            if number == 2 and os.environ["RANK"] == "1":
+                return
+
+    text = r"rank 1 has returned after 3 batches of epoch 0, while rank 0 has had \d+ of epoch 0.*same batch"
+    with pytest.raises(RunError, match=f"(?s){text}"):
+        warm.run(early, spark.range(0, 160, 1, 8), batch_size=4)
 
 
 def test_scripts_with_modules_of_the_same_name(warm, df, tmp_path, capfd):

@@ -6,29 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Union
 
 import torch
-from torch.utils.data._utils.collate import default_collate_fn_map
 
-from supply.errors import ConfigError
 from supply.jagged import Jagged
 
 Values = Union[torch.Tensor, Jagged, "list[Any]", "dict[str, Any]"]
 
 
 class Batch(dict[str, Values]):
-    """A dict of the values by column. A type of its own, because default_collate() must not take a list of them.
+    """A dict of the values by column.
 
     Until forms.py has finished it, lists of any length are Jagged, whatever the program wants of them.
     """
-
-
-def _refuse_collation(batches: Sequence[Batch], **_: Any) -> None:
-    raise ConfigError(
-        "a SupplyDataset yields whole batches: write DataLoader(..., batch_size=None), and set the size with "
-        "SupplyDataset(batch_size=...)"
-    )
-
-
-default_collate_fn_map[Batch] = _refuse_collation
 
 
 def length_of(values: Values) -> int:
@@ -56,12 +44,6 @@ def tensors_in(values: Values) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     mapped(values, lambda part: found.append(part) if isinstance(part, torch.Tensor) else None)
     return found
-
-
-def repeated(batch: Batch, size: int) -> Batch:
-    """A batch of `size` elements: those of the batch again and again."""
-    indices = torch.arange(size) % size_of(batch)
-    return Batch({name: taken(values, indices) for name, values in batch.items()})
 
 
 def copy_of(values: Values) -> Values:

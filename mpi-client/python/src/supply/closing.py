@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from supply import _core
+from supply.errors import SupplyError
 
 _handles: weakref.WeakSet[_core.Pair | _core.Result] = weakref.WeakSet()
 
@@ -46,7 +47,16 @@ class Closing:
     @abstractmethod
     def abort(self, reason: str) -> None: ...
 
+    _is_closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed, and of no more use."""
+        return self._is_closed
+
     def __enter__(self: _Self) -> _Self:
+        if self.closed:
+            raise SupplyError(f"this {type(self).__name__} is closed: open another one for another `with` block")
         return self
 
     def __exit__(

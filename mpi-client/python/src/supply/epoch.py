@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from supply.equal_steps import Step
 from supply.errors import ConfigError, SupplyError
 from supply.pair import Supply
 from supply.times import EpochTimes
-from supply.worker_side import PREFETCH_FACTOR, count_in_worker
+from supply.worker_side import PREFETCH_FACTOR, count_in_worker, refuse_collation
 from supply.workers import check_folder
 
 if TYPE_CHECKING:
@@ -93,11 +93,15 @@ class Epoch(IterableDataset):
         self.number = number
 
     def __iter__(self) -> Iterator[Any]:
+        refuse_collation()
         return self.dataset._batches_of(self.number)
 
     def __len__(self) -> int:
         """Batches of this rank in this epoch. TypeError if Spark has not counted them, and in an epoch that resumes."""
         return self.dataset._length_of(self.number)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns as a stream of record batches, one for each block, for pyarrow, polars or DuckDB. Needs pyarrow.
@@ -109,10 +113,10 @@ class Epoch(IterableDataset):
 
         whole = pyarrow.schema(self.dataset._opened())
         schema = pyarrow.schema([self._field(_field_of(whole, name)) for name in self.dataset.columns])
-        batches = self.dataset._times.seconds.timed(self._record_batches(schema))
+        batches = self.dataset._times.seconds.timed(self.dataset._alone(self._record_batches(schema)))
         return pyarrow.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__()
 
-    def _record_batches(self, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    def _record_batches(self, schema: pyarrow.Schema) -> Generator[pyarrow.RecordBatch, None, None]:
         import pyarrow
 
         # Claimed now and not before: some libraries take a stream for its schema alone.
@@ -196,18 +200,39 @@ class DataLoader(torch.utils.data.DataLoader):
             raise ConfigError("set the size with SupplyDataset(batch_size=...): leave out that of the DataLoader")
         if not options.get("in_order", True):
             raise ConfigError("in_order=False: state_dict() needs the order of the batches: leave it out")
+        for name in ("shuffle", "sampler", "batch_sampler", "drop_last"):
+            if options.get(name):
+                raise ConfigError(
+                    f"{name}: Spark divides the rows among the ranks, and shuffles them: leave it out. uneven='drop' "
+                    "drops a last batch that is not full, as drop_last does, and gives all ranks equal steps"
+                )
         if options.get("num_workers"):
             check_folder()
             prefetch_factor = options.get("prefetch_factor") or PREFETCH_FACTOR
             options["worker_init_fn"] = partial(count_in_worker, options.get("worker_init_fn"), prefetch_factor)
         super().__init__(dataset, batch_size=None, **options)
 
+    @property
+    def _data(self) -> SupplyDataset:
+        return self.dataset.dataset if isinstance(self.dataset, Epoch) else self.dataset
+
+    def state_dict(self) -> dict[str, Any]:
+        """SupplyDataset.state_dict(), of the batches that the loop was handed."""
+        return self._data.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """SupplyDataset.load_state_dict()."""
+        self._data.load_state_dict(state)
+
+    def __bool__(self) -> bool:
+        return True
+
     def __iter__(self) -> Iterator[Any]:
         batches = super().__iter__()
         return self._counted(batches) if self.num_workers else batches
 
     def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
-        dataset: SupplyDataset = self.dataset.dataset if isinstance(self.dataset, Epoch) else self.dataset
+        dataset = self._data
         for batch in batches:
             dataset._count_batch()
             yield batch

@@ -49,6 +49,8 @@ class TrainerMixin:
         data = self.train_dataset
         if not isinstance(data, SupplyDataset):
             return super().get_train_dataloader()  # type: ignore[misc]
+        # The Trainer asks for len() before it reads. All ranks are here.
+        data.begin()
         return DataLoader(_Epochs(data), batch_size=None)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:

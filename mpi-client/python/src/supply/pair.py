@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from supply import _core
 from supply.block import Block, known_position, require_arrow_views
 from supply.closing import Closing, in_utf8, leave_to_parent
-from supply.errors import AllHeldError
+from supply.errors import AllHeldError, SupplyError
 from supply.results import Result
 
 # AllHeldError lists at most this number of blocks.
@@ -50,7 +50,7 @@ class Supply(Closing):
 
     def __iter__(self) -> Iterator[Block]:
         """The blocks of all epochs, to the end of the data."""
-        while not self.at_end_of_data:
+        while self.closed or not self.at_end_of_data:
             yield from self.epoch()
 
     def epoch(self) -> Iterator[Block]:
@@ -69,7 +69,7 @@ class Supply(Closing):
 
     def _receive(self, once: bool) -> Block | None:
         """once: None also when the timeout has passed since this call, even if a task has left meanwhile."""
-        if self.at_end_of_data:
+        if self.at_end_of_data and not self.closed:
             return None
         self.is_waiting = True
         try:
@@ -90,7 +90,7 @@ class Supply(Closing):
 
         It receives what is there: the block has its slot, and counts in the statistics.
         """
-        if self._next is None and not self.at_end_of_data:
+        if self._next is None and (self.closed or not self.at_end_of_data):
             received = self._pair.next_now()
             self._next = None if received[0] == "nothing" else received
         return self._next is not None or self.at_end_of_data
@@ -169,6 +169,8 @@ class Supply(Closing):
 
         Every rank must seal its part, also one without rows. A result may outlive the Supply.
         """
+        if self.closed:
+            raise SupplyError("this supply is closed")
         return Result(partial(_core.Result, self._pair), name, schema)
 
     @property

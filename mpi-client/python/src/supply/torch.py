@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from multiprocessing.context import assert_spawning
+from multiprocessing.context import get_spawning_popen
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
-from supply.arguments import check_options, column_names, optional_size, refuse_unknown
+from supply.arguments import check_options, column_names, optional_size, refuse_unknown, whole_number
 from supply.batch import Batch, copied, moved, of_plain, plain
 from supply.batches import Batches, Made
 from supply.block import Block, known_position
@@ -33,10 +34,12 @@ from supply.opening import open as open_supply
 from supply.pair import Supply
 from supply.results import Result
 from supply.times import EpochStatistics, EpochTimes, Seconds
-from supply.worker_side import WorkerSide
+from supply.worker_side import WorkerSide, refuse_collation
 from supply.workers import Workers
 
 __all__ = ["DataLoader", "Epoch", "EpochStatistics", "Jagged", "SupplyDataset"]
+
+_Item = TypeVar("_Item")
 
 
 class SupplyDataset(Closing, IterableDataset):
@@ -72,8 +75,8 @@ class SupplyDataset(Closing, IterableDataset):
         with False for padding. Without it, a null text is None, and a null elsewhere is an error.
     uneven: the end of an epoch if ranks have different numbers of elements. "keep": the last batch may be smaller, and
         ranks may have different numbers of batches. "drop": all ranks have as many batches as the rank with the fewest
-        full ones. "pad": all ranks have as many batches as the rank with the most, and all are full: elements and
-        batches are repeated. If Spark has not counted the elements, drop and pad need one all_reduce for each batch.
+        full ones. "pad": all ranks have as many elements as the rank with the most: the others repeat some. If Spark
+        has not counted the elements, drop and pad need one all_reduce for each block.
     process_group: the torch.distributed group for that, with tensors on the CPU. With workers it must serve nothing
         else. None: a gloo group of its own; then all ranks must make their data sets in the same order. It waits for
         the other ranks for twice the timeout: each of them may first wait one timeout for Spark.
@@ -139,8 +142,11 @@ class SupplyDataset(Closing, IterableDataset):
         self._end_copies: Callable[[], object] | None = None
         self._wanted_epoch: int | None = None
         self._blocks: EpochBlocks | None = None
-        self._is_begun_for_length = False
+        self._is_begun = False
         self._is_unread = False
+        # The loop that reads an epoch.
+        self._reading: weakref.ref[Generator[Any, None, None]] | None = None
+        self._is_closed = False
         # Steps of a whole epoch, and of the one that has begun, as far as the ranks know them.
         self._whole_epoch: int | None = None
         self._this_epoch: int | None = None
@@ -187,7 +193,7 @@ class SupplyDataset(Closing, IterableDataset):
 
         Going back is an error.
         """
-        self._wanted_epoch = epoch
+        self._wanted_epoch = whole_number("epoch", epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:
         """The state after every batch that the loop was handed. Each rank saves its own state.
@@ -226,17 +232,29 @@ class SupplyDataset(Closing, IterableDataset):
         return self._times.rows()
 
     def __iter__(self) -> Iterator[Any]:
+        refuse_collation()
         return self._batches_of(None)
 
-    def __len__(self) -> int:
-        """Batches of this rank in a whole epoch. TypeError if Spark has not counted the elements (docs/PYTHON.md).
+    def begin(self) -> bool:
+        """Waits until the next epoch has begun, which the next iteration reads. False: the data has ended.
 
-        Before the first epoch has begun it waits for that. With "drop" and "pad" all ranks must then call it.
+        For trainers that ask for len() before the first epoch. With "drop" and "pad" all ranks must call it.
         """
         with self._lock:
-            if self._number() is None:
-                self._is_begun_for_length = self._begin()
-        return _known(self._whole_epoch)
+            self._is_begun = self._is_begun or self._begin()
+            return self._is_begun
+
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch. It does not wait.
+
+        TypeError before the first epoch has begun (begin()), and if Spark has not counted the elements
+        (docs/PYTHON.md).
+        """
+        return _known(self._whole_epoch, self._number())
+
+    def __bool__(self) -> bool:
+        """True. Without it, Python would ask for the length."""
+        return True
 
     def close(self) -> None:
         """Closes the pair: Supply.close()."""
@@ -247,7 +265,8 @@ class SupplyDataset(Closing, IterableDataset):
         self._end(lambda supply: supply.abort(reason))
 
     def _end(self, end: Callable[[Supply], None]) -> None:
-        supply, self._blocks = self._supply, None
+        self._leave()
+        supply, self._blocks, self._is_closed = self._supply, None, True
         if supply is None:
             return
         end_copies, self._copies, self._end_copies = self._end_copies, None, None
@@ -275,15 +294,20 @@ class SupplyDataset(Closing, IterableDataset):
                 self._copies, self._end_copies = copies_to(self._device, supply)
                 self._copies.seconds = self._times.seconds
             except BaseException:
-                self._supply = None
+                self._supply, self._is_closed = None, True
                 raise
         return supply
 
     def _open(self) -> Supply:
         """As _opened(), but without its memory registered: the program may not have chosen its device yet."""
+        self._require_open()
         if self._supply is None:
             self._supply = open_supply(*self._pair, position=self._position, **self._options)
         return self._supply
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise SupplyError("this data set is closed: read it in its `with` block, or before close() and abort()")
 
     def _share_seconds(self, seconds: Seconds) -> None:
         """From now on counts time there."""
@@ -306,10 +330,11 @@ class SupplyDataset(Closing, IterableDataset):
         if self._workers.finish():
             self._finish_epoch()
         wanted, self._wanted_epoch = self._wanted_epoch, None
-        if self._is_begun_for_length:
-            self._is_begun_for_length = False
+        if self._is_begun:
+            self._is_begun = False
             if wanted in (None, self._number()):
                 return True
+        self._leave()
         self._times.ask()
         supply = self._opened()
         self._blocks = self._blocks or EpochBlocks(
@@ -331,13 +356,32 @@ class SupplyDataset(Closing, IterableDataset):
         return self._batches_in_process(number) if get_worker_info() is None else self._in_worker._batches_of(number)
 
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
-        steps = self._steps_of(self._claim_blocks(number), self._made)
+        steps = self._alone(self._steps_of(self._claim_blocks(number), self._made))
         while (step := self._next_of(steps)) is not None:
-            result = self._forms(step.batch)
+            results = [self._forms(step.batch)]
             self._hand_out(step)
-            yield result
-            del step, result
+            # If another loop begins, this one holds no slot.
+            del step
+            yield results.pop()
         self._finish_epoch()
+
+    def _alone(self, items: Generator[_Item, None, None]) -> Iterator[_Item]:
+        """The same items. If another loop begins, this one ends with an error."""
+        mine = self._reading = weakref.ref(items)
+        yield from items
+        if self._reading is not mine:
+            raise SupplyError(
+                "another loop over this data set has begun, or it was closed: one loop at a time can read it"
+            )
+
+    def _leave(self) -> None:
+        """Ends the loop that reads, which would hold its block."""
+        reading = None if self._reading is None else self._reading()
+        self._reading = None
+        if reading is not None:
+            # Another thread may run it.
+            with contextlib.suppress(ValueError):
+                reading.close()
 
     def _next_of(self, steps: Iterator[Step]) -> Step | None:
         asked = perf_counter()
@@ -353,7 +397,8 @@ class SupplyDataset(Closing, IterableDataset):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For workers of the start methods spawn and forkserver."""
-        assert_spawning(self)
+        if get_spawning_popen() is None:
+            raise SupplyError("a data set cannot be copied or pickled: it reads a pair of its own process")
         self._workers.listen()
         return WorkerSide, (self._workers.address, self._forms)
 
@@ -365,10 +410,11 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _length_of(self, number: int) -> int:
         """The number of batches of an epoch that epochs() has begun. For Epoch."""
-        return _known(self._this_epoch if number == self._number() else self._whole_epoch)
+        return _known(self._this_epoch if number == self._number() else self._whole_epoch, number)
 
     def _claim_blocks(self, number: int | None) -> Iterator[Block]:
         """The blocks of an epoch, or of the next one (None). An epoch can be read once."""
+        self._require_open()
         if number is None and not self._begin():
             raise SupplyError(
                 f"the data has ended{self._blocks.place_of_end() if self._blocks else ''}: Spark supplies no more. "
@@ -389,23 +435,28 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _steps_of(
         self, blocks: Iterator[Block], make: Callable[[Iterator[Block]], Generator[Made, None, None]]
-    ) -> Iterator[Step]:
+    ) -> Generator[Step, None, None]:
         """All steps of an epoch. If they are read to the end, the blocks are, too."""
         batches = make(blocks)
         last = None if self._last is None else moved(self._last, self._steps.device)
-        steps = self._steps.steps(batches, self._this_epoch, last, self._position)
+        steps = self._steps.steps(batches, last, self._position)
         yield from islice(steps, self._this_epoch and self._this_epoch - 1)
         # A loop that knows the length asks for no more. So the final batch comes with the end of the epoch.
-        final = list(steps)
+        final = list(islice(steps, 1))
+        while (step := next(steps, None)) is not None:
+            yield final.pop()
+            final.append(step)
+            del step
         # What "drop" has left.
         batches.close()
         for block in blocks:
             del block
+        self._steps.end(self._times.elements)
         ended = None if self._supply is None or self._supply.at_end_of_data else self._supply.ended_epoch_position
         if final and ended is not None:
             final[-1] = Step(final[-1].batch, ended)
         while final:
-            yield final.pop(0)
+            yield final.pop()
 
     def _claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
         """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call _count_batch()."""
@@ -414,7 +465,7 @@ class SupplyDataset(Closing, IterableDataset):
                 f"to('{self._device}') and workers of a DataLoader: leave num_workers out (transform then runs on the "
                 "device), or leave to() out and copy the loader's batches yourself"
             )
-        steps = self._steps_of(self._claim_blocks(number), self._views.of)
+        steps = self._alone(self._steps_of(self._claim_blocks(number), self._views.of))
         self._state_is_known = is_counted
         return self._times.seconds.timed(steps)
 
@@ -429,9 +480,10 @@ class SupplyDataset(Closing, IterableDataset):
             self._position, self._last, self._state_is_known = self._supply.ended_epoch_position, None, True
 
 
-def _known(steps: int | None) -> int:
+def _known(steps: int | None, epoch: int | None) -> int:
     if steps is None:
-        raise TypeError("the number of batches is not known: Spark has not counted this rank's elements")
+        why = "Spark has not counted this rank's elements" if epoch is not None else "call begin() before len()"
+        raise TypeError(f"the number of batches is not known: {why}")
     return steps
 
 

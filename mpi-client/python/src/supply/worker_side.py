@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import platform
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
 from supply import shared_memory
 from supply.batch import Batch
-from supply.errors import SupplyError
+from supply.errors import ConfigError, SupplyError
 from supply.shared_memory import fix, space
 from supply.workers import Hello, is_of_this_user, unpacked
 
 # Of a DataLoader that is not asked: PyTorch's default.
 PREFETCH_FACTOR = 2
 _PASSES_SPARSE_TENSORS = hasattr(torch.multiprocessing.reductions, "reduce_sparse_tensor")
+
+
+def refuse_collation() -> None:
+    """Raises ConfigError if PyTorch's DataLoader makes batches of batches. It has called the caller, an __iter__."""
+    loader = sys._getframe(2).f_locals
+    if loader.get("auto_collation") and loader.get("collate_fn") is default_collate:
+        raise ConfigError(
+            "a SupplyDataset yields whole batches: write DataLoader(..., batch_size=None), and set the size with "
+            "SupplyDataset(batch_size=...)"
+        )
 
 
 def share(result: Any) -> None:
@@ -101,6 +112,7 @@ class WorkerSide(IterableDataset):
         self._connection: Connection | None = None
 
     def __iter__(self) -> Iterator[Any]:
+        refuse_collation()
         return self._batches_of(None)
 
     def _batches_of(self, epoch: int | None) -> Iterator[Any]:

@@ -7,6 +7,7 @@ import io
 import pickle
 import struct
 import time
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -62,7 +63,9 @@ class RankCheckpoints:
         self._at = time.monotonic()
         # All ranks make it here, in the order of their calls. Between two, a program may compute as long as it likes.
         limit = timedelta(seconds=NO_LIMIT_SECONDS)
-        self._group = None if attempt.every is None else torch.distributed.new_group(timeout=limit, backend="gloo")
+        # The program may destroy it, and then its store must go, too.
+        group = None if attempt.every is None else torch.distributed.new_group(timeout=limit, backend="gloo")
+        self._group_of = (lambda: None) if group is None else weakref.ref(group)
 
     def load(self, rank: int | None = None) -> Any:
         """What that rank saved, by default this one, or rank 0 if this one saved nothing. None: there is nothing."""
@@ -111,11 +114,16 @@ class RankCheckpoints:
 
     def _is_due(self) -> bool:
         """As rank 0 says, so that all ranks save at the same step."""
-        if self._group is None:
+        if self.attempt.every is None:
             return True
-        assert self.attempt.every is not None
+        group = self._group_of()
+        if group is None:
+            raise SupplyError(
+                "checkpoint(state): checkpoint_every needs the ranks' group, and the program has destroyed it: leave "
+                "checkpoint_every out, or destroy_process_group()"
+            )
         is_due = torch.tensor([int(time.monotonic() - self._at >= self.attempt.every)])
-        torch.distributed.broadcast(is_due, 0, group=self._group)
+        torch.distributed.broadcast(is_due, 0, group=group)
         return bool(is_due.item())
 
     def _send(self, number: int, state: Any) -> None:

@@ -122,7 +122,7 @@ class Output:
 
 @dataclass
 class Loop:
-    """Where a rank's loop over its data is, if ranks may make different numbers of steps.
+    """Where a rank's loop over its data is.
 
     batches: those of the epoch that it has got. has_all: whether it has got the whole epoch.
     """
@@ -137,7 +137,7 @@ class Progress:
     """From each rank, when it changes. per_epoch: elements in each epoch; None: not known.
 
     validated: elements of the validation data. waits_for: "Spark", or "other ranks"; None: the rank computes.
-    loop: None: all ranks make the same number of steps.
+    loop: None: no training data has come.
     """
 
     rank: int
@@ -186,12 +186,15 @@ class Saved:
 class Result:
     """From a rank whose function has returned.
 
-    at_end: whether the rank has received all its data. payload: of rank 0, the pickled result.
+    at_end: whether the rank has received all its data. payload: of rank 0, the pickled result. repeated, left_out: rows
+    of the rank, for equal steps.
     """
 
     rank: int
     at_end: bool
     payload: bytes
+    repeated: int = 0
+    left_out: int = 0
 
 
 @dataclass

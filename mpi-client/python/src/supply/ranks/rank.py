@@ -154,7 +154,8 @@ class Rank:
             if data is not None:
                 data.abort(f"rank {self._rank}: {type(error).__name__}: {exceptions.text_of(error)}")
             return False
-        self._driver.send(Result(self._rank, data._is_at_end, result))
+        steps = data._steps
+        self._driver.send(Result(self._rank, data._is_at_end, result, steps.repeated, steps.left_out))
         self._leave(data)
         set_current_data(None)
         ended.set()

@@ -76,12 +76,10 @@ class RankData(SupplyDataset):
         if spec.is_global:
             options["batch_size"] = _share(options["batch_size"], checkpoints.rank)
         super().__init__(files.config(spec.kind), **options, **_exchange(spec.exchange_over))
-        self._steps.needs_a_step = True
+        self._steps.needs_a_step, self._steps.is_global = True, spec.is_global
         self._spec = spec
         self._writes_results = False
-        self._loop = Loop(0, 0, False) if spec.options["uneven"] == "keep" else None
-        # By a `with` of the function.
-        self._is_closed = False
+        self._loop = Loop(0, 0, False)
         self._checkpoints = checkpoints
         if is_train and checkpoints.attempt.positions is not None:
             self._position = checkpoints.attempt.positions[checkpoints.rank]
@@ -141,20 +139,18 @@ class RankData(SupplyDataset):
     def _begin_alone(self) -> bool:
         begins = super()._begin_alone()
         self._batch = 0
-        if begins and self._loop is not None:
+        if begins:
             self._loop = Loop(self._number() or 0, 0, False)
         return begins
 
     def _hand_out(self, step: Step) -> None:
         super()._hand_out(step)
         self._batch += 1
-        if self._loop is not None:
-            self._loop = replace(self._loop, batches=self._loop.batches + 1)
+        self._loop = replace(self._loop, batches=self._loop.batches + 1)
 
     def _finish_epoch(self) -> None:
         super()._finish_epoch()
-        if self._loop is not None:
-            self._loop = replace(self._loop, has_all=True)
+        self._loop = replace(self._loop, has_all=True)
 
     def _waits_for(self) -> str | None:
         if self._steps.is_waiting:
@@ -215,6 +211,8 @@ class RankData(SupplyDataset):
         """
         if name != RESULTS or self._spec.results is None:
             return super().results(name, schema)
+        if self._writes_results:
+            raise SupplyError("results() was called before: let one `with data.results()` block surround all epochs")
         self._writes_results = True
         options = self._spec.options
         rows = schema or self._spec.results
@@ -246,12 +244,10 @@ class RankData(SupplyDataset):
 
     def close(self) -> None:
         for dataset in self._datasets():
-            dataset._is_closed = True
             SupplyDataset.close(dataset)
 
     def abort(self, reason: str) -> None:
         for dataset in self._datasets():
-            dataset._is_closed = True
             SupplyDataset.abort(dataset, reason)
 
     def _datasets(self) -> list[RankData]:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
 
 from supply.ranks.messages import Loop, Progress
 from supply.spark.failures import Cause, Priority
 
 
-def who_waits(loops: Mapping[int, Loop], returned: Container[int]) -> str | None:
-    """Names a rank that has had all its batches, and one that has more. None: there are none.
+class Uneven(NamedTuple):
+    """Which rank has left the others, and what to do."""
+
+    text: str
+    remedy: str
+
+
+def who_waits(loops: Mapping[int, Loop], returned: Container[int]) -> Uneven | None:
+    """Names a rank that has had all its batches, or has returned, and one that has more. None: there are none.
 
     loops: by rank. returned: the ranks whose function has returned.
     """
@@ -20,21 +28,29 @@ def who_waits(loops: Mapping[int, Loop], returned: Container[int]) -> str | None
         for other, loop in busy.items():
             if loop.epoch == had.epoch and loop.batches > had.batches:
                 does = "returned" if first in returned else "left the epoch"
-                return (
+                return Uneven(
                     f"rank {first} has had all its rows of epoch {had.epoch} ({had.batches} batches) and has {does}, "
-                    f"while rank {other} is in batch {loop.batches}"
+                    f"while rank {other} is in batch {loop.batches}",
+                    "With uneven='keep' ranks make different numbers of steps, and a collective (all_reduce, "
+                    "DistributedDataParallel) waits for all ranks: set uneven='pad' or 'drop'",
+                )
+    for first, had in loops.items():
+        for other, loop in busy.items():
+            if first in returned and not had.has_all and (loop.epoch, loop.batches) >= (had.epoch, had.batches):
+                return Uneven(
+                    f"rank {first} has returned after {had.batches} batches of epoch {had.epoch}, while rank {other} "
+                    f"has had {loop.batches} of epoch {loop.epoch}",
+                    "A collective (all_reduce, DistributedDataParallel, uneven='pad') waits for all ranks: let all "
+                    "leave the loop after the same batch",
                 )
     return None
 
 
-def explain_uneven(cause: Cause, text: str | None) -> None:
+def explain_uneven(cause: Cause, uneven: Uneven | None) -> None:
     """Adds what who_waits() says to the text of a hang, and of a collective that has failed."""
-    if text is None or cause.priority < Priority.PAIR:
+    if uneven is None or cause.priority < Priority.PAIR:
         return
-    cause.error.args = (
-        f"{str(cause.error).rstrip()}\n{text}. With uneven='keep' ranks make different numbers of steps, and a "
-        "collective (all_reduce, DistributedDataParallel) waits for all ranks: set uneven='pad' or 'drop'",
-    )
+    cause.error.args = (f"{str(cause.error).rstrip()}\n{uneven.text}. {uneven.remedy}",)
 
 
 # A rank that waits for a shorter time has no part in what the others do.
@@ -95,10 +111,10 @@ class RankWatch:
         longest = max((self._seconds(rank, now) for ranks in groups.values() for rank in ranks), default=0.0)
         text = "; ".join(f"{named(ranks)}: {does}" for does, ranks in groups.items())
         uneven = self.uneven()
-        return longest, f"{text} ({uneven})" if text and uneven else text
+        return longest, f"{text} ({uneven.text})" if text and uneven else text
 
-    def uneven(self) -> str | None:
-        """Names a rank that has had all its batches while another has more of them, if there is one."""
+    def uneven(self) -> Uneven | None:
+        """As who_waits()."""
         loops = {rank: progress.loop for rank, progress in dict(self._progress).items() if progress.loop is not None}
         return who_waits(loops, self._returned)
 

@@ -145,6 +145,7 @@ class Run:
             except BaseException:
                 self._stop()
                 raise
+        self._say_what_equal_steps_took()
         value = _unpickled(self._results[0].payload)
         return RunResult(value, self._rows, self.statistics) if self._reads_results else value
 
@@ -154,6 +155,13 @@ class Run:
     def _say_where_time_went(self) -> None:
         if self.statistics.sentence is not None:
             _log.info("%s", self.statistics.sentence)
+
+    def _say_what_equal_steps_took(self) -> None:
+        results = self._results.values()
+        repeated, left_out = (sum(rows) for rows in zip(*((each.repeated, each.left_out) for each in results)))
+        if repeated or left_out:
+            did = f"repeated {repeated} rows" if repeated else f"left out {left_out} rows"
+            _log.warning("to make equal steps, the ranks have %s (uneven; 'keep' gives each row once)", did)
 
     def _wait(self) -> None:
         """Until every rank has returned a result, and nothing of the call is left."""
@@ -273,6 +281,8 @@ class Run:
         """Whether the first cause is still to come."""
         if self._launcher.is_explaining or failures.first(self._causes).is_explained:
             return self._launcher.is_explaining
+        if self._watch.uneven() is not None:
+            return False
         in_collectives = {cause.rank for cause in self._causes if cause.priority == Priority.COLLECTIVE}
         reported = self._results.keys() | {cause.rank for cause in self._causes} - {None}
         # If Spark had failed, a rank would have been told.

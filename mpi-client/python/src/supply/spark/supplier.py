@@ -153,7 +153,7 @@ class Supplier:
         self.close()
 
     def close(self) -> None:
-        """Ends the ranks that wait for a call, as leaving the `with` block does."""
+        """Ends the ranks that wait for a call, as leaving the `with` block does. There can be no other call."""
         self._warm.close()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -231,7 +231,8 @@ class Supplier:
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
             torch.distributed or with launcher="mpirun" over mpi4py; the rows of `validation` are not exchanged.
         uneven: the steps of ranks that get different numbers of rows, as for SupplyDataset. None: "pad" if a backend is
-            initialized, since collectives need equal steps, else "keep".
+            initialized, since collectives need equal steps, else "keep"; with results, too, which have each row once.
+            If rows were repeated or left out, the call says at its end how many.
         repartition: "auto": if df has fewer partitions than ranks, or one rank would get more than twice the rows of
             another, as far as Spark knows before it computes the rows, they are repartitioned round-robin (a shuffle),
             with a warning. False: never. A number: always, over that number of partitions. The same for validation.
@@ -271,9 +272,13 @@ class Supplier:
         Raises RankError if a rank raises or ends, RunTimeoutError if a limit has passed, and RunError if anything else
         fails.
         """
+        self._warm.check_open()
         self._statistics = RunStatistics()
         session = frame_checks.check_session(df)
-        uneven = ("keep" if backend is None else "pad") if uneven is None else uneven
+        if results is not None and uneven == "pad":
+            raise RunError("uneven='pad' repeats rows, and results would have them twice: leave it out, or set 'drop'")
+        default = "keep" if backend is None or results is not None else "pad"
+        uneven = default if uneven is None else uneven
         with option_checks.as_run_errors():
             columns = frame_checks.check_columns(df, columns)
             check_options(

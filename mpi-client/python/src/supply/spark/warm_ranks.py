@@ -54,16 +54,22 @@ class WarmRanks:
         # That has a call now.
         self._thread: int | None = None
         self._kept: _Kept | None = None
-        self._keeps = False
+        self._keeps = self._is_closed = False
+
+    def check_open(self) -> None:
+        if self._is_closed:
+            raise NotAgain("this Supplier is closed: make another one")
 
     def open(self) -> bool:
         """From now on they stay after a call. False: they did already."""
+        self.check_open()
         was_open, self._keeps = self._keeps, True
         return not was_open
 
     def close(self) -> None:
-        """Ends them, after a call that uses them. The next ones end with their call."""
+        """Ends them, after a call that uses them. There are no next ones."""
         self._check_thread()
+        self._is_closed = True
         with self._calls:
             self._keeps = False
             self._end()
