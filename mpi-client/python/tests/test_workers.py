@@ -135,14 +135,14 @@ def test_persistent_workers(dataset, loader):
     assert len({batch["process"] for epoch in epochs for batch in epoch}) == 2
 
 
-@pytest.mark.parametrize("uneven, last", [("keep", [[12, 13]]), ("drop", []), ("pad", [[12, 13, 12, 13]])])
+@pytest.mark.parametrize("uneven, last", [("keep", [[12, 13]]), ("drop", []), ("pad", [[12, 13]])])
 def test_the_state_is_what_the_loop_was_handed(dataset, uneven, last):
     data = dataset([7, 7], epochs=2, uneven=uneven)
     position = "position-1:0:1:0:{}:0000000000000077".format
     loader = load(DataLoader, data)
     positions = []
     for _ in loader:
-        state = data.state_dict()
+        state = loader.state_dict()
         positions.append(state["position"])
     assert positions[:3] == [position(4), position(8), position(12)] and len(positions) == 3 + len(last)
     assert ("last" in state) == (uneven == "pad")
@@ -151,6 +151,8 @@ def test_the_state_is_what_the_loop_was_handed(dataset, uneven, last):
     next(rest)
     assert data.state_dict()["position"] == "position-1:1:1:0:4:0000000000000077"
     list(rest)
+    with pytest.raises(supply.SupplyError, match="too late"):
+        loader.load_state_dict(state)
 
 
 def test_the_state_is_unknown_with_the_workers_of_another_loader(dataset):
