@@ -29,8 +29,6 @@ SETTINGS = {
     "spark.dynamicAllocation.minExecutors": "0", "spark.dynamicAllocation.maxExecutors": "2",
     "spark.dynamicAllocation.executorIdleTimeout": "2s",
     "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
-    # Spark drops events of its own status store: nothing may depend on them.
-    "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "1",
 }  # fmt: skip
 
 
