@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "memory.h"
 #include "ranks.h"
 
@@ -48,7 +49,7 @@ static bool check_names(struct supply_call *call, const json_t *parameters) {
 static bool read_default(const supply_parameter_t *parameter, union value *value) {
     if (parameter->default_value == NULL) return false;
     if (parameter->type == SUPPLY_INTEGER) value->integer = strtoll(parameter->default_value, NULL, 10);
-    if (parameter->type == SUPPLY_NUMBER) value->number = strtod(parameter->default_value, NULL);
+    if (parameter->type == SUPPLY_NUMBER) supply__number_read(parameter->default_value, &value->number);
     if (parameter->type == SUPPLY_TEXT) value->text = parameter->default_value;
     return parameter->type != SUPPLY_MATRIX;
 }

@@ -71,6 +71,7 @@ def test_arrays_that_are_no_matrices(ranks):
         (numpy.ones((0, 3)), r"the shape \(0, 3\)"),
         (numpy.ones(2, complex), "cannot be a matrix of ranks"),
         (numpy.array([[1, numpy.nan]]), "(?i)nan"),
+        (numpy.ma.MaskedArray([[1.0, 2.0]], [[False, True]]), r"has masked values.*data.filled\(0\)"),
     ):
         with pytest.raises(RunError, match=text):
             ranks.matrix(array)
@@ -83,6 +84,15 @@ def test_arrays_that_are_no_matrices(ranks):
     for array in (numpy.eye(3), numpy.ones(1), numpy.ones((2, 3), "f4")):
         with pytest.raises(RunError, match=r"an argument is an array of shape \(\d, ?\d?\).*: make a matrix of it"):
             ranks.call("gram", array)
+    for value, fix in (
+        (None, "leave it out"),
+        (1j, "give a matrix"),
+        (numpy.complex64(2), "give a matrix"),
+        (True, "give"),
+    ):
+        with pytest.raises(RunError, match=f"an argument is .*: {fix}"):
+            ranks.call("gram", matrix, k=value)
+    assert ranks.matrix(numpy.ma.MaskedArray([[1.0, 2.0]], False)).to_numpy().tolist() == [[1, 2]]
     with pytest.raises(RunError, match="leave out features and key"):
         ranks.matrix(numpy.ones(3), key="id")
 
@@ -184,6 +194,18 @@ def test_sparse_vectors_are_a_sparse_matrix(spark, ranks):
         matrix.to_numpy()
     with pytest.raises(RunError, match="a sparse matrix comes from one column of vectors"):
         ranks.matrix(spark.range(3), features=["id"], sparse=True)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (4, 3), (4, 4, 0)])
+def test_sparse_vectors_of_other_sizes_are_refused(spark, ranks, sizes):
+    from pyspark.ml.linalg import Vectors
+    from supply.spark import RunError
+
+    df = spark.createDataFrame([(Vectors.sparse(size, {}),) for size in sizes], ["vector"]).coalesce(1)
+    with pytest.raises(
+        RunError, match=f"a vector has the size {sizes[-1]}, and the first one has {sizes[0]}: give all"
+    ):
+        ranks.matrix(df, features="vector", sparse=True)
 
 
 def test_a_sparse_matrix_may_have_no_entries(spark, ranks):

@@ -33,6 +33,8 @@ def is_array(data: Any) -> bool:
 
 def array_of(data: Any) -> numpy.ndarray:
     """The values of an array or a tensor, as ranks have them. The array has one or two dimensions."""
+    if isinstance(data, numpy.ma.MaskedArray) and numpy.ma.is_masked(data):
+        raise RunError("the array has masked values, and a matrix of ranks has none: fill them, as by data.filled(0)")
     try:
         values = numpy.asarray(on_host(data)).astype("<f8", casting="same_kind", copy=False)
     except TypeError as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from supply.arguments import optional_size, seconds, whole_number
+from supply.arguments import optional_size, seconds, shown, whole_number
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
@@ -313,7 +313,11 @@ def _plain(value: Any) -> Any:
         return value._java
     if getattr(value, "shape", ()):
         raise RunError(f"an argument is an array of shape {tuple(value.shape)}: make a matrix of it by matrix()")
-    return value.item() if hasattr(value, "item") else value
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, bool) or not isinstance(plain, (int, float, str)):
+        fix = "leave it out, so that it has its default" if plain is None else "give a matrix, a number or a text"
+        raise RunError(f"an argument is {shown(value)}: {fix}")
+    return plain
 
 
 def _server(server: str | os.PathLike[str] | None) -> str:

@@ -9,7 +9,7 @@ import org.apache.spark.sql.functions.{array, col, udf}
 import org.apache.spark.sql.types.{ArrayType, BinaryType, DataType, DecimalType, NumericType}
 import org.apache.spark.sql.{Column, DataFrame}
 
-import supply.core.ConfigException
+import supply.core.{ConfigException, SourceException}
 import supply.rows.SparkTypes
 
 /**
@@ -21,19 +21,19 @@ private[supply] final case class MatrixRows(
     features: Seq[String], key: Option[String] = None, sparse: Boolean = false) {
   import MatrixRows._
 
-  /** The columns of a sparse matrix, by its first row; None: it is dense. */
+  /** The columns of a sparse matrix, by its first row; None: it is dense, or has no rows. */
   private[linalg] def sparseColumns(data: DataFrame): Option[Long] =
-    if (sparse) data.select(col(quoted(features.head))).where(col(quoted(features.head)).isNotNull)
+    if (sparse && features.nonEmpty && typeOf(data, features.head).typeName == "vector") data.select(col(quoted(features.head))).where(col(quoted(features.head)).isNotNull)
       .take(1).headOption.map(row => SparseVectors.size(row.getAs[AnyRef](0)))
     else None
 
-  /** The columns of the rows, then the keys: the rows are written straight into a block. */
-  private[linalg] def of(data: DataFrame): DataFrame = {
+  /** The columns of the rows, then the keys: the rows are written straight into a block. sparse: [[sparseColumns]]. */
+  private[linalg] def of(data: DataFrame, sparse: Option[Long]): DataFrame = {
     key.foreach { name =>
       if (typeOf(data, name).isInstanceOf[ArrayType])
         refuse(data, name, "a number, a text or a date")
     }
-    data.select(rowOf(data) ++ key.map(name => col(quoted(name))): _*)
+    data.select(rowOf(data, sparse.getOrElse(0L)) ++ key.map(name => col(quoted(name))): _*)
   }
 
   /** The names that ranks know those columns by. An alias would make Spark copy each row. */
@@ -46,11 +46,11 @@ private[supply] final case class MatrixRows(
     case _ => ""
   }
 
-  private def rowOf(data: DataFrame): Seq[Column] = features match {
+  private def rowOf(data: DataFrame, columns: Long): Seq[Column] = features match {
     case Seq() => throw new ConfigException("a matrix needs at least one column of features")
     case Seq(one) if sparse && typeOf(data, one).typeName == "vector" =>
       val vector = col(quoted(one))
-      Seq(SparseVectors.indices(vector), SparseVectors.entries(vector))
+      Seq(SparseVectors.indices(vector, columns), SparseVectors.entries(vector))
     case _ if sparse =>
       throw new ConfigException(
         s"a sparse matrix comes from one column of vectors, not from ${features.mkString(", ")}")
@@ -94,7 +94,9 @@ private[supply] object MatrixRows {
  * integers, and the entries, doubles. By reflection, because this package runs without Spark ML.
  */
 private[linalg] object SparseVectors {
-  def indices(vector: Column): Column = bytes(vector) { sparse =>
+  def indices(vector: Column, size: Long): Column = bytes(vector) { sparse =>
+    if (SparseVectors.size(sparse) != size) throw new SourceException(
+      s"a vector has the size ${SparseVectors.size(sparse)}, and the first one has $size: give all the same")
     val numbers = get[Array[Int]](sparse, "indices")
     val buffer = littleEndian(numbers.length * Integer.BYTES)
     buffer.asIntBuffer().put(numbers)
