@@ -16,20 +16,17 @@ HELP = """\
 Usage: {usage}
 
 Checks this node before a run, as the user who will run it. Prints one line for each check, and below it what to do.
-Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier. It also warns about
-settings of Spark that make a shuffle slow.
+Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier.
 
 Options:
-  --master MASTER       as in launch/supplier: where the executors will run (default: local[1]). Nothing starts there
   --conf KEY=VALUE      a setting of Spark that the run will have; repeatable
 {options}
 
 Exit status: 0 if a run can start (there may be warnings), 1 if a check has failed, 2 on a wrong option.
 
 Environment:
-  SPARK_HOME, SPARK_CONF_DIR, SPARK_LOCAL_DIRS, TMPDIR  as in launch/supplier --help
-  HADOOP_CONF_DIR  the cluster's configuration, for --master yarn"""
-USAGE = "launch/supply-doctor [--master MASTER] [--conf KEY=VALUE]... [OPTION]..."
+  SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help"""
+USAGE = "launch/supply-doctor [--conf KEY=VALUE]... [OPTION]..."
 
 # A JVM may take so long to start on a busy machine, in seconds.
 TIMEOUT = 120
@@ -46,7 +43,6 @@ def main(arguments):
         print(places.named(HELP).format(usage=places.named(USAGE), options=_options(_output(doctor, "--help"))))
         return 0
     parser = Parser(USAGE, None)
-    parser.option("--master", "MASTER", "", default="local[1]")
     parser.repeatable("--conf", "KEY=VALUE", "")
     options, others = parser.parse_known_args(arguments)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -77,7 +73,7 @@ def _check_spark(contract, options):
     """What the JVM finds, one finding a line: STATUS, CHECK, TEXT and FIX, with tabs between them."""
     unchecked = "the Spark side was not checked"
     try:
-        command, environment = Spark().program("supply.tools.Doctor", options.master, options.conf, [contract])
+        command, environment = Spark().program("supply.tools.Doctor", "local[1]", options.conf, [contract])
     except Failure as failure:
         return f"skipped\tspark\t{unchecked}\t{failure}\n"
     if not os.environ.get("JAVA_HOME") and not shutil.which("java"):

@@ -1,6 +1,6 @@
 package supply.tools
 
-import org.apache.spark.{SPARK_VERSION, SparkConf}
+import org.apache.spark.SPARK_VERSION
 
 import supply.core.{BuiltFor, SourceException}
 import supply.lmdb.LmdbEnvironments
@@ -18,15 +18,10 @@ private[supply] object Doctor {
     // With another Scala version, other classes of this jar, and Scala's collections, may not link.
     if (BuiltFor.mismatch != null)
       println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
-    else {
-      checks(arguments(0)).foreach(finding => println(finding.line))
-      settings.foreach(finding => println(finding.line))
-    }
+    else checks(arguments(0)).foreach(finding => println(finding.line))
 
   private def checks(libsupply: String): Seq[Finding] =
     Seq(java, spark, contract(libsupply), options, lmdb)
-
-  private def settings: Seq[Finding] = new ShuffleSettings(new SparkConf, sys.env).findings
 
   private def java: Finding = {
     val text =
