@@ -7,18 +7,20 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Deduplicate, Dist
 import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 import org.apache.spark.supply.SparkInternals
 
+import supply.core.Hint
+
 /**
  * Columns that depend on the order in which Spark computes rows. After a shuffle it is another one
  * each time, and then `monotonically_increasing_id()` gives a row another number. To Spark this
  * function is as little deterministic without a shuffle, when the numbers stay.
  */
 private[supply] object OrderDependence {
-  /** The names of such columns of `data`. Computes nothing. */
-  def columns(data: DataFrame): Seq[String] = {
+  /** The names of such columns of `data`; none if that is not known. Computes nothing. */
+  def columns(data: DataFrame): Seq[String] = Hint("which columns depend on its order") {
     val plan = inlined(data.queryExecution.analyzed)
     val found = rows(plan).dependent
-    plan.output.filter(each => found(each.exprId)).map(_.name)
-  }
+    Some(plan.output.filter(each => found(each.exprId)).map(_.name))
+  }.getOrElse(Nil)
 
   /** Versions of Spark have different constructors of this class, each with more options, which are false. */
   private def inlined(plan: LogicalPlan): LogicalPlan = {

@@ -1,7 +1,6 @@
 package supply.rows
 
 import scala.jdk.CollectionConverters._
-import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -17,6 +16,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.supply.SparkInternals
 
+import supply.core.Hint
 import supply.source.PartitionSizes
 
 /**
@@ -27,7 +27,8 @@ private[rows] object FrameSizes {
   /** Reading more footers would take too long. */
   private final val MostFooters = 64
 
-  def of(data: DataFrame): Option[PartitionSizes] = of(data.queryExecution.executedPlan)
+  def of(data: DataFrame): Option[PartitionSizes] =
+    Hint("how large its partitions are")(of(data.queryExecution.executedPlan))
 
   private def of(plan: SparkPlan): Option[PartitionSizes] = plan match {
     case adaptive: AdaptiveSparkPlanExec => of(adaptive.finalPhysicalPlan)
@@ -63,7 +64,7 @@ private[rows] object FrameSizes {
       // A row group is in one split: the other splits of a file with one row group have no rows.
       if (scan.relation.fileFormat.isInstanceOf[ParquetFileFormat] && splits.size > paths.size &&
         paths.size <= MostFooters)
-        Try(rowsOf(files.filePartitions, files.sparkContext.hadoopConfiguration)).toOption
+        Some(rowsOf(files.filePartitions, files.sparkContext.hadoopConfiguration))
       else Some(bytes(files.filePartitions.map(_.files.map(_.length).sum)))
     case _ => None
   }

@@ -45,11 +45,12 @@ private[supply] object RowSource {
     // If there is no row, the columns do not matter.
     if (found.isEmpty) new RowSource(rows, IndexedSeq.empty)
     else {
+      val batches = ColumnarPlan.batches(data)
+      if (batches.isEmpty) rows
+      // From here on Spark knows the values of the plan's subqueries, and with them its files.
       val sizes = FrameSizes.of(data)
-      ColumnarPlan.batches(data) match {
-        case Some(batches) => new ColumnSource(batches, columns, data.schema, sizes)
-        case None => new RowSource(rows, columns, sizes = sizes)
-      }
+      batches.fold[Source](new RowSource(rows, columns, sizes = sizes))(
+        new ColumnSource(_, columns, data.schema, sizes))
     }
   }
 
