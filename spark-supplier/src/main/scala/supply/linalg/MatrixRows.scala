@@ -9,7 +9,7 @@ import org.apache.spark.sql.functions.{array, col, udf}
 import org.apache.spark.sql.types.{ArrayType, BinaryType, DataType, DecimalType, NumericType}
 import org.apache.spark.sql.{Column, DataFrame}
 
-import supply.core.{ConfigException, SourceException}
+import supply.core.{ConfigException, Hint, SourceException}
 import supply.rows.SparkTypes
 
 /**
@@ -23,7 +23,7 @@ private[supply] final case class MatrixRows(
 
   /** The columns of a sparse matrix, by its first row; None: it is dense, or has no rows. */
   private[linalg] def sparseColumns(data: DataFrame): Option[Long] =
-    if (sparse && features.nonEmpty && typeOf(data, features.head).typeName == "vector") data.select(col(quoted(features.head))).where(col(quoted(features.head)).isNotNull)
+    if (sparse && features.nonEmpty && SparkTypes.isVector(typeOf(data, features.head))) data.select(col(quoted(features.head))).where(col(quoted(features.head)).isNotNull)
       .take(1).headOption.map(row => SparseVectors.size(row.getAs[AnyRef](0)))
     else None
 
@@ -48,7 +48,7 @@ private[supply] final case class MatrixRows(
 
   private def rowOf(data: DataFrame, columns: Long): Seq[Column] = features match {
     case Seq() => throw new ConfigException("a matrix needs at least one column of features")
-    case Seq(one) if sparse && typeOf(data, one).typeName == "vector" =>
+    case Seq(one) if sparse && SparkTypes.isVector(typeOf(data, one)) =>
       val vector = col(quoted(one))
       Seq(SparseVectors.indices(vector, columns), SparseVectors.entries(vector))
     case _ if sparse =>
@@ -66,7 +66,7 @@ private[supply] final case class MatrixRows(
     case ArrayType(_: DecimalType, _) => col(quoted(name)).cast("array<double>")
     case ArrayType(_: NumericType, _) => col(quoted(name))
     case _: NumericType => array(col(quoted(name)).cast("double"))
-    case vector if vector.typeName == "vector" => vectorToArray(col(quoted(name)))
+    case vector if SparkTypes.isVector(vector) => vectorToArray(col(quoted(name)))
     case _ => refuse(data, name, "an array of numbers, a vector or a number")
   }
 
@@ -132,7 +132,8 @@ private[linalg] object ExpectedRows {
   private val smallBytes = 1L << 30
 
   /** The number of rows; 0: unknown. Known of a DataFrame that is cached and computed. */
-  def count(data: DataFrame): Long = count(data.queryExecution.optimizedPlan)
+  def count(data: DataFrame): Long =
+    Hint("how many rows it has")(Some(count(data.queryExecution.optimizedPlan))).getOrElse(0)
 
   // Estimates of other plans may be too large, and would refuse a matrix that fits.
   private def count(plan: LogicalPlan): Long = plan match {
@@ -148,6 +149,9 @@ private[linalg] object ExpectedRows {
    * job that looks: the ranks ask for memory while its rows come, too.
    */
   def bytesOfRow(data: DataFrame): Long =
+    Hint("how wide its rows are")(Some(widthOf(data))).getOrElse(0)
+
+  private def widthOf(data: DataFrame): Long =
     if (data.queryExecution.optimizedPlan.stats.sizeInBytes < smallBytes) 0
     else data.schema.head.dataType match {
       case _: ArrayType =>

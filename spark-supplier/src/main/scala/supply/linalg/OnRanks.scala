@@ -8,6 +8,7 @@ import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.{DataType, StructType}
 
 import supply.core.ConfigException
+import supply.rows.SparkTypes
 
 /**
  * An estimator that uses ranks: what it sends, and what a routine makes, is freed after the fit. Its params
@@ -85,7 +86,7 @@ private[linalg] object VectorColumns {
   /** Throws an IllegalArgumentException, as MLlib does, if there is no such column. */
   def requireVectors(schema: StructType, name: String): Unit = {
     val found = schema(name).dataType
-    require(found.typeName == "vector",
+    require(SparkTypes.isVector(found),
       s"Column $name must be of vectors, and is ${found.catalogString}.")
   }
 }

@@ -30,9 +30,9 @@ private[rows] object NestedColumns {
         }
         new RowColumn(Column(name, "+s", nullable, children = made.map(_.column)),
           new StructValue(made))
-      case own: UserDefinedType[_] if own.typeName == "vector" =>
+      case vector if SparkTypes.isVector(vector) =>
         if (form.areSparse) ofSparseVector(name, nullable) else ofVector(name, nullable, shape)
-      case own: UserDefinedType[_] if own.typeName == "matrix" => ofMatrix(name, nullable, shape)
+      case matrix if SparkTypes.isMatrix(matrix) => ofMatrix(name, nullable, shape)
       case own: UserDefinedType[_] => of(name, own.sqlType, nullable, shape, form)
       case single =>
         val format = form.formatOf(single)

@@ -83,8 +83,8 @@ private object ShapeSample {
     case ArrayType(element, _) => new ListSample(of(element))
     case MapType(key, value, _) => new MapSample(of(key), of(value))
     case StructType(fields) => new StructSample(fields.map(field => of(field.dataType)))
-    case own: UserDefinedType[_] if own.typeName == "vector" => new VectorSample
-    case own: UserDefinedType[_] if own.typeName == "matrix" => new MatrixSample
+    case vector if SparkTypes.isVector(vector) => new VectorSample
+    case matrix if SparkTypes.isMatrix(matrix) => new MatrixSample
     case own: UserDefinedType[_] => of(own.sqlType)
     case _ => Single
   }

@@ -50,6 +50,15 @@ private[supply] object SparkTypes {
   /** Of Spark 4.1 and later: nanoseconds, whatever its precision is. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.startsWith("time(")
 
+  /** Spark ML's or MLlib's. By name, because this package runs without them: types of users may be called alike. */
+  def isVector(dataType: DataType): Boolean = isOfLinalg(dataType, "VectorUDT")
+
+  def isMatrix(dataType: DataType): Boolean = isOfLinalg(dataType, "MatrixUDT")
+
+  private def isOfLinalg(dataType: DataType, name: String) =
+    Seq("ml", "mllib").exists(library =>
+      dataType.getClass.getName == s"org.apache.spark.$library.linalg.$name")
+
   /** Of Spark 4 and later. It is supplied as JSON. */
   def isVariant(dataType: DataType): Boolean = dataType.typeName == "variant"
 

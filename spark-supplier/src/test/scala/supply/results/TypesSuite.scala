@@ -2,6 +2,8 @@ package supply.results
 
 import org.apache.spark.{SPARK_VERSION, TaskContext}
 import org.apache.spark.ml.linalg.{Matrices, Vectors}
+import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.types.{ArrayType, DataType, DoubleType, LongType, SQLUserDefinedType, UserDefinedType}
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -28,8 +30,9 @@ class TypesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
     import session.implicits._
     (0 until Rows).map(i =>
       (i.toLong, Vectors.dense(i, 2), Vectors.sparse(3, Seq(1 -> i.toDouble)),
-        Matrices.dense(2, 3, Array[Double](i, 4, 2, 5, 3, 6)))).toDF("id", "dense", "sparse",
-      "matrix").coalesce(1)
+        Matrices.dense(2, 3, Array[Double](i, 4, 2, 5, 3, 6)), new Point(i), new Code(i))).toDF(
+      "id", "dense", "sparse",
+      "matrix", "point", "code").coalesce(1)
   }
 
   private def there(hasNulls: Boolean)(sql: String, column: Int): String =
@@ -121,7 +124,31 @@ private object TypesSuite {
     "map(id, named_struct('list', array(id, null)))").map(same) ++ Seq(
     "dense" -> "array(double(id), 2D)", "sparse" -> "array(0D, double(id), 0D)",
     "array(dense, dense)" -> "array(array(double(id), 2D), array(double(id), 2D))",
-    "matrix" -> "array(array(double(id), 2D, 3D), array(4D, 5D, 6D))")
+    "matrix" -> "array(array(double(id), 2D, 3D), array(4D, 5D, 6D))",
+    "point" -> "array(double(id), 0.5D)", "array(point)" -> "array(array(double(id), 0.5D))",
+    "code" -> "id")
+
+  /** Classes of a user whose types are called as those of Spark ML. */
+  @SQLUserDefinedType(udt = classOf[VectorUDT])
+  class Point(val x: Int) extends Serializable
+
+  class VectorUDT extends UserDefinedType[Point] {
+    override def sqlType: DataType = ArrayType(DoubleType, containsNull = false)
+    override def serialize(point: Point): Any = new GenericArrayData(Array(point.x.toDouble, 0.5))
+    override def deserialize(datum: Any): Point =
+      new Point(datum.asInstanceOf[ArrayData].getDouble(0).toInt)
+    override def userClass: Class[Point] = classOf[Point]
+  }
+
+  @SQLUserDefinedType(udt = classOf[MatrixUDT])
+  class Code(val number: Int) extends Serializable
+
+  class MatrixUDT extends UserDefinedType[Code] {
+    override def sqlType: DataType = LongType
+    override def serialize(code: Code): Any = code.number.toLong
+    override def deserialize(datum: Any): Code = new Code(datum.asInstanceOf[Long].toInt)
+    override def userClass: Class[Code] = classOf[Code]
+  }
 
   private val Kinds4: Seq[(String, String)] = Seq("concat('Ä', id) collate UTF8_LCASE",
     "make_dt_interval(id, 0, 0, -0.000001)", "interval '3' hour * id",
