@@ -12,6 +12,7 @@ import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 
 import supply.core.{ContractException, MisplacedException}
 import supply.plan.RankPlacement
+import supply.protocol.{Column, Format}
 import supply.rows.SparkTypes
 import supply.task.{PinnedTask, PlacedTask}
 
@@ -30,7 +31,9 @@ private[supply] final class ResultsTable(val loaded: LoadedResults) extends Tabl
     new ScanBuilder with SupportsPushDownRequiredColumns {
       private var columns = schema
 
-      override def pruneColumns(required: StructType): Unit = columns = required
+      /** Whole columns, also if Spark needs only fields of them: it takes these out of what readSchema says. */
+      override def pruneColumns(required: StructType): Unit =
+        columns = StructType(required.fieldNames.map(schema(_)))
 
       override def build(): Scan = ResultsScan(loaded, schema, columns)
     }
@@ -57,13 +60,22 @@ private final case class ResultsScan(loaded: LoadedResults, all: StructType, col
   override def createReaderFactory(): PartitionReaderFactory =
     new ResultsReaderFactory(columns.fieldNames.map(all.fieldIndex), loaded.reading)
 
-  /** Of the columns that are read, a share of the file by Spark's estimate of their widths. */
   override def estimateStatistics(): Statistics = new Statistics {
-    override def sizeInBytes(): OptionalLong =
-      OptionalLong.of(math.max(1,
-          (loaded.bytes.toDouble * columns.defaultSize / all.defaultSize).toLong))
+    override def sizeInBytes(): OptionalLong = OptionalLong.of(math.max(1, bytes))
 
     override def numRows(): OptionalLong = OptionalLong.of(loaded.elements)
+  }
+
+  /** Columns of numbers have their widths, and the others may have all the rest of the files. */
+  private def bytes: Long = {
+    val (numbers, others) = loaded.schema.columns.partition(Format.of(_).isInstanceOf[Format.Fixed])
+    val (read, left) = numbers.partition(column => columns.fieldNames.contains(column.name))
+    def sum(of: Seq[Column]) =
+      loaded.elements * of.map(Format.of(_)).collect { case Format.Fixed(width) =>
+        width.toLong
+      }.sum
+    if (others.exists(column => columns.fieldNames.contains(column.name))) loaded.bytes - sum(left)
+    else sum(read)
   }
 }
 

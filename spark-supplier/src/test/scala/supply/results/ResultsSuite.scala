@@ -60,6 +60,10 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
       val plan = files.load(spark).queryExecution.optimizedPlan.stats
       assert(plan.rowCount == Some(BigInt(300)))
       assert(plan.sizeInBytes == Files.size(files.path(0)) + Files.size(files.path(1)))
+      def size(column: String) =
+        files.load(spark).select(column).queryExecution.optimizedPlan.stats.sizeInBytes
+      // Which of two frames a join sends to all executors.
+      assert(size("id") == 300 * 8 && size("label") == plan.sizeInBytes - 300 * 8)
     }
   }
 

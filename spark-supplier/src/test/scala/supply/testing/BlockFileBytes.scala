@@ -26,10 +26,10 @@ object BlockFileBytes {
   }
 
   /** With these blocks, which a task has written. */
-  def ofBlocks(schema: Schema, blocks: Seq[Array[Byte]]): Array[Byte] = {
+  def ofBlocks(schema: Schema, blocks: Seq[Array[Byte]], rank: Int = 0): Array[Byte] = {
     val elements = blocks.map(
       ByteBuffer.wrap(_).order(ByteOrder.LITTLE_ENDIAN).getInt(Layout.Notification.elementCount))
-    file(schema, blocks, elements, rank = 0, Generation, blockBytes = 64 << 10, run = 0)
+    file(schema, blocks, elements, rank, Generation, blockBytes = 64 << 10, run = 0)
   }
 
   private def file(schema: Schema, encoded: Seq[Array[Byte]], elements: Seq[Int], rank: Int,
