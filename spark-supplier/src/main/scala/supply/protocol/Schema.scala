@@ -14,6 +14,9 @@ private[supply] final case class Column(name: String, format: String, nullable: 
   /** It and all that is within it, each before its own children: as the contract counts entries. */
   def entries: IndexedSeq[Column] = this +: children.flatMap(_.entries)
 
+  /** How many columns lie within each other in it. */
+  private[protocol] def depth: Int = (0 +: children.map(_.depth + 1)).max
+
   /** Once, because it is asked for in each block. */
   @transient private[protocol] lazy val layout: Format = Format.parse(this)
 
@@ -35,6 +38,11 @@ private[supply] final case class Schema(columns: IndexedSeq[Column]) {
   entries.find(_.name.contains('\u0000')).foreach(column =>
     throw new ConfigException(
       s"a column's name cannot have a zero character: rename '${shown(column.name)}'"))
+
+  columns.find(_.depth > Constant.NESTING_MAX).foreach(column =>
+    throw new ConfigException(
+      s"column '${shown(column.name)}' has ${column.depth} levels within it, and there are at most " +
+        s"${Constant.NESTING_MAX} (a map takes two): put fields of inner structs into columns of their own"))
 
   private val names = columns.map(_.name)
   if (names.toSet.size < names.size) names.diff(names.distinct).headOption.foreach { name =>

@@ -30,6 +30,24 @@ class SchemaSuite extends AnyFunSuite {
     assert(refused((0 until 300).map(i => s"$i" + "x" * 60000): _*).contains("give shorter names"))
   }
 
+  test("columns within each other, of any kind, are as many as a rank reads") {
+    def struct(inside: Column) = Column("a", "+s", children = Vector(inside))
+    def list(inside: Column) = Column("a", "+l", children = Vector(inside))
+    def fixed(inside: Column) = Column("a", "+w:2", children = Vector(inside))
+    def map(inside: Column) =
+      Column("a", "+m",
+        children = Vector(Column("entries", "+s", children = Vector(Column("key", "i"), inside))))
+    for ((nest, levels) <- Seq(struct _ -> 1, list _ -> 1, fixed _ -> 1, map _ -> 2)) {
+      val most = Iterator.iterate(Column("x", "i"))(nest).drop(Constant.NESTING_MAX / levels).next()
+      val schema = Schema(Vector(Column("id", "l"), most))
+      val (header, wide) = written(schema)
+      assert(readBack(header, wide, schema.entries.size) == schema)
+      assert(intercept[ConfigException](Schema(Vector(Column("id", "l"),
+              nest(most)))).getMessage.startsWith(
+          s"column 'a' has ${32 + levels} levels within it, and there are at most 32 (a map takes two)"))
+    }
+  }
+
   private def written(schema: Schema): (ByteBuffer, ByteBuffer) = {
     val header = ByteBuffer.allocate(Constant.RING_OFFSET).order(ByteOrder.LITTLE_ENDIAN)
     schema.writeHeader(header)
