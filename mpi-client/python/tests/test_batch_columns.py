@@ -85,6 +85,19 @@ def test_texts_are_lists(batches_of, zero_copy, workers):
     assert [got["x"] for got in batches] == [["ä", "", "b"], ["cd", "e", "f"], ["long text"]]
 
 
+@pytest.mark.parametrize("in_lists", [False, True])
+def test_text_that_is_no_utf8_is_named_by_column_and_value(batches_of_blocks, in_lists):
+    texts = [
+        pyarrow.array(values, pyarrow.binary()).view(pyarrow.string()) for values in ([b"a", b"b"], [b"c", b"A\xc3"])
+    ]
+    if in_lists:
+        texts = [pyarrow.ListArray.from_arrays([0, 1, 2], text) for text in texts]
+    with pytest.raises(
+        supply.ColumnError, match=r"column 'x' of block 1 .*value 1 is no UTF-8 .*cast the column to binary"
+    ):
+        batches_of_blocks([batch(x=text) for text in texts])
+
+
 def test_bytes_as_lists(batches_of):
     batches = batches_of("binary", [b"a", b"", b"bc", b"d"], [b"e"], ragged={"x": "list"})
     assert [got["x"] for got in batches] == [[b"a", b"", b"bc"], [b"d", b"e"]]

@@ -98,6 +98,7 @@ class Lists:
         self._bounds = column.offsets()
         self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
         self._make: Callable[[memoryview], Any] = (lambda data: str(data, "utf-8")) if column.format == "u" else bytes
+        self._column = column
         self._valid = valid
         self._fill = fill
 
@@ -109,7 +110,17 @@ class Lists:
 
     def _made(self, part: slice) -> list[Any]:
         bounds = self._bounds[part.start : part.stop + 1].tolist()
-        return [self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:])]
+        values = []
+        try:
+            # A comprehension would lose how many there are.
+            values.extend(self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:]))
+        except UnicodeDecodeError as error:
+            raise column_layout.refusal(
+                self._column,
+                f"its value {part.start + len(values)} is no UTF-8 ({error}): cast the column to binary in Spark, "
+                "col.cast('binary')",
+            ) from error
+        return values
 
 
 class ListsInPlace(Lists):

@@ -282,22 +282,23 @@ private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
   private val offsets = in.offsets
   private val dataBytes = in.dataBytes
 
-  /** Points into the file. */
+  /** Points into the file. Of a text that ends inside a character it is a copy, with bytes after it: Spark reads on. */
   override def getUTF8String(row: Int): UTF8String =
     if (isNullAt(row)) null
     else {
       val start = offset(row)
       val length = lengthFrom(row, start)
       if (endsInsideCharacter(data + start, length))
-        refuseValue(row, "its text ends inside a character, so it is not UTF-8")
-      UTF8String.fromAddress(null, data + start, length)
+        UTF8String.fromBytes(copy(start, length, length + 3), 0, length)
+      else UTF8String.fromAddress(null, data + start, length)
     }
 
   override def getBinary(row: Int): Array[Byte] =
     if (isNullAt(row)) null
     else {
       val start = offset(row)
-      copy(start, lengthFrom(row, start))
+      val length = lengthFrom(row, start)
+      copy(start, length, length)
     }
 
   private def offset(row: Int): Int = memory.int(offsets + 4L * row)
@@ -310,8 +311,8 @@ private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
     end - start
   }
 
-  private def copy(start: Int, length: Int): Array[Byte] =
-    memory.copy(data + start, new Array[Byte](length), Platform.BYTE_ARRAY_OFFSET, length.toLong)
+  private def copy(start: Int, length: Int, space: Int): Array[Byte] =
+    memory.copy(data + start, new Array[Byte](space), Platform.BYTE_ARRAY_OFFSET, length.toLong)
 
   /** Spark's functions for text take the length of a character from its first byte. */
   private def endsInsideCharacter(text: Long, length: Int): Boolean = {

@@ -67,18 +67,23 @@ class BlockFileSuite extends AnyFunSuite {
     }
   }
 
-  test("text that ends inside a character is refused, because Spark would read past it") {
-    def read(last: Int*) =
-      valuesOf(Column("t", "u"), Seq(Seq(Array.fill(9)('x'.toByte) ++ last.map(_.toByte))))
-    Seq(Seq(0xc3), Seq(0xe2, 0x82), Seq(0xe2), Seq(0xf0, 0x9f, 0x98), Seq(0xe2, 'x'),
-      Seq(0xf0, 'x', 'x')).foreach {
-      cut =>
-        val text = intercept[ContractException](read(cut: _*)).getMessage
-        assert(text.contains("'t'") && text.contains("ends inside a character"))
-    }
-    val whole = Seq("é", "€", "😀")
-    assert(whole.flatMap(end => read(end.getBytes(UTF_8).toSeq.map(_.toInt): _*)) ==
-      whole.map("xxxxxxxxx" + _))
+  test("text keeps its bytes, and Spark never reads past those that end inside a character") {
+    def check(text: Array[Byte]): Unit =
+      withFile(BlockFileBytes(Schema(IndexedSeq(Column("t", "u"))), Seq(Seq(Seq(text))))) {
+        (_, file) =>
+          val found = file.block(0, 0).vector(0).getUTF8String(0)
+          assert(found.getBytes.toSeq == text.toSeq)
+          // Other memory follows it, which is long enough.
+          val isCut = !text.sameElements(new String(text, UTF_8).getBytes(UTF_8))
+          found.getBaseObject match {
+            case copied: Array[Byte] => assert(isCut && copied.length >= text.length + 3)
+            case _ => assert(!isCut || found.reverse().numBytes == text.length)
+          }
+      }
+    Seq(Seq(0xc3), Seq(0xe2, 0x82), Seq(0xe2), Seq(0xf0, 0x9f, 0x98), Seq(0xe2, 'x'.toInt),
+      Seq(0xf0, 'x'.toInt, 'x'.toInt), Seq(0xc3, 'x'.toInt)).foreach(last =>
+      check(Array.fill(9)('x'.toByte) ++ last.map(_.toByte)))
+    Seq("é", "€", "😀", "").foreach(text => check(text.getBytes(UTF_8)))
   }
 
   test("an unknown format is refused by the column's name") {
