@@ -59,9 +59,16 @@ private[rows] final class KeptColumns(columns: Array[RowColumn]) extends Element
       grow(places(k))
       k += 1
     }
-    kept(i).run.begin()
-    copy.write(row, count, i, kept(i).run)
-    kept(i).scatter(places, first, count)
+    var done = 0
+    while (done < count) {
+      // A run is a copy besides what is kept.
+      var piece = math.min(count - done, KeptColumns.RunRows)
+      while (piece > 1 && copy.bytes(row + done, piece) > KeptColumns.RunBytes) piece /= 2
+      kept(i).run.begin()
+      copy.write(row + done, piece, i, kept(i).run)
+      kept(i).scatter(places, first + done, piece)
+      done += piece
+    }
   }
 
   /** Keeps a value of the column `i` that is not loaded. */
@@ -85,8 +92,8 @@ private[rows] final class KeptColumns(columns: Array[RowColumn]) extends Element
   }
 
   /** Bytes of the texts at a place. */
-  def textBytes(at: Int): Int = {
-    var bytes = 0
+  def textBytes(at: Int): Long = {
+    var bytes = 0L
     var i = 0
     while (i < texts.length) {
       bytes += texts(i).length(at)
@@ -136,6 +143,9 @@ private[rows] final class KeptColumns(columns: Array[RowColumn]) extends Element
 }
 
 private[rows] object KeptColumns {
+  private final val RunRows = 256
+  private final val RunBytes = 1 << 20
+
   /** Whether rows with these columns can be kept. */
   def canKeep(columns: Array[RowColumn]): Boolean =
     columns.nonEmpty && columns.forall(column =>

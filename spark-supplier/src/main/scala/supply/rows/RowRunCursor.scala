@@ -27,7 +27,7 @@ private[rows] final class RowRunCursor(
     before += size
     size = 0
     at = 0
-    var bytes = 0
+    var bytes = 0L
     while (size < RunRows && bytes < RunBytes && rows.hasNext) {
       kept.keep(rows.next(), size)
       bytes += kept.textBytes(size)

@@ -46,8 +46,8 @@ private[supply] final class RunOptions {
     names = Array("--shuffle-buffer"),
     paramLabel = "N",
     description = Array(
-      "With --shuffle elements, the number of elements from which the next one is drawn. Each task keeps them in " +
-        "memory. A buffer as large as a partition shuffles it fully. Default: 1024."))
+      "With --shuffle elements, the number of elements from which the next one is drawn. Each task keeps them on its " +
+        "executor's heap: N times the bytes of an element. A buffer as large as a partition shuffles it fully. Default: 1024."))
   var shuffleBuffer: Integer = _
 
   @Opt(

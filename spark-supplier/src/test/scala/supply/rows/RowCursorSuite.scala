@@ -7,7 +7,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.source.ShuffledCursor
+import supply.source.{BatchWriter, ShuffledCursor}
 import supply.testing.Elements
 
 class RowCursorSuite extends AnyFunSuite {
@@ -42,6 +42,30 @@ class RowCursorSuite extends AnyFunSuite {
     rows.map { row =>
       schema.fields.indices.foreach(i => values.update(i, row.get(i, schema(i).dataType)))
       values
+    }
+  }
+
+  test(
+    "rows of a batch are kept in pieces of at most 256 rows or 1 MiB, which are copied once more") {
+    val text =
+      RowColumn.of(new StructType().add("text", StringType), IndexedSeq(Shape.Unknown)).head
+    for ((size, count, most) <- Seq((3, 1000, 256), (150000, 20, 6), (3000000, 5, 1))) {
+      var pieces = Seq.empty[Int]
+      val copy = new ColumnCopy(text) {
+        override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+          true
+        override def bytes(from: Int, count: Int): Long = size.toLong * count
+        override protected def writeValues(
+            from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+          pieces :+= count
+          val space = to.reserveBytes(entry, Array.fill(count)(size), 0, count)
+          (from until from + count).foreach(row => space.put(Array.fill(size)(row.toByte)))
+        }
+      }
+      val kept = new KeptColumns(Array(text))
+      kept.keepRun(copy, 0, 0, Array.range(0, count).reverse, 0, count)
+      assert(pieces.sum == count && pieces.max == most)
+      assert((0 until count).forall(kept.textBytes(_) == size))
     }
   }
 
