@@ -62,7 +62,10 @@ def test_a_row_that_is_larger_than_a_block_names_the_sizes_to_set(spark):
     df = spark.range(0, 4, 1, RANKS).selectExpr("id", "repeat('x', if(id = 2, 40000, 1)) as text")
     with shared_memory() as folder:
         supplier = Supplier(ranks=RANKS, folder=folder, ring="32KiB", block="8KiB")
-        with pytest.raises(RunError, match=r"8192 bytes, and needs one of 4\d{4}: .* block=65536 ring=131072"):
+        with pytest.raises(
+            RunError,
+            match=r"8192 bytes, and needs one of 4\d{4}, of which column 'text' has 4\d{4}: .* block=65536 ring=131072",
+        ):
             supplier.run(echo, df, batch_size=4, uneven="keep", results="id, text")
         supplier = Supplier(ranks=RANKS, folder=folder, ring=131072, block=65536)
         results = supplier.run(echo, df, batch_size=4, uneven="keep", results="id, text").results

@@ -50,10 +50,10 @@ private[block] final class BlockColumn(
   private val validity = if (column.nullable) new StagedValidity else null
 
   /** Of an element of each child together, as `elementBytes`. */
-  val childBytes: Int = ElementBytes.ofChildren(column)
+  val childBytes: Long = ElementBytes.ofChildren(column)
 
   /** Upper bound of the bytes that an element adds to the block beside its reserved bytes. */
-  val elementBytes: Int = ElementBytes.of(column)
+  val elementBytes: Long = ElementBytes.of(column)
 
   /** Bytes of these values that `elementBytes` does not have. */
   def reservedBytes(count: Int, width: Int): Long = if (isInts) 0 else count.toLong * width
@@ -65,6 +65,9 @@ private[block] final class BlockColumn(
   /** Bytes of all buffers, alignment included. */
   def alignedBytes: Int =
     aligned(validity) + aligned(offsets) + aligned(windows) + aligned(values)
+
+  /** With those of its children. */
+  def wholeBytes: Long = alignedBytes + children.map(_.wholeBytes).sum
 
   private def aligned(buffer: ColumnBuffer): Int =
     if (buffer == null) 0 else Layout.aligned(buffer.size)

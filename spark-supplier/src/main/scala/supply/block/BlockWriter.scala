@@ -32,7 +32,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
         largerBlock(2L * headerBytes + schema.entries.size * 2L * Constant.BUFFER_ALIGNMENT))
 
   /** Bytes of an element besides those that are reserved for it: fixed-width values, offsets. */
-  private val elementBytes = made.roots.iterator.map(_.elementBytes.toLong).sum
+  private val elementBytes = made.roots.iterator.map(_.elementBytes).sum
   private val paddingBytes = columns.iterator.map(_.paddingBytes).sum
 
   private var claim: pair.Claim = _
@@ -176,10 +176,10 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   }
 
   private def refuse(cursor: ElementCursor): Nothing = {
-    val bytes = BlockCount.bytesOf(schema, cursor)
+    val (bytes, column, most) = BlockCount.bytesOf(schema, cursor)
     throw new ElementTooLargeException(
-      s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes, and needs one of $bytes: " +
-        largerBlock(bytes))
+      s"${pair.name}: ${cursor.describe} (partition $partition) does not fit into a block of $blockBytes bytes, and needs one of " +
+        s"$bytes, of which column '${Schema.shown(column)}' has $most: ${largerBlock(bytes)}")
   }
 
   private def refuseFullBlock(): Nothing = {
@@ -200,7 +200,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   override def putNull(column: Int): Unit = usedAtMost += columns(column).putNull()
 
   override def putList(column: Int, count: Int): Unit = {
-    usedAtMost += count.toLong * columns(column).childBytes
+    usedAtMost += count * columns(column).childBytes
     columns(column).putList(count)
   }
 
@@ -273,10 +273,13 @@ private[block] object BlockWriter {
 }
 
 private[block] object BlockCount {
-  /** Bytes of a block with that element alone. */
-  def bytesOf(schema: Schema, cursor: ElementCursor): Long = {
+  /** Bytes of a block with that element alone, the name of the column that has most of them, and how many. */
+  def bytesOf(schema: Schema, cursor: ElementCursor): (Long, String, Long) = {
     val counted = new BlockCount(Int.MaxValue, schema, 1)
-    counted.cursorBytes(cursor)
+    cursor.write(counted)
+    val (column, most) = schema.columns.map(_.name).zip(counted.made.roots.map(_.wholeBytes))
+      .maxBy(_._2)
+    (counted.usedBytes, column, most)
   }
 }
 
@@ -304,12 +307,6 @@ private[supply] final class BlockCount(
   }
 
   private def usedBytes: Long = headerBytes + columns.iterator.map(_.alignedBytes.toLong).sum
-
-  /** Of a block with the cursor's element, in which nothing else is. */
-  private[block] def cursorBytes(cursor: ElementCursor): Long = {
-    cursor.write(this)
-    usedBytes
-  }
 
   /** Ends the current block: a block holds elements of one partition. */
   def close(): Unit = {

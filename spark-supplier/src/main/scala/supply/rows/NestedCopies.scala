@@ -48,7 +48,7 @@ private final class MapsCopy(column: RowColumn, map: MapValue, keys: ColumnCopy,
 
 /** The bytes of what lies within lists, added up over the rows. */
 private final class BytesOfLists(columns: Seq[RowColumn], copies: Seq[ColumnCopy]) {
-  private val elementBytes = columns.map(column => ElementBytes.of(column.column).toLong).sum
+  private val elementBytes = columns.map(column => ElementBytes.of(column.column)).sum
   private val within = copies.toArray
   private val sums = new RowSums
 

@@ -8,9 +8,9 @@ import supply.protocol.Layout.View
  * also a list has the values within it on top.
  */
 private[supply] object ElementBytes {
-  def of(column: Column): Int = own(column) + (if (column.nullable) 1 else 0)
+  def of(column: Column): Long = own(column) + (if (column.nullable) 1 else 0)
 
-  private def own(column: Column): Int = Format.of(column) match {
+  private def own(column: Column): Long = Format.of(column) match {
     case Format.Bits => 1
     case Format.Variable | Format.Lists => Integer.BYTES
     case Format.Views => View.SIZE
@@ -21,7 +21,7 @@ private[supply] object ElementBytes {
   }
 
   /** Of one element of each child. */
-  def ofChildren(column: Column): Int = column.children.map(of).sum
+  def ofChildren(column: Column): Long = column.children.map(of).sum
 
   /** Whether its values are 32-bit numbers, which are not reserved one by one. */
   def isInts(column: Column): Boolean =

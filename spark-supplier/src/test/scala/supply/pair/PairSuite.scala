@@ -55,7 +55,9 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val message = intercept[ElementTooLargeException](supply(pair,
           Seq(datum(0, 10), datum(1, 4096)))).getMessage
       assert(message.contains("'key-1' (4096 bytes of data)") && message.contains(
-        "4096 bytes") && message.contains("block=8192 ring=16384, in mapped-files.conf"))
+        "4096 bytes") && message.contains("(partition 0)") && message.contains(
+        "of which column 'data' has 41") && message.contains(
+        "block=8192 ring=16384, in mapped-files.conf"))
     }
   }
 
