@@ -95,8 +95,8 @@ private[lmdb] object PartitionWalk {
     catch {
       case e: DatumReader.NotADatum =>
         throw new SourceException(
-          s"the value of key '${printable(key)}' of the LMDB $file is not a Datum: ${e.getMessage}. If this entry is " +
-            "none, leave it out (--skip-keys, option skipKeys)")
+          s"the value of key '${printable(key)}' of the LMDB $file is not a Datum: if this entry is none, leave it out " +
+            s"(--skip-keys, option skipKeys). As a Datum, ${e.getMessage}")
     }
 
   def printable(key: DirectBuffer): String = Datum.printable(LmdbWalk.bytes(key))

@@ -1,5 +1,6 @@
 package supply.rows
 
+import org.apache.spark.sql.catalyst.expressions.Cast
 import org.apache.spark.sql.types._
 
 import supply.core.ConfigException
@@ -35,6 +36,8 @@ private[supply] object RefusedColumns {
     case NullType => s"cast($column as double)"
     case struct: StructType if struct.nonEmpty => "a cast to a struct with a name for each field"
     case _: StructType => "a struct with a field, or drop it"
+    case other if !Cast.canCast(other, StringType) =>
+      "a function that makes text or bytes of it, or drop it"
     case _ => s"cast($column as string)"
   }
 

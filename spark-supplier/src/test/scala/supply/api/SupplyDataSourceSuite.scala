@@ -2,15 +2,18 @@ package supply.api
 
 import java.io.StringWriter
 
+import scala.util.Try
+
 import org.apache.logging.log4j.{Level, LogManager}
 import org.apache.logging.log4j.core.Logger
 import org.apache.logging.log4j.core.appender.WriterAppender
 import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.types.StructType
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
 import supply.plan.Hostfile
-import supply.rows.{ColumnForms, RowSource, Shapes}
+import supply.rows.{ColumnForms, RefusedColumns, RowSource, Shapes}
 import supply.run.RunPlan
 import supply.task.SupplySettings
 import supply.testing.LocalSpark
@@ -49,6 +52,10 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
       assert(message == s"a column cannot be supplied as it is ('c' is $name, use $helps)")
       RowSource.of(rows(s"$made as c").selectExpr(helps), new Shapes)
     }
+    // A type that is no text in any cast.
+    for (geometry <- Try(StructType.fromDDL("c geometry(4326)")).toOption)
+      assert(intercept[ConfigException](RefusedColumns.require(geometry)).getMessage.endsWith(
+          "use a function that makes text or bytes of it, or drop it)"))
     assert(refused(rows("struct(array(make_interval(1)) as `a b`) as c", "id")).startsWith(
         "a column cannot be supplied as it is ('c.`a b`.item' is interval, use a cast"))
     assert(refused(rows("named_struct('a', id, 'a', id) as c")) ==

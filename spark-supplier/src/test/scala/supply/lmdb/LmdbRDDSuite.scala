@@ -70,7 +70,8 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
       try {
         assert(cursor.next())
         val message = intercept[SourceException](cursor.next()).getMessage
-        assert(message.contains("'k\\x01'") && message.contains("is not a Datum"))
+        assert(message.contains("'k\\x01'") && message.contains(
+          "is not a Datum: if this entry is none, leave it out (--skip-keys, option skipKeys). As a Datum, "))
       } finally cursor.close()
     }
   }
