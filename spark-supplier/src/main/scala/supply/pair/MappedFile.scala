@@ -223,7 +223,7 @@ private[supply] final class MappedFile private (
 
   private def readForeignFile(index: Int): ForeignFile = {
     val at = foreignFileAt(index)
-    ForeignFile(Text.read(header, at + Foreign.path, Foreign.device),
+    ForeignFile(Text.exactly(header, at + Foreign.path, Foreign.device),
       header.getLong(at + Foreign.device), header.getLong(at + Foreign.inode),
       header.getLong(at + Foreign.fileBytes), header.getLong(at + Foreign.modified))
   }
@@ -365,12 +365,19 @@ private[supply] object MappedFile {
           s"$path: the kernel does not map $bytes bytes of this file (${e.getCause.getMessage}): see ulimit -v and vm.max_map_count")
     }
 
-  /** Tests the rank's lock with a query, which is a shared lock. */
-  private[supply] def isLockedByRank(channel: FileChannel): Boolean = {
-    val lock = channel.tryLock(Constant.RANK_LOCK_BYTE, 1, true)
-    if (lock != null) lock.release()
-    lock == null
-  }
+  /** Tests the rank's lock with a query, which is a shared lock. Only one at a time succeeds in a JVM. */
+  private[supply] def isLockedByRank(channel: FileChannel): Boolean =
+    Iterator.continually {
+      try {
+        val lock = channel.tryLock(Constant.RANK_LOCK_BYTE, 1, true)
+        if (lock != null) lock.release()
+        Some(lock == null)
+      } catch {
+        case _: OverlappingFileLockException =>
+          Thread.onSpinWait()
+          None
+      }
+    }.collectFirst { case Some(isLocked) => isLocked }.get
 
   /** Unmaps at once. The JVM would keep the memory until it collects garbage. */
   private[supply] def unmap(buffer: MappedByteBuffer): Unit =

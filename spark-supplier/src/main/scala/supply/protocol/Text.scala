@@ -19,10 +19,14 @@ private[supply] object Text {
   }
 
   /** Reads up to the zero byte or the end; another process's control characters become blanks. */
-  def read(from: ByteBuffer, at: Int, bytes: Int): String = {
+  def read(from: ByteBuffer, at: Int, bytes: Int): String =
+    exactly(from, at, bytes).map(c => if (c.isControl) ' ' else c)
+
+  /** Reads what [[write]] has written. */
+  def exactly(from: ByteBuffer, at: Int, bytes: Int): String = {
     val copy = new Array[Byte](bytes)
     from.get(at, copy)
     val end = copy.indexOf(0.toByte)
-    new String(copy, 0, if (end < 0) bytes else end, UTF_8).map(c => if (c.isControl) ' ' else c)
+    new String(copy, 0, if (end < 0) bytes else end, UTF_8)
   }
 }

@@ -79,29 +79,28 @@ private[supply] object OpenResults {
   }
 
   /** Removes the file if it has that generation, and unmaps it as soon as no task uses it. */
-  def remove(path: ResultPath, generation: Long): Unit = FileThread.run {
+  def remove(path: ResultPath, generation: Long): Unit = {
     try {
-      val entry = entryOf(path)
-      if (entry.file.header.generation == generation) {
-        entry.isReleased = true
-        delete(entry)
-      }
+      val entry = FileThread.run(entryOf(path))
+      if (entry.file.header.generation == generation)
+        try delete(entry)
+        finally FileThread.run(entry.isReleased = true)
     } catch {
       case _: NoSuchFileException => ()
       case NonFatal(e) => log.warn(
           s"cannot remove the released result ${path.file}: its rank does when it opens its pair again, or supply-clean",
           e)
     }
-    sweep()
+    FileThread.run(sweep())
   }
 
   /** Removes all files that this JVM has open: the session has ended. */
-  def removeAll(): Unit = FileThread.run {
-    open.values.toSeq.filter(isLinked).foreach { entry =>
+  def removeAll(): Unit = {
+    FileThread.run(open.values.toSeq.filter(isLinked)).foreach { entry =>
       try delete(entry)
       catch { case NonFatal(e) => log.warn(s"cannot remove ${entry.file.path}", e) }
     }
-    sweep()
+    FileThread.run(sweep())
   }
 
   private def delete(entry: Entry): Unit = {
@@ -192,30 +191,40 @@ private[results] final class BlockFileRemoval(
 
   /**
    * Removes the file if its name still leads to it. Throws a PairException if the rank or another
-   * remover does not unlock it, and an IOException if this user may not change it.
+   * remover does not unlock it, and an IOException if this user may not change it. Waits in the caller's thread:
+   * tasks that read other files need [[FileThread]] meanwhile.
    */
-  def apply(): Unit =
-    try if (file.isNamed) withLock(open())(removeUnlocked())
-    catch { case _: NoSuchFileException => () }
+  def apply(): Unit = {
+    var held = Option.empty[String]
+    def isGone = {
+      held = FileThread.run(attempt())
+      held.isEmpty
+    }
+    if (!new Deadline(seconds).poll(pollMillis)(isGone))
+      throw new PairException(s"${file.path}${held.get}")
+  }
+
+  /** None: the file is gone. Otherwise who has a lock. */
+  private def attempt(): Option[String] =
+    try if (file.isNamed) withLock(open()) else None
+    catch { case _: NoSuchFileException => None }
 
   private def open(): FileChannel = {
     if (channel.isEmpty) channel = Some(file.openForWriting())
     channel.get
   }
 
-  private def withLock(writable: FileChannel)(body: => Unit): Unit = {
-    val lock = new Deadline(seconds).find(pollMillis)(
-      Option(writable.tryLock(Constant.REMOVER_LOCK_BYTE, 1, false))).getOrElse(
-      throw new PairException(s"${file.path}: another process holds REMOVER_LOCK_BYTE"))
-    try body
-    finally lock.release()
-  }
-
-  private def removeUnlocked(): Unit = {
-    if (!new Deadline(seconds).poll(pollMillis)(!isLockedByRank(file)))
-      throw new PairException(s"${file.path} is sealed, but its rank still holds RANK_LOCK_BYTE")
-    if (file.isNamed) Files.delete(file.path)
-  }
+  private def withLock(writable: FileChannel): Option[String] =
+    Option(writable.tryLock(Constant.REMOVER_LOCK_BYTE, 1, false)) match {
+      case None => Some(": another process holds REMOVER_LOCK_BYTE")
+      case Some(lock) =>
+        try if (isLockedByRank(file)) Some(" is sealed, but its rank still holds RANK_LOCK_BYTE")
+          else {
+            if (file.isNamed) Files.delete(file.path)
+            None
+          }
+        finally lock.release()
+    }
 
   override def close(): Unit = channel.foreach(_.close())
 }

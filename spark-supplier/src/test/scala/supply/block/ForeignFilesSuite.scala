@@ -21,7 +21,8 @@ class ForeignFilesSuite extends AnyFunSuite with PairWithRank {
         assert(Seq("/a", "/b", "/a").map(path => pair.numberOf(file(path))) == Seq(1, 2, 1))
       }
       attached(rank, attempt = 1) { pair =>
-        assert(Seq("/b", "/a", "/c").map(path => pair.numberOf(file(path))) == Seq(2, 1, 3))
+        assert(Seq("/b", "/a", "/c\t\nä").map(path => pair.numberOf(file(path))) == Seq(2, 1, 3))
+        assert(pair.numberOf(file("/c\t\nä")) == 3)
         assert(TestStream.header(rank)(_.getInt(At.foreignCount)) == 3)
       }
     }

@@ -1,6 +1,8 @@
 package supply.results
 
+import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path}
+import java.nio.file.StandardOpenOption.READ
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.util.Using
@@ -8,8 +10,10 @@ import scala.util.Using
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.PairException
+import supply.pair.MappedFile
 import supply.protocol.{Column, Schema}
 import supply.protocol.Layout.Constant
+import supply.testing.Background.{inBackground, result}
 import supply.testing.{BlockFileBytes, LockingProcess, TemporaryFolder}
 
 /** Spark removes only the file that it has open, and only while nobody else creates or removes it. */
@@ -44,6 +48,32 @@ class BlockFileRemovalSuite extends AnyFunSuite {
         }
         file.remove()
         assert(!Files.exists(path))
+      }
+    }
+  }
+
+  test("tasks that read other files do not wait until a lock is free") {
+    TemporaryFolder { folder =>
+      val path =
+        ResultPath(BlockFileBytes.write(folder.resolve("pair.r.result"), bytes).toString, None)
+      OpenResults.find(path)
+      val other = new LockingProcess(path.whenSealed, Constant.RANK_LOCK_BYTE)
+      val removed = inBackground(OpenResults.remove(path, BlockFileBytes.Generation))
+      // The lock is free only when the thread of all files has got to it.
+      FileThread.run(other.close())
+      result(removed)
+      assert(!Files.exists(path.whenSealed))
+    }
+  }
+
+  test("two probes of the rank's lock in one JVM do not disturb each other") {
+    withFile { (path, _) =>
+      Using.resource(FileChannel.open(path, READ)) { probed =>
+        val own = FileChannel.open(path, READ)
+        own.lock(Constant.RANK_LOCK_BYTE, 1, true)
+        val answer = inBackground(MappedFile.isLockedByRank(probed))
+        own.close()
+        assert(!result(answer))
       }
     }
   }
