@@ -47,15 +47,17 @@ private[rows] object ColumnarPlan {
     case other => other
   }
 
-  /** NVIDIA's RAPIDS has batches on GPUs, and Apache Gluten hands on handles of native ones. */
-  private val Foreign = Seq("com.nvidia.spark.rapids.", "org.apache.spark.sql.rapids.",
-    "org.apache.gluten.", "io.glutenproject.")
+  /**
+   * Batches of Spark's own operators, and of Comet's, can be read. NVIDIA's RAPIDS has batches on GPUs, Apache
+   * Gluten hands on handles of native ones: operators of such engines have a type of the engine's.
+   */
+  private val Known = Seq("org.apache.spark.", "org.apache.comet.", "java.", "scala.")
 
   private def isForeign(plan: SparkPlan): Boolean = {
     def types(of: Class[_]): Seq[Class[_]] =
       if (of == null) Nil
       else of +: (of.getInterfaces.toSeq ++ Option(of.getSuperclass)).flatMap(types)
-    types(plan.getClass).exists(one => Foreign.exists(one.getName.startsWith))
+    types(plan.getClass).exists(one => !Known.exists(one.getName.startsWith))
   }
 
   @tailrec private def isCache(plan: SparkPlan): Boolean = plan match {
