@@ -79,6 +79,11 @@ final class ArchitectureSuite extends AnyFunSuite {
         .dependOnClassesThat().resideInAPackage("org.apache.spark.sql.."))
   }
 
+  test("letters change their case in no language: a Turkish I is no i") {
+    for (change <- Seq("toLowerCase", "toUpperCase"))
+      check(noClasses().should().callMethod(classOf[String], change))
+  }
+
   test("protocol, plan, pair and block know nothing of Spark") {
     check(in("protocol", "plan", "pair", "block").should()
         .dependOnClassesThat().resideInAPackage("org.apache.spark.."))

@@ -1,7 +1,7 @@
 package supply.api
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.{Collections, Map => JavaMap, Set => JavaSet}
+import java.util.{Collections, Locale, Map => JavaMap, Set => JavaSet}
 
 import scala.jdk.CollectionConverters._
 
@@ -217,7 +217,8 @@ private[api] object StreamOptions {
   /** As [[RunOptions.parse]]. */
   def read(options: Map[String, String]): (RunOptions, ColumnOptions) = {
     val stream = new StreamOptions
-    RunOptions.read(stream, options.filterNot { case (name, _) => OfSpark(name.toLowerCase) })(
+    RunOptions.read(stream,
+      options.filterNot { case (name, _) => OfSpark(name.toLowerCase(Locale.ROOT)) })(
       stream.run)
     stream.run -> stream.columns
   }

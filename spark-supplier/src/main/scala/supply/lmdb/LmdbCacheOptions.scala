@@ -1,5 +1,7 @@
 package supply.lmdb
 
+import java.nio.file.{Files, Paths}
+
 import picocli.CommandLine.{Option => Opt}
 
 import supply.core.{ConfigException, Size}
@@ -31,7 +33,8 @@ private[supply] final class LmdbCacheOptions {
 
   def settings(timeout: Double): CacheSettings =
     CacheSettings(
-      folder = Option(folder).getOrElse("/var/tmp/supply-cache-" + System.getProperty("user.name")),
+      folder = Option(folder).getOrElse(
+        "/var/tmp/supply-cache-" + Files.getOwner(Paths.get("/proc/self"))),
       limit = Option(size).map(Size.bytes("--lmdb-cache-size", _)),
       timeout = timeout)
 }

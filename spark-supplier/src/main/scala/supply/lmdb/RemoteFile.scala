@@ -3,7 +3,7 @@ package supply.lmdb
 import java.io.{FileNotFoundException, IOException, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.HexFormat
+import java.util.{HexFormat, Locale}
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.util.SerializableConfiguration
@@ -50,7 +50,8 @@ private[supply] object RemoteFile {
     if (scheme(name).contains("file")) new Path(name).toUri.getPath else name
 
   private def scheme(name: String): Option[String] =
-    "^([a-zA-Z][a-zA-Z0-9+.-]*):".r.findFirstMatchIn(name).map(_.group(1).toLowerCase)
+    "^([a-zA-Z][a-zA-Z0-9+.-]*):".r.findFirstMatchIn(name).map(
+      _.group(1).toLowerCase(Locale.ROOT))
 
   /** The file of that name, taken literally, or the file `inside` the directory of that name. */
   def find(

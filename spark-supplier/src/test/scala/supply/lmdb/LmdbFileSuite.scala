@@ -3,6 +3,7 @@ package supply.lmdb
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, StandardOpenOption}
+import java.util.Locale
 
 import scala.jdk.CollectionConverters._
 
@@ -15,6 +16,17 @@ class LmdbFileSuite extends AnyFunSuite {
 
   private def failure(path: Path): String =
     intercept[SourceException](LmdbFile.open(path.toString)).getMessage
+
+  test("a scheme is the same in every language") {
+    val usual = Locale.getDefault
+    try for (language <- Seq("tr", "az", "lt", "en")) {
+        Locale.setDefault(Locale.forLanguageTag(language))
+        for (name <- Seq("FILE:///data/x", "File:///data/x", "file:/data/x"))
+          assert(!RemoteFile.isRemote(name) && RemoteFile.localPath(name) == "/data/x", language)
+        assert(RemoteFile.isRemote("HDFS://host/x") && RemoteFile.isRemote("VIEWFS://x"))
+      }
+    finally Locale.setDefault(usual)
+  }
 
   /** A data.mdb of these bytes in a folder of its own. */
   private def database(folder: Path, bytes: Array[Byte]): Path = {
