@@ -34,9 +34,22 @@ private[supply] object UsageError {
   /** `more` says where the options are listed. */
   def text(e: ParameterException, more: String = "--help lists the options"): String = {
     val nearest = e match {
-      case unmatched: UnmatchedArgumentException => unmatched.getSuggestions.asScala.headOption
+      case unmatched: UnmatchedArgumentException =>
+        val wrong = unmatched.getUnmatched.get(0).takeWhile(_ != '=')
+        e.getCommandLine.getCommandSpec.optionsMap.keySet.asScala.toSeq
+          .map(name => distance(wrong, name) -> name).sorted
+          .collectFirst { case (changes, name) if changes <= wrong.length / 3 => name }
       case _ => None
     }
     e.getMessage + nearest.map(name => s": did you mean $name?").getOrElse("") + s" ($more)"
   }
+
+  /** How many characters must be added, left out or replaced, in any case of letters. */
+  private def distance(one: String, other: String): Int =
+    other.foldLeft((0 to one.length).toIndexedSeq) { (row, c) =>
+      one.indices.foldLeft(IndexedSeq(row.head + 1)) { (next, i) =>
+        val changed = if (one(i).toLower == c.toLower) 0 else 1
+        next :+ math.min(math.min(next.last, row(i + 1)) + 1, row(i) + changed)
+      }
+    }.last
 }

@@ -48,6 +48,9 @@ private[supply] final case class Hostfile(places: IndexedSeq[RankPlacement]) {
 private[supply] object Hostfile {
   private val Slots = "slots=(.*)".r
 
+  /** As MPICH writes slots. An address of IPv6 has more colons. */
+  private val Mpich = "([^:]+):([0-9]+)".r
+
   /** All ranks on this node. */
   def oneNode(ranks: Int): Hostfile = Hostfile((0 until ranks).map(RankPlacement(None, _)))
 
@@ -85,6 +88,10 @@ private[supply] object Hostfile {
     val hosts = lines.zipWithIndex.flatMap { case (line, i) =>
       val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
       words.headOption.map { host =>
+        Mpich.unapplySeq(host).foreach { parts =>
+          throw new ConfigException(
+            s"$file:${i + 1}: '$host' is no name of a host: write '${parts.head} slots=${parts(1)}'")
+        }
         val slots = words.tail.collectFirst { case Slots(n) => n }.map { n =>
           Try(n.toInt).filter(_ > 0).getOrElse(
             throw new ConfigException(s"$file:${i + 1}: '$n' is not a number of slots"))

@@ -40,7 +40,8 @@ class LmdbOptionsSuite extends AnyFunSuite {
     }
     val usual = LmdbOptions.parse(Map("path" -> "/a")).cache
     usual.refuseFor("/a")
-    assert(usual.settings(1).folder == s"/var/tmp/supply-cache-${sys.props("user.name")}")
+    assert(usual.settings(1).folder == s"/var/tmp/supply-cache-${java.nio.file.Files.getOwner(
+        java.nio.file.Path.of("/proc/self"))}")
   }
 
   test("a wrong or missing option is named") {
@@ -50,7 +51,13 @@ class LmdbOptionsSuite extends AnyFunSuite {
     assert(failure("path" -> "/a", "partitions" -> "many").contains("--partitions"))
     assert(failure("path" -> "/a", "timeout" -> "0").contains(
         "timeout is 0.0: it must be above 0 seconds"))
-    assert(failure("path" -> "/a", "lmdb-cach" -> "/c").contains("did you mean --lmdb-cache"))
+    Seq("lmdb-cach" -> "--lmdb-cache", "partition" -> "--partitions",
+      "numpartitions" -> "--partitions",
+      "timout" -> "--timeout", "skipkey" -> "--skipKeys").foreach { case (given, meant) =>
+      assert(failure("path" -> "/a", given -> "3").contains(s"did you mean $meant? ("))
+    }
+    Seq("shuffle", "x").foreach(given =>
+      assert(!failure("path" -> "/a", given -> "3").contains("did you mean")))
     assert(intercept[ConfigException](LmdbOptions.parse(Map("path" -> "/a",
             "lmdb-cache-size" -> "big")).cache.settings(1)).getMessage
         .contains("--lmdb-cache-size 'big' is not a size"))

@@ -35,6 +35,13 @@ class ConfigFilesSuite extends AnyFunSuite {
     assert(pairs(1).configLine == s"${config.mappedFiles}:4")
   }
 
+  test("the byte order mark of an editor is no part of the first line") {
+    val config = files("\ufeff/a\n", "\ufeff# pipes\n/a.req /a.ntf\n")
+    assert(config.read().map(_.mappedFile) == Seq("/a"))
+    val texts = ConfigFiles("m", "n", Map("m" -> "\ufeff/b", "n" -> "\ufeff/b.req /b.ntf"))
+    assert(texts.read().map(pair => pair.mappedFile -> pair.requestPipe) == Seq("/b" -> "/b.req"))
+  }
+
   test("a changed file is read again, and others in between") {
     val config = files("/a\n", "/a.req /a.ntf\n")
     val other = files("/c\n", "/c.req /c.ntf\n")

@@ -46,6 +46,16 @@ class HostfileSuite extends AnyFunSuite {
         "/nowhere/hosts"))
   }
 
+  test(
+    "a byte order mark is no part of a name, and MPICH's slots are refused with how to write them") {
+    assert(read("\ufeffa slots=2\n", 1).places == Seq(RankPlacement(Some("a"), 0)))
+    assert(read("fd00::2 slots=1\n", 1).places == Seq(RankPlacement(Some("fd00::2"), 0)))
+    for ((line, host) <- Seq("localhost:2" -> "localhost", "10.0.0.1:2 # two" -> "10.0.0.1",
+        "a.b:2 slots=1" -> "a.b"))
+      assert(intercept[ConfigException](read(s"x\n$line\n", 1)).getMessage.contains(
+          s":2: '$host:2' is no name of a host: write '$host slots=2'"))
+  }
+
   test("a place is on its host by name, by short name and by address, and on no other") {
     assert(RankPlacement(Some("node-a"), 0).isOn("node-a"))
     assert(RankPlacement(Some("node-a"), 0).isOn("node-a.cluster.example"))
