@@ -46,8 +46,8 @@ private[supply] object UsageError {
 
   /** How many characters must be added, left out or replaced, in any case of letters. */
   private def distance(one: String, other: String): Int =
-    other.foldLeft((0 to one.length).toIndexedSeq) { (row, c) =>
-      one.indices.foldLeft(IndexedSeq(row.head + 1)) { (next, i) =>
+    other.foldLeft((0 to one.length).toVector) { (row, c) =>
+      one.indices.foldLeft(Vector(row.head + 1)) { (next, i) =>
         val changed = if (one(i).toLower == c.toLower) 0 else 1
         next :+ math.min(math.min(next.last, row(i + 1)) + 1, row(i) + changed)
       }
