@@ -38,7 +38,7 @@ private[supply] object FromArray {
     val from = new DataInputStream(new FileInputStream(file))
     try {
       (0L until rows by ofPart).map { first =>
-        val bytes = new Array[Byte](Math.toIntExact(8 * columns * math.min(ofPart, rows - first)))
+        val bytes = new Array[Byte](Math.toIntExact(8L * columns * math.min(ofPart, rows - first)))
         from.readFully(bytes)
         val values = new Array[Double](bytes.length / 8)
         ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asDoubleBuffer().get(values)
