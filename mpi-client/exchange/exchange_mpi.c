@@ -72,13 +72,12 @@ static void free_context(void *context, bool pending) {
 
 /*
  * Duplicates the communicator, so that the exchange's messages do not meet those of the program. Collective; waits for
- * the other ranks until the limit. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, SUPPLY_INTERRUPTED.
+ * the other ranks until the limit. SUPPLY_OK, or _ARGUMENT, _SYSTEM, _TIMEOUT, _MEMORY, SUPPLY_INTERRUPTED.
  */
 static supply_status_t mpi_transport(struct transport *transport, MPI_Comm comm, const struct wait_limit *limit,
                                      struct failure *failure) {
     int rank, ranks;
-    supply_status_t status = supply__mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
-    if (status == SUPPLY_OK) status = supply__mpi_check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
+    supply_status_t status = supply__mpi_rank(comm, "supply_exchange_open()", &rank, &ranks, failure);
     if (status != SUPPLY_OK) return status;
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

@@ -15,6 +15,17 @@ supply_status_t supply__mpi_check(int error, const char *call, struct failure *f
     return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed: %s", call, text);
 }
 
+supply_status_t supply__mpi_rank(MPI_Comm comm, const char *caller, int *rank, int *ranks, struct failure *failure) {
+    int is_initialized = 0, is_finalized = 0;
+    MPI_Initialized(&is_initialized);
+    MPI_Finalized(&is_finalized);
+    if (!is_initialized || is_finalized)
+        return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: call it after MPI_Init() and before MPI_Finalize()",
+                            caller);
+    const supply_status_t status = supply__mpi_check(MPI_Comm_rank(comm, rank), "MPI_Comm_rank", failure);
+    return status == SUPPLY_OK ? supply__mpi_check(MPI_Comm_size(comm, ranks), "MPI_Comm_size", failure) : status;
+}
+
 supply_status_t supply__mpi_test(MPI_Request *request, struct failure *failure) {
     int is_complete = 0;
     const supply_status_t status =

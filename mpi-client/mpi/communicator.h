@@ -10,6 +10,12 @@
 /** The result of an MPI call. SUPPLY_OK, or _SYSTEM with MPI's text. */
 supply_status_t supply__mpi_check(int error, const char *call, struct failure *failure);
 
+/**
+ * This process's number in the communicator, and how many there are. Before MPI_Init() and after MPI_Finalize() MPI
+ * would end the program. SUPPLY_OK, or _SYSTEM, _ARGUMENT.
+ */
+supply_status_t supply__mpi_rank(MPI_Comm comm, const char *caller, int *rank, int *ranks, struct failure *failure);
+
 /** Whether an operation is complete. SUPPLY_OK, SUPPLY_AGAIN, or _SYSTEM. */
 supply_status_t supply__mpi_test(MPI_Request *request, struct failure *failure);
 

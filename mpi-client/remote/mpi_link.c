@@ -119,9 +119,7 @@ static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct 
                           .test = test,
                           .on_end = on_end,
                           .free = free_context};
-    supply_status_t status = supply__mpi_check(MPI_Comm_rank(comm, &link->process), "MPI_Comm_rank", failure);
-    if (status == SUPPLY_OK)
-        status = supply__mpi_check(MPI_Comm_size(comm, &link->processes), "MPI_Comm_size", failure);
+    supply_status_t status = supply__mpi_rank(comm, "supply_remote_open()", &link->process, &link->processes, failure);
     if (status != SUPPLY_OK) return status;
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

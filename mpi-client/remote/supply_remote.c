@@ -75,8 +75,8 @@ supply_status_t supply_remote_open(supply_t **supply, MPI_Comm comm, const suppl
     if (supply == NULL || ranks == NULL) return SUPPLY_ERROR_ARGUMENT;
     *supply = NULL;
     *ranks = MPI_COMM_NULL;
-    int size = 0;
-    supply_status_t status = supply__mpi_check(MPI_Comm_size(comm, &size), "MPI_Comm_size", &failure);
+    int rank, size = 0;
+    supply_status_t status = supply__mpi_rank(comm, "supply_remote_open()", &rank, &size, &failure);
     /* In front of the meeting: after it the others wait for this process, without a limit of their own. */
     int *members = calloc((size_t)size, sizeof *members);
     if (members == NULL)

@@ -2,6 +2,7 @@
  * Exchanges Datums, and prints what all ranks together have received in each epoch: how many, the sum of their numbers,
  * and the sum of their squares. Usage: exchange-ids all|hash|balance|absent|interrupted WINDOW_BYTES. absent: rank 1
  * never opens its exchange, and rank 0 prints how that ends. interrupted: the same, and rank 0 does not wait for it.
+ * exchange-ids before|after: opens it before MPI_Init(), or after MPI_Finalize().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +51,29 @@ static void leave_without_exchange(supply_t *supply, int rank, supply_status_t s
     _Exit(0);
 }
 
+static int open_without_mpi(void) {
+    supply_options_t options;
+    supply_options_init(&options);
+    options.rank = options.local_rank = 0;
+    options.exchange = true;
+    supply_t *supply;
+    if (supply_open(&supply, &options) != SUPPLY_OK) {
+        fprintf(stderr, "%s\n", supply_error(supply));
+        return 1;
+    }
+    const supply_status_t status = supply_exchange_open(&supply, MPI_COMM_WORLD, NULL);
+    printf("%s: %s\n", supply_status_name(status), supply_error(supply));
+    return supply_close(supply) != SUPPLY_OK;
+}
+
 int main(int argc, char **argv) {
     static const char *const policies[] = {"", "all", "hash", "balance"};
+    if (argc == 2 && strcmp(argv[1], "before") == 0) return open_without_mpi();
     MPI_Init(&argc, &argv);
+    if (argc == 2 && strcmp(argv[1], "after") == 0) {
+        MPI_Finalize();
+        return open_without_mpi();
+    }
     supply_options_t options;
     supply_options_init(&options);
     supply_options_from_comm(&options, MPI_COMM_WORLD);

@@ -30,6 +30,23 @@ TEST(ExchangeMpiTest, ARankThatNeverComes) {
         << ended.err;
 }
 
+TEST(ExchangeMpiTest, AnOpeningWithoutMpi) {
+    const std::vector<std::vector<std::string>> programs = {
+        {SUPPLY_TEST_EXCHANGE_IDS, "before", "exchange"},
+        {SUPPLY_TEST_EXCHANGE_IDS, "after", "exchange"},
+        {SUPPLY_TEST_REMOTE_IDS, "before", "remote"},
+    };
+    for (const auto &program : programs) {
+        FedRanks fed(1);
+        std::vector<std::string> command = alone(program[0]);
+        command.push_back(program[1]);
+        const Ended ended = fed.run(command, {});
+        EXPECT_EQ(0, ended.exit_status) << ended.err;
+        const std::string text = "supply_" + program[2] + "_open(): call it after MPI_Init()";
+        EXPECT_TRUE(says(ended.out, {"SUPPLY_ERROR_ARGUMENT: ", text.c_str()})) << ended.out;
+    }
+}
+
 TEST(ExchangeMpiTest, AnInterruptedOpening) {
     FedRanks fed(2);
     const Ended ended = fed.run(mpirun(2, {SUPPLY_TEST_EXCHANGE_IDS, "interrupted", "4000"}), {});

@@ -1,12 +1,13 @@
 /**
  * Reads Datums that feeders send, and prints what all ranks together have received in each epoch.
  *
- * Usage: remote-ids read|schema|exchange|sorted|child|stop|leave|early|interrupted|forget|gap|twice|position=TEXT.
- * schema: waits for it first, as exchange and sorted do. stop: rank 0 aborts its pair after a block. early: it closes
- * it after a block. leave: it exits after a block. interrupted: all waits are interrupted after a block, and rank 0
- * aborts. forget: nobody closes. gap: a rank polls once, and again after two seconds. sorted: sorts by the label.
- * child: a forked child closes its copy of the handle after a block. twice: the ranks open once more. position: all
- * begin there.
+ * Usage: remote-ids
+ * read|schema|exchange|sorted|child|stop|leave|early|interrupted|forget|gap|twice|before|position=TEXT. schema: waits
+ * for it first, as exchange and sorted do. stop: rank 0 aborts its pair after a block. early: it closes it after a
+ * block. leave: it exits after a block. interrupted: all waits are interrupted after a block, and rank 0 aborts.
+ * forget: nobody closes. gap: a rank polls once, and again after two seconds. sorted: sorts by the label. child: a
+ * forked child closes its copy of the handle after a block. twice: the ranks open once more. position: all begin there.
+ * before: opens before MPI_Init(), and prints how that ends.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -107,9 +108,9 @@ static void read_all(supply_t *supply) {
 }
 
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
     if (argc != 2) return 2;
     mode = argv[1];
+    if (strcmp(mode, "before") != 0) MPI_Init(&argc, &argv);
     supply_options_t options;
     supply_options_init(&options);
     options.exchange = strcmp(mode, "exchange") == 0 || strcmp(mode, "sorted") == 0;
@@ -119,6 +120,10 @@ int main(int argc, char **argv) {
         options.position = &position;
     supply_t *supply;
     supply_status_t status = supply_remote_open(&supply, MPI_COMM_WORLD, &options, &ranks);
+    if (strcmp(mode, "before") == 0) {
+        printf("%s: %s\n", supply_status_name(status), supply_error(supply));
+        return 0;
+    }
     if (ranks != MPI_COMM_NULL) MPI_Comm_rank(ranks, &rank);
     supply_exchange_options_t exchange;
     supply_exchange_options_init(&exchange);
