@@ -1,6 +1,6 @@
 package supply.core
 
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{ScheduledFuture, TimeUnit}
 
 /** The end of a wait, `seconds` after its start. One thread restarts it; any thread reads it. */
 final class Deadline(@volatile private var allowed: Double) {
@@ -51,7 +51,7 @@ object Deadline {
 
   def isAllowed(seconds: Double): Boolean = seconds > 0 && seconds <= maxSeconds
 
-  private val timer = Threads.scheduler("supply-deadline")
+  private[supply] val timer = Threads.scheduler("supply-deadline")
 
   /**
    * Calls `wake` if a call still blocks when its deadline passes. Neither a read nor a write of a
@@ -59,30 +59,33 @@ object Deadline {
    * deadline of a call must not end before that of the call before it.
    *
    * One check stays scheduled across calls: scheduling one per call would wake the timer's thread
-   * once a block. When [[apply]] returns, `wake` has either ended or does not run.
+   * once a block. When [[apply]] returns, `wake` has either ended or does not run. Close it: a check
+   * can be due in days, and the timer would keep the pipe until then.
    */
-  final class Guard(wake: => Unit) {
+  final class Guard(wake: => Unit) extends AutoCloseable {
     private var guarded: Deadline = null
-    private var isScheduled = false
+    private var scheduled: ScheduledFuture[_] = null
 
     def apply[A](deadline: Deadline)(body: => A): A = {
       synchronized {
         guarded = deadline
-        if (!isScheduled) scheduleCheck()
+        if (scheduled == null) scheduleCheck()
       }
       try body
       finally synchronized { guarded = null }
     }
 
-    private def scheduleCheck(): Unit = {
-      isScheduled = true
-      timer.schedule((() => check()): Runnable, math.max(0L, guarded.remainingNanos),
-        TimeUnit.NANOSECONDS)
-      ()
+    override def close(): Unit = synchronized {
+      if (scheduled != null) scheduled.cancel(false)
+      scheduled = null
     }
 
+    private def scheduleCheck(): Unit =
+      scheduled = timer.schedule((() => check()): Runnable, math.max(0L, guarded.remainingNanos),
+        TimeUnit.NANOSECONDS)
+
     private def check(): Unit = synchronized {
-      isScheduled = false
+      scheduled = null
       if (guarded != null) {
         if (guarded.passed) wake else scheduleCheck()
       }

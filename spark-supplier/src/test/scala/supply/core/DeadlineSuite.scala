@@ -40,6 +40,20 @@ class DeadlineSuite extends AnyFunSuite {
     }
   }
 
+  test("the timer keeps nothing of a guard that is closed, however late its deadline is") {
+    val before = Deadline.timer.getQueue.size
+    Seq(1e9, 864000, 60).foreach { seconds =>
+      val guards = Seq.fill(10)(new Deadline.Guard(()))
+      guards.foreach(_(new Deadline(seconds))(()))
+      assert(Deadline.timer.getQueue.size >= guards.size)
+      guards.foreach(_.close())
+      guards.foreach(_.close())
+      assert(Deadline.timer.getQueue.size <= before)
+    }
+    val unused = new Deadline.Guard(())
+    unused.close()
+  }
+
   test("a wait checks once more after its deadline has passed") {
     val deadline = new Deadline(soon)
     def suspended(): Unit = while (!deadline.passed) Thread.sleep(1)

@@ -52,6 +52,22 @@ class NamedPipeSuite extends AnyFunSuite {
     }
   }
 
+  test("a pipe that is closed is not kept until its deadline") {
+    withPipe { (path, rank) =>
+      val before = Deadline.timer.getQueue.size
+      (1 to 20).foreach { _ =>
+        rank.write(NamedPipe.buffer(Layout.Request.SIZE))
+        val pipes = (NamedPipe.openRequests(path, None), NamedPipe.openNotifications(path, None))
+        assert(pipes._1.read(new Deadline(864000)) == RequestPipe.Received(Request(0, 0)))
+        assert(pipes._2.write(notification, new Deadline(864000)))
+        pipes._1.close()
+        pipes._2.close()
+        rank.read(ByteBuffer.allocate(Layout.Notification.SIZE))
+      }
+      assert(Deadline.timer.getQueue.size <= before)
+    }
+  }
+
   test("the end of a rank is found after the deadline") {
     withPipe { (path, _) =>
       val pipe = new RequestPipe(
