@@ -9,8 +9,10 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileAlreadyExistsException, FileSystem, LocalFileSystem, Path}
+import org.apache.hadoop.fs.CommonPathCapabilities.{FS_ACLS, FS_PERMISSIONS}
+import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileAlreadyExistsException, FileStatus, FileSystem, LocalFileSystem, Path}
 import org.apache.hadoop.fs.permission.{FsAction, FsPermission}
+import org.apache.hadoop.security.UserGroupInformation
 
 import supply.core.{ConfigException, FailureText}
 
@@ -137,15 +139,13 @@ private[supply] object CheckpointFolder {
   private def rankFile(rank: Int) = RankPrefix + rank
 
   private val OwnerAlone = new FsPermission("700")
-  // An object store says that all may write.
-  private val WithPermissions = Set("file", "hdfs")
 
   /**
    * If `isWritten`, makes the folder, if it is not there, for this user alone. Throws a ConfigException if that fails, or
-   * if all users may write there: states are pickled, so who writes one can run code in the ranks.
+   * if other users may write there: states are pickled, so who writes one can run code in the ranks.
    */
   def of(name: String, conf: Configuration, isWritten: Boolean): CheckpointFolder = {
-    val (fs, path, mode) =
+    val (fs, path, stranger) =
       try {
         val path = new Path(name)
         val fs = path.getFileSystem(conf) match {
@@ -155,8 +155,8 @@ private[supply] object CheckpointFolder {
         }
         if (isWritten && !fs.exists(path) && !fs.mkdirs(path, OwnerAlone))
           throw new IOException("it cannot be made")
-        val mode = if (fs.exists(path)) fs.getFileStatus(path).getPermission else OwnerAlone
-        (fs, fs.makeQualified(path), mode)
+        val stranger = if (hasModes(fs, path) && fs.exists(path)) strangerOf(fs.getFileStatus(path)) else None
+        (fs, fs.makeQualified(path), stranger)
       } catch {
         case NonFatal(e) =>
           throw new ConfigException(
@@ -164,10 +164,25 @@ private[supply] object CheckpointFolder {
               "file system that its Hadoop knows",
             e)
       }
-    if (WithPermissions(fs.getUri.getScheme) && mode.getOtherAction.implies(FsAction.WRITE))
-      throw new ConfigException(
-        s"the folder of checkpoints $name cannot be used: all users may write there ($mode), and what they write would " +
-          "run in your ranks: name a folder in it, which the call makes")
+    stranger.foreach(who => throw new ConfigException(
+        s"the folder of checkpoints $name cannot be used: $who, and what they write would run in your ranks: chmod go-w " +
+          "a folder of yours, or name a folder in it, which the call makes"))
     new CheckpointFolder(path, fs)
+  }
+
+  /** An object store says that all may write, and so does ABFS without a hierarchical namespace. */
+  private def hasModes(fs: FileSystem, path: Path): Boolean =
+    fs.hasPathCapability(path, FS_PERMISSIONS) &&
+      (!fs.getUri.getScheme.startsWith("abfs") || fs.hasPathCapability(path, FS_ACLS))
+
+  /** Who else may write there, by the rule of ssh. A mask of ACLs is the mode of the group. */
+  private def strangerOf(folder: FileStatus): Option[String] = {
+    val mode = folder.getPermission
+    val trusted = Set("root", System.getProperty("user.name"),
+      UserGroupInformation.getCurrentUser.getShortUserName)
+    if (!trusted(folder.getOwner)) Some(s"it belongs to ${folder.getOwner}")
+    else if (Seq(mode.getGroupAction, mode.getOtherAction).exists(_.implies(FsAction.WRITE)))
+      Some(s"others than its owner may write there ($mode)")
+    else None
   }
 }

@@ -1,15 +1,17 @@
 package supply.run
 
 import java.io.IOException
+import java.net.URI
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 import java.nio.file.attribute.PosixFilePermissions
 
 import scala.jdk.CollectionConverters._
-import scala.util.Using
+import scala.util.{Try, Using}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, FilterFileSystem, FSDataInputStream, Path => HadoopPath}
+import org.apache.hadoop.fs.permission.FsPermission
+import org.apache.hadoop.fs.{CommonPathCapabilities, FileStatus, FileSystem, FilterFileSystem, FSDataInputStream, Path => HadoopPath, RawLocalFileSystem}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
@@ -55,17 +57,46 @@ class CheckpointFolderSuite extends AnyFunSuite {
     }
   }
 
-  test("what a call makes is its user's alone, and a folder that all may write is refused") {
+  test("what a call makes is its user's alone, and a folder that others may write is refused") {
     withCheckpoints { (folder, path) =>
       save(folder, 1, 0 -> "state")
       assert(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)) == "rwx------")
-      Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rwxrwxrwx"))
-      val text =
-        intercept[ConfigException](CheckpointFolder.of(s"file://$path", conf,
-            isWritten = true)).getMessage
-      assert(text.contains("all users may write there (rwxrwxrwx)"))
-      assert(text.contains("name a folder in it"))
+      for (mode <- Seq("rwxrwxrwx", "rwxrwx---", "rwx----w-"); isWritten <- Seq(true, false)) {
+        Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(mode))
+        val text =
+          intercept[ConfigException](CheckpointFolder.of(s"file://$path", conf,
+              isWritten)).getMessage
+        assert(text.contains(s"others than its owner may write there ($mode)"))
+        assert(text.contains("chmod go-w") && text.contains("name a folder in it"))
+      }
       CheckpointFolder.of(s"file://$path/of-this-run", conf, isWritten = true)
+    }
+  }
+
+  test("the owner must be this user or root, and modes count where the file system has any") {
+    TemporaryFolder { folder =>
+      def stated(owner: String, mode: String, hasModes: Boolean = true) = {
+        val conf = new Configuration(false)
+        conf.set("fs.stated.impl", classOf[StatedFileSystem].getName)
+        conf.setBoolean("fs.stated.impl.disable.cache", true)
+        conf.set("stated.owner", owner)
+        conf.set("stated.mode", mode)
+        conf.setBoolean("stated.hasModes", hasModes)
+        Seq(true, false).map(isWritten =>
+          Try(CheckpointFolder.of(s"stated://$folder", conf, isWritten)).failed.toOption.map(
+            _.getMessage)).distinct match {
+          case Seq(one) => one.getOrElse("")
+          case several => fail(several.toString)
+        }
+      }
+      val me = System.getProperty("user.name")
+      Seq(me, "root").foreach(owner => assert(stated(owner, "755") == ""))
+      Seq("mallory", "12345", s"${me}2").foreach(owner =>
+        assert(stated(owner, "700").contains(s"cannot be used: it belongs to $owner, and")))
+      Seq("775", "1777", "720").foreach(mode =>
+        assert(stated(me, mode).contains("others than its owner may write there")))
+      // An object store says that all may write, and names anybody as the owner.
+      assert(stated("mallory", "777", hasModes = false) == "")
     }
   }
 
@@ -148,4 +179,18 @@ class CheckpointFolderSuite extends AnyFunSuite {
       }
     }
   }
+}
+
+/** Local files, of which it states owner and mode as its configuration has them. */
+final class StatedFileSystem extends RawLocalFileSystem {
+  override def getUri: URI = URI.create("stated:///")
+
+  override def getFileStatus(path: HadoopPath): FileStatus = {
+    val own = super.getFileStatus(path)
+    new FileStatus(own.getLen, own.isDirectory, 1, 1, 0, 0,
+      new FsPermission(getConf.get("stated.mode")), getConf.get("stated.owner"), "users", path)
+  }
+
+  override def hasPathCapability(path: HadoopPath, name: String): Boolean =
+    name == CommonPathCapabilities.FS_PERMISSIONS && getConf.getBoolean("stated.hasModes", true)
 }
