@@ -11,6 +11,8 @@ import org.apache.spark.scheduler.{Pool, ResultTask, Schedulable, TaskInfo, Task
 import org.apache.spark.scheduler.cluster.{CoarseGrainedSchedulerBackend, ExecutorInfo}
 import org.apache.spark.scheduler.local.LocalSchedulerBackend
 
+import supply.core.ConfigException
+
 /** A task that runs, or is about to. */
 final case class ScheduledTask(id: Long, partition: Int, executor: String, host: String,
     isSpeculative: Boolean)
@@ -78,12 +80,22 @@ object SchedulerState {
   private def ofAttempts[A](sc: SparkContext)(use: PartialFunction[TaskSetManager, A]): Seq[A] =
     sc.taskScheduler match {
       case scheduler: TaskSchedulerImpl =>
-        scheduler.synchronized(attempts(scheduler.rootPool).collect(use))
+        known(scheduler.synchronized(attempts(scheduler.rootPool).collect(use)))
       case _ => Nil
     }
 
   private def property(attempt: TaskSetManager, name: String): Option[String] =
     Option(attempt.taskSet.properties).flatMap(all => Option(all.getProperty(name)))
+
+  /** If Spark has no such member: the compiler cannot say so. */
+  private[supply] def known[A](asked: => A): A =
+    try asked
+    catch {
+      case e: NoSuchMethodException => throw new ConfigException(
+          s"this Spark (${org.apache.spark.SPARK_VERSION}) does not say which executors and tasks it has (${e.getMessage}): use " +
+            "Apache Spark in a version for which this jar was made, or a newer jar",
+          e)
+    }
 
   private def attempts(schedulable: Schedulable): Seq[TaskSetManager] = schedulable match {
     case pool: Pool => pool.schedulableQueue.asScala.toSeq.flatMap(attempts)
@@ -144,14 +156,14 @@ object SchedulerState {
         val driver = sc.env.blockManager.blockManagerId
         // spark.driver.resource.*, which no task has.
         Seq(Executor(driver.executorId, driver.host, local.totalCores, sc.resources.toMap, 0))
-      case cluster: CoarseGrainedSchedulerBackend => cluster.synchronized {
+      case cluster: CoarseGrainedSchedulerBackend => known(cluster.synchronized {
           cluster.asInstanceOf[Executors]
             .org$apache$spark$scheduler$cluster$CoarseGrainedSchedulerBackend$$executorDataMap
             .filter { case (id, _) => cluster.isExecutorActive(id) }
-            .map { case (id, known) =>
-              Executor(id, known.executorHost, known.totalCores, known.resourcesInfo, 0)
+            .map { case (id, data) =>
+              Executor(id, data.executorHost, data.totalCores, data.resourcesInfo, 0)
             }.toSeq
-        }
+        })
       case _ => Nil
     }
     registered.map(executor =>

@@ -1,5 +1,8 @@
 package org.apache.spark.supply
 
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
@@ -206,11 +209,22 @@ object SparkInternals {
    * the SparkContext that `ending` needs.
    */
   def atShutdown(ending: () => Unit): AutoCloseable = {
-    val hook =
-      ShutdownHookManager.addShutdownHook(ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY + 1)(ending)
-    () => {
-      ShutdownHookManager.removeShutdownHook(hook)
-      ()
-    }
+    val own: Runnable = () => ending()
+    endings.add(own)
+    () => { endings.remove(own); () }
+  }
+
+  private lazy val endings = {
+    val endings = ConcurrentHashMap.newKeySet[Runnable]()
+    ShutdownHookManager.addShutdownHook(ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY + 1)(() =>
+      runAtOnce(endings.asScala.toSeq))
+    endings
+  }
+
+  /** Spark runs its hooks one after the other, and Hadoop gives all of them half a minute together. */
+  private[supply] def runAtOnce(endings: Seq[Runnable]): Unit = {
+    val threads = endings.map(new Thread(_, "supply-end"))
+    threads.foreach(_.start())
+    threads.foreach(_.join())
   }
 }
