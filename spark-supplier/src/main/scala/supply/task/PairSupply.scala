@@ -335,7 +335,7 @@ private[supply] object RingErrors {
 }
 
 /**
- * Turns an OutOfMemoryError of Spark into an error that names the partition and the settings. Spark
+ * Turns an OutOfMemoryError into an error that names the partition and what to change. Spark
  * itself would end the executor without a word about memory: docs/design/decisions.md.
  */
 private[supply] object HeapErrors {
@@ -346,9 +346,21 @@ private[supply] object HeapErrors {
     try body
     catch { case e: OutOfMemoryError => throw exception(partition, where, e) }
 
-  private def exception(partition: Int, where: String, error: OutOfMemoryError) =
-    new SourceException(
-      s"${where}partition $partition does not fit into the executor's heap of " +
-        s"${Runtime.getRuntime.maxMemory / MiB} MiB (${error.getMessage}): give the executors more memory (spark.executor.memory; " +
-        "EXECUTOR_MEMORY of launch/submit-supplier), or the source more and smaller partitions (--partitions) and elements")
+  private def exception(partition: Int, where: String, error: OutOfMemoryError) = {
+    val said = String.valueOf(error.getMessage)
+    new SourceException(s"${where}partition $partition" + (said match {
+      case NoThread() => s": the executor cannot start another thread ($said): let its user or its container have more " +
+          "processes (ulimit -u, pids), or run fewer tasks at once"
+      case Direct() => s" does not fit into the executor's memory outside of the heap ($said): set -XX:MaxDirectMemorySize " +
+          "in spark.executor.extraJavaOptions larger, and spark.executor.memoryOverhead with it"
+      case Classes() => s": the executor's JVM is out of memory ($said): see spark.executor.extraJavaOptions"
+      case _ => s" does not fit into the executor's heap of ${Runtime.getRuntime.maxMemory / MiB} MiB ($said): give the " +
+          "executors more memory (spark.executor.memory; EXECUTOR_MEMORY of launch/submit-supplier), or the source more " +
+          "and smaller partitions (--partitions) and elements"
+    }))
+  }
+
+  private val NoThread = "(?s).*native thread.*".r
+  private val Direct = "(?s).*[Dd]irect (?:buffer )?memory.*".r
+  private val Classes = "Metaspace|Compressed class space".r
 }

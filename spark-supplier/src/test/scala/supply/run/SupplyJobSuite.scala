@@ -16,6 +16,7 @@ import supply.bench.DatumSource
 import supply.core.{ConfigException, FailureText, SourceException}
 import supply.lmdb.Datum
 import supply.plan.{Shuffle, Uneven}
+import supply.task.HeapErrors
 import supply.testing.{Background, TemporaryFolder, TestRank}
 
 /** Whole runs inside this JVM with real ranks: what they get, and what a failure means for them. */
@@ -79,6 +80,26 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
           FailureText.of(error).contains(
             "partition 2 does not fit into the executor's heap of"))))
     assert(global.forall(_.last.contains("partition 2 does not fit")))
+  }
+
+  test("memory that is not the heap's is named as what it is") {
+    def text(jvm: String) =
+      intercept[SourceException](HeapErrors.naming(3)(throw new OutOfMemoryError(jvm))).getMessage
+    Seq("Java heap space", "GC overhead limit exceeded", "Unable to acquire 65536 bytes of memory")
+      .foreach(jvm => assert(text(jvm).startsWith("partition 3 does not fit into the executor's heap")))
+    Seq("unable to create native thread: possibly out of memory or process/resource limits reached",
+      "unable to create new native thread").foreach { jvm =>
+      assert(text(jvm).startsWith("partition 3: the executor cannot start another thread"))
+      assert(text(jvm).contains("ulimit -u") && !text(jvm).contains("heap"))
+    }
+    Seq("Direct buffer memory",
+      "Cannot reserve 65536 bytes of direct buffer memory (allocated: 1, limit: 2)",
+      "failed to allocate 16777216 byte(s) of direct memory (used: 1, max: 2)").foreach { jvm =>
+      assert(text(jvm).startsWith("partition 3 does not fit into the executor's memory outside"))
+      assert(text(jvm).contains("-XX:MaxDirectMemorySize") && text(jvm).contains(jvm))
+    }
+    Seq("Metaspace", "Compressed class space").foreach(jvm =>
+      assert(text(jvm).startsWith(s"partition 3: the executor's JVM is out of memory ($jvm)")))
   }
 
   test("with equal steps the ranks have the same number of blocks in each epoch, all of one size") {
