@@ -120,7 +120,10 @@ class ProgressBar:
 
 
 class RoutineProgress:
-    """Shows how much of a routine is done, while its context lasts. done: returns that, from 0 to 1."""
+    """Shows how much of a routine is done, while its context lasts. done: returns that, from 0 to 1.
+
+    Over Spark Connect the server shows each question on its page.
+    """
 
     def __init__(self, routine: str, done: Callable[[], float]) -> None:
         self._routine = routine
@@ -144,7 +147,7 @@ class RoutineProgress:
 
     def _show(self, bar: Any) -> None:
         next_line = time.monotonic() + _LINE_SECONDS
-        while not self._ended.wait(_POLL_SECONDS):
+        while not self._ended.wait(_QUIET_SECONDS):
             percent = round(100 * self._done())
             bar.update(percent - bar.n)
             if bar.disable and time.monotonic() >= next_line:

@@ -78,8 +78,9 @@ private[supply] object Hubs {
               s" (${e.getMessage})",
             e)
       }
-    endpoint = Some(new DriverEndpoint(sc, s"supply-hub-${UUID.randomUUID()}", () => hub.close())(
-        PartialFunction.empty))
+    try endpoint = Some(new DriverEndpoint(sc, s"supply-hub-${UUID.randomUUID()}",
+          () => hub.close())(PartialFunction.empty))
+    catch { case e: Throwable => hub.close(); throw e } // Spark is stopping.
     hub
   }
 

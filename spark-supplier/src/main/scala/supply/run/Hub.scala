@@ -1,14 +1,18 @@
 package supply.run
 
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, IOException}
-import java.net.{BindException, InetAddress, ServerSocket, Socket}
+import java.net.{BindException, InetAddress, InetSocketAddress, ServerSocket, Socket, SocketAddress}
+import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
+import java.nio.file.{Files, Path}
 import java.security.{MessageDigest, SecureRandom}
+import java.util.HexFormat
 import java.util.concurrent.{RejectedExecutionException, Semaphore, SynchronousQueue, ThreadPoolExecutor, TimeUnit}
 import javax.crypto.Mac
 import javax.crypto.spec.SecretKeySpec
 
-import scala.collection.mutable
+import scala.collection.concurrent.TrieMap
+import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import jdk.net.ExtendedSocketOptions.{TCP_KEEPCOUNT, TCP_KEEPIDLE, TCP_KEEPINTERVAL}
@@ -29,11 +33,12 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   private val threads = Hub.threads()
   private val timer = Threads.scheduler("supply-hub-timer")
   private val strangers = new Semaphore(Hub.MostStrangers)
-  private val runs = mutable.Map.empty[String, HubRun]
+  private val runs = TrieMap.empty[String, HubRun]
   private val accepting = new Object
   private var isClosed = false
   threads.execute(() => accept())
-  timer.scheduleWithFixedDelay(() => closeWaiting(), 1, 1, TimeUnit.SECONDS)
+  every(1)(closeWaiting())
+  every(10)(closeDead())
   Hub.log.info(s"a hub for the processes of runs is at $address:$port")
 
   def port: Int = server.getLocalPort
@@ -46,24 +51,29 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   def open(name: String, key: Array[Byte]): Option[HubRun] = {
     if (key.length != Hub.KeyBytes) throw new ConfigException(
       s"the key of a run has ${Hub.KeyBytes} bytes, and not ${key.length}")
-    synchronized {
+    val opened = synchronized {
       if (isClosed) None
-      else {
-        val opened = runs.getOrElseUpdate(name,
-          new HubRun(name, key.clone(), limits.waitingBytes, threads,
-            close => { closeLater(Hub.LingerSeconds)(close()); () }))
-        if (!MessageDigest.isEqual(opened.key, key))
-          throw new ConfigException(s"the run $name has another key")
-        Some(opened)
-      }
+      else Some(runs.getOrElseUpdate(name, new HubRun(name, key.clone(), limits.secondsOfPolls,
+            () => queueBytes, threads, close => { closeLater(Hub.LingerSeconds)(close()); () })))
+    }
+    opened match {
+      // Another thread is closing it. Then its name is free.
+      case Some(run) if run.isClosed => close(run); open(name, key)
+      case Some(run) if !MessageDigest.isEqual(run.key, key) =>
+        throw new ConfigException(s"the run $name has another key")
+      case _ => opened
     }
   }
 
+  /** What may wait in one queue: all together must leave the driver its memory. */
+  private def queueBytes: Long =
+    math.min(limits.waitingBytes, limits.allBytes / (2L * math.max(1, runs.size)))
+
   /** An open run. */
-  def run(name: String): Option[HubRun] = synchronized(runs.get(name))
+  def run(name: String): Option[HubRun] = runs.get(name).filterNot(_.isClosed)
 
   /** Ends all connections of that run, if it is open, and the hub with its last run. */
-  def close(name: String): Unit = run(name).foreach(close)
+  def close(name: String): Unit = runs.get(name).foreach(close)
 
   private def close(run: HubRun): Unit = {
     run.close()
@@ -105,11 +115,30 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
   private def closeLater(seconds: Double)(close: => Unit) =
     timer.schedule((() => close): Runnable, (seconds * 1000).toLong, TimeUnit.MILLISECONDS)
 
-  /** Peers for which all others wait, and runs without a client: it has died, or cannot reach us. */
+  private def every(seconds: Long)(check: => Unit): Unit = {
+    timer.scheduleWithFixedDelay(() => Threads.logging("a check of the hub")(check), seconds,
+      seconds, TimeUnit.SECONDS)
+    ()
+  }
+
+  /** What fails for one run is still done for the others. */
+  private def each(runs: Iterable[HubRun])(check: HubRun => Unit): Unit =
+    runs.foreach(run => Threads.logging(s"a check of the run ${run.name}")(check(run)))
+
+  /** Connections to nodes that are gone. */
+  private def closeDead(): Unit = {
+    val dead = HubConnection.dead(port)
+    if (dead.nonEmpty) each(runs.values)(_.closeAll(dead))
+  }
+
+  /**
+   * Peers for which all others wait, and runs without a client: it has died, or cannot reach us. One
+   * that polls its run may not poll its output: a paused terminal takes none.
+   */
   private def closeWaiting(): Unit = {
-    val open = synchronized(runs.values.toSeq)
-    open.foreach(_.closeStalled(limits.secondsOfPeers))
-    open.filter(_.secondsAlone > limits.secondsAlone).foreach { run =>
+    each(runs.values)(_.closeStalled(limits.secondsOfPeers))
+    val clients = runs.values.groupBy(_.name.stripSuffix(Hub.OfOutput)).values
+    each(clients.filter(_.forall(_.secondsAlone > limits.secondsAlone)).flatten) { run =>
       Hub.log.warn(
         f"the run ${run.name} has had no client for ${limits.secondsAlone}%.0f s: it is closed")
       close(run)
@@ -188,19 +217,25 @@ private[supply] object Hub {
 
   /**
    * @param waitingBytes what may wait for a client, and for all peers of a run
+   * @param allBytes what may wait in all runs, about
    * @param secondsOfStrangers until a connection must have proved its key
    * @param secondsAlone how long a run stays open without a client
    * @param secondsOfPeers
    *   how long a peer may take nothing while others wait for space: less than a client waits for a call
+   * @param secondsOfPolls between two answers to polls of a run, on average: Spark shows each
    */
-  final case class Limits(waitingBytes: Long = 64L << 20, secondsOfStrangers: Double = 30,
-      secondsAlone: Double = 300, secondsOfPeers: Double = 30)
+  final case class Limits(waitingBytes: Long = 64L << 20,
+      allBytes: Long = Runtime.getRuntime.maxMemory / 8, secondsOfStrangers: Double = 30,
+      secondsAlone: Double = 300, secondsOfPeers: Double = 30, secondsOfPolls: Double = 1)
 
   private[run] final val Peer = 0
   private[run] final val Client = 1
   private[run] final val File = 2
   private val Roles = Set(Peer, Client, File)
   private final val NoSuchRun = 1
+
+  /** The name of a run for output is that of its run with this at its end. */
+  private final val OfOutput = "-output"
 
   private[run] val Magic: Array[Byte] = "SUPPLYH1".getBytes(US_ASCII)
   private[run] final val KeyBytes = 32
@@ -216,7 +251,6 @@ private[supply] object Hub {
   private final val LingerSeconds = 5.0
 
   private final val RetryMillis = 100L
-  private final val StackBytes = 256L << 10
   private final val IdleSeconds = 10L
 
   private def listen(bind: InetAddress, ports: Range): ServerSocket =
@@ -248,7 +282,7 @@ private[supply] object Hub {
     new ThreadPoolExecutor(0, Int.MaxValue, IdleSeconds, TimeUnit.SECONDS,
       new SynchronousQueue[Runnable],
       { (worker: Runnable) =>
-        val thread = new Thread(null, worker, "supply-hub", StackBytes)
+        val thread = new Thread(worker, "supply-hub")
         thread.setDaemon(true)
         thread
       }) {
@@ -270,7 +304,10 @@ private[run] final class HubConnection(socket: Socket, tls: Option[HubTls]) exte
 
   private def streams = secured.getOrElse(socket)
 
-  /** Lets the kernel find out within a minute that the other node is gone, and begins TLS. */
+  /** The other end. */
+  def remote: SocketAddress = socket.getRemoteSocketAddress
+
+  /** Lets the kernel find out within a minute that a silent node is gone, and begins TLS. */
   def begin(): Unit = {
     socket.setTcpNoDelay(true)
     socket.setKeepAlive(true)
@@ -300,4 +337,31 @@ private[run] final class HubConnection(socket: Socket, tls: Option[HubTls]) exte
     catch { case NonFatal(_) => () }
 
   override def toString: String = s"a connection from ${socket.getInetAddress.getHostAddress}"
+}
+
+private[run] object HubConnection {
+  /** If data, or a question for space, was sent again so often, nothing has come back for about a minute. */
+  private final val MostTries = 8
+
+  /**
+   * The other ends of the connections of that port that are dead, as Linux shows them. While sent
+   * data is not acknowledged, keepalive does nothing, and Java has no TCP_USER_TIMEOUT. A process
+   * that is suspended is not dead: its kernel acknowledges.
+   */
+  def dead(port: Int): Set[SocketAddress] = Seq("tcp", "tcp6").map(Path.of("/proc/self/net", _))
+    .filter(Files.isReadable(_)).flatMap(Files.readAllLines(_).asScala.flatMap(dead(port, _))).toSet
+
+  private[run] def dead(port: Int, line: String): Option[SocketAddress] =
+    line.trim.split("\\s+") match {
+      case Array(_, End(_, local), End(address, remote), _, _, _, sent, _, asked, _*)
+          if number(local) == port && math.max(number(sent), asked.toInt) >= MostTries =>
+        val bytes = ByteBuffer.allocate(address.length / 2).order(ByteOrder.nativeOrder)
+        address.grouped(8).foreach(word => bytes.putInt(number(word)))
+        Some(new InetSocketAddress(InetAddress.getByAddress(bytes.array), number(remote)))
+      case _ => None
+    }
+
+  private val End = "([0-9A-F]+):([0-9A-F]{4})".r
+
+  private def number(hex: String) = HexFormat.fromHexDigits(hex)
 }

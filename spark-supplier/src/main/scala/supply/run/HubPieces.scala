@@ -94,13 +94,13 @@ private[supply] object Piece {
 }
 
 /** The memory of a queue: whoever adds to it waits until less than `limit` bytes are taken. */
-private[run] final class Space(limit: Long) {
+private[run] final class Space(limit: () => Long) {
   private var taken = 0L
   private var isClosed = false
 
   /** Returns whether it is still open: else nothing is taken. */
   def take(bytes: Long, waits: Boolean = true): Boolean = synchronized {
-    while (!isClosed && waits && taken >= limit) wait()
+    while (!isClosed && waits && isFull) wait()
     if (!isClosed) taken += bytes
     !isClosed
   }
@@ -117,6 +117,8 @@ private[run] final class Space(limit: Long) {
   }
 
   def used: Long = synchronized(taken)
+
+  def isFull: Boolean = synchronized(taken >= limit())
 }
 
 /**
@@ -136,25 +138,27 @@ private[run] final class ClientQueue(space: Space) {
     }
 
   /**
-   * Drops the pieces up to number `after`, and waits at most `millis` for later ones. Returns the
-   * number of the first one, and at most `ClientQueue.MostBytes` of them, but at least one if there is one.
+   * Drops the pieces up to number `after`, and waits at most `millis` for later ones; then for more
+   * until `from`, of System.nanoTime(), or there are enough. Returns the number of the first one, and
+   * at most `ClientQueue.MostBytes` of them, but at least one if there is one.
    */
-  def take(after: Long, millis: Long): (Long, Seq[Piece]) = synchronized {
+  def take(after: Long, millis: Long, from: Long): (Long, Seq[Piece]) = synchronized {
     // Another thread repeats a call that the client has made long ago.
     if (after < dropped) throw new ConfigException(s"after is $after, and $dropped was named")
     while (dropped < after && pieces.nonEmpty) {
       space.release(pieces.dequeue().cost)
       dropped += 1
     }
-    val end = System.nanoTime() + millis * 1000000
-    var left = millis
-    while (pieces.isEmpty && !isClosed && left > 0) {
-      wait(left)
-      left = (end - System.nanoTime()) / 1000000
-    }
+    waitUntil(System.nanoTime() + millis * 1000000)(pieces.nonEmpty)
+    if (pieces.nonEmpty) waitUntil(from)(space.isFull || space.used >= ClientQueue.MostBytes)
     val sums = pieces.iterator.scanLeft(0L)(_ + _.cost).drop(1)
     val count = sums.takeWhile(_ <= ClientQueue.MostBytes).size
     (dropped + 1, pieces.take(math.max(1, count)).toIndexedSeq)
+  }
+
+  private def waitUntil(end: Long)(isEnough: => Boolean): Unit = {
+    def left = (end - System.nanoTime()) / 1000000
+    while (!isEnough && !isClosed && left > 0) wait(left)
   }
 
   def close(): Unit = {

@@ -1,6 +1,7 @@
 package supply.run
 
 import java.io.IOException
+import java.net.SocketAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.Executor
 
@@ -8,21 +9,26 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import org.slf4j.LoggerFactory
 
 import supply.core.ConfigException
+import supply.task.TaskReport
 
 /**
  * A run at the hub: its peers, and the client that they speak to. What one side does not take fills
- * at most `limit` bytes, about; then nothing more is read from the other side. `later`: does
- * something when a peer has had time to take what was sent to it.
+ * at most `limit` bytes, about; then nothing more is read from the other side. `secondsOfPolls`: as
+ * of Hub.Limits. `later`: does something when a peer has had time to take what was sent to it.
  */
-private[supply] final class HubRun(val name: String, val key: Array[Byte], limit: Long,
-    threads: Executor, later: (() => Unit) => Unit) {
+private[supply] final class HubRun(val name: String, val key: Array[Byte], secondsOfPolls: Double,
+    limit: () => Long, threads: Executor, later: (() => Unit) => Unit) {
   /** Of the run's parts, for a client that gets no exceptions of the JVM. */
   val failures: TrieMap[String, Throwable] = TrieMap.empty
 
   /** Where ranks save their states, and from where they load them. */
   @volatile var checkpoints: CheckpointFolders = CheckpointFolders(None, None)
+
+  /** Of the ranks' call. The next call has another one. */
+  @volatile var call: HubRun.Call = new HubRun.Call
   private val files = mutable.Set.empty[HubConnection]
   private val spaceToClient = new Space(limit)
   private val spaceToPeers = new Space(limit)
@@ -33,7 +39,10 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
   private var client = Option.empty[HubConnection]
   private var lastSend = 0L
   @volatile private var heardAt = System.nanoTime()
-  @volatile private var isClosed = false
+  private var answersFrom = Long.MinValue
+  @volatile private var closed = false
+
+  def isClosed: Boolean = closed
 
   /** For how long it has had no client, in seconds. */
   def secondsAlone: Double = synchronized {
@@ -90,7 +99,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
   private def writeToClient(connection: HubConnection): Unit = {
     var after = 0L
     while (!isClosed) {
-      val (first, pieces) = toClient.take(after, HubRun.WaitMillis)
+      val (first, pieces) = toClient.take(after, HubRun.WaitMillis, System.nanoTime())
       pieces.foreach(_.write(connection.out))
       connection.out.flush()
       after = first + pieces.size - 1
@@ -99,8 +108,15 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
 
   /** Pieces for a client without a connection, with their numbers: see [[ClientQueue.take]]. */
   def poll(after: Long, millis: Long): Array[Byte] = heard {
-    val (first, pieces) = toClient.take(after, math.min(millis, HubRun.WaitMillis))
+    val (first, pieces) = toClient.take(after, math.min(millis, HubRun.WaitMillis), nextAnswer())
     Piece.numbered(first, pieces)
+  }
+
+  /** When, in System.nanoTime(): the first polls get their answers at once, as those of a short call do. */
+  private def nextAnswer(): Long = synchronized {
+    val between = (secondsOfPolls * 1e9).toLong
+    answersFrom = math.max(answersFrom, System.nanoTime() - HubRun.AtOnce * between) + between
+    answersFrom
   }
 
   /**
@@ -138,8 +154,16 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
       case None => spaceToPeers.release(piece.cost)
     }
 
+  /** Ends the connections to these. */
+  def closeAll(ends: Set[SocketAddress]): Unit =
+    synchronized(client.toSeq ++ files ++ peers.values.map(_.connection)).filter(connection =>
+      ends(connection.remote)).foreach { connection =>
+      HubRun.log.warn(s"$connection is closed: its node does not acknowledge what was sent to it")
+      connection.close()
+    }
+
   /** If nothing more can be sent to peers: ends those that take nothing, and tells the client. */
-  def closeStalled(seconds: Double): Unit = if (spaceToPeers.used >= limit)
+  def closeStalled(seconds: Double): Unit = if (spaceToPeers.isFull)
     synchronized(peers.values.toSeq).filter(_.secondsStalled > seconds).foreach { peer =>
       tell(HubRun.failure(
           f"a process of this run has taken no message for $seconds%.0f s: a rank or the task of its node is " +
@@ -153,8 +177,8 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
    */
   def close(): Unit = closing.synchronized {
     val (ended, open) = synchronized {
-      val isFirst = !isClosed
-      isClosed = true
+      val isFirst = !closed
+      closed = true
       if (isFirst) (client ++ files, peers.values.toSeq) else (Nil, Nil)
     }
     toClient.close()
@@ -163,7 +187,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
     ended.foreach(_.close())
   }
 
-  private final class Peer(val number: Int, connection: HubConnection) {
+  private final class Peer(val number: Int, val connection: HubConnection) {
     private val unsent = mutable.Queue.empty[Piece]
     private var isWriting = false
     private var tookAt = 0L
@@ -175,14 +199,22 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
 
     def close(): Unit = connection.close()
 
-    /** Never waits: a thread writes what has come, and ends. */
+    /** Never waits: a thread writes what has come, and ends. If there is none, the peer's connection ends. */
     def send(piece: Piece): Unit = {
       synchronized {
         unsent += piece
         if (!isWriting) {
           isWriting = true
           tookAt = System.nanoTime()
-          threads.execute(() => while (writeNext()) ())
+          try threads.execute(() => while (writeNext()) ())
+          catch {
+            case e: Throwable =>
+              HubRun.log.warn(s"$connection is closed: no thread can write to it", e)
+              connection.close()
+              unsent.foreach(dropped => spaceToPeers.release(dropped.cost))
+              unsent.clear()
+              isWriting = false
+          }
         }
       }
       if (piece.flag == Piece.Gone) later(() => connection.close())
@@ -208,12 +240,29 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], limit
   }
 }
 
-private[run] object HubRun {
+private[supply] object HubRun {
+  private val log = LoggerFactory.getLogger("supply.run.Hub")
   private final val WaitMillis = 60000L
+
+  /** Polls that are answered at once. */
+  private[supply] final val AtOnce = 30
 
   /** The hub's own number among the peers'. */
   private final val Itself = 0
 
   private def failure(text: String): Array[Byte] =
     new ObjectMapper().createObjectNode().put("failure", text).toString.getBytes(UTF_8)
+
+  /** What the driver's JVM knows of a call of Supplier.run. */
+  private[supply] final class Call {
+    /** All ranks have returned, maybe before the end of their data: their tasks end without a failure. */
+    @volatile var haveReturned = false
+
+    /** What the tasks have reported, with the name of their data. */
+    @volatile var times = Vector.empty[(String, TaskReport)]
+
+    def add(data: String, reports: Seq[TaskReport]): Unit = synchronized {
+      times ++= reports.map(data -> _)
+    }
+  }
 }

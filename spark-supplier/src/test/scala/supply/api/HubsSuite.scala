@@ -135,6 +135,12 @@ class HubsSuite extends AnyFunSuite {
         if (i % 2 == 1) assert(new Deadline(60).poll(1)(Hubs.find(s"run $i").isEmpty))
       }
     }
+    // No hub listens for an application that takes no endpoint for it.
+    withSpark(settings(0): _*) { sc =>
+      sc.stop()
+      assertThrows[Exception](Hubs.open(sc, "run", key))
+      new ServerSocket(port, 1, InetAddress.getByName("127.0.0.1")).close()
+    }
     Seq("-1", "65536").foreach(wrong =>
       withSpark("spark.supply.hub.port" -> wrong) { sc =>
         assert(intercept[ConfigException](Hubs.open(sc, "run", key)).getMessage ==

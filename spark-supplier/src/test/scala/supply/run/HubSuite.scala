@@ -1,6 +1,7 @@
 package supply.run
 
-import java.net.{InetAddress, Socket, SocketException}
+import java.io.{ByteArrayOutputStream, DataOutputStream}
+import java.net.{InetAddress, InetSocketAddress, ServerSocket, Socket, SocketAddress, SocketException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 import java.util.zip.CRC32
@@ -9,6 +10,7 @@ import scala.collection.mutable
 import scala.util.{Random, Using}
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, FilterFileSystem, Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, Deadline}
@@ -213,6 +215,30 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
     }
   }
 
+  test("a file system may need a deep stack") {
+    TemporaryFolder { path =>
+      Files.createDirectory(path.resolve("checkpoint-7"))
+      Files.write(path.resolve("checkpoint-7/rank-2"), "state".getBytes(UTF_8))
+      def depth(left: Int): Int = if (left == 0) 0 else 1 + depth(left - 1)
+      val deep = new FilterFileSystem(FileSystem.getLocal(new Configuration).getRaw) {
+        override def open(file: HadoopPath, buffer: Int): FSDataInputStream = {
+          assert(depth(4000) == 4000)
+          super.open(file, buffer)
+        }
+      }
+      val folder = new CheckpointFolder(new HadoopPath(s"file://$path"), deep)
+      withHub() { hub =>
+        hub.open("run", key).get.checkpoints = CheckpointFolders(None, Some(folder))
+        Using.resource(join(hub, HubSocket.File)) { rank =>
+          rank.out.write(Array[Byte](1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2))
+          rank.out.flush()
+          assert(rank.in.readUnsignedByte() == 0)
+          assert(new String(rank.piece()._2, UTF_8) == "state")
+        }
+      }
+    }
+  }
+
   /** Sends random bytes; returns their checksum. */
   private def sendMessage(from: HubSocket, bytes: Int, seed: Int, to: Option[Int] = None): Long = {
     val random = new Random(seed)
@@ -331,6 +357,137 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
     withHub(Hub.Limits(secondsAlone = 0.5)) { hub =>
       hub.open("run", key)
       soon(hub.run("run").isEmpty)
+    }
+  }
+
+  test("a client that polls keeps the run of its output, which its terminal may not take") {
+    withHub(Hub.Limits(secondsAlone = 3)) { hub =>
+      val run = hub.open("run", key).get
+      Seq("run-output", "other", "other-output").foreach(hub.open(_, key))
+      soon { run.poll(0, 1); hub.run("other").isEmpty && hub.run("other-output").isEmpty }
+      assert(hub.run("run").isDefined && hub.run("run-output").isDefined)
+      soon(hub.run("run").isEmpty && hub.run("run-output").isEmpty)
+    }
+  }
+
+  test("a name whose run is being closed is free: for peers there is no run, and a client opens another") {
+    withHub() { hub =>
+      val closing = hub.open("run", key).get
+      hub.open("other", key)
+      closing.close()
+      Using.resource(connect(hub))(late =>
+        assert(late.greet(HubSocket.Peer, "run", new Array[Byte](32))._1 == 1))
+      // It may have another key.
+      assert(hub.open("run", otherKey).exists(_ ne closing))
+      Using.resource(join(hub, HubSocket.Client, key = otherKey)) { client =>
+        Using.resource(join(hub, HubSocket.Peer, key = otherKey).say("hello")) { _ =>
+          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "hello")))
+        }
+      }
+    }
+  }
+
+  test("all runs together hold a part of the memory") {
+    withHub(Hub.Limits(allBytes = 4 << 20)) { hub =>
+      val names = (1 to 8).map(i => s"run $i")
+      val runs = names.map(hub.open(_, key).get)
+      val peers = names.map(join(hub, HubSocket.Peer, _))
+      val sending = peers.map(peer => inBackground(sendMessage(peer, 2 << 20, seed = 1)))
+      soon(runs.forall(_.waitingBytes._1 >= (256 << 10)))
+      Thread.sleep(200)
+      assert(runs.map(_.waitingBytes._1).sum < 8 * ((256 + 65) << 10) && !sending.exists(_.isDone))
+      // What is left may hold more, when others have ended.
+      names.tail.foreach(hub.close)
+      runs.head.poll(1, 1)
+      sending.head.get()
+      peers.foreach(_.close())
+    }
+  }
+
+  test("after many polls each answer has the pieces of some time, but a full one comes at once") {
+    withHub(Hub.Limits(waitingBytes = 1 << 20, secondsOfPolls = 100000)) { hub =>
+      val run = hub.open("run", key).get
+      Using.resource(join(hub, HubSocket.Peer)) { peer =>
+        // In the first ones a piece is there at once.
+        (1 to HubRun.AtOnce).foreach(_ => assert(run.poll(0, 60000).nonEmpty))
+        val one = inBackground(run.poll(0, 60000))
+        (1 to 20).foreach(i => peer.say(s"piece $i"))
+        Thread.sleep(200)
+        assert(!one.isDone)
+        peer.send(0, new Array[Byte](1 << 20))
+        peer.out.flush()
+        assert(new String(result(one), UTF_8).contains("piece 20"))
+        val other = inBackground(run.poll(1, 60000))
+        hub.close("run")
+        result(other)
+      }
+    }
+  }
+
+  test("if there is no thread to write to a peer, its connection ends, and nothing else") {
+    var fails = false
+    val run = new HubRun("run", key, 1, () => 1 << 20,
+      work => if (fails) throw new OutOfMemoryError("unable to create native thread") else new Thread(work).start(),
+      _ => ())
+    Using.resource(new ServerSocket(0, 2, loopback)) { server =>
+      def peer() = {
+        val peer = new HubSocket(loopback, server.getLocalPort)
+        val connection = new HubConnection(server.accept(), None)
+        inBackground { try run.servePeer(connection) finally connection.close() }
+        soon(run.poll(0, 1).nonEmpty)
+        peer
+      }
+      val (one, two) = (peer(), peer())
+      def send(number: Int) = {
+        val all = new ByteArrayOutputStream
+        (1 to 2).foreach(to => Piece(to, Piece.Last, s"$number".getBytes(UTF_8)).write(new DataOutputStream(all)))
+        // A client of Spark Connect repeats a call that has failed.
+        (1 to 2).foreach(_ => run.send(number.toLong, all.toByteArray))
+      }
+      send(1)
+      Seq(one, two).foreach(peer => assert(peer.piece()._2.map(_.toChar).mkString == "1"))
+      soon(run.waitingBytes._2 == 0)
+      fails = true
+      val toOne = new ByteArrayOutputStream
+      Piece(1, Piece.Last, Array[Byte](7)).write(new DataOutputStream(toOne))
+      run.send(2, toOne.toByteArray)
+      assert(one.isEnded && run.waitingBytes._2 == 0)
+      fails = false
+      send(3)
+      assert(two.piece()._2.map(_.toChar).mkString == "3")
+      Seq(one, two).foreach(_.close())
+    }
+  }
+
+  test("a connection whose node acknowledges nothing is dead, one that waits for a process is not") {
+    def dead(line: String) = HubConnection.dead(0x88B8, line)
+    def line(ends: String, timer: String, times: String, more: String = "", asked: Int = 0) =
+      s"   1: $ends 01 00000011:00000000 $timer:00000AF0 $times     0        $asked 123 3 ff 5 $more"
+    val four = "0100007F:88B8 0500000A:A0F2"
+    val mapped = "0000000000000000FFFF00000100007F:88B8 0000000000000000FFFF00000500000A:A0F2"
+    val six = "00000000000000000000000001000000:88B8 B80D0120000000000000000005000000:A0F2"
+    Seq(four, mapped).foreach(ends =>
+      assert(dead(line(ends, "01", "00000008")).contains(new InetSocketAddress("10.0.0.5", 0xA0F2))))
+    assert(dead(line(six, "01", "0000000F", "18 0 0 1 -1")).contains(
+        new InetSocketAddress("2001:db8::5", 0xA0F2)))
+    assert(dead(line(four, "04", "00000000", asked = 8)).isDefined)
+    // Few times; a full window, of which the node answers; a silent one; another port; none.
+    Seq(line(four, "01", "00000007"), line(four, "04", "00000000", asked = 7),
+      line(four, "02", "00000000"),
+      line("0100007F:88B9 0500000A:A0F2", "01", "00000008"), "", "  sl  local_address rem_address   st tx_queue")
+      .foreach(text => assert(dead(text).isEmpty, text))
+    withHub() { hub =>
+      hub.open("run", key)
+      Using.resource(join(hub, HubSocket.Client)) { client =>
+        Using.resource(join(hub, HubSocket.Peer).say("hello")) { _ =>
+          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "hello")))
+          assert(HubConnection.dead(hub.port).isEmpty)
+          val ends: Set[SocketAddress] = Set(client.local)
+          hub.run("run").foreach(_.closeAll(ends))
+          assert(client.isEnded)
+          soon(hub.run("run").isEmpty)
+        }
+      }
     }
   }
 

@@ -1,7 +1,7 @@
 package supply.testing
 
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, EOFException}
-import java.net.{InetAddress, Socket, SocketException}
+import java.net.{InetAddress, Socket, SocketAddress, SocketException}
 import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
 import java.security.MessageDigest
 import java.security.cert.X509Certificate
@@ -16,6 +16,8 @@ final class HubSocket(address: InetAddress, port: Int, tls: Option[String] = Non
   private val plain = new Socket(address, port)
   plain.setSoTimeout(60000)
   private val socket = tls.fold(plain)(HubSocket.secured(plain, address, port, _))
+
+  def local: SocketAddress = plain.getLocalSocketAddress
 
   /** SHA-256 of the hub's certificate, with TLS. */
   val certificate: Array[Byte] = socket match {
