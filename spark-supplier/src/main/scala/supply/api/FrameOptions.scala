@@ -13,9 +13,9 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
 import supply.rows.{ColumnForms, EvenRows, Shapes}
-import supply.run.{Progress, RunOptions, RunPlan, SlotRequests, TaskTimes, UnwantedRuns}
+import supply.run.{Progress, RunOptions, RunPlan, SlotRequests}
 import supply.source.Source
-import supply.task.{SupplySettings, TaskReport}
+import supply.task.SupplySettings
 
 /** The options of a DataFrame's writer: those of a run, and these. */
 @Command(name = "supply", sortOptions = false)
@@ -64,13 +64,8 @@ private[supply] final class FrameOptions {
     case None => body
     case Some(name) =>
       SlotRequests.end(name)
-      Hubs.notingFailure(name, frameName)(
-        UnwantedRuns.within(sc, name)(Progress.quietly(sc)(body)))
+      Hubs.notingFailure(name, frameName)(Progress.quietly(sc)(body))
   }
-
-  /** Keeps what the tasks have reported for the client of the run at the hub, if there is one. */
-  def keepTimes(reports: Seq[TaskReport]): Unit =
-    Option(hubRun).foreach(TaskTimes.add(_, frameName, reports))
 
   /** The rows of `data`, dealt again if that is wanted. */
   def source(sc: SparkContext, data: DataFrame, settings: SupplySettings): Source = {

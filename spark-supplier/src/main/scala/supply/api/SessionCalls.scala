@@ -11,7 +11,7 @@ import picocli.CommandLine.{Command, Option => Opt}
 import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, SupplyException}
 import supply.linalg.NamedRanks
 import supply.plan.HostNames
-import supply.run.{SlotRequests, TaskSlots, TaskTimes, UnwantedRuns}
+import supply.run.{HubRun, SlotRequests, TaskSlots}
 
 /**
  * What the Python package asks the driver's JVM, and gets in JSON: through py4j, or from a session of
@@ -81,10 +81,8 @@ private[supply] final class SessionCall {
         json.put("misplaced", Starters.areMisplaced(run))
       case "python-failure" => json.put("text", FailureText.ofPython(text))
       case "times" => times(json)
-      case "end-with-ranks" => UnwantedRuns.add(run)
-      case "forget" =>
-        UnwantedRuns.remove(run)
-        TaskTimes.remove(run)
+      case "end-with-ranks" => Hubs.find(run).foreach(_.call.haveReturned = true)
+      case "forget" => Hubs.find(run).foreach(_.call = new HubRun.Call)
       case other => throw new ConfigException(s"call is '$other', and this server has no such call")
     }
     json.toString
@@ -122,7 +120,7 @@ private[supply] final class SessionCall {
   /** The copy is what is left of a task's time. That of the source is sampled. */
   private def times(json: ObjectNode): Unit = {
     val tasks = json.putArray("tasks")
-    TaskTimes.of(run).foreach { case (data, task) =>
+    Hubs.find(run).toSeq.flatMap(_.call.times).foreach { case (data, task) =>
       val scan = math.min(task.waitedForSource, task.nanos - task.waitedForRank)
       tasks.addObject().put("data", data).put("rank", task.rank).put("host", task.host)
         .put("elements", task.elements).put("bytes", task.bytes).put("seconds", task.nanos / 1e9)

@@ -111,10 +111,12 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   private def supply(context: SQLContext, mode: SaveMode, options: Map[String, String],
       data: DataFrame): Unit = {
     val (sc, frame) = context.sparkContext -> FrameOptions.parse(options)
+    // Of this write: the run's next call has another one.
+    val call = Option(frame.hubRun).flatMap(Hubs.find).map(_.call)
     frame.within(sc) {
-      frame.keepTimes(
-        SupplyJob.run(sc, frame.run, frame.emptyError, check = () => checkWrite(mode, options))(
-          frame.source(sc, data, _)))
+      val reports = SupplyJob.run(sc, frame.run, frame.emptyError, () => checkWrite(mode, options),
+        isWanted = () => !call.exists(_.haveReturned))(frame.source(sc, data, _))
+      call.foreach(_.add(frame.frameName, reports))
     }
   }
 

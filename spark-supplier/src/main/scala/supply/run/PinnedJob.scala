@@ -1,7 +1,5 @@
 package supply.run
 
-import java.util.concurrent.ConcurrentHashMap
-
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
@@ -12,12 +10,14 @@ import supply.plan.Plan
 import supply.source.Source
 import supply.task.{PinnedRDD, PinnedTask, TaskCounters, TaskMessage, TaskReport, TaskSettings}
 
-/** Runs one task for each rank, all at once, for the whole run or for a batch of a stream. */
-private[supply] final class PinnedJob(
-    sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
+/**
+ * Runs one task for each rank, all at once, for the whole run or for a batch of a stream. `isWanted`:
+ * as of RunRecord.
+ */
+private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Plan,
+    settings: TaskSettings, isWanted: () => Boolean = () => true) {
   val counters = new TaskCounters(sc)
-  private val name = UnwantedRuns.nameOf(sc)
-  private val record = new RunRecord(plan.ranks, () => !name.exists(UnwantedRuns.contains))
+  private val record = new RunRecord(plan.ranks, isWanted)
   private val places = Places.ranks(sc, settings.hosts)
   private val job = new PlacedJob(sc, places, settings.user.timeout,
     s"supplying ${plan.ranks} ranks", Some(source.rdd), record.answers)
@@ -80,43 +80,6 @@ private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
   def reportsOf(ranks: Range): Option[IndexedSeq[TaskReport]] = synchronized {
     if (ranks.forall(reports.contains)) Some(ranks.map(reports)) else None
   }
-}
-
-/**
- * Runs whose ranks have all returned before the end of their data. Their tasks end without a
- * failure. `supply.spark` names its run in a local property of Spark, says when all ranks have
- * returned, and forgets it when no job of the run is left.
- */
-private[supply] object UnwantedRuns {
-  private val Property = "supply.run"
-
-  private val names = ConcurrentHashMap.newKeySet[String]()
-
-  /** Jobs of `body` belong to that run. */
-  def within[A](sc: SparkContext, run: String)(body: => A): A =
-    LocalProperty(sc, Property, run)(body)
-
-  def nameOf(sc: SparkContext): Option[String] = Option(sc.getLocalProperty(Property))
-
-  def contains(name: String): Boolean = names.contains(name)
-
-  def add(name: String): Unit = { names.add(name); () }
-
-  def remove(name: String): Unit = { names.remove(name); () }
-}
-
-/** What the tasks of runs of `supply.spark` have reported, with the name of each data set, until [[remove]]. */
-private[supply] object TaskTimes {
-  private val runs = new ConcurrentHashMap[String, Vector[(String, TaskReport)]]()
-
-  def add(run: String, data: String, reports: Seq[TaskReport]): Unit = {
-    runs.merge(run, reports.map(data -> _).toVector, (old, more) => old ++ more)
-    ()
-  }
-
-  def of(run: String): Seq[(String, TaskReport)] = runs.getOrDefault(run, Vector.empty)
-
-  def remove(run: String): Unit = { runs.remove(run); () }
 }
 
 private[run] object LocalProperty {

@@ -23,20 +23,22 @@ private[supply] object SupplyJob {
    * that is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] =
-    run(new WaitingRanks(sc, Some(settings)), sc, settings, None)(_ => open)
+    run(new WaitingRanks(sc, Some(settings)), sc, settings, None, () => true)(_ => open)
 
   /**
    * Runs with options. Their values are checked here, so that waiting ranks learn of a mistake.
    * `check` throws what else is wrong. `emptyError`: what is wrong if no rank gets any element; None:
-   * nothing is.
+   * nothing is. `isWanted`: whether ranks may still need data.
    */
   def run(sc: SparkContext, options: RunOptions, emptyError: Option[String] = None,
-      check: () => Unit = () => ())(open: SupplySettings => Source): IndexedSeq[TaskReport] =
-    run(new WaitingRanks(sc, options.ranksToNotify), sc, { check(); options.settings }, emptyError)(
-      open)
+      check: () => Unit = () => (), isWanted: () => Boolean = () => true)(
+      open: SupplySettings => Source): IndexedSeq[TaskReport] =
+    run(new WaitingRanks(sc, options.ranksToNotify), sc, { check(); options.settings }, emptyError,
+      isWanted)(open)
 
   private def run(ranks: WaitingRanks, sc: SparkContext, checked: => SupplySettings,
-      emptyError: Option[String])(open: SupplySettings => Source): IndexedSeq[TaskReport] = {
+      emptyError: Option[String], isWanted: () => Boolean)(
+      open: SupplySettings => Source): IndexedSeq[TaskReport] = {
     @volatile var job = Option.empty[PinnedJob]
     @volatile var endedBefore = Option.empty[SupplyException]
     var isFailing = false
@@ -69,7 +71,8 @@ private[supply] object SupplyJob {
         val plan = RunPlan(sc, source, settings, hosts)
         val pinned =
           new PinnedJob(sc, source, plan,
-            taskSettings(settings, hosts, source, plan, ranks.run).copy(emptyError = emptyError))
+            taskSettings(settings, hosts, source, plan, ranks.run).copy(emptyError = emptyError),
+            isWanted)
         val progress = supplied(sc, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
