@@ -219,19 +219,22 @@ def test_a_run_that_has_ended(spark, received, request):
 
 def test_client_and_jvm_agree_on_a_key_that_no_option_has(spark, request):
     run = request.node.name
+    agreement = KeyAgreement()
 
     def call(verb, **options):
-        options = {"hub": verb, "hub-run": run, **{name.replace("_", "-"): value for name, value in options.items()}}
+        options = {"hub": verb, "hub-run": run, **options}
+        if verb != "open":
+            options["hub-proof"] = proof(agreement.key, options)
         return spark.read.format("supply").options(**options).load().first().answer
 
-    agreement = KeyAgreement()
-    host, port, _, theirs = call("open", hub_public=agreement.public).decode().split(" ")
-    key = agreement.key(theirs)
-    driver = connect({"SUPPLY_HUB_ADDRESS": f"{host}:{port}", "SUPPLY_HUB_RUN": run, "SUPPLY_HUB_KEY": key.hex()})
-    assert call("poll", millis=60000, hub_proof=proof(key, "poll", run))
+    host, port, _, theirs = call("open", **{"hub-public": agreement.public}).decode().split(" ")
+    agreement.agree(theirs)
+    key = agreement.key.hex()
+    driver = connect({"SUPPLY_HUB_ADDRESS": f"{host}:{port}", "SUPPLY_HUB_RUN": run, "SUPPLY_HUB_KEY": key})
+    assert call("poll", millis=60000)
     message = pickle.dumps("hello")
     text = base64.b64encode(struct.pack("!IBI", 1, 0, len(message)) + message).decode()
-    call("send", number=1, bytes=text, hub_proof=proof(key, "send", run, 1, text))
+    call("send", number=1, bytes=text)
     assert driver.receive() == "hello"
-    call("close", hub_proof=proof(key, "close", run))
+    call("close")
     assert driver.receive() is None

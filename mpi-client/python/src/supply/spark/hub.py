@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks import hub
 from supply.ranks.messages import Imbalance, Message, OrderDependent, SlotsWanted
-from supply.spark.hub_key import KeyAgreement, proof
+from supply.spark.hub_key import KeyAgreement
 from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
 _NUMBER = struct.Struct("!I")
@@ -148,7 +148,8 @@ class _Calls(_Channel):
         """Host and port for the run's processes. The agreement's runs have one key."""
         options = {"hub": "open", "hub-run": self._run_name, "hub-public": agreement.public}
         *words, theirs = self._session.read_soon(options).decode().split(" ")
-        self.key = agreement.key(theirs)
+        agreement.agree(theirs)
+        self._session.keys[self._run_name] = agreement
         return words
 
     def send(self, number: int, message: Message) -> bool:
@@ -158,8 +159,7 @@ class _Calls(_Channel):
             try:
                 for pieces in hub.pieces(message, _NUMBER.pack(number), _MOST_SENT):
                     text = base64.b64encode(pieces).decode()
-                    call = self._options("send", self._sent + 1, text, number=self._sent + 1, bytes=text)
-                    self._session.read_soon(call)
+                    self._session.read_soon(self._options("send", number=self._sent + 1, bytes=text))
                     self._sent += 1
             except Exception:
                 # The hub may have had it, or a part of it.
@@ -177,7 +177,7 @@ class _Calls(_Channel):
         last = 0
         while not self._has_ended:
             try:
-                call = self._options("poll", last, after=last, millis=_POLL_MILLIS)
+                call = self._options("poll", after=last, millis=_POLL_MILLIS)
                 answer = io.BytesIO(self._session.read_soon(call, _POLL_MILLIS / 1000))
             except RunTimeoutError as error:
                 self._receive(Peer(self, _JVM), error)
@@ -191,9 +191,8 @@ class _Calls(_Channel):
                 last, number, flag, size = _NUMBERED.unpack(head)
                 self._take(number, flag, bytearray(answer.read(size)))
 
-    def _options(self, verb: str, counter: int = 0, text: str = "", **options: Any) -> dict[str, Any]:
-        proven = proof(self.key, verb, self._run_name, counter, text)
-        return {"hub": verb, "hub-run": self._run_name, "hub-proof": proven, **options}
+    def _options(self, verb: str, **options: Any) -> dict[str, Any]:
+        return {"hub": verb, "hub-run": self._run_name, **options}
 
 
 class Hub:
@@ -225,7 +224,7 @@ class Hub:
         if isinstance(session, ConnectSession):
             calls = _Calls(session, name, receive)
             self.host, self._port, *_ = calls.open(self._agreement)
-            self._key = calls.key
+            self._key = self._agreement.key
             return calls
         assert isinstance(session, ClassicSession)
         opened = session.jvm.supply.api.Hubs.open(session.context._jsc.sc(), name, self._key)

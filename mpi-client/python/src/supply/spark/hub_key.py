@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
+from typing import Any
 
 # ffdhe2048 of RFC 7919.
 _PRIME = int(
@@ -20,18 +22,21 @@ _SECRET_BITS = 512
 
 
 class KeyAgreement:
-    """A client's part in Diffie-Hellman."""
+    """A client's part in Diffie-Hellman. key: of runs or of ranks, when the JVM has answered."""
+
+    key = b""
 
     def __init__(self) -> None:
         self._secret = secrets.randbits(_SECRET_BITS)
         self.public = f"{pow(2, self._secret, _PRIME):x}"
 
-    def key(self, theirs: str) -> bytes:
-        """The key of the run, with the number that the JVM has answered."""
+    def agree(self, theirs: str) -> None:
+        """theirs: the number that the JVM has answered."""
         shared = pow(int(theirs, 16), self._secret, _PRIME)
-        return hashlib.sha256(shared.to_bytes((_PRIME.bit_length() + 7) // 8, "big")).digest()
+        self.key = hashlib.sha256(shared.to_bytes((_PRIME.bit_length() + 7) // 8, "big")).digest()
 
 
-def proof(key: bytes, verb: str, run: str, counter: int = 0, text: str = "") -> str:
-    """The option hub-proof of a call. counter, text: what the verb's options `after` or `number`, and `bytes` are."""
-    return hmac.new(key, f"{verb}\n{run}\n{counter}\n{text}".encode(), hashlib.sha256).hexdigest()
+def proof(key: bytes, options: Mapping[str, Any]) -> str:
+    """The option hub-proof of a call with these options."""
+    texts = (hashlib.sha256(str(text).encode()).digest() for option in sorted(options.items()) for text in option)
+    return hmac.new(key, b"".join(texts), hashlib.sha256).hexdigest()

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy
 
 from supply.errors import RunError
+from supply.spark.hub_key import KeyAgreement
 from supply.spark.rank_files import RankFiles
 from supply.spark.sessions import ClassicSession, ConnectSession, Session
 
@@ -97,18 +98,21 @@ class _OverConnect:
 
     def ranks(self, files: RankFiles, timeout: float) -> Any:
         ranks = _Ranks(self._session, files.ranks)
-        ranks.ask_soon(
-            "open", ranks=files.ranks, timeout=timeout, resultsFolder=files.results_folder,
+        opened = ranks.ask_soon(
+            "open", public=ranks.agreement.public, ranks=files.ranks, timeout=timeout,
+            resultsFolder=files.results_folder,
             **{"mapped-files": _text(files.mapped_files), "named-pipes": _text(files.named_pipes)},
             hosts=None if files.hosts is None else _text(files.hosts), run=files.run,
         )  # fmt: skip
+        ranks.agreement.agree(opened["public"])
+        self._session.keys[ranks.id] = ranks.agreement
         return ranks
 
     def matrix(self, ranks: Any, df: Any, features: Sequence[str], key: str | None, sparse: bool) -> Any:
         name = uuid.uuid4().hex
         words = {"matrix": name, "features": list(features), "key": key, "sparse": sparse}
         options = {"ranks-call": "matrix", "ranks-id": ranks.id, "json": json.dumps(words)}
-        df.write.format("supply").mode("append").options(**options).save()
+        df.write.format("supply").mode("append").options(**self._session.proven(options)).save()
         return _Matrix(ranks, ranks.ask_soon("sent", matrix=name)["matrix"])
 
     def array(self, ranks: Any, values: numpy.ndarray, sparse: bool) -> Any:
@@ -179,6 +183,7 @@ class _Ranks:
         self._session = session
         self.count = count
         self.id = uuid.uuid4().hex
+        self.agreement = KeyAgreement()
 
     def ask(self, call: str, **words: Any) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(self.read(call, **words))

@@ -12,10 +12,11 @@ import functools
 import json
 import re
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pyspark
 from py4j.protocol import Py4JError
@@ -28,6 +29,7 @@ from supply.errors import RunError, RunTimeoutError
 from supply.ranks import exceptions
 from supply.spark import connect_jar
 from supply.spark.class_loader import has_jar
+from supply.spark.hub_key import KeyAgreement, proof
 
 # What a call raises if the session has ended, or its JVM, or the server of Spark Connect (ValueError: the channel).
 _GONE = (Py4JError, OSError, AttributeError, PySparkException, ValueError)
@@ -264,10 +266,14 @@ _NO_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 class ConnectSession(Session):
-    """is_gone: whether the server is known to answer no more. PySpark tries for minutes to reach it."""
+    """is_gone: whether the server is known to answer no more. PySpark tries for minutes to reach it.
+
+    keys: of runs at the hub and of ranks, by their names, of all sessions of this process.
+    """
 
     is_connect = True
     is_gone = False
+    keys: ClassVar[weakref.WeakValueDictionary[str, KeyAgreement]] = weakref.WeakValueDictionary()
 
     def ask(self, call: str, **options: Any) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(self.read_soon({"call": call, **options}))
@@ -291,8 +297,14 @@ class ConnectSession(Session):
     def read(self, options: dict[str, Any]) -> bytes:
         """The answer of the data source to a read with these options."""
         self._require_server()
-        found: bytes = self.spark.read.format("supply").options(**options).load().toArrow().column(0)[0].as_py()
+        reader = self.spark.read.format("supply").options(**self.proven(options))
+        found: bytes = reader.load().toArrow().column(0)[0].as_py()
         return found
+
+    def proven(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of a call, with a proof if they name a run or ranks of this process."""
+        agreement = self.keys.get(options.get("hub-run") or options.get("run") or options.get("ranks-id") or "")
+        return options if agreement is None else {**options, "hub-proof": proof(agreement.key, options)}
 
     def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
         answer = self.ask_if_there("failure", run=run, text=part) if run else {}

@@ -1,6 +1,5 @@
 package supply.api
 
-import java.math.BigInteger
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 import java.util.{Base64, HexFormat}
@@ -11,6 +10,7 @@ import org.apache.spark.SparkContext
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
+import supply.linalg.NamedRanks
 import supply.run.{Hub, HubRun, RunKey}
 
 /**
@@ -41,15 +41,6 @@ private[supply] final class HubCall {
   var public: String = _
 
   @Opt(
-    names = Array("--hub-proof"),
-    paramLabel = "HEX",
-    defaultValue = "",
-    description = Array(
-      "poll, send, close: HMAC-SHA256, with the run's key, of the verb, the run, the value of after (poll), number (send) or 0 (close), and " +
-        "the value of bytes, with newlines between them."))
-  var proof: String = _
-
-  @Opt(
     names = Array("--after"),
     paramLabel = "N",
     defaultValue = "0",
@@ -72,39 +63,52 @@ private[supply] final class HubCall {
 
   def answer(sc: SparkContext): Array[Byte] = verb match {
     case "open" =>
-      val theirs = Try(new BigInteger(public, 16)).getOrElse(
-        throw new ConfigException("hub-public is no hexadecimal number"))
-      val key = RunKey.agreed(theirs)
-      s"${Hubs.open(sc, run, key)} ${RunKey.public}".getBytes(UTF_8)
-    case "poll" => proven(after).poll(after, millis)
+      s"${Hubs.open(sc, run, RunKey.agreed(public))} ${RunKey.public}".getBytes(UTF_8)
+    case "poll" => opened.poll(after, millis)
     case "send" =>
-      val run = proven(number)
-      run.send(number,
+      opened.send(number,
         Try(Base64.getDecoder.decode(bytes)).getOrElse(
           throw new ConfigException("bytes is no text in base64")))
       Array.empty[Byte]
     case "close" =>
-      if (Hubs.find(run).isDefined) Hubs.close(proven(0).name)
+      Hubs.close(run)
       Array.empty[Byte]
     case other =>
       throw new ConfigException(s"hub is '$other': it must be open, poll, send or close")
   }
 
-  /** The run, if this call proves its key. counter: what makes this call another one than the last. */
-  private def proven(counter: Long): HubRun = {
-    val found = Hubs.find(run).getOrElse(throw new ConfigException(
-        s"there is no run $run at the hub: it was closed, its client was silent for minutes, or Spark has ended"))
-    val said = s"$verb\n$run\n$counter\n$bytes"
-    val expected = HexFormat.of().formatHex(Hub.proof(found.key, said.getBytes(UTF_8)))
-    if (MessageDigest.isEqual(proof.getBytes(UTF_8), expected.getBytes(UTF_8))) found
-    else throw new ConfigException(s"hub-proof proves no key of the run $run")
-  }
+  private def opened: HubRun = Hubs.find(run).getOrElse(throw new ConfigException(
+      s"there is no run $run at the hub: it was closed, its client was silent for minutes, or Spark has ended"))
 }
 
 private[supply] object HubCall {
   /** The option that tells this read from others. */
   final val Name = "hub"
 
+  /**
+   * Of any call that names a run or ranks, but those that open them: HMAC-SHA256 with their key, in
+   * hexadecimal, of SHA-256 of the name and of the value of each other option, in the order of the names.
+   */
+  private final val Proof = "hub-proof"
+
   def parse(options: Map[String, String]): HubCall =
     NamedOptions.parse(new HubCall, options)
+
+  /** The options without the proof. Throws a ConfigException if they name an open run, or ranks, whose key they do not prove. */
+  def proven(options: Map[String, String]): Map[String, String] = {
+    val others = options - Proof
+    val opens = Seq(Name, RanksCall.Name).flatMap(options.get).contains("open")
+    for {
+      name <- Seq("hub-run", "run", "ranks-id").flatMap(options.get) if !opens
+      key <- Hubs.find(name).map(_.key).orElse(NamedRanks.find(name).map(_.key))
+    } {
+      val said = others.toSeq.sorted.flatMap { case (option, value) => Seq(option, value) }.map(text =>
+        MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)))
+      val expected = HexFormat.of().formatHex(Hub.proof(key, said: _*))
+      val proof = options.getOrElse(Proof, "")
+      if (!MessageDigest.isEqual(proof.getBytes(UTF_8), expected.getBytes(UTF_8)))
+        throw new ConfigException(s"$Proof proves no key of $name")
+    }
+    others
+  }
 }

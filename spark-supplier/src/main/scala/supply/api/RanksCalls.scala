@@ -1,6 +1,7 @@
 package supply.api
 
 import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
@@ -11,6 +12,7 @@ import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
 import supply.linalg.{Matrix, MatrixRows, NamedRanks, Ranks}
+import supply.run.RunKey
 import supply.task.SupplySettings
 
 /**
@@ -52,7 +54,7 @@ private[supply] final class RanksCall {
     val words = arguments
     val made = RanksCall.mapper.createObjectNode()
     name match {
-      case "open" => open(spark, words)
+      case "open" => open(spark, words); made.put("public", RunKey.public)
       case "attach" => opened.attach(words.path("takeOver").asBoolean)
       case "call" =>
         val results = opened.ranks.call(words.path("library").asText,
@@ -102,8 +104,10 @@ private[supply] final class RanksCall {
       hosts = text("hosts").map(_ => "hosts"), timeout = words.path("timeout").asDouble,
       texts = texts.toMap)
     // Ranks that the client has started end with their run. It may have died without a word.
-    val run = text("run")
-    NamedRanks.add(id, new Ranks(spark, settings, words.path("resultsFolder").asText),
+    val (run, key) = text("run") -> RunKey.agreed(text("public").getOrElse(""))
+    if (NamedRanks.find(id).exists(ranks => !MessageDigest.isEqual(ranks.key, key)))
+      throw new ConfigException(s"the ranks $id have another key")
+    NamedRanks.add(id, key, new Ranks(spark, settings, words.path("resultsFolder").asText),
       () => run.forall(Hubs.find(_).isDefined))
   }
 

@@ -57,11 +57,11 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     lazy val spark = SparkSession.active
     lazy val sc = spark.sparkContext
     if (named.contains(HubCall.Name))
-      reading(new Answer(HubCall.parse(named).answer(sc)))(_.schema)
+      reading(new Answer(HubCall.parse(HubCall.proven(named)).answer(sc)))(_.schema)
     else if (named.contains(SessionCall.Name))
-      reading(new Answer(SessionCall.parse(named).answer(sc).getBytes(UTF_8)))(_.schema)
+      reading(new Answer(SessionCall.parse(HubCall.proven(named)).answer(sc).getBytes(UTF_8)))(_.schema)
     else if (named.contains(RanksCall.Name))
-      reading(new Answer(RanksCall.parse(named).answer(spark)))(_.schema)
+      reading(new Answer(RanksCall.parse(HubCall.proven(named)).answer(spark)))(_.schema)
     else if (named.contains(StartersOptions.Name))
       reading(new StartersTable(sc, StartersOptions.parse(named)))(_.schema)
     else {
@@ -103,7 +103,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     else {
       requireBuiltForThisSpark()
       if (options.contains(Results.Release)) Results.release(data)
-      else if (options.contains(RanksCall.Name)) RanksCall.parse(options).send(data)
+      else if (options.contains(RanksCall.Name)) RanksCall.parse(HubCall.proven(options)).send(data)
       else supply(context, mode, options, data)
       new SuppliedRelation(context, data.schema)
     }

@@ -8,7 +8,8 @@ import scala.util.control.NonFatal
 import supply.core.ConfigException
 
 /** Ranks of a client of Spark Connect, and their matrices, by the names that the client gives. */
-private[supply] final class NamedRanks(val ranks: Ranks, clientIsAlive: () => Boolean) {
+private[supply] final class NamedRanks(val key: Array[Byte], val ranks: Ranks,
+    clientIsAlive: () => Boolean) {
   val matrices: TrieMap[String, Matrix] = TrieMap.empty
   @volatile private var failed = Option.empty[Throwable]
   @volatile private var isRefused = false
@@ -65,9 +66,9 @@ private[supply] object NamedRanks {
   private val all = TrieMap.empty[String, NamedRanks]
 
   /** Forgets those that are over: not earlier, because their client may ask why. */
-  def add(id: String, ranks: Ranks, clientIsAlive: () => Boolean): Unit = {
+  def add(id: String, key: Array[Byte], ranks: Ranks, clientIsAlive: () => Boolean): Unit = {
     all.filter(_._2.isOver).keys.foreach(all.remove(_))
-    all(id) = new NamedRanks(ranks, clientIsAlive)
+    all(id) = new NamedRanks(key, ranks, clientIsAlive)
   }
 
   def find(id: String): Option[NamedRanks] = all.get(id)

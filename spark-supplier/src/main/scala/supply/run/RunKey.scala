@@ -6,6 +6,8 @@ import javax.crypto.KeyAgreement
 import javax.crypto.interfaces.DHPublicKey
 import javax.crypto.spec.{DHParameterSpec, DHPublicKeySpec}
 
+import scala.util.Try
+
 import supply.core.ConfigException
 
 /**
@@ -34,8 +36,10 @@ private[supply] object RunKey {
   /** This JVM's number, for the client: hexadecimal. */
   def public: String = own.getPublic.asInstanceOf[DHPublicKey].getY.toString(16)
 
-  /** The key with a client that has this number. */
-  def agreed(theirs: BigInteger): Array[Byte] = {
+  /** The key with a client that has this number: hexadecimal. */
+  def agreed(public: String): Array[Byte] = {
+    val theirs = Try(new BigInteger(public, 16)).getOrElse(
+      throw new ConfigException("hub-public is no hexadecimal number"))
     if (theirs.compareTo(Generator) < 0 || theirs.compareTo(Prime.subtract(Generator)) > 0)
       throw new ConfigException("hub-public is no number of ffdhe2048")
     val agreement = KeyAgreement.getInstance("DH")

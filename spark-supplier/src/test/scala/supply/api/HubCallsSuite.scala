@@ -13,6 +13,7 @@ import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
+import supply.task.TaskReport
 import supply.testing.Background.{inBackground, result}
 import supply.testing.{HubSocket, LocalSpark}
 
@@ -43,24 +44,30 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     try keyWith(call("open", "for-key"))
     finally Hubs.close("for-key")
 
-  private def proof(verb: String, run: String, options: (String, Any)*): String = {
-    val named = options.toMap.map { case (name, value) => name -> value.toString }
-    val counter = if (verb == "poll") "after" else "number"
-    HexFormat.of().formatHex(HubSocket.hmac(key,
-        s"$verb\n$run\n${named.getOrElse(counter, "0")}\n${named.getOrElse("bytes", "")}".getBytes(
-          UTF_8)))
+  private def proofOf(options: (String, Any)*): String = {
+    val texts = options.toMap.toSeq.sortBy(_._1).flatMap { case (name, value) =>
+      Seq(name, value.toString)
+    }
+    HexFormat.of().formatHex(HubSocket.hmac(key, texts.map(text =>
+        MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))): _*))
   }
+
+  private def proof(verb: String, run: String, options: (String, Any)*): String =
+    proofOf(Seq("hub" -> verb, "hub-run" -> run) ++ options: _*)
 
   private def call(verb: String, run: String, options: (String, Any)*): Array[Byte] = {
     val proving =
       if (verb == "open") "hub-public" -> public
       else "hub-proof" -> proof(verb, run, options: _*)
-    callWith(verb, run, proving +: options: _*)
+    callWith(Seq("hub" -> verb, "hub-run" -> run, proving) ++ options: _*)
   }
 
-  private def callWith(verb: String, run: String, options: (String, Any)*): Array[Byte] = {
-    val all = Seq("hub" -> verb, "hub-run" -> run) ++ options
-    val read = spark.read.format("supply").options(all.map { case (name, value) =>
+  /** A call that is not to the hub. */
+  private def ask(options: (String, Any)*): String =
+    new String(callWith(options :+ "hub-proof" -> proofOf(options: _*): _*), UTF_8)
+
+  private def callWith(options: (String, Any)*): Array[Byte] = {
+    val read = spark.read.format("supply").options(options.map { case (name, value) =>
       name -> value.toString
     }.toMap).load()
     assert(read.columns.toSeq == Seq("answer"))
@@ -194,7 +201,7 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
       val others = Seq("", "xy", "00" * 32, proof(verb, "c"), proof("call", "b"),
         proof(verb, "b", "after" -> 1, "number" -> 2), proof(verb, "b", "bytes" -> "AAAA"))
       others.foreach(other =>
-        assert(wrong(verb, "hub-proof" -> other) == "hub-proof proves no key of the run b", verb))
+        assert(wrong(verb, "hub-proof" -> other) == "hub-proof proves no key of b", verb))
     }
     assert(wrong("push").startsWith("hub is 'push'"))
     assert(wrong("send", "number" -> 2).contains("2"))
@@ -204,6 +211,52 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
           "bytes has no whole pieces")))
     assert(wrong("poll", "ranks" -> 2).contains("--ranks"))
     call("close", "b")
+  }
+
+  test("each call about an open run, or about ranks, proves the key that its client has") {
+    call("open", "c")
+    val calls = Seq(
+      Seq("call" -> "turn", "turn" -> "release", "run" -> "c"),
+      Seq("call" -> "end-with-ranks", "run" -> "c"),
+      Seq("call" -> "checkpoints", "checkpoints" -> "begin", "run" -> "c",
+        "text" -> """{"to": null, "from": null}"""),
+      Seq("call" -> "times", "run" -> "c"),
+      Seq("call" -> "forget", "run" -> "c"))
+    val files = "\"mapped-files\": \"/nowhere/pair-0\", \"named-pipes\": \"/nowhere/in /nowhere/out\""
+    val opens = Seq("ranks-call" -> "open", "ranks-id" -> "d", "json" ->
+      s"""{"ranks": 1, "timeout": 1, "resultsFolder": "/nowhere", $files, "public": "$public"}""")
+    val opened = new String(callWith(opens: _*), UTF_8)
+    assert(opened.contains("\"public\":"))
+    val ranks = Seq("forget", "cancel", "gone").map(name =>
+      Seq("ranks-call" -> name, "ranks-id" -> "d", "json" -> """{"matrix": "m"}"""))
+    (calls ++ ranks).foreach { options =>
+      def refused(proof: (String, String)*) =
+        assert(intercept[ConfigException](callWith(options ++ proof: _*)).getMessage ==
+          s"hub-proof proves no key of ${if (calls.contains(options)) "c" else "d"}", options)
+      refused()
+      refused("hub-proof" -> proofOf(options.tail: _*))
+      refused("hub-proof" -> proofOf(options :+ "text" -> "other": _*))
+      refused("hub-proof" -> proof("close", "c"))
+      assert(ask(options: _*).startsWith("{"), options)
+    }
+    // What is known of a call ends with it, and with the run.
+    val report = TaskReport(rank = 0, host = "node", partitions = 1, elements = 2, bytes = 3,
+      nanos = 4, waitedForRank = 5, waitedForSource = 6)
+    val earlier = Hubs.find("c").get.call
+    earlier.add("df", Seq(report))
+    assert(earlier.haveReturned || ask(calls(1): _*) == "{}" && earlier.haveReturned)
+    assert(ask(calls(3): _*).contains("\"data\":\"df\""))
+    ask(calls.last: _*)
+    earlier.add("validation", Seq(report))
+    assert(ask(calls(3): _*) == "{\"tasks\":[]}" && !Hubs.find("c").get.call.haveReturned)
+    // Nobody else takes the name of ranks.
+    assert(intercept[ConfigException](callWith(opens.map { case (name, value) =>
+      name -> value.replace(public, "5")
+    }: _*)).getMessage == "the ranks d have another key")
+    // A run that is not open, or no more: its turn may be asked for and released.
+    call("close", "c")
+    calls.filterNot(_.contains("call" -> "checkpoints")).foreach(options =>
+      assert(new String(callWith(options: _*), UTF_8).startsWith("{"), options))
   }
 
   test("a call that the client has made long ago gives no newer pieces") {
