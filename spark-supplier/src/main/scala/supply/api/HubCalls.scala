@@ -102,8 +102,9 @@ private[supply] object HubCall {
       name <- Seq("hub-run", "run", "ranks-id").flatMap(options.get) if !opens
       key <- Hubs.find(name).map(_.key).orElse(NamedRanks.find(name).map(_.key))
     } {
-      val said = others.toSeq.sorted.flatMap { case (option, value) => Seq(option, value) }.map(text =>
-        MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)))
+      val said =
+        others.toSeq.sorted.flatMap { case (option, value) => Seq(option, value) }.map(text =>
+          MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)))
       val expected = HexFormat.of().formatHex(Hub.proof(key, said: _*))
       val proof = options.getOrElse(Proof, "")
       if (!MessageDigest.isEqual(proof.getBytes(UTF_8), expected.getBytes(UTF_8)))

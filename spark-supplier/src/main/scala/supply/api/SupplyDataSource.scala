@@ -59,7 +59,8 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     if (named.contains(HubCall.Name))
       reading(new Answer(HubCall.parse(HubCall.proven(named)).answer(sc)))(_.schema)
     else if (named.contains(SessionCall.Name))
-      reading(new Answer(SessionCall.parse(HubCall.proven(named)).answer(sc).getBytes(UTF_8)))(_.schema)
+      reading(new Answer(SessionCall.parse(HubCall.proven(named)).answer(sc).getBytes(UTF_8)))(
+        _.schema)
     else if (named.contains(RanksCall.Name))
       reading(new Answer(RanksCall.parse(HubCall.proven(named)).answer(spark)))(_.schema)
     else if (named.contains(StartersOptions.Name))

@@ -23,8 +23,9 @@ private[supply] final case class MatrixRows(
 
   /** The columns of a sparse matrix, by its first row; None: it is dense, or has no rows. */
   private[linalg] def sparseColumns(data: DataFrame): Option[Long] =
-    if (sparse && features.nonEmpty && SparkTypes.isVector(typeOf(data, features.head))) data.select(col(quoted(features.head))).where(col(quoted(features.head)).isNotNull)
-      .take(1).headOption.map(row => SparseVectors.size(row.getAs[AnyRef](0)))
+    if (sparse && features.nonEmpty && SparkTypes.isVector(typeOf(data, features.head)))
+      data.select(col(quoted(features.head))).where(col(quoted(features.head)).isNotNull)
+        .take(1).headOption.map(row => SparseVectors.size(row.getAs[AnyRef](0)))
     else None
 
   /** The columns of the rows, then the keys: the rows are written straight into a block. sparse: [[sparseColumns]]. */

@@ -82,7 +82,8 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     val source = RowSource.withBytesOfLists(selected, rows.names)
     newHandles(1) { handle =>
       ask("receive") {
-        _.put("handle", handle).put("columns", columns.getOrElse(0L)).put("numbers", rows.numbers(selected))
+        _.put("handle", handle).put("columns", columns.getOrElse(0L)).put("numbers",
+          rows.numbers(selected))
           .put("expected_rows", ExpectedRows.count(selected))
           .put("row_bytes", ExpectedRows.bytesOfRow(selected))
       }
@@ -120,7 +121,8 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
       throw new ConfigException(s"parameter $name: the matrix belongs to other ranks")
     case matrix: Matrix => json.createObjectNode().put("matrix", matrix.handle)
     case _: Int | _: Long | _: Double | _: String => json.valueToTree[JsonNode](value)
-    case null => throw new ConfigException(s"parameter $name is null: leave it out, so that it has its default")
+    case null => throw new ConfigException(
+        s"parameter $name is null: leave it out, so that it has its default")
     case other => throw new ConfigException(
         s"parameter $name is a ${other.getClass.getName}: give a matrix, an integer, a number or a text")
   }

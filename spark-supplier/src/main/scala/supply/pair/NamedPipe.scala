@@ -59,7 +59,9 @@ private[supply] final class PipeEnd(open: () => FileChannel) extends AutoCloseab
     catch { case _: ClosedChannelException if timedOut => None }
   }
 
-  override def close(): Unit = try guard.close() finally channel.close()
+  override def close(): Unit =
+    try guard.close()
+    finally channel.close()
 }
 
 private object PipeEnd {

@@ -155,7 +155,8 @@ private[supply] object CheckpointFolder {
         }
         if (isWritten && !fs.exists(path) && !fs.mkdirs(path, OwnerAlone))
           throw new IOException("it cannot be made")
-        val stranger = if (hasModes(fs, path) && fs.exists(path)) strangerOf(fs.getFileStatus(path)) else None
+        val stranger =
+          if (hasModes(fs, path) && fs.exists(path)) strangerOf(fs.getFileStatus(path)) else None
         (fs, fs.makeQualified(path), stranger)
       } catch {
         case NonFatal(e) =>
@@ -164,7 +165,8 @@ private[supply] object CheckpointFolder {
               "file system that its Hadoop knows",
             e)
       }
-    stranger.foreach(who => throw new ConfigException(
+    stranger.foreach(who =>
+      throw new ConfigException(
         s"the folder of checkpoints $name cannot be used: $who, and what they write would run in your ranks: chmod go-w " +
           "a folder of yours, or name a folder in it, which the call makes"))
     new CheckpointFolder(path, fs)

@@ -53,7 +53,8 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
       s"the key of a run has ${Hub.KeyBytes} bytes, and not ${key.length}")
     val opened = synchronized {
       if (isClosed) None
-      else Some(runs.getOrElseUpdate(name, new HubRun(name, key.clone(), limits.secondsOfPolls,
+      else Some(runs.getOrElseUpdate(name,
+          new HubRun(name, key.clone(), limits.secondsOfPolls,
             () => queueBytes, threads, close => { closeLater(Hub.LingerSeconds)(close()); () })))
     }
     opened match {

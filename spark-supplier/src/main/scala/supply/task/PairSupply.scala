@@ -349,12 +349,16 @@ private[supply] object HeapErrors {
   private def exception(partition: Int, where: String, error: OutOfMemoryError) = {
     val said = String.valueOf(error.getMessage)
     new SourceException(s"${where}partition $partition" + (said match {
-      case NoThread() => s": the executor cannot start another thread ($said): let its user or its container have more " +
+      case NoThread() =>
+        s": the executor cannot start another thread ($said): let its user or its container have more " +
           "processes (ulimit -u, pids), or run fewer tasks at once"
-      case Direct() => s" does not fit into the executor's memory outside of the heap ($said): set -XX:MaxDirectMemorySize " +
+      case Direct() =>
+        s" does not fit into the executor's memory outside of the heap ($said): set -XX:MaxDirectMemorySize " +
           "in spark.executor.extraJavaOptions larger, and spark.executor.memoryOverhead with it"
-      case Classes() => s": the executor's JVM is out of memory ($said): see spark.executor.extraJavaOptions"
-      case _ => s" does not fit into the executor's heap of ${Runtime.getRuntime.maxMemory / MiB} MiB ($said): give the " +
+      case Classes() =>
+        s": the executor's JVM is out of memory ($said): see spark.executor.extraJavaOptions"
+      case _ =>
+        s" does not fit into the executor's heap of ${Runtime.getRuntime.maxMemory / MiB} MiB ($said): give the " +
           "executors more memory (spark.executor.memory; EXECUTOR_MEMORY of launch/submit-supplier), or the source more " +
           "and smaller partitions (--partitions) and elements"
     }))

@@ -48,8 +48,9 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     val texts = options.toMap.toSeq.sortBy(_._1).flatMap { case (name, value) =>
       Seq(name, value.toString)
     }
-    HexFormat.of().formatHex(HubSocket.hmac(key, texts.map(text =>
-        MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))): _*))
+    HexFormat.of().formatHex(HubSocket.hmac(key,
+        texts.map(text =>
+          MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))): _*))
   }
 
   private def proof(verb: String, run: String, options: (String, Any)*): String =
@@ -222,9 +223,11 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
         "text" -> """{"to": null, "from": null}"""),
       Seq("call" -> "times", "run" -> "c"),
       Seq("call" -> "forget", "run" -> "c"))
-    val files = "\"mapped-files\": \"/nowhere/pair-0\", \"named-pipes\": \"/nowhere/in /nowhere/out\""
-    val opens = Seq("ranks-call" -> "open", "ranks-id" -> "d", "json" ->
-      s"""{"ranks": 1, "timeout": 1, "resultsFolder": "/nowhere", $files, "public": "$public"}""")
+    val files =
+      "\"mapped-files\": \"/nowhere/pair-0\", \"named-pipes\": \"/nowhere/in /nowhere/out\""
+    val opens = Seq("ranks-call" -> "open", "ranks-id" -> "d",
+      "json" ->
+        s"""{"ranks": 1, "timeout": 1, "resultsFolder": "/nowhere", $files, "public": "$public"}""")
     val opened = new String(callWith(opens: _*), UTF_8)
     assert(opened.contains("\"public\":"))
     val ranks = Seq("forget", "cancel", "gone").map(name =>
@@ -232,7 +235,7 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     (calls ++ ranks).foreach { options =>
       def refused(proof: (String, String)*) =
         assert(intercept[ConfigException](callWith(options ++ proof: _*)).getMessage ==
-          s"hub-proof proves no key of ${if (calls.contains(options)) "c" else "d"}", options)
+            s"hub-proof proves no key of ${if (calls.contains(options)) "c" else "d"}", options)
       refused()
       refused("hub-proof" -> proofOf(options.tail: _*))
       refused("hub-proof" -> proofOf(options :+ "text" -> "other": _*))

@@ -11,7 +11,8 @@ class NamedRanksSuite extends AnyFunSuite with LocalSpark {
     SilentRank(sc) { rank =>
       var (firstIsAlive, secondIsAlive) = (true, true)
       def add(id: String, clientIsAlive: => Boolean): Unit =
-        NamedRanks.add(id, Array.empty, new Ranks(spark, rank.settings, "results"), () => clientIsAlive)
+        NamedRanks.add(id, Array.empty, new Ranks(spark, rank.settings, "results"),
+          () => clientIsAlive)
       add("first", firstIsAlive)
       add("second", secondIsAlive)
       firstIsAlive = false

@@ -370,7 +370,8 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
     }
   }
 
-  test("a name whose run is being closed is free: for peers there is no run, and a client opens another") {
+  test(
+    "a name whose run is being closed is free: for peers there is no run, and a client opens another") {
     withHub() { hub =>
       val closing = hub.open("run", key).get
       hub.open("other", key)
@@ -427,20 +428,26 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
   test("if there is no thread to write to a peer, its connection ends, and nothing else") {
     var fails = false
     val run = new HubRun("run", key, 1, () => 1 << 20,
-      work => if (fails) throw new OutOfMemoryError("unable to create native thread") else new Thread(work).start(),
+      work =>
+        if (fails) throw new OutOfMemoryError("unable to create native thread")
+        else new Thread(work).start(),
       _ => ())
     Using.resource(new ServerSocket(0, 2, loopback)) { server =>
       def peer() = {
         val peer = new HubSocket(loopback, server.getLocalPort)
         val connection = new HubConnection(server.accept(), None)
-        inBackground { try run.servePeer(connection) finally connection.close() }
+        inBackground {
+          try run.servePeer(connection)
+          finally connection.close()
+        }
         soon(run.poll(0, 1).nonEmpty)
         peer
       }
       val (one, two) = (peer(), peer())
       def send(number: Int) = {
         val all = new ByteArrayOutputStream
-        (1 to 2).foreach(to => Piece(to, Piece.Last, s"$number".getBytes(UTF_8)).write(new DataOutputStream(all)))
+        (1 to 2).foreach(to =>
+          Piece(to, Piece.Last, s"$number".getBytes(UTF_8)).write(new DataOutputStream(all)))
         // A client of Spark Connect repeats a call that has failed.
         (1 to 2).foreach(_ => run.send(number.toLong, all.toByteArray))
       }
@@ -459,22 +466,25 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
     }
   }
 
-  test("a connection whose node acknowledges nothing is dead, one that waits for a process is not") {
-    def dead(line: String) = HubConnection.dead(0x88B8, line)
+  test(
+    "a connection whose node acknowledges nothing is dead, one that waits for a process is not") {
+    def dead(line: String) = HubConnection.dead(0x88b8, line)
     def line(ends: String, timer: String, times: String, more: String = "", asked: Int = 0) =
       s"   1: $ends 01 00000011:00000000 $timer:00000AF0 $times     0        $asked 123 3 ff 5 $more"
     val four = "0100007F:88B8 0500000A:A0F2"
     val mapped = "0000000000000000FFFF00000100007F:88B8 0000000000000000FFFF00000500000A:A0F2"
     val six = "00000000000000000000000001000000:88B8 B80D0120000000000000000005000000:A0F2"
     Seq(four, mapped).foreach(ends =>
-      assert(dead(line(ends, "01", "00000008")).contains(new InetSocketAddress("10.0.0.5", 0xA0F2))))
+      assert(dead(line(ends, "01", "00000008")).contains(new InetSocketAddress("10.0.0.5",
+            0xa0f2))))
     assert(dead(line(six, "01", "0000000F", "18 0 0 1 -1")).contains(
-        new InetSocketAddress("2001:db8::5", 0xA0F2)))
+        new InetSocketAddress("2001:db8::5", 0xa0f2)))
     assert(dead(line(four, "04", "00000000", asked = 8)).isDefined)
     // Few times; a full window, of which the node answers; a silent one; another port; none.
     Seq(line(four, "01", "00000007"), line(four, "04", "00000000", asked = 7),
       line(four, "02", "00000000"),
-      line("0100007F:88B9 0500000A:A0F2", "01", "00000008"), "", "  sl  local_address rem_address   st tx_queue")
+      line("0100007F:88B9 0500000A:A0F2", "01", "00000008"), "",
+      "  sl  local_address rem_address   st tx_queue")
       .foreach(text => assert(dead(text).isEmpty, text))
     withHub() { hub =>
       hub.open("run", key)

@@ -86,7 +86,8 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     def text(jvm: String) =
       intercept[SourceException](HeapErrors.naming(3)(throw new OutOfMemoryError(jvm))).getMessage
     Seq("Java heap space", "GC overhead limit exceeded", "Unable to acquire 65536 bytes of memory")
-      .foreach(jvm => assert(text(jvm).startsWith("partition 3 does not fit into the executor's heap")))
+      .foreach(jvm =>
+        assert(text(jvm).startsWith("partition 3 does not fit into the executor's heap")))
     Seq("unable to create native thread: possibly out of memory or process/resource limits reached",
       "unable to create new native thread").foreach { jvm =>
       assert(text(jvm).startsWith("partition 3: the executor cannot start another thread"))
