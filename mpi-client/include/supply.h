@@ -174,13 +174,6 @@ SUPPLY_API void supply_pause_wait(supply_t *supply);
 SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t *block);
 
 /**
- * After _ALL_HELD, if other threads release the Arrow arrays of this handle: waits until the oldest block is released,
- * at most the time limit. The handle's own thread calls it, which releases nothing meanwhile. SUPPLY_OK: supply_next()
- * can continue; SUPPLY_INTERRUPTED; or _TIMEOUT, _ARGUMENT (no handle).
- */
-SUPPLY_API supply_status_t supply_await_release(supply_t *supply);
-
-/**
  * Name and type of a column. The texts are valid as long as the handle.
  *
  * format is a format string of the Arrow C Data Interface:
@@ -464,14 +457,6 @@ SUPPLY_API supply_status_t supply_position_to_text(const supply_position_t *posi
 
 /** Reads the text that supply_position_to_text() has written. SUPPLY_OK, or _ARGUMENT if it is another text. */
 SUPPLY_API supply_status_t supply_position_from_text(supply_position_t *position, const char *text);
-
-/**
- * Removes the files that a dead rank left of a pair. Does not touch a living pair. options: as for supply_open(). error
- * (may be NULL) receives the text of a failure.
- *
- * SUPPLY_OK (also if there was nothing), _IN_USE (the pair lives), _ARGUMENT, _CONFIG, _SYSTEM, _MEMORY.
- */
-SUPPLY_API supply_status_t supply_remove_stale(const supply_options_t *options, char *error, size_t error_bytes);
 
 #ifdef __cplusplus
 }

@@ -168,9 +168,7 @@ TEST_F(ArrowTest, HoardedArraysAreAnErrorAndNoHang) {
     std::thread releasing([&arrays] {
         for (ArrowArray &array : arrays) array.release(&array);
     });
-    EXPECT_STATUS(SUPPLY_OK, supply_await_release(handle.get()), handle);
     releasing.join();
-    EXPECT_STATUS(SUPPLY_OK, supply_await_release(handle.get()), handle);
     task.end_of_data(0);
     EXPECT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     task.see_end();
@@ -215,7 +213,7 @@ TEST_F(ArrowTest, ArraysAreReleasedByOtherThreadsMeanwhile) {
     while (status != SUPPLY_END_OF_DATA) {
         status = supply_next(handle.get(), &block);
         if (status == SUPPLY_ERROR_ALL_HELD) {
-            ASSERT_STATUS(SUPPLY_OK, supply_await_release(handle.get()), handle);
+            std::this_thread::yield();
             continue;
         }
         if (status != SUPPLY_OK) break;

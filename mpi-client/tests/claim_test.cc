@@ -203,8 +203,8 @@ TEST_F(ClaimTest, ARankWaitsForWhoeverRemovesTheStaleFile) {
     leave_stale_pair();
     int remover = ::open(files.mapped_file.c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_EQ(0, supply__file_lock(remover, F_WRLCK, REMOVER_LOCK_BYTE));
-    char error[1024];
-    EXPECT_EQ(SUPPLY_ERROR_IN_USE, supply_remove_stale(&options, error, sizeof error));
+    std::string error;
+    EXPECT_EQ(SUPPLY_ERROR_IN_USE, remove_stale(options, error));
     EXPECT_TRUE(says(error, {files.mapped_file.c_str(), "made or removed by another process"}));
     std::thread is_done_soon([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -265,20 +265,20 @@ TEST_F(ClaimTest, OfManyRanksThatRaceForAPairOneGetsIt) {
 }
 
 TEST_F(ClaimTest, RemoveStaleTakesTheDeadAndSparesTheLiving) {
-    char error[1024];
-    EXPECT_EQ(SUPPLY_OK, supply_remove_stale(&options, error, sizeof error)) << "nothing there: " << error;
+    std::string error;
+    EXPECT_EQ(SUPPLY_OK, remove_stale(options, error)) << "nothing there: " << error;
     leave_stale_pair();
-    EXPECT_EQ(SUPPLY_OK, supply_remove_stale(&options, error, sizeof error)) << error;
+    EXPECT_EQ(SUPPLY_OK, remove_stale(options, error)) << error;
     EXPECT_TRUE(folder.is_empty());
 
     Handle handle = open();
-    EXPECT_EQ(SUPPLY_ERROR_IN_USE, supply_remove_stale(&options, error, sizeof error));
+    EXPECT_EQ(SUPPLY_ERROR_IN_USE, remove_stale(options, error));
     EXPECT_TRUE(says(error, {files.mapped_file.c_str(), std::to_string(getpid()).c_str()}));
     for (const std::string &path : paths()) EXPECT_NE(0u, inode(path)) << path;
 
     unlink(files.mapped_file.c_str());
     folder.write("mapped", "");
-    EXPECT_EQ(SUPPLY_ERROR_IN_USE, supply_remove_stale(&options, nullptr, 0)) << "its pipes live";
+    EXPECT_EQ(SUPPLY_ERROR_IN_USE, remove_stale(options, error)) << "its pipes live";
     EXPECT_NE(0u, inode(files.mapped_file)) << "a part of a living pair was removed";
 }
 

@@ -54,8 +54,8 @@ TEST_F(FolderTest, ALinkIsRefusedAsTheLastFolderAndFollowedBeforeIt) {
     use("link");
     Handle handle = open(SUPPLY_ERROR_CONFIG);
     EXPECT_TRUE(says(supply_error(handle.get()), {mapped.c_str(), folder.file("link").c_str(), "symbolic link"}));
-    char error[1024];
-    EXPECT_EQ(SUPPLY_ERROR_CONFIG, supply_remove_stale(&options, error, sizeof error));
+    std::string error;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, remove_stale(options, error));
     EXPECT_TRUE(says(error, {folder.file("link").c_str(), "symbolic link"}));
 
     use("link/below");

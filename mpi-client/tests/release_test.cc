@@ -93,16 +93,6 @@ TEST_F(ReleaseTest, HoldingEveryBlockIsToldAtOnceAndCanBeMended) {
     EXPECT_EQ(4u, block.sequence);
 }
 
-TEST_F(ReleaseTest, AWaitForAReleaseHasTheTimeLimit) {
-    options.timeout = 0.1;
-    Handle handle = open();
-    Task task(files);
-    take_all(handle, task, 0);
-    EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_await_release(handle.get()), handle);
-    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "block 0", "0.1 s", "--timeout"}));
-    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_await_release(nullptr));
-}
-
 TEST_F(ReleaseTest, AFailureOfSparkIsHeardWhileEveryBlockIsHeld) {
     Handle handle = open();
     Task task(files);

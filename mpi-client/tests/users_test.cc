@@ -192,15 +192,15 @@ TEST_F(UsersTest, LeftoversBlockNotTheirOwnersNextRunAndAreNamedToOthers) {
         const std::string refused = as_user(bob, [&] { return try_to_open(); });
         EXPECT_TRUE(says(refused, {files.mapped_file.c_str(), "another user, uid 61001"}));
         const std::string kept = as_user(bob, [&] {
-            char error[2048];
-            return supply_remove_stale(&options, error, sizeof error) == SUPPLY_OK ? "removed" : std::string(error);
+            std::string error;
+            return remove_stale(options, error) == SUPPLY_OK ? "removed" : error;
         });
         EXPECT_TRUE(says(kept, {files.mapped_file.c_str(), "another user, uid 61001"}));
         for (const std::string &path : paths()) EXPECT_EQ(0, access(path.c_str(), F_OK)) << path;
     }
     EXPECT_EQ("", as_user(alice, [&] {
-                  char error[2048];
-                  return supply_remove_stale(&options, error, sizeof error) == SUPPLY_OK ? "" : std::string(error);
+                  std::string error;
+                  return remove_stale(options, error) == SUPPLY_OK ? "" : error;
               }));
     EXPECT_TRUE(std::filesystem::is_empty(home + "/run"));
 }

@@ -237,28 +237,6 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     return SUPPLY_OK;
 }
 
-static supply_status_t fail_unreleased(supply_t *supply) {
-    supply__lock(supply);
-    const uint64_t held = supply->pair.released;
-    supply__unlock(supply);
-    return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
-                        "%s: no thread has released block %" PRIu64 " for %g s (--timeout / SUPPLY_TIMEOUT)",
-                        supply->pair.name, held, supply->pair.settings.timeout);
-}
-
-supply_status_t supply_await_release(supply_t *supply) {
-    supply_status_t status = supply__check_mine(supply, "supply_await_release");
-    if (status != SUPPLY_OK) return status;
-    const struct settings *settings = &supply->pair.settings;
-    struct wait wait = supply__wait_begin((struct wait_limit){settings->timeout, settings->interruption});
-    while (supply__check_credit(supply, "") == SUPPLY_ERROR_ALL_HELD) {
-        status = supply__wait_more(&wait);
-        if (status != SUPPLY_OK) return status == SUPPLY_ERROR_TIMEOUT ? fail_unreleased(supply) : status;
-    }
-    supply->failure.status = SUPPLY_OK;
-    return SUPPLY_OK;
-}
-
 supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column,
                                     size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;

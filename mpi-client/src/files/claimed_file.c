@@ -17,7 +17,6 @@
 #include "base/file_lock.h"
 #include "base/wait.h"
 #include "files/folder.h"
-#include "files/options.h"
 #include "layout.h"
 
 /* Ample: a process that creates or removes the same file needs an instant. */
@@ -325,16 +324,5 @@ supply_status_t supply__stale_remove(const struct config_line *files, struct sta
                              supply__file_kind_name((enum file_kind)i), claimed[i].name->path, claimed[i].name->origin);
     }
     close_all(claimed);
-    return status;
-}
-
-supply_status_t supply_remove_stale(const supply_options_t *options, char *error, size_t error_bytes) {
-    struct settings settings;
-    struct stale_files stale;
-    struct failure failure = {0};
-    supply_status_t status = supply__settings_files(options, &settings, &failure);
-    if (status == SUPPLY_OK) status = supply__stale_remove(&settings.files, &stale, &failure);
-    supply__settings_free(&settings);
-    if (error != NULL && error_bytes > 0) supply__copy_line(error, error_bytes, failure.text, sizeof failure.text);
     return status;
 }

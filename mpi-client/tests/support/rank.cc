@@ -1,5 +1,10 @@
 #include "rank.h"
 
+extern "C" {
+#include "files/options.h"
+#include "files/claimed_file.h"
+}
+
 namespace supply_test {
 
 ::testing::AssertionResult has_status(const char *, const char *call, const char *, supply_status_t expected,
@@ -27,6 +32,17 @@ supply_options_t options_of(const PairFiles &files) {
     options.ring_bytes = 4 * 8192;
     options.block_bytes = 8192;
     return options;
+}
+
+supply_status_t remove_stale(const supply_options_t &options, std::string &error) {
+    struct settings settings;
+    struct stale_files stale;
+    struct failure failure = {};
+    supply_status_t status = supply__settings_files(&options, &settings, &failure);
+    if (status == SUPPLY_OK) status = supply__stale_remove(&settings.files, &stale, &failure);
+    supply__settings_free(&settings);
+    error = failure.text;
+    return status;
 }
 
 RankTest::RankTest()

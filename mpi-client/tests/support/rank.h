@@ -33,6 +33,9 @@ using Handle = std::unique_ptr<supply_t, Close>;
 /** Options of a pair with these files: a small ring, and a time limit that a loaded machine does not reach. */
 supply_options_t options_of(const PairFiles &files);
 
+/** Removes what a dead rank left of the pair of these options, as supply-clean does. error: the text of a failure. */
+supply_status_t remove_stale(const supply_options_t &options, std::string &error);
+
 class RankTest : public ::testing::Test {
   protected:
     RankTest();
