@@ -1,5 +1,7 @@
 """The limits of a container, as its control groups of both versions say them."""
 
+import pathlib
+
 import pytest
 from supply.errors import RunError
 from supply.ranks import run_files
@@ -20,16 +22,28 @@ VERSION_1 = {
 }
 
 
-def groups(folder, files):
+def groups(root, files, group=""):
+    """The files of a group of a job, or of the container's top."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text("4:memory:/job\n5:cpu,cpuacct:/job\n0::/job\n", encoding="utf-8")
     for name, text in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return str(folder)
+        path = root / "sys/fs/cgroup" / pathlib.Path(name).parent / group / pathlib.Path(name).name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return str(root)
 
 
+@pytest.mark.parametrize("group", ["", "job"])
 @pytest.mark.parametrize("files", [VERSION_2, VERSION_1], ids=["2", "1"])
-def test_shared_memory_counts_and_droppable_files_do_not(tmp_path, files):
-    assert container_memory(groups(tmp_path, files)) == (512 * MIB, 140 * MIB)
+def test_shared_memory_counts_and_droppable_files_do_not(tmp_path, files, group):
+    assert container_memory(groups(tmp_path, files, group)) == (512 * MIB, 140 * MIB)
+
+
+def test_the_memory_limit_of_which_the_least_is_left(tmp_path):
+    root = groups(tmp_path, VERSION_2, "job")
+    for name, text in {**VERSION_2, "memory.max": f"{1024 * MIB}", "memory.current": f"{1000 * MIB}"}.items():
+        (tmp_path / "sys/fs/cgroup" / name).write_text(text, encoding="utf-8")
+    assert container_memory(root) == (1024 * MIB, 64 * MIB)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +55,7 @@ def test_no_memory_limit(tmp_path, files):
     assert container_memory(groups(tmp_path, files)) is None
 
 
+@pytest.mark.parametrize("group", ["", "job"])
 @pytest.mark.parametrize(
     "files, cores",
     [
@@ -49,8 +64,8 @@ def test_no_memory_limit(tmp_path, files):
         ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
     ],
 )
-def test_the_quota_of_cores(tmp_path, files, cores):
-    assert _cores_of_container(groups(tmp_path, files)) == cores
+def test_the_quota_of_cores(tmp_path, files, cores, group):
+    assert _cores_of_container(groups(tmp_path, files, group)) == cores
 
 
 def test_no_quota_of_cores(tmp_path):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import math
 import os
-import pathlib
 import pickle
 import platform
 import site
@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 import supply
 from supply.errors import RunError
 from supply.ranks.run_files import RunFiles
+from supply.shared_memory import control_groups
 
 OMP_NUM_THREADS = "OMP_NUM_THREADS"
 
 # Of a container, by control groups of version 2 and 1.
-_QUOTAS = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
+_QUOTAS = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
 
 
 def cores_of_rank(ranks: int, node: int = 0) -> int:
@@ -34,17 +35,17 @@ def cores_of_rank(ranks: int, node: int = 0) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), of_node // ranks))
 
 
-def _cores_of_container(groups: str = "/sys/fs/cgroup") -> int:
-    for files in _QUOTAS:
+def _cores_of_container(root: str = "/") -> int:
+    found = []
+    for folder, files in itertools.product(control_groups("cpu", root), _QUOTAS):
         try:
-            words = [word for file in files for word in pathlib.Path(groups, file).read_text(encoding="utf-8").split()]
-            quota, period = map(float, words)
+            quota, period = (float(word) for file in files for word in (folder / file).read_text("utf-8").split())
         except (OSError, ValueError):
             # There is no limit ("max"), or no such control group.
             continue
         if quota > 0:
-            return max(1, math.floor(quota / period))
-    return os.cpu_count() or 1
+            found.append(max(1, math.floor(quota / period)))
+    return min(found, default=os.cpu_count() or 1)
 
 
 def plain_host(host: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import pathlib
 import resource
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from supply.errors import RunError
+from supply.shared_memory import control_groups
 
 # Of a rank with its gloo, those of the node process for it, and those of the node process itself. A rank has as many
 # more as OMP_NUM_THREADS says.
@@ -38,7 +38,7 @@ def thread_limit(root: str = "/") -> ThreadLimit | None:
 
     root: of the folders proc and sys. Tests hand in another one, which leaves the user out.
     """
-    found = [*_of_groups(pathlib.Path(root)), *(_of_user() if root == "/" else ())]
+    found = [*_of_groups(root), *(_of_user() if root == "/" else ())]
     return min(found, key=lambda limit: limit.left, default=None)
 
 
@@ -69,37 +69,15 @@ def fix(host: str) -> str:
     return f"on {host}, {limit} the limit, or start fewer ranks, DataLoader workers (num_workers) or OMP_NUM_THREADS"
 
 
-def _of_groups(root: pathlib.Path) -> Iterator[ThreadLimit]:
-    """Of this process's groups and of those above them, versions 1 and 2, as far as a container sees them."""
+def _of_groups(root: str) -> Iterator[ThreadLimit]:
     setting = "pids.max of {}: docker run --pids-limit, the kubelet's podPidsLimit, systemd's TasksMax"
-    for folder in _groups(root):
+    for folder in control_groups("pids", root):
         try:
             limit, used = (int((folder / name).read_text(encoding="utf-8")) for name in ("pids.max", "pids.current"))
         except (OSError, ValueError):
             # "max", or no such group here.
             continue
         yield ThreadLimit(limit, used, setting.format(folder))
-
-
-def _groups(root: pathlib.Path) -> Iterator[pathlib.Path]:
-    mounts = root / "sys/fs/cgroup"
-    try:
-        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            tops = [mounts, mounts / "unified"]
-        elif "pids" in controllers.split(","):
-            tops = [mounts / "pids"]
-        else:
-            continue
-        for top in tops:
-            # A container may see the path of its group, and has the group itself at the top.
-            group = top / path.lstrip("/")
-            yield group
-            yield from (parent for parent in group.parents if parent == top or top in parent.parents)
 
 
 def _of_user() -> Iterator[ThreadLimit]:
