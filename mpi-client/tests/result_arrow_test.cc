@@ -218,12 +218,24 @@ TEST_F(ResultArrowTest, BatchesThatDoNotFitAreRefusedByColumn) {
     expect_refused(result, other, {"column 'id'", "'i'", "'I'", "cast it"});
     expect_refused(result, hole, {"column 'vector'", "list with a null"});
     expect_refused(result, null_id, {"column 'id' is not nullable", "row 2"});
-    expect_refused(result, encoded, {"column 'id'", "cast it"});
+    expect_refused(result, encoded, {"column 'id'", "encoded with a dictionary", "cast it"});
+    other.schema.children[0]->format = "n";
+    expect_refused(result, other, {"column 'id'", "has only nulls", "cast it"});
     expect_refused(result, short_one, {"column 'id'", "no valid Arrow array"});
     good.schema.format = "i";
     expect_refused(result, good, {"no record batch", "'i'"});
     EXPECT_EQ(4u, supply_result_rows(result.get()));
     seal(result);
+}
+
+TEST_F(ResultArrowTest, CodesOfADictionaryAreNoInstants) {
+    const int64_t instants[4] = {};
+    Batch batch(4);
+    batch.add("at", "tsu:UTC", {nullptr, instants});
+    Result result = begin_arrow(&batch.schema);
+    write_arrow(result, batch);
+    batch.schema.children[0]->dictionary = &batch.schema;
+    expect_refused(result, batch, {"column 'at'", "encoded with a dictionary"});
 }
 
 TEST_F(ResultArrowTest, ViewsAndOffsetsOutsideTheirBuffersAreRefused) {

@@ -129,7 +129,7 @@ static bool same_type(const struct schema_entry *entry, const struct ArrowSchema
     const size_t length = strlen(TIMESTAMP);
     if (strncmp(format, TIMESTAMP, length) == 0 && strncmp(entry->format, TIMESTAMP, length) == 0)
         return (format[length] == '\0') == (entry->format[length] == '\0');
-    if (schema->dictionary != NULL || strcmp(format, entry->format) != 0) return false;
+    if (strcmp(format, entry->format) != 0) return false;
     return entry->children > 0 ? schema->n_children == entry->children
                                : strcmp(child_format(schema), entry->child_format) == 0;
 }
@@ -248,6 +248,13 @@ static supply_status_t set_entry(supply_result_t *result, uint32_t index, const 
     const struct schema_entry *entry = &result->schema.entries[index];
     const struct format *format = &result->schema.formats[index];
     struct column_rows *rows = &batch->rows[index];
+    const char *untyped = type->dictionary != NULL         ? "is encoded with a dictionary"
+                          : strcmp(type->format, "n") == 0 ? "has only nulls and no type"
+                                                           : NULL;
+    if (untyped != NULL)
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                   "column '%s' %s in these rows: cast it to the type of the result's column ('%s')",
+                                   supply__result_path(result, index).text, untyped, entry->format);
     if (!same_type(entry, type))
         return supply__result_fail(
             result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s'%s%s, and these rows have '%s'%s%s: cast it",
