@@ -222,6 +222,12 @@ TEST_F(UsersTest, AFolderIsOpenedToTheGroupAndNoWider) {
     ASSERT_EQ(0, mkdir(run.c_str(), 0700));
     ASSERT_EQ(0, chown(run.c_str(), alice.id, alice.id));
     options.group = "61000";
+    const std::string refused = as_user(alice, [&] {
+        setenv("HOME", run.c_str(), 1);
+        return try_to_open();
+    });
+    EXPECT_TRUE(says(refused, {run.c_str(), "is the home folder"}));
+    expect_access(run, 0700, alice.id);
     EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
     expect_access(run, 0750, feeders);
     options.group = "61001";

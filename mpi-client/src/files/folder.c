@@ -166,12 +166,20 @@ static bool is_open_to(const struct stat *entry, gid_t group) {
     return (entry->st_mode & wanted) == wanted;
 }
 
+static bool is_home(const struct stat *entry) {
+    struct stat home;
+    const char *path = getenv("HOME");
+    return path != NULL && stat(path, &home) == 0 && home.st_dev == entry->st_dev && home.st_ino == entry->st_ino;
+}
+
 static supply_status_t check(const struct place *place, int folder, gid_t group) {
     struct stat entry;
     if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "cannot be examined: %m");
     supply_status_t status = check_ours(place, &entry);
     /* Also a folder that existed: another rank may be, or have died, between creating and sharing it. */
-    if (status == SUPPLY_OK && group != NO_GROUP && !is_open_to(&entry, group)) status = share(place, folder, group);
+    if (status == SUPPLY_OK && group != NO_GROUP && !is_open_to(&entry, group))
+        status = is_home(&entry) ? fail(place, "is the home folder, which the group cannot enter: name a folder in it")
+                                 : share(place, folder, group);
     if (status == SUPPLY_OK && faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
         status = fail(place, "cannot be written: %m: choose another folder");
     return status;
