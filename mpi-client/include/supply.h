@@ -37,8 +37,7 @@
  *   SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES   the config files
  *   SUPPLY_TIMEOUT                            time limit of each wait in seconds
  *   SUPPLY_RESULTS_FOLDER                     where results lie (supply_result.h)
- *   LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, SLURM_LOCALID   rank on this node: the first that is set
- *   RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID                       rank of the job: the first that is set
+ *   LOCAL_RANK, RANK, WORLD_SIZE, and those of MPI's launchers, Flux and Slurm: supply_local_rank()
  *
  * Compatibility: programs and libraries of one major version work together (before 1.0: of one minor version). The
  * inline functions below pass the sizes of the program's own structs, so that a struct can grow at its end: an older

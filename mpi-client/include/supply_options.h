@@ -126,9 +126,10 @@ static inline void supply_options_init(supply_options_t *options) {
 }
 
 /**
- * The rank's number on its node, from the launcher's environment: LOCAL_RANK (torchrun), OMPI_COMM_WORLD_LOCAL_RANK
- * (Open MPI), MPI_LOCALRANKID (MPICH's Hydra, Intel MPI) or SLURM_LOCALID (Slurm), the first that is set; -1 if none
- * is. supply_mpi.h has a function that asks MPI itself.
+ * The rank's number on its node, from the launcher's environment: the first that is set of LOCAL_RANK (torchrun, with
+ * WORLD_SIZE), OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID (MPICH, Intel MPI), MV2_COMM_WORLD_LOCAL_RANK,
+ * PALS_LOCAL_RANKID (Cray), LOCAL_RANK without WORLD_SIZE, FLUX_TASK_LOCAL_ID, SLURM_LOCALID; -1 if none is.
+ * supply_mpi.h has a function that asks MPI itself.
  */
 SUPPLY_API int supply_local_rank(void);
 

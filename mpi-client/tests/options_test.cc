@@ -244,9 +244,13 @@ TEST(LauncherTest, EachLauncherTellsItsRanks) {
     const Launcher launchers[] = {{"LOCAL_RANK", "RANK"},
                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"},
                                   {"MPI_LOCALRANKID", "PMI_RANK"},
+                                  {"MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_RANK"},
+                                  {"PALS_LOCAL_RANKID", "PALS_RANKID"},
+                                  {"FLUX_TASK_LOCAL_ID", "FLUX_TASK_RANK"},
                                   {"SLURM_LOCALID", "SLURM_PROCID"}};
     EnvironmentVariable cleared[] = {{"LOCAL_RANK", nullptr},
                                      {"RANK", nullptr},
+                                     {"WORLD_SIZE", nullptr},
                                      {"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
                                      {"OMPI_COMM_WORLD_RANK", nullptr},
                                      {"MPI_LOCALRANKID", nullptr},
@@ -267,6 +271,8 @@ TEST(LauncherTest, EachLauncherTellsItsRanks) {
     EnvironmentVariable open_mpi{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, slurm{"SLURM_LOCALID", "0"};
     EXPECT_EQ(1, supply_local_rank()) << "Open MPI is nearer to the rank than Slurm";
     EnvironmentVariable torchrun{"LOCAL_RANK", "3"}, torchrun_rank{"RANK", "7"}, slurm_rank{"SLURM_PROCID", "0"};
+    EXPECT_EQ(1, supply_local_rank()) << "LOCAL_RANK is left over: torchrun sets WORLD_SIZE, too";
+    EnvironmentVariable of_torchrun{"WORLD_SIZE", "8"};
     EXPECT_EQ(3, supply_local_rank()) << "srun torchrun: every worker has Slurm's variables of their common task";
     EXPECT_EQ(7, supply__launcher_rank());
 }

@@ -32,17 +32,27 @@ static int number_from_environment(const char *const *names) {
 }
 
 /* Launchers nest: torchrun or mpirun inside a Slurm job inherit Slurm's variables, which then describe the launcher's
- * own process. So the launcher nearest to the rank comes first. */
+ * own process. So the launcher nearest to the rank comes first: torchrun, which sets WORLD_SIZE, too. Without that,
+ * LOCAL_RANK and RANK may be left over in the shell, and count after an MPI launcher's. */
 
 int supply_local_rank(void) {
-    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID",
+    static const char *const names[] = {"LOCAL_RANK",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID",
+                                        "MV2_COMM_WORLD_LOCAL_RANK",
+                                        "PALS_LOCAL_RANKID",
+                                        "LOCAL_RANK",
+                                        "FLUX_TASK_LOCAL_ID",
+                                        "SLURM_LOCALID",
                                         NULL};
-    return number_from_environment(names);
+    return number_from_environment(names + (getenv("WORLD_SIZE") == NULL));
 }
 
 int supply__launcher_rank(void) {
-    static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
-    return number_from_environment(names);
+    static const char *const names[] = {
+        "RANK",           "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "RANK",
+        "FLUX_TASK_RANK", "SLURM_PROCID",         NULL};
+    return number_from_environment(names + (getenv("WORLD_SIZE") == NULL));
 }
 
 /* A ring that lies in the writer's own cache is slower to read: 0.7 to 0.8 of the speed, with a plain C producer. */
