@@ -84,20 +84,9 @@ static void check_file_systems(struct diagnosis *diagnosis, const struct mapped_
     }
 }
 
-/* "MemAvailable:  22018244 kB" */
-static uint64_t available_memory(void) {
-    FILE *stream = fopen("/proc/meminfo", "re");
-    char line[256];
-    uint64_t kilobytes = 0;
-    while (stream != NULL && kilobytes == 0 && fgets(line, sizeof line, stream) != NULL)
-        if (sscanf(line, "MemAvailable: %" SCNu64, &kilobytes) != 1) kilobytes = 0;
-    if (stream != NULL) fclose(stream);
-    return kilobytes * 1024;
-}
-
 static void check_memory(struct diagnosis *diagnosis, uint64_t needed) {
-    const uint64_t available = available_memory();
-    if (available == 0) {
+    const uint64_t available = supply__memory_available("");
+    if (available == UINT64_MAX) {
         diagnosis_report(diagnosis, DIAGNOSIS_SKIPPED, "memory", NULL,
                          "/proc/meminfo does not say how much is available");
         return;

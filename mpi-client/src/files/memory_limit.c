@@ -1,6 +1,7 @@
 /** Takes the limit with the least left of this process's control groups, versions 1 and 2. */
 #include "files/memory_limit.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,4 +72,38 @@ void supply__memory_limit_read(struct memory_limit *limit, const char *root) {
         struct search search = {limit, &versions[i]};
         supply__control_groups_visit(&versions[i].groups, root, apply_group, &search);
     }
+}
+
+/*
+ * In KiB. MemAvailable alone is too much: it counts the pages that MADV_FREE was told of, even when they are in use
+ * again.
+ */
+struct meminfo {
+    uint64_t available;
+    uint64_t free_or_cached;
+};
+
+static const char *const free_or_cached[] = {"MemFree", "Buffers", "Cached", "SReclaimable"};
+
+static void add_line(struct meminfo *info, const char *line) {
+    char name[32];
+    uint64_t kibibytes;
+    if (sscanf(line, "%31[^:]: %" SCNu64 " kB", name, &kibibytes) != 2) return;
+    if (strcmp(name, "MemAvailable") == 0) info->available = kibibytes;
+    for (size_t i = 0; i < sizeof free_or_cached / sizeof *free_or_cached; i++)
+        if (strcmp(name, free_or_cached[i]) == 0) info->free_or_cached += kibibytes;
+    /* Files in memory are among the cached ones. */
+    if (strcmp(name, "Shmem") == 0) info->free_or_cached -= kibibytes;
+}
+
+uint64_t supply__memory_available(const char *root) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return UINT64_MAX;
+    char line[128];
+    struct meminfo info = {.available = UINT64_MAX >> 10};
+    while (fgets(line, sizeof line, file) != NULL) add_line(&info, line);
+    fclose(file);
+    return (info.available < info.free_or_cached ? info.available : info.free_or_cached) << 10;
 }

@@ -20,4 +20,10 @@ void supply__memory_limit_read(struct memory_limit *limit, const char *root);
 /** Bytes that the process may still use. Files that the kernel can drop are no use. UINT64_MAX: there is no limit. */
 uint64_t supply__memory_limit_left(const struct memory_limit *limit);
 
+/**
+ * Bytes that the node has left, by /proc/meminfo. Memory that a process has marked by MADV_FREE is not available.
+ * UINT64_MAX: unknown.
+ */
+uint64_t supply__memory_available(const char *root);
+
 #endif
