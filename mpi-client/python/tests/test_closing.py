@@ -1,5 +1,6 @@
 """How a pair ends: close(), abort(), Ctrl-C, a forked child, Python's exit."""
 
+import ctypes
 import gc
 import os
 import pathlib
@@ -241,13 +242,20 @@ def test_ctrl_c_in_a_with_block_closes(files):
     task.leave()
 
 
-def test_a_forked_child_is_refused_and_changes_nothing(pair):
+# The second runs no handlers of forks, in C or in Python.
+LIBC = ctypes.PyDLL(None)
+
+
+@pytest.mark.parametrize("fork", [os.fork, getattr(LIBC, "_Fork", None)], ids=["fork", "_Fork"])
+def test_a_forked_child_is_refused_and_changes_nothing(pair, fork):
+    if fork is None:
+        pytest.skip("this C library has no _Fork()")
     rank, task = pair
     task.supply(numbers(0))
     block = rank.next_block()
     view = block.numpy("x")
     read, write = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             rank.next_block()

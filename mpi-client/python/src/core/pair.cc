@@ -2,8 +2,6 @@
 
 #include <nanobind/stl/string.h>
 #include <poll.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -24,14 +22,6 @@ std::string text_of(const supply_position_t &position) {
     char text[SUPPLY_POSITION_TEXT_BYTES];
     supply_position_to_text(&position, text, sizeof text);
     return text;
-}
-
-/* Of this process since the module was loaded. It tells a forked child without a system call. */
-unsigned forks = 0;
-
-void count_forks() {
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { forks++; });
-    if (registered != 0) raise(SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -62,9 +52,14 @@ supply_options_t Options::passed() const {
     return options;
 }
 
-Pair::Pair(const Options &from, Meeting *meeting) : process_(getpid()) {
-    count_forks();
-    forks_ = forks;
+void Opener::check(const char *thing, const char *use) const {
+    if (is_this_process()) return;
+    raise(SUPPLY_ERROR_ARGUMENT, std::string("this ") + thing + " belongs to process " + std::to_string(process_) +
+                                     ", which forked this process, " + std::to_string(getpid()) + ": " + use +
+                                     " it there (in a DataLoader: num_workers=0)");
+}
+
+Pair::Pair(const Options &from, Meeting *meeting) {
     supply_options_t options = from.passed();
     supply_position_t position;
     if (!from.position.empty()) {
@@ -86,13 +81,8 @@ void Pair::raise_open_failure() {
     raise(open_status_, text, error_number);
 }
 
-bool Pair::is_mine() const { return forks == forks_; }
-
 supply_t *Pair::handle() const {
-    if (!is_mine())
-        raise(SUPPLY_ERROR_ARGUMENT, "this supply belongs to process " + std::to_string(process_) +
-                                         ", which forked this process, " + std::to_string(getpid()) +
-                                         ": read it there (in a DataLoader: num_workers=0)");
+    opener_.check("supply", "read");
     if (supply_ == nullptr) raise(SUPPLY_ERROR_ARGUMENT, "this supply is closed");
     return supply_;
 }
@@ -192,7 +182,7 @@ void Pair::throw_interruption() {
 }
 
 void Pair::release(const supply_block_t &block) noexcept {
-    if (supply_ == nullptr || !is_mine()) return;
+    if (supply_ == nullptr || !opener_.is_this_process()) return;
     if (receiver_ == std::thread::id())
         supply_release(supply_, &block);
     else

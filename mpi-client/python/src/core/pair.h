@@ -3,7 +3,7 @@
 #define SUPPLY_PYTHON_PAIR_H
 
 #include <nanobind/nanobind.h>
-#include <sys/types.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -16,8 +16,31 @@
 #include "schema.h"
 #include "supply_arrow.h"
 
+extern "C" {
+#include "base/opener.h"
+}
+
 /** Throws the Python exception of that status. error_number: errno of a system call that failed, or 0. */
 [[noreturn]] void raise(supply_status_t status, const std::string &text, int error_number = 0);
+
+/** The process that has opened something. A forked child has only a copy of it. */
+class Opener {
+  public:
+    Opener() : mark_(supply__opener_mark()) {
+        if (mark_ == nullptr) raise(SUPPLY_ERROR_MEMORY, "out of memory");
+    }
+    ~Opener() { supply__opener_free(mark_); }
+    Opener(const Opener &) = delete;
+    Opener &operator=(const Opener &) = delete;
+
+    bool is_this_process() const { return *mark_; }
+    /** Throws in another process. thing: what it has opened. use: what its process does with it. */
+    void check(const char *thing, const char *use) const;
+
+  private:
+    bool *const mark_;
+    const pid_t process_ = getpid();
+};
 
 /** A capsule of the Arrow PyCapsule interface. A consumer that takes the structure out of it sets release to NULL. */
 template <typename Structure>
@@ -96,7 +119,6 @@ class Pair {
     /** The longest time that a signal to another thread stays unnoticed. */
     static constexpr int kPauseMilliseconds = 100;
 
-    bool is_mine() const; /**< whether this process has opened it */
     [[noreturn]] void raise_open_failure();
     supply_t *take();
     /** While another thread is in a call that runs Python code, waits for its end. purpose: for an error's text. */
@@ -114,8 +136,7 @@ class Pair {
     supply_status_t open_status_ = SUPPLY_OK;
     Schema schema_;
     const std::shared_ptr<References> references_ = std::make_shared<References>();
-    const pid_t process_;
-    unsigned forks_;
+    const Opener opener_;
     bool close_interrupted_ = false;
     std::shared_ptr<Exchange> exchange_;
     std::shared_ptr<Link> link_; /**< to feeders */

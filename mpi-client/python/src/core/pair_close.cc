@@ -8,7 +8,7 @@
 namespace nb = nanobind;
 
 void Pair::await_receiver(const char *purpose) {
-    while (receiver_ != std::thread::id() && is_mine()) {
+    while (receiver_ != std::thread::id() && opener_.is_this_process()) {
         if (receiver_ == std::this_thread::get_id())
             raise(SUPPLY_ERROR_ARGUMENT, std::string("this supply waits for other processes, and ") + purpose +
                                              ": let the handler raise an exception");
@@ -19,7 +19,7 @@ void Pair::await_receiver(const char *purpose) {
 /* While a call runs without the interpreter's lock, other threads must find the pair closed. */
 supply_t *Pair::take() {
     await_receiver("cannot be closed by a signal handler");
-    supply_t *const taken = is_mine() ? supply_ : nullptr;
+    supply_t *const taken = opener_.is_this_process() ? supply_ : nullptr;
     supply_ = nullptr;
     return taken;
 }

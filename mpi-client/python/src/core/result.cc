@@ -1,7 +1,6 @@
 #include "result.h"
 
 #include <nanobind/stl/string.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -140,14 +139,13 @@ nb::list stream_fields(nb::capsule capsule) {
     return fields_of(schema);
 }
 
-Result::Result(const Pair &pair, const std::string &name, const std::vector<ResultField> &fields) : process_(getpid()) {
+Result::Result(const Pair &pair, const std::string &name, const std::vector<ResultField> &fields) {
     const std::vector<supply_field_t> passed = passed_fields(fields);
     check_begun(
         supply_result_open(&result_, pair.handle(), name.c_str(), passed.data(), static_cast<int>(passed.size())));
 }
 
-Result::Result(const Options &options, const std::string &name, const std::vector<ResultField> &fields)
-    : process_(getpid()) {
+Result::Result(const Options &options, const std::string &name, const std::vector<ResultField> &fields) {
     const std::vector<supply_field_t> passed = passed_fields(fields);
     const supply_options_t of_rank = options.passed();
     check_begun(supply_result_create(&result_, &of_rank, name.c_str(), passed.data(), static_cast<int>(passed.size())));
@@ -164,10 +162,7 @@ void Result::check_begun(supply_status_t status) {
 /* Without the interpreter's lock: who waits for a thread that writes must not hold it. */
 template <typename Call>
 void Result::use(Call call) {
-    if (getpid() != process_)
-        raise(SUPPLY_ERROR_ARGUMENT, "this result belongs to process " + std::to_string(process_) +
-                                         ", which forked this process, " + std::to_string(getpid()) +
-                                         ": write it there (in a DataLoader: num_workers=0)");
+    opener_.check("result", "write");
     supply_status_t status = SUPPLY_ERROR_ARGUMENT;
     std::string text = "this result is sealed or aborted";
     int error_number = 0;
@@ -231,7 +226,7 @@ void Result::seal() {
 
 void Result::abort(const std::string &reason) noexcept {
     /* The file and its lock are the parent's. */
-    if (getpid() != process_) return;
+    if (!opener_.is_this_process()) return;
     nb::gil_scoped_release released;
     const std::lock_guard<std::mutex> guard(mutex_);
     if (result_ != nullptr) supply_result_abort(result_, reason.c_str());
@@ -239,7 +234,7 @@ void Result::abort(const std::string &reason) noexcept {
 }
 
 uint64_t Result::rows() {
-    if (getpid() != process_) return 0;
+    if (!opener_.is_this_process()) return 0;
     nb::gil_scoped_release released;
     const std::lock_guard<std::mutex> guard(mutex_);
     return supply_result_rows(result_);

@@ -58,7 +58,7 @@ class Result {
 
     supply_result_t *result_ = nullptr;
     std::mutex mutex_;
-    const pid_t process_;
+    const Opener opener_;
 };
 
 /** The fields of an Arrow schema. Texts have offsets of 32 bits in a result, whatever layout they have in the schema.
