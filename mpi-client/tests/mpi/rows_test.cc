@@ -27,11 +27,16 @@ TEST(RowsTest, LengthsThatChangeMeanwhileAreRefused) {
     auto *end = reinterpret_cast<int32_t *>(ring + image.column(0).offsets_offset) + 1;
     std::atomic<bool> stop{false};
     signal(SIGPIPE, SIG_IGN);
-    task.supply(image);
+    const notification published = task.next(image);
+    task.wait_for_credit();
+    task.write(image.bytes, published);
     std::thread changing([&] {
         while (!stop)
             for (const int32_t indices : {1, kIndices}) __atomic_store_n(end, 4 * indices, __ATOMIC_RELAXED);
     });
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    task.publish();
+    task.notify(published);
     __atomic_store_n(&task.header().end_seen, 1, __ATOMIC_RELEASE);
     try {
         task.end_of_epoch(0);
