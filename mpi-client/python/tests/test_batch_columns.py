@@ -14,6 +14,7 @@ from values import UNSIGNED, batch
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 from supply.batches import Batches, _PartialBatch  # noqa: E402
 from supply.block_values import BlockValues  # noqa: E402
+from supply.equal_steps import _rows_of  # noqa: E402
 from supply.torch import Jagged, SupplyDataset  # noqa: E402
 
 
@@ -221,14 +222,18 @@ def test_columns_that_need_an_option(batches_of, kind, values, says):
         batches_of(kind, values)
 
 
-def test_pad_repeats_lists(batches_of):
-    [got] = batches_of("string", ["a", "b"], uneven="pad")
-    assert got["x"] == ["a", "b", "a"]
+FIRST_AGAIN = torch.tensor([0, 1, 0])
 
 
-def test_pad_repeats_jagged_values(batches_of):
-    [got] = batches_of("binary", [b"a", b"bc"], uneven="pad", ragged={"x": "jagged"})
-    assert bytes(got["x"].values.tolist()) == b"abca" and got["x"].offsets.tolist() == [0, 1, 3, 4]
+def test_lists_that_pad_repeats(batches_of):
+    [got] = batches_of("string", ["a", "b"])
+    assert _rows_of(got, FIRST_AGAIN)["x"] == ["a", "b", "a"]
+
+
+def test_jagged_values_that_pad_repeats(batches_of):
+    [got] = batches_of("binary", [b"a", b"bc"], ragged={"x": "jagged"})
+    values, offsets = _rows_of(got, FIRST_AGAIN)["x"]
+    assert bytes(values.tolist()) == b"abca" and offsets.tolist() == [0, 1, 3, 4]
 
 
 def test_a_collate_fn_gets_rows(batches_of):

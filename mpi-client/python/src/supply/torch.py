@@ -294,7 +294,8 @@ class SupplyDataset(Closing, IterableDataset):
                 self._copies, self._end_copies = copies_to(self._device, supply)
                 self._copies.seconds = self._times.seconds
             except BaseException:
-                self._supply, self._is_closed = None, True
+                # Nothing has been read: another try fails with the same text.
+                self._supply = None
                 raise
         return supply
 

@@ -25,7 +25,9 @@ _PASSES_SPARSE_TENSORS = hasattr(torch.multiprocessing.reductions, "reduce_spars
 
 def refuse_collation() -> None:
     """Raises ConfigError if PyTorch's DataLoader makes batches of batches. It has called the caller, an __iter__."""
-    loader = sys._getframe(2).f_locals
+    caller = sys._getframe(2)
+    # The program's own would keep all its values as long as it runs.
+    loader = caller.f_locals if caller.f_globals.get("__name__", "").startswith("torch.utils.data") else {}
     if loader.get("auto_collation") and loader.get("collate_fn") is default_collate:
         raise ConfigError(
             "a SupplyDataset yields whole batches: write DataLoader(..., batch_size=None), and set the size with "
