@@ -45,8 +45,9 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: Places, timeout
   /** Takes the next step; call it periodically. */
   def check(): Unit =
     // Without the lock: YARN may take minutes to answer, and meanwhile tasks ask.
-    for (all <- placement; (tasks, areComplete) <- placed())
-      all.improve(SparkInternals.executorSlots(sc), tasks, areComplete)
+    placed().foreach { case (tasks, areComplete) =>
+      placement.foreach(_.improve(SparkInternals.executorSlots(sc), tasks, areComplete))
+    }
 
   /** The tasks that run, and whether each place has its own; None: the job is stopped. */
   private def placed(): Option[(Seq[RunningTask], Boolean)] = synchronized {
