@@ -232,8 +232,8 @@ def test_lists_that_pad_repeats(batches_of):
 
 def test_jagged_values_that_pad_repeats(batches_of):
     [got] = batches_of("binary", [b"a", b"bc"], ragged={"x": "jagged"})
-    values, offsets = _rows_of(got, FIRST_AGAIN)["x"]
-    assert bytes(values.tolist()) == b"abca" and offsets.tolist() == [0, 1, 3, 4]
+    repeated: Any = _rows_of(got, FIRST_AGAIN)["x"]
+    assert bytes(repeated.values.tolist()) == b"abca" and repeated.offsets.tolist() == [0, 1, 3, 4]
 
 
 def test_a_collate_fn_gets_rows(batches_of):

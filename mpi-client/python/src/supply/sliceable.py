@@ -110,7 +110,7 @@ class Lists:
 
     def _made(self, part: slice) -> list[Any]:
         bounds = self._bounds[part.start : part.stop + 1].tolist()
-        values = []
+        values: list[Any] = []
         try:
             # A comprehension would lose how many there are.
             values.extend(self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:]))
