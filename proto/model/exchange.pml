@@ -1,6 +1,6 @@
 /*
- * The exchange between ranks, checked by spin: a model of its own. Step names (gather, agree, …) are those of docs/design/exchange.md.
- * Ranks exchange windows in any order of their steps, save their positions, all crash, and resume. As in mpi-client/exchange.
+ * The exchange between ranks, checked by spin: a model of its own. Ranks exchange windows in any order of their steps, save their
+ * positions, all crash, and resume, as in mpi-client/exchange. `check` compares the steps named here with those of exchange_state.h.
  */
 
 /* Settings, each -DNAME=NUMBER. */
@@ -37,9 +37,6 @@
 #ifndef STEPS
 #define STEPS 0             /* 1: all ranks save when each of them has consumed the same number of elements of an epoch; 0: anywhere */
 #endif
-#ifndef LAG
-#define LAG 2               /* windows between `first` and the one of which the rank has consumed something */
-#endif
 #ifndef WAITS
 #define WAITS 0             /* times that a rank takes part in agree while it waits for Spark */
 #endif
@@ -65,48 +62,51 @@
 #define NONE 255
 #define WHOLE 254
 
-mtype = { AGREE, OFFER, GRANT, PLACE, MOVE, ARRIVE };
+/* The collectives. STEP_OPEN is resume_together(). STEP_MEET, STEP_LINK, STEP_SAMPLE and STEP_COLUMNS come before the first round and
+ * change nothing in it. STEP_COUNT says what the grants already tell here, where sets are seen by all. STEP_GATHER, STEP_DELIVER and
+ * STEP_END have no collective. */
+mtype = { STEP_AGREE, STEP_OFFER, STEP_GRANT, STEP_PLACE, STEP_MOVE, STEP_ARRIVE };
 mtype = { RUNNING, DONE, FAILED, DIED, LIMIT };     /* how a rank ends */
 
 /* The data, the same in all runs: sets of elements are masks. */
 byte count[RANKS];
 int large, keys;
 
-/* The collectives. A rank has begun so many; what it contributes to agree: */
+/* A rank has begun so many collectives; what it contributes to agree: */
 byte begun[RANKS];
 mtype kind[RANKS];
-typedef Said { byte epoch; byte window; bool has_elements; bool has_ended; bool has_failed; bool is_not_ready };
+typedef Said { byte epoch; byte window; byte elements; bool has_ended; bool has_failed; bool is_not_ready };
 Said said[2 * RANKS];
+#define SAID(rank) said[((begun[me] % 2) * RANKS) + (rank)]
 /* and to the others, which stays as it is until all have read it: */
 int drawn[RANKS];           /* elements of all ranks that go to this rank */
 int granted[RANKS];         /* elements of all ranks that may come to this rank now */
+bool is_whole[RANKS];       /* those are all */
 int sent[RANKS];            /* the send buffer, and the own elements */
+bool is_left[RANKS];        /* another round must follow */
 int arrived[RANKS];         /* copied into this rank's slot by its neighbours */
 bool is_placed[RANKS];      /* this rank has said where, and waits */
 
 /* The filler of each rank: the window that is exchanged, without what has been sent, and the one that is gathered. */
-byte epoch[RANKS], upcoming[RANKS], round[RANKS], next[RANKS];
+byte epoch[RANKS], number[RANKS], round[RANKS], wanted[RANKS];
 int mine[RANKS], gathered[RANKS];
-byte element[RANKS], begin_upcoming[RANKS];
-bool is_closed[RANKS], has_ended[RANKS], has_failed[RANKS];
+byte element[RANKS];
+bool is_closed[RANKS], has_ended[RANKS], has_failed[RANKS], has_rounds[RANKS];
 byte released_blocks[RANKS];
 int copied[RANKS];          /* to private memory */
 /* What it remembers of windows, for positions. */
-byte begin[RANKS * EPOCHS * WINDOWS], next_at[RANKS * EPOCHS * WINDOWS], received[RANKS * EPOCHS * WINDOWS];
-byte oldest[RANKS], finished[RANKS], windows[RANKS * EPOCHS];
+byte begin[RANKS * EPOCHS * WINDOWS], received[RANKS * EPOCHS * WINDOWS], windows[RANKS * EPOCHS];
 
 /* The second ring. */
-typedef Slot { int elements; byte epoch; byte window; bool is_end };
+typedef Slot { int elements; byte epoch; byte window; byte first_element; bool is_end };
 Slot slot[RANKS * SLOTS];
 byte published[RANKS], released[RANKS];
 #define SLOT_OF(rank, number) slot[(rank) * SLOTS + (number) % SLOTS]
 
-/* The program of each rank: its position, and how many elements it has seen of the window that it reads. */
-int got[RANKS];
-byte consumed[RANKS], position_epoch[RANKS], position_window[RANKS], position_elements[RANKS], seen_window[RANKS], seen[RANKS];
-/* What it has saved. `first`: the window with which `at` and `first_next` belong. */
-typedef Position { byte epoch; byte window; byte elements; byte first; byte at; byte first_next; int got };
-Position saved[RANKS];
+/* The program of each rank, where this run began, and what it has saved. `at`: where the window begins in the pair. */
+typedef Position { byte epoch; byte window; byte elements; byte at; int got };
+Position consumed[RANKS], resume[RANKS], saved[RANKS];
+byte taken[RANKS];          /* elements of the epoch, in this run */
 bool is_saved[RANKS];
 byte step, step_epoch;
 
@@ -114,6 +114,14 @@ byte run_number, waits, failures, deaths, stalls;
 bool is_crashed, is_refused, is_freed[RANKS], is_gone[RANKS], is_stalled[RANKS];
 mtype outcome[RANKS];
 byte cause[RANKS], ended_at[RANKS];
+
+#if RANKS == 2
+#define ALL(holds) (holds(0) && holds(1))
+#define SOME(holds) (holds(0) || holds(1))
+#else
+#define ALL(holds) (holds(0) && holds(1) && holds(2))
+#define SOME(holds) (holds(0) || holds(1) || holds(2))
+#endif
 
 #define MAY_SAVE (run_number + 1 < RUNS)
 
@@ -157,36 +165,27 @@ inline choose_data() {
 }
 #endif
 
-inline begin_first_run() {
-    d_step {
-        do
-        :: i < RANKS -> saved[i].first_next = i; i++
-        :: else -> break
-        od;
-        i = 0
-    }
-}
-
 /* Nothing is left of a run that crashed. */
 inline begin_run() {
     d_step {
         i = 0;
         do
-        :: i < RANKS * EPOCHS * WINDOWS -> begin[i] = 0; next_at[i] = 0; received[i] = 0; i++
+        :: i < RANKS * EPOCHS * WINDOWS -> begin[i] = 0; received[i] = 0; i++
         :: else -> break
         od;
         i = 0;
         do
         :: i < RANKS * SLOTS ->
-            slot[i].elements = 0; slot[i].epoch = 0; slot[i].window = 0; slot[i].is_end = false; i++
+            slot[i].elements = 0; slot[i].epoch = 0; slot[i].window = 0; slot[i].first_element = 0; slot[i].is_end = false; i++
         :: else -> break
         od;
         i = 0;
         do
         :: me < RANKS ->
-            begun[me] = 0; kind[me] = 0; drawn[me] = 0; granted[me] = 0; sent[me] = 0; arrived[me] = 0; is_placed[me] = false; round[me] = 0; mine[me] = 0; gathered[me] = 0;
-            is_closed[me] = false; has_ended[me] = false; copied[me] = 0; published[me] = 0; released[me] = 0; consumed[me] = 0;
-            is_saved[me] = false; is_gone[me] = false; ended_at[me] = 0; outcome[me] = RUNNING; cause[me] = NONE;
+            begun[me] = 0; kind[me] = 0; drawn[me] = 0; granted[me] = 0; is_whole[me] = false; sent[me] = 0; is_left[me] = false;
+            arrived[me] = 0; is_placed[me] = false; round[me] = 0; wanted[me] = 0; mine[me] = 0; gathered[me] = 0;
+            is_closed[me] = false; has_ended[me] = false; has_rounds[me] = false; copied[me] = 0; published[me] = 0; released[me] = 0;
+            taken[me] = 0; is_saved[me] = false; is_gone[me] = false; ended_at[me] = 0; outcome[me] = RUNNING; cause[me] = NONE;
             open_pair();
             me++
         :: else -> break
@@ -199,16 +198,13 @@ inline begin_run() {
 }
 
 init {
-    byte i, me, common;
+    byte i, me;
     int m;
-    atomic { choose_data(); begin_first_run() };
+    atomic { choose_data() };
     do
     :: run_number < RUNS ->
         atomic {
             begin_run();
-#ifdef WITNESS_DIFFERENT_WINDOWS
-            assert(is_refused || saved[0].elements == WHOLE || saved[0].elements == 0 || saved[1].window <= saved[0].window);
-#endif
 #ifdef NEVER_REFUSED
             assert(!is_refused);
 #endif

@@ -7,7 +7,7 @@ inline check_end() {
         m = 0;
         do
         :: i < RANKS ->
-            m = m | got[i];
+            m = m | consumed[i].got;
 #ifdef WITNESS
             assert(outcome[i] != WITNESS);
 #endif

@@ -1,21 +1,10 @@
 /* The filler of a rank: the steps that it takes with the others, and how it fails. `count` and `finish` are part of move here. */
 
-#define SAID(rank) said[((begun[me] % 2) * RANKS) + (rank)]
-
-#if RANKS == 2
-#define OTHERS_ARE_GONE (is_gone[1 - me])
-#define OTHERS_HAVE_BUFFERS (!is_freed[1 - me])
-#define ALL_HAVE_BEGUN (begun[0] >= begun[me] && begun[1] >= begun[me])
-#define SOME_ARE_GONE ((is_gone[0] && begun[0] < begun[me]) || (is_gone[1] && begun[1] < begun[me]))
-#define IS_STALLED (is_stalled[0] || is_stalled[1])
-#else
-#define OTHERS_ARE_GONE (is_gone[(me + 1) % 3] && is_gone[(me + 2) % 3])
-#define OTHERS_HAVE_BUFFERS (!is_freed[(me + 1) % 3] && !is_freed[(me + 2) % 3])
-#define ALL_HAVE_BEGUN (begun[0] >= begun[me] && begun[1] >= begun[me] && begun[2] >= begun[me])
-#define SOME_ARE_GONE ((is_gone[0] && begun[0] < begun[me]) || (is_gone[1] && begun[1] < begun[me]) || \
-    (is_gone[2] && begun[2] < begun[me]))
-#define IS_STALLED (is_stalled[0] || is_stalled[1] || is_stalled[2])
-#endif
+#define IS_GONE_BUT_ME(rank) ((rank) == me || is_gone[rank])
+#define HAS_BUFFERS(rank) ((rank) == me || !is_freed[rank])
+#define HAS_BEGUN(rank) (begun[rank] >= begun[me])
+#define HAS_GONE_BEFORE(rank) (is_gone[rank] && begun[rank] < begun[me])
+#define IS_STALLED(rank) is_stalled[rank]
 
 inline leave(how) { outcome[me] = how; is_gone[me] = true; goto over }
 
@@ -41,7 +30,7 @@ inline may_fail() {
 inline collective(operation) {
     atomic { may_stop() };
     atomic {
-        !is_stalled[me] || OTHERS_ARE_GONE;
+        !is_stalled[me] || ALL(IS_GONE_BUT_ME);
         is_stalled[me] = false;
         begun[me]++;
         kind[me] = operation;
@@ -56,10 +45,10 @@ inline collective(operation) {
 
 inline wait_for_all() {
     if
-    :: atomic { ALL_HAVE_BEGUN -> assert(OTHERS_HAVE_BUFFERS) }
-    :: atomic { !ALL_HAVE_BEGUN && SOME_ARE_GONE -> leave(DIED) }
+    :: atomic { ALL(HAS_BEGUN) -> assert(ALL(HAS_BUFFERS)) }
+    :: atomic { !ALL(HAS_BEGUN) && SOME(HAS_GONE_BEFORE) -> leave(DIED) }
     :: atomic { timeout ->
-        assert(IS_STALLED);
+        assert(SOME(IS_STALLED));
 #ifdef MUTATION_BUFFERS_ARE_FREED_AFTER_A_TIMEOUT
         is_freed[me] = true;
 #endif
@@ -69,22 +58,22 @@ inline wait_for_all() {
 }
 
 #ifdef MUTATION_A_RANK_ENDS_ALONE
-#define IS_OVER (has_ended[me] && mine[me] == 0 && gathered[me] == 0)
+#define IS_OVER (has_ended[me] && gathered[me] == 0)
 #else
-#define IS_OVER is_over
+#define IS_OVER (total == 0)
 #endif
-#ifdef MUTATION_WINDOWS_ARE_NOT_COMPARED
-#define IS_FOR_THE_NEXT_WINDOW (mine[me] == 0)
+#ifdef MUTATION_NO_RANK_GATHERS_MORE
+#define IS_TOO_LITTLE false
 #else
-#define IS_FOR_THE_NEXT_WINDOW (lowest == upcoming[me])
+#define IS_TOO_LITTLE (!HASH && total < RANKS && ended < RANKS)
 #endif
 
 inline say() {
     d_step {
         i = ((begun[me] + 1) % 2) * RANKS + me;
         said[i].epoch = epoch[me];
-        said[i].window = (mine[me] -> upcoming[me] - 1 : upcoming[me]);
-        said[i].has_elements = (mine[me] || gathered[me]);
+        said[i].window = number[me];
+        said[i].elements = (has_rounds[me] -> 0 : COUNT(gathered[me]));
         said[i].has_ended = has_ended[me];
         said[i].has_failed = has_failed[me];
         said[i].is_not_ready = is_not_ready;
@@ -93,22 +82,20 @@ inline say() {
     }
 }
 
-/* What all have said: the lowest rank that failed, the lowest window, whether the epoch is over, or agree is repeated. */
+/* What all have said: the lowest rank that failed, their elements, how many have ended, or whether agree is repeated. */
 inline hear() {
     failed = NONE;
-    lowest = NONE;
-    is_over = true;
     i = 0;
     do
     :: i < RANKS ->
         failed = (SAID(i).has_failed && failed == NONE -> i : failed);
-        lowest = (SAID(i).window < lowest -> SAID(i).window : lowest);
+        total = total + SAID(i).elements;
+        ended = ended + SAID(i).has_ended;
 #ifdef MUTATION_ONLY_THE_RANK_THAT_WAITS_REPEATS_AGREE
         is_repeated = is_repeated || (i == me && SAID(i).is_not_ready);
 #else
         is_repeated = is_repeated || SAID(i).is_not_ready;
 #endif
-        is_over = is_over && SAID(i).has_ended && !SAID(i).has_elements;
         i++
     :: else -> break
     od;
@@ -116,7 +103,7 @@ inline hear() {
     do
     :: i < RANKS ->
         assert(failed != NONE || SAID(i).epoch == epoch[me]);
-        assert(failed != NONE || SAID(i).window == lowest || SAID(i).window == lowest + 1);
+        assert(failed != NONE || SAID(i).window == number[me]);
         i++
     :: else -> break
     od;
@@ -135,76 +122,89 @@ inline gather() {
     published[me] - released[me] < SLOTS;
 #endif
     do
-    :: atomic { mine[me] == 0 && !has_failed[me] && CAN_GATHER -> d_step { gather_element() } }
-    :: atomic { mine[me] == 0 && !has_failed[me] && !is_closed[me] && waits < WAITS -> waits++; is_not_ready = true; break }
-    :: atomic { mine[me] || has_failed[me] || is_closed[me] -> break }
+    :: atomic { !has_rounds[me] && !has_failed[me] && CAN_GATHER -> d_step { gather_element() } }
+    :: atomic { !has_rounds[me] && !has_failed[me] && !is_closed[me] && waits < WAITS -> waits++; is_not_ready = true; break }
+    :: atomic { has_rounds[me] || has_failed[me] || is_closed[me] -> break }
     od
 }
 
 /* While the data moves. */
 inline gather_next() {
     do
-    :: atomic { !has_failed[me] && CAN_GATHER -> d_step { gather_element() } }
+    :: atomic { !is_left[me] && !has_failed[me] && CAN_GATHER -> d_step { gather_element() } }
     :: break
     od
 }
 
 inline agree() {
     atomic { may_fail(); say() };
-    collective(AGREE);
+    collective(STEP_AGREE);
     wait_for_all();
     atomic {
         d_step { hear() };
         if
         :: failed != NONE -> cause[me] = failed; leave(FAILED)
-        :: failed == NONE && is_repeated
-        :: failed == NONE && !is_repeated && IS_OVER -> end_epoch(); is_repeated = true
-        :: failed == NONE && !is_repeated && !IS_OVER && IS_FOR_THE_NEXT_WINDOW -> may_fail(); d_step { adopt_and_draw() }
-        :: failed == NONE && !is_repeated && !IS_OVER && !IS_FOR_THE_NEXT_WINDOW
+        :: failed == NONE && (has_rounds[me] || is_repeated)
+        :: failed == NONE && !has_rounds[me] && !is_repeated && IS_OVER -> end_epoch(); is_repeated = true
+        :: failed == NONE && !has_rounds[me] && !is_repeated && !IS_OVER && IS_TOO_LITTLE -> d_step { gather_more() }; is_repeated = true
+        :: failed == NONE && !has_rounds[me] && !is_repeated && !IS_OVER && !IS_TOO_LITTLE -> may_fail(); d_step { adopt_and_draw() }
         fi;
-        failed = 0; lowest = 0; is_over = false;
-        if
-        :: epoch[me] == EPOCHS -> leave(DONE)
-        :: else
-        fi
+        failed = 0; total = 0; ended = 0
     }
 }
+
+/* With `all` no rank receives more in a round than the others: if one cannot take everything, each takes one element. */
+#define IS_WHOLE(rank) is_whole[rank]
+#ifdef MUTATION_EACH_RANK_TAKES_WHAT_FITS
+#define MUST_GRANT_ONE false
+#else
+#define MUST_GRANT_ONE (!HASH && !ALL(IS_WHOLE))
+#endif
 
 inline exchange() {
     if
     :: is_repeated
     :: !is_repeated ->
-        collective(OFFER);
+        collective(STEP_OFFER);
         wait_for_all();
-        grant();
-        collective(GRANT);
+        grant(false);
+        collective(STEP_GRANT);
         wait_for_all();
+        if
+        :: MUST_GRANT_ONE -> grant(true); collective(STEP_GRANT); wait_for_all()
+        :: else
+        fi;
 #if NEIGHBOURS
         is_placed[me] = true;
 #ifndef MUTATION_A_RANK_COPIES_BEFORE_ALL_HAVE_PLACED
-        collective(PLACE);
+        collective(STEP_PLACE);
         wait_for_all();
 #endif
         copy_to_neighbours();
 #ifndef MUTATION_A_RANK_DOES_NOT_WAIT_FOR_ITS_NEIGHBOURS
-        collective(ARRIVE);
+        collective(STEP_ARRIVE);
         gather_next();
         wait_for_all();
 #endif
 #else
         pack();
-        collective(MOVE);
+        collective(STEP_MOVE);
         gather_next();
         wait_for_all();
 #endif
-        finish()
+        finish();
+        /* All have agreed with this window that the epoch ends. */
+        if
+        :: atomic { is_last && !has_rounds[me] -> published[me] - released[me] < SLOTS; end_epoch() }
+        :: else
+        fi
     fi;
     is_repeated = false
 }
 
 proctype Rank(byte me) {
-    byte i, from, to, room, failed, lowest;
-    bool is_over, is_repeated, is_not_ready, is_last;
+    byte i, from, to, room, failed, total, ended, counts[RANKS];
+    bool is_repeated, is_not_ready, is_last;
     int m;
     {
         atomic {

@@ -11,6 +11,8 @@ inline release_oldest() {
     released_blocks[me]++
 }
 
+#define IS_SHORT (COUNT(gathered[me]) < wanted[me])
+
 /* Spark writes the next block at once when the one in the ring is released. */
 inline gather_element() {
     m = gathered[me] | BIT(me, element[me]);
@@ -24,12 +26,12 @@ inline gather_element() {
 #else
         has_ended[me] = true; is_closed[me] = true
 #endif
-    :: element[me] < epoch[me] * MOST + count[me] && BYTES(m) > WINDOW -> is_closed[me] = true
-    :: element[me] < epoch[me] * MOST + count[me] && BYTES(m) <= WINDOW && !IS_IN_RING(me, element[me]) -> release_oldest()
+    :: element[me] < epoch[me] * MOST + count[me] && !IS_SHORT && BYTES(m) > WINDOW -> is_closed[me] = true
+    :: element[me] < epoch[me] * MOST + count[me] && (IS_SHORT || BYTES(m) <= WINDOW) && !IS_IN_RING(me, element[me]) -> release_oldest()
     :: else ->
         gathered[me] = m;
         element[me]++;
-        is_closed[me] = (BYTES(m) == WINDOW)
+        is_closed[me] = (!IS_SHORT && BYTES(m) >= WINDOW)
     fi;
     m = 0
 }
@@ -51,21 +53,61 @@ inline release_blocks() {
     od
 }
 
+/* With `all` the order is drawn, so any order stands for it: this one gives equal quotas, and the rest to the ranks from (window mod
+ * ranks) on. */
 #if HASH == 2
 #define DESTINATION(bit) to = 0
 #elif HASH == 1
 #define DESTINATION(bit) to = ONE(keys, bit)
 #else
-#define DESTINATION(bit) to = next[me]
+#define DESTINATION(bit) to = (number[me] + from) % RANKS
 #endif
 
-/* The gathered window becomes the one that is exchanged; `draw` gives each of its elements a rank. */
+/* Fewer elements than ranks: those that have not ended gather what is missing. */
+inline gather_more() {
+    if
+    :: !has_ended[me] ->
+        wanted[me] = COUNT(gathered[me]) + (RANKS - total + RANKS - ended - 1) / (RANKS - ended);
+        is_closed[me] = false
+    :: else
+    fi
+}
+
+/* How many elements each rank contributes: a multiple of the ranks, unless the window is the last one. */
+inline level() {
+    do
+    :: i < RANKS -> counts[i] = SAID(i).elements; i++
+    :: else -> break
+    od;
+    i = 0;
+#ifndef MUTATION_WINDOWS_ARE_NOT_LEVELLED
+    room = (HASH || is_last || total < RANKS -> 0 : total % RANKS);
+#endif
+    do
+    :: room > 0 && counts[i] > 0 -> counts[i]--; room--; i = (i + 1) % RANKS
+    :: room > 0 && counts[i] == 0 -> i = (i + 1) % RANKS
+    :: else -> break
+    od;
+    i = 0;
+    do
+    :: i < me -> from = from + counts[i]; i++
+    :: else -> break
+    od
+}
+
+/* The gathered window becomes the one that is exchanged; `draw` gives each of its elements a rank. The next one begins with what is
+ * left out. */
 inline adopt_and_draw() {
-    remember();
+    is_last = (ended == RANKS);
+    level();
+    begin[AT(me, epoch[me], number[me])] = element[me] - COUNT(gathered[me]);
+    i = COUNT(gathered[me]) - counts[me];
     mine[me] = gathered[me];
-    gathered[me] = 0;
-    is_closed[me] = has_ended[me];
-    begin_upcoming[me] = element[me];
+    gathered[me] = ((1 << i) - 1) << (me * PER_RANK + element[me] - i);
+    mine[me] = mine[me] & ~gathered[me];
+    wanted[me] = 0;
+    has_ended[me] = has_ended[me] && BYTES(gathered[me]) < WINDOW;
+    is_closed[me] = has_ended[me] || BYTES(gathered[me]) >= WINDOW;
     round[me] = 0;
     i = me * PER_RANK;
     do
@@ -75,27 +117,24 @@ inline adopt_and_draw() {
         :: ONE(mine[me], i) && !has_failed[me] ->
             DESTINATION(i);
             drawn[to] = drawn[to] | (1 << i);
-            next[me] = (next[me] + 1) % RANKS
+            from++
         fi;
         i++
     :: else -> break
     od;
-    upcoming[me]++;
-    to = 0;
-    i = 0
+    i = 0;
+    do
+    :: i < RANKS -> counts[i] = 0; i++
+    :: else -> break
+    od;
+    from = 0; to = 0; i = 0
 }
 
-/* Where the upcoming window begins. */
-inline remember() {
-    begin[AT(me, epoch[me], upcoming[me])] = begin_upcoming[me];
-    next_at[AT(me, epoch[me], upcoming[me])] = next[me]
-}
-
-/* To each rank, from (round mod ranks) on, the bytes that it offers or those that are left; it sends whole elements. */
-inline grant() {
+/* To each rank, from (round mod ranks) on, the bytes that it offers or those that are left; it sends whole elements. Or one alone. */
+inline grant(is_one) {
     d_step {
         granted[me] = 0;
-        is_last = true;
+        is_whole[me] = true;
         room = SLOT;
         from = 0;
         do
@@ -110,16 +149,16 @@ inline grant() {
             do
             :: i < (to + 1) * PER_RANK ->
                 if
-                :: ONE(mine[to] & drawn[me], i) && BYTES(m | (1 << i)) <= room -> m = m | (1 << i)
-                :: ONE(mine[to] & drawn[me], i) && BYTES(m | (1 << i)) > room -> break
-                :: else
+                :: ONE(mine[to] & drawn[me], i) && BYTES(m | (1 << i)) <= room && !(is_one && (m | granted[me])) -> m = m | (1 << i)
+                :: !ONE(mine[to] & drawn[me], i)
+                :: else -> break
                 fi;
                 i++
             :: else -> break
             od;
             granted[me] = granted[me] | m;
             m = mine[to] & drawn[me];
-            is_last = is_last && (m & ~granted[me]) == 0;
+            is_whole[me] = is_whole[me] && (m & ~granted[me]) == 0;
             room = room - (BYTES(m) < room -> BYTES(m) : room);
             from++
         :: else -> break
@@ -155,6 +194,7 @@ inline pack() {
         :: else -> break
         od;
         sent[me] = m;
+        is_left[me] = has_failed[me] || (mine[me] & ~m);
         check_held(m & ~drawn[me]);
         m = 0
     }
@@ -175,8 +215,26 @@ inline copy_to_neighbours() {
         to++ }
     :: else -> break
     od;
+    is_left[me] = has_failed[me] || (mine[me] & ~sent[me]);
     to = 0
 }
+
+#ifdef MUTATION_ROUNDS_ARE_A_RANKS_OWN
+#define IS_LEFT(rank) ((rank) == me && is_left[rank])
+#else
+#define IS_LEFT(rank) is_left[rank]
+#endif
+#if RANKS == 2
+#define SENT_TO(rank) ((sent[0] | sent[1]) & drawn[rank])
+#else
+#define SENT_TO(rank) ((sent[0] | sent[1] | sent[2]) & drawn[rank])
+#endif
+/* What the run before has consumed of this window. */
+#ifdef MUTATION_CONSUMED_ELEMENTS_COME_AGAIN
+#define IS_CONSUMED false
+#else
+#define IS_CONSUMED (epoch[me] == resume[me].epoch && number[me] == resume[me].window && from < resume[me].elements)
+#endif
 
 inline finish() {
     d_step {
@@ -186,11 +244,7 @@ inline finish() {
         is_placed[me] = false;
 #else
         check_held(sent[me] & drawn[me]);
-        i = 0;
-        do
-        :: i < RANKS -> m = m | (sent[i] & drawn[me]); i++
-        :: else -> break
-        od;
+        m = SENT_TO(me);
 #endif
         room = BYTES(m);
         assert(room <= SLOT);
@@ -198,50 +252,60 @@ inline finish() {
 #ifdef WITNESS_ROUNDS
         assert(round[me] == 0);
 #endif
+        /* Programs that need each other in each step never wait for different windows. */
+        assert(HASH || is_last || failures || COUNT(m) == COUNT(SENT_TO(0)));
+        from = received[AT(me, epoch[me], number[me])];
+        received[AT(me, epoch[me], number[me])] = from + COUNT(m);
+        i = 0;
+        do
+        :: m && IS_CONSUMED -> from = from + ONE(m, i); m = m & ~(1 << i); i++
+        :: else -> break
+        od;
         if
-        :: m != 0 ->
-            publish(m, upcoming[me] - 1, false);
-            received[AT(me, epoch[me], upcoming[me] - 1)] = received[AT(me, epoch[me], upcoming[me] - 1)] + COUNT(m)
+        :: m != 0 -> publish(m, number[me], from, false)
         :: else
         fi;
         mine[me] = mine[me] & ~sent[me];
+        has_rounds[me] = SOME(IS_LEFT);
 #ifdef MUTATION_ONE_ROUND
         mine[me] = 0;
+        has_rounds[me] = false;
 #endif
         release_blocks();
         round[me]++;
-        finished[me] = (is_last -> upcoming[me] : upcoming[me] - 1);
-        is_last = false;
-        m = 0; i = 0
+        number[me] = number[me] + !has_rounds[me];
+        from = 0; m = 0; i = 0
     }
 }
 
-inline publish(set, number, ends) {
+inline publish(set, of_window, first, ends) {
     assert(published[me] - released[me] < SLOTS);
     SLOT_OF(me, published[me]).elements = set;
     SLOT_OF(me, published[me]).epoch = epoch[me];
-    SLOT_OF(me, published[me]).window = number;
+    SLOT_OF(me, published[me]).window = of_window;
+    SLOT_OF(me, published[me]).first_element = first;
     SLOT_OF(me, published[me]).is_end = ends;
     published[me]++
 }
 
 inline end_epoch() {
     d_step {
-        publish(0, 0, true);
-        windows[me * EPOCHS + epoch[me]] = upcoming[me];
+        publish(0, 0, 0, true);
+        windows[me * EPOCHS + epoch[me]] = number[me];
         ended_at[me] = begun[me];
         epoch[me]++;
-        upcoming[me] = 0;
-        finished[me] = 0;
-        next[me] = me;
-        oldest[me] = 0;
+        number[me] = 0;
+        is_last = false;
         is_closed[me] = false;
         has_ended[me] = false;
         if
-        :: epoch[me] < EPOCHS -> element[me] = epoch[me] * MOST; begin_upcoming[me] = element[me]; remember()
+        :: epoch[me] < EPOCHS -> element[me] = epoch[me] * MOST; begin[AT(me, epoch[me], 0)] = element[me]
         :: else
         fi;
-        release_blocks();
-        i = 0
-    }
+        release_blocks()
+    };
+    if
+    :: epoch[me] == EPOCHS -> leave(DONE)
+    :: else
+    fi
 }
