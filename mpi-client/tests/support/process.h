@@ -30,7 +30,7 @@ class Process {
     void signal(int number) const;
     /** Its standard output so far. */
     std::string output() const;
-    /** Waits until it ends; throws after a minute. */
+    /** Waits until it ends; throws after five minutes. */
     Ended wait();
 
   private:

@@ -33,7 +33,7 @@ bool lock_is_held(int fd, off_t byte) {
 } // namespace
 
 void wait_until(const char *what, bool (*condition)(void *), void *context) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(300);
     while (!condition(context)) {
         if (std::chrono::steady_clock::now() > limit)
             throw std::runtime_error(std::string("timed out waiting for: ") + what);

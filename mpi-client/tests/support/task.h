@@ -97,7 +97,7 @@ class Task {
     uint64_t sequence_ = 0;
 };
 
-/** Waits until the condition is true; throws after some seconds. */
+/** Waits until the condition is true; throws after five minutes: a machine may be busy. */
 void wait_until(const char *what, bool (*condition)(void *), void *context);
 template <typename Condition>
 void wait_until(const char *what, Condition condition) {
