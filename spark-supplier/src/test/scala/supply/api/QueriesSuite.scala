@@ -171,7 +171,8 @@ class QueriesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
   }
 
   test("answers of the driver, and the tasks that start ranks, are asked for any columns") {
-    val calls = Seq(spark.read.format("supply").option("starters", "localhost").option("run", "of a test").load(),
+    val calls = Seq(spark.read.format("supply").option("starters", "localhost").option("run",
+        "of a test").load(),
       spark.read.format("supply").option(SessionCall.Name, "slots").load())
     calls.foreach { data =>
       val name = data.columns.head
