@@ -95,7 +95,7 @@ static void distribute(struct tree *tree, int level, double *D, int width, doubl
         if (rank + (1 << level) >= ranks) continue;
         const int *widths = tree->widths[level];
         multiply_left(D, tree->n, minimum(tree->n, widths[0] + widths[1]), tree->factor[level],
-                      (uint64_t)(widths[0] + widths[1]), strip);
+                      (uint64_t)widths[0] + (uint64_t)widths[1], strip);
         send_values(tree->call, tree->factor[level] + n * (size_t)widths[0], n * (size_t)widths[1],
                     rank + (1 << level));
         memcpy(D, tree->factor[level], n * (size_t)widths[0] * sizeof *D);
