@@ -127,7 +127,7 @@ private object ArchitectureSuite {
     "linalg" -> Seq("core", "plan", "rows", "pair", "task", "run", "results", modelsOfMLlib),
     "api" -> (data ++ Seq("plan", "rows", "lmdb", "pair", "task", "run", "results",
       "linalg", internals)),
-    "tools" -> (data ++ Seq("plan", "lmdb", "pair", "run", "api")))
+    "tools" -> Seq("core", "protocol", "plan", "lmdb", "pair", "run", "api"))
 
   private val arrowSet = (for ((from, below) <- arrows; to <- below) yield from -> to).toSet
 
