@@ -94,8 +94,8 @@ def test_calls_have_the_same_processes_until_the_block_ends(folder, df):
         assert call(supplier, df, epochs=1, seed=3) == first
         assert [name for name in os.listdir(folder) if "conf" in name] == []
     assert not any(map(is_there, first))
-    after = call(supplier, df)
-    assert not set(after) & set(first) and not any(map(is_there, after)), "outside of the block ranks end with a call"
+    after = call(Supplier(RANKS, folder=folder), df)
+    assert not set(after) & set(first) and not any(map(is_there, after)), "without a block ranks end with a call"
 
 
 def test_a_call_sees_nothing_of_the_one_before(warm, df):
