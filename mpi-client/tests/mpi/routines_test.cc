@@ -1,4 +1,6 @@
 // Each routine of libsupply_linalg on matrices that are hard for it (check_routines.cc), on several ranks.
+#include <cstdlib>
+
 #include "mpirun.h"
 #include "process.h"
 #include "rank.h"
@@ -9,6 +11,8 @@ namespace {
 
 void check(int ranks) {
     TemporaryFolder folder;
+    // Otherwise two ranks keep both cores of a busy machine while they wait for each other.
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
     const Ended ended = Process(mpirun(ranks, {SUPPLY_TEST_CHECK_ROUTINES, SUPPLY_TEST_LINALG}), folder.path()).wait();
     EXPECT_EQ(0, ended.exit_status) << ended.out << ended.err;
     if (ended.out.find("no SLEPc") != std::string::npos)
