@@ -343,7 +343,8 @@ def test_a_program_that_the_function_starts_ends_with_its_rank(run, launcher, ha
 CHILDREN = """
 import importlib, sys, threading
 from pyspark import cloudpickle
-from supply.ranks.program import share_program
+from supply.ranks import program
+from supply.ranks.program import forget_program, share_program
 payloads = []
 for method in ("fork", "spawn", "forkserver"):
     import children_program
@@ -357,6 +358,9 @@ for method, payload in payloads:
         train.__globals__["lock"] = train.__globals__["plus"].__globals__["lock"] = threading.Lock()
     share_program(train)
     print(train(method))
+    assert program._globals and program._keys
+    forget_program()
+    assert not program._globals and not program._keys
 """
 
 

@@ -35,6 +35,12 @@ def share_program(function: Any) -> None:
             left += value.__globals__.values()
 
 
+def forget_program() -> None:
+    """The call has ended: a rank that waits for another one keeps nothing of its program."""
+    _globals.clear()
+    _keys.clear()
+
+
 def _reduced(value: Any) -> Any:
     if not isinstance(value, (FunctionType, type)) or _has_name(value):
         return NotImplemented

@@ -30,7 +30,7 @@ from supply.ranks.job import Job, set_current_data
 from supply.ranks.messages import Begin, Failure, Leave, RankIdle, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
 from supply.ranks.process_state import ProcessState, dump_on_signal, flush_output, free_memory
-from supply.ranks.program import share_program
+from supply.ranks.program import forget_program, share_program
 from supply.shared_memory import fix
 from supply_launch.signals import end_with_parent
 
@@ -99,6 +99,7 @@ class Rank:
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 return 1
             state.restore()
+            forget_program()
             flush_output()
             self._driver.send(RankIdle(self._rank))
             free_memory()
