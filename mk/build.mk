@@ -129,7 +129,7 @@ $(NEWEST_READY): $(addprefix mpi-client/python/tests/,requirements-newest.txt re
 	@$(NEWEST_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
 	@$(NEWEST_VENV)/bin/python -c 'import torch' 2> /dev/null || $(NEWEST_VENV)/bin/pip install --quiet --disable-pip-version-check \
 		--no-deps --requirement mpi-client/python/tests/requirements-newest-cuda.txt
-	@cd $(NEWEST_VENV)/lib/python3*/site-packages && for package in supply supply_launch pyspark py4j; do \
+	@cd $(NEWEST_VENV)/lib/python3*/site-packages && for package in spark_supplier pyspark py4j; do \
 		ln -sfn $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages/$$package; done
 	@touch $@
 

@@ -228,7 +228,7 @@ $(SPARK_CLASSES): mpi-client/python/tests/spark_classes.py $(WHEEL_READY)
 # In the suites of `make test` only test_connect.py and test_hub_settings.py are over Spark Connect.
 CONNECT_TESTS := $(addprefix mpi-client/python/tests/test_,attach.py estimator.py hub.py linalg.py linalg_estimators.py ranks.py ranks_and_strangers.py ranks_end.py restarts.py supplier.py \
 	supplier_callers.py supplier_causes.py supplier_cut_files.py supplier_inputs.py supplier_limits.py supplier_mpirun.py supplier_results.py supplier_rows.py warm_ranks.py)
-test-connect: packages-for-tests build $(WHEEL_READY) ## the tests of supply.spark once more, in sessions of Spark Connect, about 20 minutes
+test-connect: packages-for-tests build $(WHEEL_READY) ## the tests of spark_supplier once more, in sessions of Spark Connect, about 20 minutes
 	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) $(CONNECT_TESTS)
 
 # PYTORCH=debian or newest: only with one of them.

@@ -3,4 +3,4 @@
 import pathlib
 import sys
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "launch"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "mpi-client/python/src"))

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 
-from supply_launch.command import Failure
-from supply_launch.spark import Spark
+from spark_supplier.launch.command import Failure
+from spark_supplier.launch.spark import Spark
 
 
 class BenchError(Exception):
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 PROGRAMS = ROOT / "build" / "bench-c"
 VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
-# The environment of the package supply, with PyTorch.
+# The environment of the package, with PyTorch.
 SUPPLY_PYTHON = ROOT / "build" / "wheel-venv" / "bin" / "python"
 
 

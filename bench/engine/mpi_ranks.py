@@ -3,9 +3,10 @@
 import contextlib
 import subprocess
 
+from spark_supplier.launch import places
+from spark_supplier.launch.mpi import Launcher
+
 from engine import machine, pairs
-from supply_launch import places
-from supply_launch.mpi import Launcher
 
 # From mpirun's SIGTERM until it has ended its ranks.
 END_SECONDS = 10

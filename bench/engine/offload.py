@@ -90,7 +90,7 @@ def started_driver(heap):
     # Only the sockets need it.
     bench_jar = jar.with_name("spark-supplier-bench.jar")
     python_path = os.pathsep.join(
-        [machine.pyspark(), *(str(machine.ROOT / folder) for folder in ("bench/py", "bench", "launch"))]
+        [machine.pyspark(), *(str(machine.ROOT / folder) for folder in ("bench/py", "bench", "mpi-client/python/src"))]
     )
     environment = {
         "PYTHONPATH": python_path,

@@ -12,7 +12,8 @@ import tempfile
 import threading
 import time
 
-import supply_launch.config_files
+import spark_supplier.launch.config_files
+
 from engine import machine
 from engine.machine import BenchError
 
@@ -75,7 +76,7 @@ class Rank:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=supply_launch.config_files.environment(**configs, timeout=timeout),
+            env=spark_supplier.launch.config_files.environment(**configs, timeout=timeout),
         )
         # A rank that measures for long prints more than a pipe holds, so a thread reads at once.
         self._lines = queue.SimpleQueue()

@@ -15,10 +15,10 @@ import tempfile
 import time
 
 import pyarrow
-import supply
+import spark_supplier
 import torch
-from supply.batches import Batches
-from supply.block_values import BlockValues
+from spark_supplier.batches import Batches
+from spark_supplier.block_values import BlockValues
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "mpi-client" / "python" / "tests"))
@@ -42,7 +42,7 @@ def received(folder, elements, numbers, kind, in_place):
     ring = 8 * (elements * numbers * pyarrow.type_for_alias(kind).bit_width // 8 + MIB)
     (folder / "mapped-files.conf").write_text(f"{folder}/mapped ring={ring} block={ring // 4}\n")
     (folder / "named-pipes.conf").write_text(f"{folder}/request {folder}/notification\n")
-    rank = supply.open(folder, 0)
+    rank = spark_supplier.ranks.open(folder, 0)
     task = Task(*(folder / name for name in ("mapped", "request", "notification")))
     if in_place:
         data = [os.urandom(numbers) for _ in range(elements)]

@@ -7,9 +7,9 @@ import json
 import sys
 import time
 
-import supply
+import spark_supplier
 import torch
-from supply.torch import SupplyDataset
+from spark_supplier.torch import Dataset
 
 COLUMNS = ["features", "label"]
 # Eight columns. The numbers of the seven are those of `features`, which has 112 times as many.
@@ -22,7 +22,7 @@ class Blocks:
     """Arrays over each block. `take` is the method of a block that makes them."""
 
     def __init__(self, local_rank, take):
-        self.supply = supply.open(local_rank=local_rank)
+        self.supply = spark_supplier.ranks.open(local_rank=local_rank)
         self.take = take
         self.close = self.supply.close
 
@@ -42,7 +42,7 @@ class Batches:
 
     def __init__(self, local_rank, columns=COLUMNS, **options):
         self.columns = columns
-        self.dataset = SupplyDataset(local_rank=local_rank, columns=columns, batch_size=BATCH, **options)
+        self.dataset = Dataset(local_rank=local_rank, columns=columns, batch_size=BATCH, **options)
         self.epochs = self.dataset.epochs
         self.close = self.dataset.close
 
@@ -54,8 +54,8 @@ class Batches:
 
 
 WAYS = {
-    "torch": lambda local_rank: Blocks(local_rank, supply.Block.torch),
-    "numpy": lambda local_rank: Blocks(local_rank, supply.Block.numpy),
+    "torch": lambda local_rank: Blocks(local_rank, spark_supplier.ranks.Block.torch),
+    "numpy": lambda local_rank: Blocks(local_rank, spark_supplier.ranks.Block.numpy),
     "batches": Batches,
     "zero_copy": lambda local_rank: Batches(local_rank, zero_copy=True),
     "columns": lambda local_rank: Batches(local_rank, [*SINGLE, "label"], zero_copy=True),

@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.flight
 import pyarrow.parquet
 import torch
-from supply.torch import SupplyDataset
+from spark_supplier.torch import Dataset
 
 COLUMNS = ["pixels", "label"]
 BATCH = 64
@@ -55,7 +55,7 @@ def supply(frame, epochs, pair, shared_folder, timeout, resident=False):
         writer = writer.option(name.replace("_", "-"), pair[name])
     saving = Background(writer.save, timeout)
     config = (pair["mapped_files"], pair["named_pipes"])
-    with SupplyDataset(config, 0, columns=COLUMNS, batch_size=BATCH, timeout=timeout) as dataset:
+    with Dataset(config, 0, columns=COLUMNS, batch_size=BATCH, timeout=timeout) as dataset:
         yield from dataset.epochs()
     saving.end()
 

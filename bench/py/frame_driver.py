@@ -106,7 +106,7 @@ def shuffled(frame, rows, pair, timeout):
 
 def ours(frame, rows, pair, timeout, **options):
     """Rows and time of an epoch once the first one has passed, and the time until the first block."""
-    import supply
+    import spark_supplier
 
     start = time.monotonic()
     writer = frame.write.format("supply").mode("append").options(epochs=EPOCHS, timeout=timeout, **options)
@@ -123,7 +123,7 @@ def ours(frame, rows, pair, timeout, **options):
     saving = threading.Thread(target=save, daemon=True)
     saving.start()
     counts, ends, first = [], [], None
-    with supply.open((pair["mapped_files"], pair["named_pipes"]), 0, timeout=timeout) as s:
+    with spark_supplier.ranks.open((pair["mapped_files"], pair["named_pipes"]), 0, timeout=timeout) as s:
         for _ in range(EPOCHS):
             count = 0
             for block in s.epoch():

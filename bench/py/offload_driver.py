@@ -13,7 +13,7 @@ from offload_jobs import JOBS
 from offload_mllib import MLlib, native_blas
 from offload_ranks import OnRanks
 from offload_sockets import RowReceivers
-from supply.spark import Ranks
+from spark_supplier.offload import MatrixRanks
 
 OURS = "ranks"
 
@@ -92,7 +92,7 @@ def main():
     # MLlib warns of conversions, and of the BLAS that the table names.
     spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jars, "spark.log.level": "ERROR"})
     try:
-        with Ranks(spark, ranks) as of_session:
+        with MatrixRanks(spark, ranks) as of_session:
             print(json.dumps({"blas": native_blas(spark)}), flush=True)
             for answer in answers(spark, of_session, receiver, ranks):
                 print(json.dumps(answer), flush=True)

@@ -7,7 +7,7 @@ BANDWIDTH = 2.0
 
 
 class OnRanks:
-    """ranks: supply.spark.Ranks. frame: of offload_data. right: the same, with a row for each column of frame."""
+    """ranks: MatrixRanks. frame: of offload_data. right: the same, with a row for each column of frame."""
 
     def __init__(self, ranks, frame, right):
         self._ranks, self._frame, self._right = ranks, frame, right

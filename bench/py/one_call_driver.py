@@ -10,7 +10,7 @@ import session
 from one_call_training import BATCH, COLUMNS, train_parquet, train_partition, train_supplied
 from pyspark import StorageLevel
 from pyspark.ml.torch.distributor import TorchDistributor
-from supply.spark import Supplier
+from spark_supplier import Supplier
 
 WIDTH = 784
 # As Petastorm's converter.

@@ -8,7 +8,7 @@ import numpy
 import predictions_model as model
 import session
 from pyspark.sql.functions import pandas_udf
-from supply.spark import Supplier, release
+from spark_supplier import Supplier, release
 
 TOTALS = [f"count({model.SCORE})", f"sum({model.KEY})", f"sum({model.SCORE})"]
 SCANS = 3

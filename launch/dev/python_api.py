@@ -15,16 +15,17 @@ from collections.abc import Iterator
 from typing import Any
 
 MODULES = {
-    "supply": "A rank's side: blocks, results, the exchange, and the exceptions.",
-    "supply.torch": "Batches for PyTorch.",
-    "supply.hf": "For the Hugging Face Trainer.",
-    "supply.xgboost": "For XGBoost.",
-    "supply.spark": "The driver's side: sessions, the one call, and ranks that hold matrices.",
-    "supply.linalg": "Estimators of pyspark.ml that fit on ranks.",
+    "spark_supplier": "The driver's side: sessions, the one call, and the exceptions of both sides.",
+    "spark_supplier.ml": "Estimators of pyspark.ml that train on ranks.",
+    "spark_supplier.offload": "Ranks that hold matrices.",
+    "spark_supplier.ranks": "A rank's side, in a program that something else starts: blocks, results, the exchange.",
+    "spark_supplier.torch": "Batches for PyTorch.",
+    "spark_supplier.hf": "For the Hugging Face Trainer.",
+    "spark_supplier.xgboost": "For XGBoost.",
 }
 CONSTANTS = {
-    "supply.__version__": "Version of the package, a text.",
-    "supply.contract_version": "Version of the contract between Spark's task and the rank, a text.",
+    "spark_supplier.__version__": "Version of the package, a text.",
+    "spark_supplier.contract_version": "Version of the contract between Spark's task and the rank, a text.",
 }
 # Users get these, and do not make them.
 MADE_BY_PACKAGE = {
@@ -33,10 +34,10 @@ MADE_BY_PACKAGE = {
     "EpochStatistics",
     "Matrix",
     "RankData",
-    "Result",
+    "Reader",
+    "ResultWriter",
     "RunResult",
     "RunStatistics",
-    "Supply",
     "TorchModel",
     "TruncatedSVDModel",
 }
@@ -44,7 +45,7 @@ WIDTH = 110
 HEAD = """# Python API
 
 Every public name of the package, with its signature. `make reference` writes this page from the sources, and a test
-compares it. Other names of the package may change. `help(supply.spark.Supplier)` shows the whole text in Python.
+compares it. Other names of the package may change. `help(spark_supplier.Supplier)` shows the whole text in Python.
 Guides: [PYTHON.md](PYTHON.md), [ONE-CALL.md](ONE-CALL.md), [OFFLOAD.md](OFFLOAD.md).
 """
 
@@ -84,7 +85,7 @@ def _members(kind: type) -> Iterator[tuple[str, str]]:
     found: dict[str, Any] = {}
     accessors = []
     for owner in reversed(kind.__mro__):
-        if owner.__module__.partition(".")[0] == "supply":
+        if owner.__module__.partition(".")[0] == "spark_supplier":
             found.update(vars(owner))
     for name, raw in sorted(found.items(), key=lambda item: item[0].lower()):
         value = getattr(kind, name, raw)

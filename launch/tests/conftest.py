@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "launch")]
+sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "mpi-client" / "python" / "src")]
 sys.path.append(str(ROOT / "mpi-client" / "python" / "tests"))
 
 import databases

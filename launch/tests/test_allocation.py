@@ -4,9 +4,9 @@ import os
 import subprocess
 
 import pytest
+from spark_supplier.launch import slurm_allocation
 
 from places import LAUNCH
-from supply_launch import slurm_allocation
 
 
 @pytest.mark.parametrize(

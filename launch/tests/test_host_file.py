@@ -1,9 +1,8 @@
 """Host files, as launch/run-ranks and launch/supply-run read them."""
 
 import pytest
-
-from supply_launch import config_files, host_file
-from supply_launch.command import Failure
+from spark_supplier.launch import config_files, host_file
+from spark_supplier.launch.command import Failure
 
 
 def test_comments_blank_lines_and_missing_slots(tmp_path):

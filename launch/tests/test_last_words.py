@@ -1,8 +1,7 @@
 """Which side of a run failed first, and why: what launch/supply-run concludes from statuses and stderr."""
 
 import pytest
-
-from supply_launch import last_words
+from spark_supplier.launch import last_words
 
 
 @pytest.fixture

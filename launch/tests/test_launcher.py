@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from spark_supplier.launch import config_files, last_words, places
+from spark_supplier.launch.command import Failure
+from spark_supplier.launch.mpi import Launcher
 
-from supply_launch import config_files, last_words, places
-from supply_launch.command import Failure
-from supply_launch.mpi import Launcher
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun")

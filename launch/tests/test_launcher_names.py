@@ -2,11 +2,12 @@
 
 import re
 
-from places import LAUNCH, ROOT
-from supply_launch import installed
-from supply_launch.places import LAUNCHERS
+from spark_supplier.launch import installed
+from spark_supplier.launch.places import LAUNCHERS
 
-# By their installed names, the modules of supply_launch.
+from places import LAUNCH, ROOT
+
+# By their installed names, the modules of spark_supplier.launch.
 MODULES = {installed_name: name.replace("-", "_") for name, installed_name in LAUNCHERS.items()}
 
 
@@ -17,7 +18,7 @@ def test_a_checkout_has_them():
 
 def test_the_python_package_has_them():
     scripts = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]\n")[2].partition("\n\n")[0]
-    functions = dict(re.findall(r'^([\w-]+) = "supply_launch\.installed:(\w+)"$', scripts, re.MULTILINE))
+    functions = dict(re.findall(r'^([\w-]+) = "spark_supplier.launch\.installed:(\w+)"$', scripts, re.MULTILINE))
     assert functions == MODULES and len(scripts.splitlines()) == len(functions)
     assert {name: getattr(installed, name).args[0] for name in MODULES.values()} == {
         name: name for name in MODULES.values()

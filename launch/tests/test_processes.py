@@ -2,7 +2,7 @@
 
 import os
 
-from supply_launch.processes import Output
+from spark_supplier.launch.processes import Output
 
 
 def test_a_progress_bar_does_not_fill_the_memory():

@@ -6,11 +6,11 @@ import signal
 import subprocess
 
 import pytest
+from spark_supplier.launch.restarts import Restarts
 
 import headers
 from pairs import Pairs
 from places import DIGITS, PROGRAMS, ROOT
-from supply_launch.restarts import Restarts
 from waiting import wait_until
 
 IMAGES, EPOCHS = 1437, 3

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.skipif(not SERVER.exists(), reason="no supply-server: l
 
 SPARK_PROGRAM = """
 from pyspark.sql import SparkSession
-import supply.spark
+import spark_supplier
 
-spark = SparkSession.builder.master("local[2]").config("spark.jars", supply.spark.jars()).getOrCreate()
-with supply.spark.Ranks.attach(spark, library="libcolumn_sums.so") as ranks:
+spark = SparkSession.builder.master("local[2]").config("spark.jars", spark_supplier.jars()).getOrCreate()
+with spark_supplier.offload.MatrixRanks.attach(spark, library="libcolumn_sums.so") as ranks:
     matrix = ranks.matrix(spark.range(5).selectExpr("double(id) as x"), features="x")
     with open("sums", "w") as file:
         print(ranks.call("column_sums", matrix).to_numpy(), file=file)

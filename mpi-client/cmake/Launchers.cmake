@@ -3,7 +3,9 @@ set(root "${PROJECT_SOURCE_DIR}/..")
 set(launchers_data "${CMAKE_INSTALL_DATADIR}/supply")
 # Its launcher of the same name starts it.
 install(TARGETS supply-doctor DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/supply" COMPONENT tools)
-install(DIRECTORY "${root}/launch/supply_launch" DESTINATION "${launchers_data}" COMPONENT tools FILES_MATCHING PATTERN "*.py")
+install(FILES "${root}/mpi-client/python/src/spark_supplier/__init__.py" DESTINATION "${launchers_data}/spark_supplier" COMPONENT tools)
+install(DIRECTORY "${root}/mpi-client/python/src/spark_supplier/launch" DESTINATION "${launchers_data}/spark_supplier"
+        COMPONENT tools FILES_MATCHING PATTERN "*.py")
 install(DIRECTORY "${root}/configs/spark" DESTINATION "${launchers_data}/configs" COMPONENT tools)
 # `make build` makes them.
 install(FILES "${root}/spark-supplier/target/spark-supplier.jar" DESTINATION "${launchers_data}/jars/spark-4.1"

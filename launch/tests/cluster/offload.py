@@ -6,7 +6,8 @@ DRIVER: this host, as the nodes name it. RANKS: `attach`, `start=HOST_FILE`, or 
 import sys
 
 import numpy
-from supply.spark import Ranks, release
+from spark_supplier import release
+from spark_supplier.offload import MatrixRanks
 
 from one_call import session
 
@@ -37,7 +38,7 @@ def main():
     spark = session(jar, driver)
     for words in ways:
         way, _, hosts = words.partition("=")
-        with Ranks.attach(spark) if way == "attach" else Ranks(spark, 4, host_file=hosts or None) as ranks:
+        with MatrixRanks.attach(spark) if way == "attach" else MatrixRanks(spark, 4, host_file=hosts or None) as ranks:
             print(f"{way}: {use(spark, ranks)}", flush=True)
             if way == "attach":
                 ranks.close(end_ranks=True)

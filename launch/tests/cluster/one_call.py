@@ -8,7 +8,7 @@ import sys
 
 import pyspark
 from pyspark.sql import SparkSession
-from supply.spark import Supplier
+from spark_supplier import Supplier
 
 
 def train(data):

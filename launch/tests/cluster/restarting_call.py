@@ -9,7 +9,7 @@ import collections
 import json
 import sys
 
-from supply.spark import Supplier
+from spark_supplier import Supplier
 
 from one_call import session
 

@@ -41,13 +41,13 @@ class Driver:
 
     def session(self, **others):
         """With the settings of run-kubernetes, and others."""
-        import supply.spark
+        import spark_supplier
         from pyspark.sql import SparkSession
 
         if self._settings != others:
             self.stop()
             wanted = {**settings(EXECUTORS, RANKS // EXECUTORS + 1), **others}
-            self._spark, self._settings = supply.spark.session(SparkSession.builder.config(map=wanted)), others
+            self._spark, self._settings = spark_supplier.session(SparkSession.builder.config(map=wanted)), others
             self._spark.sparkContext.addPyFile(str(pathlib.Path(__file__).with_name("rank_functions.py")))
         return self._spark
 

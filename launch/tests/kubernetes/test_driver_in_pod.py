@@ -14,7 +14,7 @@ CONFIGS = ROOT / "configs" / "kubernetes"
 # driver.yaml has these.
 OF_DRIVER = re.compile(r"spark\.(master|driver\..*|kubernetes\.container\.image|.*podTemplateFile)")
 PROGRAM = """
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
 
 
@@ -28,8 +28,8 @@ def train(data):
     return gathered
 
 
-spark = supply.spark.session(SparkSession.builder.config(map={settings!r}))
-gathered = supply.spark.Supplier({ranks}).run(train, spark.range(0, 1000, 1, 16), uneven="keep", start_timeout=240)
+spark = spark_supplier.session(SparkSession.builder.config(map={settings!r}))
+gathered = spark_supplier.Supplier({ranks}).run(train, spark.range(0, 1000, 1, 16), uneven="keep", start_timeout=240)
 print(f"nodes={{len(dict(gathered))}} ranks={{len(gathered)}} rows={{sum(rows for _, rows in gathered)}}")
 spark.stop()
 """

@@ -11,8 +11,8 @@ import time
 
 import pytest
 from mini_kubernetes.commands import ClusterError
-from supply.errors import RunError
-from supply.spark import Supplier
+from spark_supplier import Supplier
+from spark_supplier.errors import RunError
 
 from rank_functions import see_slowly
 from test_kubernetes import LOST_SOON, PATIENCE, assert_nothing_left, executors, frame

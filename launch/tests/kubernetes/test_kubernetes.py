@@ -7,8 +7,8 @@ import time
 
 import pytest
 from mini_kubernetes.commands import ClusterError
-from supply.errors import RankError, RunError
-from supply.spark import Supplier
+from spark_supplier import Supplier
+from spark_supplier.errors import RankError, RunError
 
 from rank_functions import gather, save_until_lost, take_memory, take_one_and_wait
 

@@ -12,9 +12,9 @@ from conftest import EXECUTORS, ROOT
 pytestmark = pytest.mark.long
 
 RANK = """
-import os, supply
-from supply.torch import SupplyDataset
-with SupplyDataset(columns=["id"], batch_size=16) as data:
+import os, spark_supplier
+from spark_supplier.torch import Dataset
+with Dataset(columns=["id"], batch_size=16) as data:
     ids = [number for epoch in data.epochs() for batch in epoch for number in batch["id"].tolist()]
 print(f"user {os.getuid()} got {ids}", flush=True)
 """
@@ -40,7 +40,7 @@ def pods(cluster):
 
 
 def wait_for_executors(spark):
-    from supply.spark.sessions import session_of
+    from spark_supplier.driver.sessions import session_of
 
     end = time.monotonic() + PATIENCE
     while len(hosts := session_of(spark).slots().slots) < EXECUTORS:

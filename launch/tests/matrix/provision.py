@@ -19,7 +19,7 @@ class NotAvailable(Exception):
 
 
 def spark(version):
-    """The folder that holds a PySpark, and tqdm for supply.spark, for sys.path."""
+    """The folder that holds a PySpark, and tqdm for spark_supplier, for sys.path."""
     return _made(f"spark-{version}", _pip_install, f"pyspark=={version}", "tqdm>=4.66")
 
 

@@ -6,9 +6,9 @@ import tarfile
 import zipfile
 
 import pytest
+from spark_supplier.launch.places import LAUNCHERS
 
 from installing import DIGITS, DIGITS_COUNT, ROOT, SYSTEM_PYTHON, clean_environment, find_python, run
-from supply_launch.places import LAUNCHERS
 
 SPARK_HOME = next(ROOT.glob("build/venv/lib/python3*/site-packages/pyspark"), None)
 NOTEBOOK = """
@@ -20,9 +20,9 @@ finally:
     nbformat.write(notebook, sys.argv[2])
 """
 RANK = """
-import supply
-with supply.open() as s:
-    print(supply.__version__, supply._core.__file__, sum(len(block.numpy("label")) for block in s))
+import spark_supplier
+with spark_supplier.ranks.open() as s:
+    print(spark_supplier.__version__, spark_supplier._core.__file__, sum(len(block.numpy("label")) for block in s))
 """
 
 
@@ -38,10 +38,10 @@ def test_a_wheel_has_both_sides_and_every_license(release, version):
             names = file.namelist()
             metadata = file.read(f"spark_supplier-{version}.dist-info/METADATA").decode()
         for jar in ("4.1", "3.5"):
-            assert f"supply/jars/spark-{jar}/spark-supplier.jar" in names
+            assert f"spark_supplier/jars/spark-{jar}/spark-supplier.jar" in names
         for tool in ("supply-cat", "supply-clean", "supply-stat"):
             assert f"spark_supplier-{version}.data/scripts/{tool}" in names
-        assert "supply/libexec/supply-doctor" in names and "supply_launch/places.py" in names
+        assert "spark_supplier/libexec/supply-doctor" in names and "spark_supplier/launch/places.py" in names
         licenses = {name.rpartition("/")[2] for name in names if "/licenses/" in name}
         wanted = {path.name for path in (ROOT / "mpi-client" / "licenses").iterdir()} | {"LICENSE", "NOTICE"}
         assert wanted <= licenses
@@ -64,7 +64,7 @@ def test_the_packages_of_the_page_are_all_that_spark_needs(release, tmp_path):
     local = ["--no-index", "--no-deps", "--only-binary", "spark-supplier", "--find-links", release]
     run(*pip, *local, "spark-supplier", env=clean_environment())
     run(*pip, "numpy", "tqdm", "pyspark==4.1.*", env=clean_environment())
-    program = "import supply.spark; print(supply.spark.jars())"
+    program = "import spark_supplier; print(spark_supplier.jars())"
     said = run(tmp_path / "env" / "bin" / "python", "-c", program, cwd=tmp_path, env=clean_environment()).stdout
     assert said.startswith(str(tmp_path)) and said.endswith("/spark-4.1/spark-supplier.jar\n")
 
@@ -121,7 +121,7 @@ def test_the_stable_abi_in_a_newer_python(release, version, tmp_path):
     [(found, core, count)] = [line.split() for line in done.stdout.splitlines() if "_core" in line]
     assert (
         (found, int(count)) == (version, DIGITS_COUNT)
-        and core.endswith("/supply/_core.abi3.so")
+        and core.endswith("/spark_supplier/_core.abi3.so")
         and core.startswith(str(tmp_path))
     )
 

@@ -11,7 +11,7 @@ If an element has many values, for example pixels, the mean is over all of them.
 import argparse
 
 import numpy
-import supply
+import spark_supplier
 from mpi4py import MPI
 
 
@@ -24,7 +24,7 @@ def main():
     comm = MPI.COMM_WORLD
     sums = numpy.zeros((len(names), 2))
     elements = 0
-    with supply.from_comm(comm, arguments.config) as s:
+    with spark_supplier.ranks.from_comm(comm, arguments.config) as s:
         for block in s:
             if block.epoch > 0:
                 continue

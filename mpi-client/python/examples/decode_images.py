@@ -15,7 +15,7 @@ from functools import partial
 import numpy
 import torch
 from PIL import Image
-from supply.torch import DataLoader, SupplyDataset
+from spark_supplier.torch import DataLoader, Dataset
 
 BRIGHTEST = 255
 
@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--side", type=int, default=64, help="pixels of a side (default 64)")
     parser.add_argument("--workers", type=int, default=2, help="processes that decode (default 2)")
     arguments = parser.parse_args()
-    dataset = SupplyDataset(
+    dataset = Dataset(
         arguments.config,
         columns=["path", "content"],
         batch_size=arguments.batch_size,

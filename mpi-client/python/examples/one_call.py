@@ -1,8 +1,8 @@
 """Trains a linear model on a DataFrame, with one call (docs/ONE-CALL.md)."""
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
-from supply.spark import Supplier
+from spark_supplier import Supplier
 
 
 def train(data, learning_rate):  # runs on each rank; data is this rank's data set
@@ -21,7 +21,7 @@ def train(data, learning_rate):  # runs on each rank; data is this rank's data s
     return model.module.state_dict()  # rank 0's result comes back
 
 
-spark = supply.spark.session(SparkSession.builder.master("local[3]"))
+spark = spark_supplier.session(SparkSession.builder.master("local[3]"))
 df = spark.range(0, 10000, 1, 8).selectExpr("rand(1) as a", "rand(2) as b", "rand(3) as c")
 df = df.selectExpr("array(float(a), float(b), float(c)) as features", "float(a + 2 * b - c) as label")
 

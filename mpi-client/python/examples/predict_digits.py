@@ -6,9 +6,9 @@ build/env/bin/python mpi-client/python/examples/predict_digits.py build/digits/t
 
 import argparse
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
-from supply.spark import Supplier
+from spark_supplier import Supplier
 
 PIXELS, CLASSES, BRIGHTEST = 64, 10, 16
 
@@ -55,7 +55,7 @@ def main():
     arguments = parser.parse_args()
 
     # A slot for each rank, and one that starts them.
-    spark = supply.spark.session(SparkSession.builder.master(f"local[{arguments.ranks + 1}]"))
+    spark = spark_supplier.session(SparkSession.builder.master(f"local[{arguments.ranks + 1}]"))
     supplier = Supplier(arguments.ranks)
     digits, unseen = (
         spark.read.format("lmdb").option("partitions", 4 * arguments.ranks).load(lmdb)
@@ -75,7 +75,7 @@ def main():
     predictions.crosstab("label", "predicted").orderBy("label_predicted").show()
     accuracy = predictions.where("label = predicted").count() / unseen.count()
     print(f"predict_digits: predicted={predictions.count()} accuracy={accuracy:.3f}")
-    supply.spark.release(predictions)
+    spark_supplier.release(predictions)
     spark.stop()
 
 

@@ -4,9 +4,9 @@ import random
 import sys
 import tempfile
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
-from supply.spark import Supplier
+from spark_supplier import Supplier
 
 KILLS = 3
 
@@ -45,7 +45,7 @@ def train(data, at_batches):
     return batches, model.module.state_dict()
 
 
-spark = supply.spark.session(SparkSession.builder.master("local[3]"))
+spark = spark_supplier.session(SparkSession.builder.master("local[3]"))
 df = spark.range(0, 10000, 1, 8).selectExpr("rand(1) as a", "rand(2) as b", "rand(3) as c")
 df = df.selectExpr("array(float(a), float(b), float(c)) as features", "float(a + 2 * b - c) as label")
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1000)

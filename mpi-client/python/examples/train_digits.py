@@ -21,7 +21,7 @@ import socket
 import torch
 import torch.distributed
 from mpi4py import MPI
-from supply.torch import SupplyDataset
+from spark_supplier.torch import Dataset
 from torch.nn.parallel import DistributedDataParallel
 
 PIXELS, CLASSES, BRIGHTEST = 64, 10, 16
@@ -127,7 +127,7 @@ def main():
         columns = COLUMNS + ["key"] * (samples is not None)
         # Training synchronizes the ranks in each step. Evaluation does not.
         uneven = "keep" if arguments.evaluate else "pad"
-        dataset = SupplyDataset(
+        dataset = Dataset(
             arguments.config,
             columns=columns,
             batch_size=arguments.batch_size,

@@ -10,7 +10,7 @@ _MIB = 1 << 20
 
 
 class Census(logging.Handler):
-    """Of the logger supply.spark. left: files and processes of earlier attempts. jvm: java.lang of the driver's."""
+    """Of the logger spark_supplier. left: files and processes of earlier attempts. jvm: java.lang of the driver's."""
 
     # What the second half of the restarts may have more than the first half. Sizes in MiB.
     SLACK = {"descriptors": 5, "threads": 5, "heap": 16, "memory of Python": 16, "shared memory": 16}

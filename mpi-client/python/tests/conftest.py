@@ -8,7 +8,7 @@ import tempfile
 import threading
 
 import pytest
-import supply
+import spark_supplier
 
 from ending import end_in_order
 from exchanging import RANKS, make_files
@@ -20,7 +20,7 @@ from rank_server import NUMBERS, compile_routines
 from result_file import read_result
 from task import Task
 
-assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), (
+assert not pathlib.Path(spark_supplier.__file__).is_relative_to(ROOT / "mpi-client"), (
     "these tests are for the installed wheel, not for the sources"
 )
 
@@ -45,7 +45,7 @@ def open_pair(files):
     opened = []
 
     def open_both(timeout=30, **options):
-        rank = supply.open(files.folder, 0, timeout=timeout, **options)
+        rank = spark_supplier.ranks.open(files.folder, 0, timeout=timeout, **options)
         task = Task(*files.paths)
         opened.append((rank, task))
         return rank, task
@@ -85,12 +85,12 @@ def written(rank, files):
 @pytest.fixture
 def batches_of_blocks(files):
     """A function: the batches of an epoch with these blocks, which are record batches."""
-    from supply.torch import DataLoader, SupplyDataset
+    from spark_supplier.torch import DataLoader, Dataset
 
     made = []
 
     def batches(blocks, columns=("x",), batch_size=3, workers=0, **options):
-        data = SupplyDataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options)
+        data = Dataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options)
         data._opened()
         task = Task(*files.paths)
         made.append((data, task))
@@ -109,13 +109,13 @@ def batches_of_blocks(files):
 
 @pytest.fixture
 def dataset(files):
-    """A function that makes a SupplyDataset of the column x and feeds it."""
-    from supply.torch import SupplyDataset
+    """A function that makes a Dataset of the column x and feeds it."""
+    from spark_supplier.torch import Dataset
 
     made, feeding = [], []
 
     def make(sizes, epochs=1, **options):
-        dataset = SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, "timeout": 30, **options})
+        dataset = Dataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, "timeout": 30, **options})
         dataset._opened()
         made.append(dataset)
         feeding.append(threading.Thread(target=supply_epochs, args=(files, sizes, epochs), daemon=True))

@@ -16,9 +16,9 @@ def main():
         task = Task(*sys.argv[2:])
         for number in itertools.count():
             task.supply(rows_of_block(number))
-    from supply.torch import SupplyDataset
+    from spark_supplier.torch import Dataset
 
-    data = SupplyDataset(sys.argv[2], 0, columns=["x"], batch_size=ELEMENTS, timeout=LIMIT_SECONDS).to("cuda")
+    data = Dataset(sys.argv[2], 0, columns=["x"], batch_size=ELEMENTS, timeout=LIMIT_SECONDS).to("cuda")
     for number, batch in enumerate(data):
         if not is_block(batch["x"], number):
             sys.exit(f"batch {number} is wrong")

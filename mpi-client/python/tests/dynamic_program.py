@@ -15,9 +15,9 @@ from supplier_session import made_session, over_connect, prepare_environment
 prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-import supply.spark  # noqa: E402
-from supply.spark.sessions import session_of  # noqa: E402
-from supply.spark.spark_jobs import SparkJobs  # noqa: E402
+import spark_supplier  # noqa: E402
+from spark_supplier.driver.sessions import session_of  # noqa: E402
+from spark_supplier.driver.spark_jobs import SparkJobs  # noqa: E402
 
 LIMIT_SECONDS = 60
 MASTER = "local-cluster[2,3,1024]"
@@ -68,8 +68,8 @@ def found_with(spark):
 
     def run(ranks, **options):
         try:
-            return supply.spark.Supplier(ranks, folder=sys.argv[1]).run(count, df, uneven="keep", **options)
-        except supply.spark.RunError as error:
+            return spark_supplier.Supplier(ranks, folder=sys.argv[1]).run(count, df, uneven="keep", **options)
+        except spark_supplier.RunError as error:
             return str(error)
 
     def await_no_executor():

@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import torch.distributed
-from supply.torch import SupplyDataset
+from spark_supplier.torch import Dataset
 
 rank, folder, store, uneven, state = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
@@ -22,7 +22,7 @@ def counted_all_reduce(*arguments, **options):
 
 
 torch.distributed.all_reduce = counted_all_reduce
-with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeout=60) as dataset:
+with Dataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeout=60) as dataset:
     resumes = pathlib.Path(state).exists()
     if resumes:
         dataset.load_state_dict(torch.load(state))

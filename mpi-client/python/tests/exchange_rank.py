@@ -9,7 +9,7 @@ import os
 import pathlib
 import sys
 
-import supply
+import spark_supplier
 
 from exchanging import epochs_of, feeding, make_files
 
@@ -26,10 +26,10 @@ else:
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
 files = make_files(pathlib.Path(folder), rank)
-exchange = supply.Exchange(
+exchange = spark_supplier.ranks.Exchange(
     policy, column="user" if policy == "hash" else None, window=2048, messages_only=rank == int(alone)
 )
-with supply.open(files.folder, 0, rank=rank, timeout=60, exchange=exchange) as s:
+with spark_supplier.ranks.open(files.folder, 0, rank=rank, timeout=60, exchange=exchange) as s:
     task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)
     received = epochs_of(s)
 task.join()

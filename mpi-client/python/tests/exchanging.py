@@ -4,7 +4,7 @@ import concurrent.futures
 import threading
 
 import pyarrow
-import supply
+import spark_supplier
 
 from layout import CONSTANTS, put
 from pair_files import PairFiles
@@ -129,7 +129,7 @@ def opener(ranks, exchange, transport=ThreadTransport, **options):
     def open_rank(rank, **more):
         comm = transport(mail, rank)
         options_of_rank = {"exchange": exchange, "comm": comm, "timeout": 30, **options, **more}
-        return supply.open(ranks[rank].folder, 0, rank=rank, **options_of_rank)
+        return spark_supplier.ranks.open(ranks[rank].folder, 0, rank=rank, **options_of_rank)
 
     return open_rank
 

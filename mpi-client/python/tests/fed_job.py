@@ -22,7 +22,7 @@ NEEDS_MPI = pytest.mark.skipif(
 TESTS = pathlib.Path(__file__).parent
 LIMIT_SECONDS = 120
 EPOCHS = 2
-PYTHON_FEEDER = [sys.executable, "-m", "supply.feeder"]
+PYTHON_FEEDER = [sys.executable, "-m", "spark_supplier.feeder"]
 
 
 class Pair:

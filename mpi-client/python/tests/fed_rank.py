@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 from mpi4py import MPI
 
 from exchanging import epochs_of, rows_of
@@ -26,18 +26,22 @@ def read(s):
 
 
 def exchange():
-    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window=2048)) as s:
+    with spark_supplier.ranks.open(
+        feeders=MPI.COMM_WORLD, exchange=spark_supplier.ranks.Exchange("all", window=2048)
+    ) as s:
         return epochs_of(s)
 
 
 def exchange_positions():
     """With several pairs: there are positions in the first window of an epoch, and after its end."""
     found = []
-    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window=2048)) as s:
+    with spark_supplier.ranks.open(
+        feeders=MPI.COMM_WORLD, exchange=spark_supplier.ranks.Exchange("all", window=2048)
+    ) as s:
         for block in s.epoch():
             try:
                 found.append(block.position_after(1))
-            except supply.SupplyError as error:
+            except spark_supplier.SupplyError as error:
                 found.append(str(error))
             del block
         found.append(s.position)
@@ -62,10 +66,10 @@ def no_position(s):
     """With several pairs: there are positions at the ends of epochs only."""
     with s:
         block = s.next_block()
-        with pytest.raises(supply.SupplyError, match="more feeders than ranks"):
+        with pytest.raises(spark_supplier.SupplyError, match="more feeders than ranks"):
             block.position_after(1)
         del block
-        with pytest.raises(supply.SupplyError, match="more feeders than ranks"):
+        with pytest.raises(spark_supplier.SupplyError, match="more feeders than ranks"):
             assert s.position
         for block in s.epoch():
             del block
@@ -84,14 +88,14 @@ def compare(s):
 
 def fail(s):
     """The failure of reading."""
-    with pytest.raises(supply.SupplyError) as raised:
+    with pytest.raises(spark_supplier.SupplyError) as raised:
         read(s)
     return type(raised.value).__name__, str(raised.value)
 
 
 def fail_to_open(exchange=None):
-    with pytest.raises(supply.SupplyError) as raised:
-        supply.open(feeders=MPI.COMM_WORLD, exchange=exchange)
+    with pytest.raises(spark_supplier.SupplyError) as raised:
+        spark_supplier.ranks.open(feeders=MPI.COMM_WORLD, exchange=exchange)
     return type(raised.value).__name__, str(raised.value)
 
 
@@ -103,7 +107,7 @@ def raise_after_a_block(s):
 
 def results(s):
     with s:
-        with pytest.raises(supply.SupplyError) as raised:
+        with pytest.raises(spark_supplier.SupplyError) as raised:
             s.results("numbers", "id long not null")
         return str(raised.value), epochs_of(s)
 
@@ -130,25 +134,25 @@ def open_alone():
 
 def dataset_of_several_pairs():
     """The ids of each epoch. There is a state at the end of an epoch, and none inside."""
-    from supply.torch import SupplyDataset
+    from spark_supplier.torch import Dataset
 
     found: list[list[int]] = []
-    with SupplyDataset(feeders=MPI.COMM_WORLD, columns=["id"], batch_size=8) as data:
+    with Dataset(feeders=MPI.COMM_WORLD, columns=["id"], batch_size=8) as data:
         for epoch in data.epochs():
             found.append([])
             for number, batch in enumerate(epoch):
                 found[-1] += batch["id"].tolist()
                 if number == 0:
-                    with pytest.raises(supply.SupplyError, match="more feeders than ranks"):
+                    with pytest.raises(spark_supplier.SupplyError, match="more feeders than ranks"):
                         data.state_dict()
             assert data.state_dict()["position"].startswith(f"position-1:{len(found)}:0:")
     return found
 
 
 def dataset(workers):
-    from supply.torch import DataLoader, SupplyDataset
+    from spark_supplier.torch import DataLoader, Dataset
 
-    with SupplyDataset(feeders=MPI.COMM_WORLD, columns=["id", "point"], batch_size=8) as data:
+    with Dataset(feeders=MPI.COMM_WORLD, columns=["id", "point"], batch_size=8) as data:
         ranks = data.comm.allgather(data.comm.rank)
         epochs = [
             [number for batch in DataLoader(epoch, num_workers=int(workers)) for number in batch["id"].tolist()]
@@ -160,9 +164,9 @@ def dataset(workers):
 
 def dataset_on_device():
     """The ids of each epoch, whose points are right and on the device."""
-    from supply.torch import SupplyDataset
+    from spark_supplier.torch import Dataset
 
-    with SupplyDataset(feeders=MPI.COMM_WORLD, columns=["id", "point"], batch_size=8).to("cuda") as data:
+    with Dataset(feeders=MPI.COMM_WORLD, columns=["id", "point"], batch_size=8).to("cuda") as data:
         epochs: list[list[int]] = []
         for epoch in data.epochs():
             epochs.append([])
@@ -185,7 +189,7 @@ without_pair: dict[str, Any] = {
 if action in without_pair:
     outcome: Any = without_pair[action](*values)
 else:
-    opened = supply.open(feeders=MPI.COMM_WORLD, position=values[0] if values else None)
+    opened = spark_supplier.ranks.open(feeders=MPI.COMM_WORLD, position=values[0] if values else None)
     # The feeders come first in the communicator.
     assert MPI.COMM_WORLD.rank - opened.comm.rank == MPI.COMM_WORLD.size - opened.comm.size
     outcome = globals()[action](opened)

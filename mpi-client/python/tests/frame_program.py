@@ -13,10 +13,10 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import numpy  # noqa: E402
 import pandas  # noqa: E402
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql.functions import monotonically_increasing_id  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 ROWS, WIDTH, ROWS_OF_PARTITION = 12000, 32, 2000
 SETTINGS = {
@@ -45,7 +45,7 @@ def executor_of_task(_):
 
 
 def main():
-    builder = SparkSession.builder.master("local-cluster[1,3,1024]").config("spark.jars", supply.spark.jars())
+    builder = SparkSession.builder.master("local-cluster[1,3,1024]").config("spark.jars", spark_supplier.jars())
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -59,7 +59,7 @@ def main():
     print("validated", run.value, flush=True)
     os.kill(spark.sparkContext.parallelize([0], 1).map(executor_of_task).first(), signal.SIGKILL)
     print("predicted", run.results.distinct().where("prediction = label").count(), flush=True)
-    supply.spark.release(run.results)
+    spark_supplier.release(run.results)
     spark.stop()
 
 

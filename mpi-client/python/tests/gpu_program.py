@@ -15,10 +15,10 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 # spark-submit and PySpark would set it. This is the driver's, which is another machine.
 os.environ["OMP_NUM_THREADS"] = "9"
 
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-SETTINGS = {"spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
+SETTINGS = {"spark.jars": spark_supplier.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
 ON_CLUSTER = {
     "spark.worker.resource.gpu.amount": "1", "spark.executor.resource.gpu.amount": "1",
     "spark.task.resource.gpu.amount": "1",
@@ -65,7 +65,7 @@ def card(data):
 
 def beside_idle_ranks(spark, folder, run):
     """Runs of one rank and of two, while a rank waits for a call."""
-    with supply.spark.Supplier(1, folder=folder) as warm:
+    with spark_supplier.Supplier(1, folder=folder) as warm:
         gpu, process = warm.run(card, spark.range(0, 20, 1, 2), backend=None)
         process = f"/proc/{process}"
         return {
@@ -89,10 +89,10 @@ def main():
         return builder.getOrCreate()
 
     def run(spark, ranks, function=describe, args=(), **options):
-        supplier = supply.spark.Supplier(ranks, folder=folder, **options)
+        supplier = spark_supplier.Supplier(ranks, folder=folder, **options)
         try:
             return supplier.run(function, spark.range(0, 20, 1, 2), args=args, uneven="keep")
-        except supply.spark.RunError as error:
+        except spark_supplier.RunError as error:
             return str(error)
 
     spark = session("local-cluster[2,2,1024]", ON_CLUSTER)

@@ -4,12 +4,12 @@ import collections
 import pathlib
 from typing import Any
 
-import supply
-import supply.hf
+import spark_supplier
+import spark_supplier.hf
 import torch
 import transformers
 from pyspark.sql import SparkSession
-from supply.spark import Supplier, session
+from spark_supplier import Supplier, session
 from torch import distributed
 
 ROWS, RANKS, EPOCHS = 1000, 2, 3
@@ -29,7 +29,7 @@ class Seen(torch.nn.Module):
         return {"loss": (self.weight * id.float() / ROWS).mean()}
 
 
-class Trainer(supply.hf.TrainerMixin, transformers.Trainer):
+class Trainer(spark_supplier.hf.TrainerMixin, transformers.Trainer):
     pass
 
 
@@ -41,7 +41,7 @@ def train(data, folder, steps, checkpoint=None):
     trainer = Trainer(Seen(), arguments, train_dataset=data)
     try:
         trainer.evaluate(data)
-    except supply.SupplyError as error:
+    except spark_supplier.SupplyError as error:
         print(f"refused: {error}")
     trainer.train(resume_from_checkpoint=checkpoint)
     ids: list[Any] = [None] * RANKS

@@ -13,7 +13,7 @@ from supplier_session import prepare_environment
 prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
 ROWS = 100
@@ -37,21 +37,23 @@ def predict(data):
 
 
 def main():
-    settings = {"spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
+    settings = {"spark.jars": spark_supplier.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
     builder = SparkSession.builder.master(os.environ.get("TEST_MASTER", "local-cluster[1,6,1024]"))
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     found: list[object] = []
     for launcher in os.environ.get("TEST_LAUNCHERS", "torch mpirun").split():
-        supplier = supply.spark.Supplier(int(os.environ.get("TEST_RANKS", "2")), launcher=launcher, folder=sys.argv[1])
+        supplier = spark_supplier.Supplier(
+            int(os.environ.get("TEST_RANKS", "2")), launcher=launcher, folder=sys.argv[1]
+        )
         try:
             run = supplier.run(predict, spark.range(0, ROWS, 1, 4), uneven="keep", results="id", start_timeout=LIMIT)
-        except supply.spark.RunError as error:
+        except spark_supplier.RunError as error:
             found.append(str(error))
             continue
         found.append([run.value, run.results.count()])
-        supply.spark.release(run.results)
+        spark_supplier.release(run.results)
     print(json.dumps(found))
     spark.stop()
 

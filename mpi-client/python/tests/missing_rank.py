@@ -9,8 +9,8 @@ import signal
 import sys
 
 import pytest
-import supply
-from supply.exchange import transport_over
+import spark_supplier
+from spark_supplier.exchange import transport_over
 
 from task import HANG_SECONDS, wait_until
 
@@ -32,7 +32,7 @@ if rank == 0:
         with pytest.raises(KeyboardInterrupt):
             transport_over(timeout=HANG_SECONDS)
     else:
-        with pytest.raises(supply.SupplyTimeoutError, match="another rank has not opened its exchange for 1 s"):
+        with pytest.raises(spark_supplier.SupplyTimeoutError, match="another rank has not opened its exchange for 1 s"):
             transport_over(timeout=0.5)
     (folder / "failed").touch()
 else:
@@ -40,7 +40,7 @@ else:
 if over == "mpi":
     # MPI cannot take back a collective operation, and ends only after all ranks have completed it.
     if rank == 0:
-        ((_, pending),) = supply.mpi._kept
+        ((_, pending),) = spark_supplier.mpi._kept
         pending.Wait()
     else:
         transport_over(timeout=HANG_SECONDS)

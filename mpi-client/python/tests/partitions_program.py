@@ -18,10 +18,10 @@ prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import pandas  # noqa: E402
-import supply.errors  # noqa: E402
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
+import spark_supplier.errors  # noqa: E402
 from pyspark.sql import SparkSession, Window, functions  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 WAIT_SECONDS = 120
 
@@ -102,7 +102,7 @@ def frames(spark, partitions):
 def main(folder, partitions, epochs, *kinds):
     found = {}
     with tempfile.TemporaryDirectory() as local_dir:
-        builder = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jars())
+        builder = SparkSession.builder.master("local[3]").config("spark.jars", spark_supplier.jars())
         settings = {
             "spark.driver.memory": "1g",
             "spark.local.dir": local_dir,
@@ -129,7 +129,7 @@ def main(folder, partitions, epochs, *kinds):
                         backend=None, repartition=False,
                     )  # fmt: skip
                     measuring.join()
-                except supply.errors.SupplyError as e:
+                except spark_supplier.errors.SupplyError as e:
                     rows = str(e)
             found[kind] = {"rows": rows, "of Spark": epochs * df.count(), "held": held}
         spark.stop()

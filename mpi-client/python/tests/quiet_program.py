@@ -2,10 +2,11 @@
 
 from typing import Any
 
-import supply.spark
+import spark_supplier
 import torch
 from pyspark.sql import SparkSession
-from supply.spark import Supplier, TorchEstimator
+from spark_supplier import Supplier
+from spark_supplier.ml import TorchEstimator
 
 RANKS, ROWS, LINES = 2, 20000, 8000
 OPTIONS: dict[str, Any] = {"columns": ["id"], "batch_size": 16}
@@ -34,7 +35,7 @@ def predicts(data):
 
 if __name__ == "__main__":
     cores = 2 * RANKS + 1
-    spark = supply.spark.session(SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false"))
+    spark = spark_supplier.session(SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false"))
     df = spark.range(0, ROWS, 1, 8)
     supplier = Supplier(RANKS)
     # For a test that does not read, for longer than that time.
@@ -47,7 +48,7 @@ if __name__ == "__main__":
     ]
     results = supplier.run(predicts, df, backend=None, results="id long", **OPTIONS).results
     print(returned, results.count())
-    supply.spark.release(results)
+    spark_supplier.release(results)
     labelled = df.limit(100).selectExpr("float(id) as features", "float(id) as label")
     fitted = TorchEstimator(model=torch.nn.Linear(1, 1), loss=torch.nn.MSELoss(), validationFraction=0.2).fit(labelled)
     print(fitted.transform(labelled).count())

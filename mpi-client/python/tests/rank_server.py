@@ -41,12 +41,12 @@ def has_slepc():
 
 @contextlib.contextmanager
 def started(spark, libraries, **options):
-    """Ranks of supply.spark with the routines that `libraries` has."""
-    from supply.spark import Ranks
+    """Ranks of spark_supplier with the routines that `libraries` has."""
+    from spark_supplier.offload import MatrixRanks
 
     with shared_memory() as folder:
         options = {"ranks": RANKS, "library": "libroutines.so", "timeout": 60, **options}
-        with Ranks(spark, libraries=libraries, server=SERVER, folder=folder, **options) as ranks:
+        with MatrixRanks(spark, libraries=libraries, server=SERVER, folder=folder, **options) as ranks:
             yield ranks
 
 
@@ -84,7 +84,7 @@ class RankServer:
         self._mpirun: subprocess.Popen[bytes] | None = None
 
     def files(self):
-        """The arguments of Ranks.attach that name them."""
+        """The arguments of MatrixRanks.attach that name them."""
         return {"ranks": self.ranks, "mapped_files": self.mapped_files, "named_pipes": self.named_pipes}
 
     def start(self, timeout=60):

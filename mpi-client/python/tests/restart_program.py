@@ -13,9 +13,9 @@ from supplier_session import prepare_environment
 prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 ROWS = 96
 
@@ -42,7 +42,7 @@ def main(folder):
     builder = SparkSession.builder.master("local-cluster[1,2,1024]")
     for name, value in {"spark.ui.enabled": "false", "spark.log.level": "OFF"}.items():
         builder = builder.config(name, value)
-    spark = supply.spark.session(builder)
+    spark = spark_supplier.session(builder)
     with tempfile.TemporaryDirectory() as checkpoints:
         found, restarts, failure = Supplier(ranks=1, max_restarts=1, folder=folder).run(
             seen, spark.range(0, ROWS, 1, 4), batch_size=8, uneven="keep", checkpoint_folder=f"file://{checkpoints}"

@@ -7,8 +7,8 @@ import sys
 import threading
 
 import torch
-from supply.errors import SupplyError
-from supply.torch import DataLoader, SupplyDataset
+from spark_supplier.errors import SupplyError
+from spark_supplier.torch import DataLoader, Dataset
 from torch.utils.data import DataLoader as PLAIN  # noqa: N811
 
 from feeding import supply_epochs
@@ -37,7 +37,7 @@ def loop(folder, loader, transform):
     gc.collect()
     folder.mkdir()
     files = PairFiles(folder)
-    data = SupplyDataset(folder, 0, columns=["x"], batch_size=4, timeout=60, transform=transform)
+    data = Dataset(folder, 0, columns=["x"], batch_size=4, timeout=60, transform=transform)
     data._opened()
     task = threading.Thread(target=supply_epochs, args=(files, [4] * 20), daemon=True)
     task.start()

@@ -9,9 +9,9 @@ prepare_environment()
 # local-cluster has executors, which do not know the driver's Python.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 
 def train(data):
@@ -25,7 +25,7 @@ def train(data):
 
 
 def main():
-    builder = SparkSession.builder.master(sys.argv[1]).config("spark.jars", supply.spark.jars())
+    builder = SparkSession.builder.master(sys.argv[1]).config("spark.jars", spark_supplier.jars())
     spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
     try:
         supplier = Supplier(ranks=2, folder=sys.argv[2], launcher=sys.argv[3])

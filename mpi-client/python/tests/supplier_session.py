@@ -1,4 +1,4 @@
-"""What the tests of supply.spark share: a session, a DataFrame, and a check that nothing is left."""
+"""What the tests of spark_supplier share: a session, a DataFrame, and a check that nothing is left."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ _stopped: list[object] = []
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
-_OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank"}
+_OF_RUN = {b"spark_supplier.node.rank", b"spark_supplier.node.node", b"spark_supplier.node.mpi_rank"}
 
 
 def prepare_environment():
@@ -44,17 +44,17 @@ def session_fixture(cores, settings=dict):
 
     @pytest.fixture(scope="module")
     def spark():
-        import supply.spark
+        import spark_supplier
         from pyspark.sql import SparkSession
 
         if over_connect():
-            with connect_server(f"local[{cores}]", supply.spark.jars(), **settings()) as server:
-                session = supply.spark.session(remote=server.remote)
+            with connect_server(f"local[{cores}]", spark_supplier.jars(), **settings()) as server:
+                session = spark_supplier.session(remote=server.remote)
                 _stopped.append(session)
                 yield session
                 session.stop()
             return
-        builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jars())
+        builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", spark_supplier.jars())
         for name, value in settings().items():
             builder = builder.config(name, value)
         session = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
@@ -67,15 +67,15 @@ def session_fixture(cores, settings=dict):
 @contextlib.contextmanager
 def made_session(master, settings, is_of_connect):
     """A session of a program beside the tests, with these settings of Spark."""
-    import supply.spark
+    import spark_supplier
     from pyspark.sql import SparkSession
 
     with contextlib.ExitStack() as ends:
         if is_of_connect:
-            server = ends.enter_context(connect_server(master, supply.spark.jars(), **settings))
-            spark = supply.spark.session(remote=server.remote)
+            server = ends.enter_context(connect_server(master, spark_supplier.jars(), **settings))
+            spark = spark_supplier.session(remote=server.remote)
         else:
-            spark = supply.spark.session(SparkSession.builder.master(master).config(map=settings))
+            spark = spark_supplier.session(SparkSession.builder.master(master).config(map=settings))
         yield spark
         spark.stop()
 

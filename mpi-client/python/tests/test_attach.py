@@ -1,4 +1,4 @@
-"""supply.spark.Ranks.attach: ranks that a test starts by mpirun, one program after the other, and lost commands."""
+"""MatrixRanks.attach: ranks that a test starts by mpirun, one program after the other, and lost commands."""
 
 import re
 import shutil
@@ -40,10 +40,10 @@ def running(server):
 
 
 def attach(spark, server, **options):
-    from supply.spark import Ranks
+    from spark_supplier.offload import MatrixRanks
 
     options = {"library": "libroutines.so", "folder": server.folder, "timeout": 60, **options}
-    return Ranks.attach(spark, **{**server.files(), **options})
+    return MatrixRanks.attach(spark, **{**server.files(), **options})
 
 
 def numbers(spark):
@@ -52,7 +52,7 @@ def numbers(spark):
 
 def use(spark, ranks):
     """Sends a matrix, calls a routine, and brings the result back."""
-    from supply.spark import release
+    from spark_supplier import release
 
     copied = ranks.call("copy", ranks.matrix(numbers(spark), features="features", key="id"))
     df = copied.to_df()
@@ -62,7 +62,7 @@ def use(spark, ranks):
 
 
 def test_one_program_after_the_other(spark, running):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     with attach(spark, running) as first:
         left = use(spark, first)
@@ -75,17 +75,17 @@ def test_one_program_after_the_other(spark, running):
 
 
 def test_ranks_that_come_late_are_found_in_the_environment(spark, server, monkeypatch):
-    from supply.spark import Ranks
+    from spark_supplier.offload import MatrixRanks
 
     for name, value in {**server.environment, "SUPPLY_RANKS": str(RANKS)}.items():
         monkeypatch.setenv(name, value)
     threading.Timer(2, server.start).start()
-    with Ranks.attach(spark, library="libroutines.so", folder=server.folder) as ranks:
+    with MatrixRanks.attach(spark, library="libroutines.so", folder=server.folder) as ranks:
         use(spark, ranks)
 
 
 def test_a_program_does_not_get_the_ranks_of_another(spark, running):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     with attach(spark, running) as first:
         matrix = use(spark, first)
@@ -99,7 +99,7 @@ def test_a_program_does_not_get_the_ranks_of_another(spark, running):
 
 
 def test_another_number_of_ranks_is_refused(spark, running):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     with pytest.raises(RunError, match="says that it is rank 0 of 2, not 0 of 1"):
         attach(spark, running, ranks=1)
@@ -108,23 +108,24 @@ def test_another_number_of_ranks_is_refused(spark, running):
 
 
 def test_ranks_that_nobody_has_started(spark, server):
-    from supply.spark import RunTimeoutError
+    from spark_supplier import RunTimeoutError
 
     with pytest.raises(RunTimeoutError, match="has no supply-server at .*or was never started with these config files"):
         attach(spark, server, timeout=1)
 
 
 def test_files_that_nobody_has_named(spark, monkeypatch):
-    from supply.spark import Ranks, RunError
+    from spark_supplier import RunError
+    from spark_supplier.offload import MatrixRanks
 
     for name in ("SUPPLY_RANKS", "SUPPLY_HOSTS", "SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(RunError, match="set ranks= or SUPPLY_RANKS"):
-        Ranks.attach(spark)
+        MatrixRanks.attach(spark)
     with pytest.raises(RunError, match="set named_pipes= or SUPPLY_NAMED_PIPES"):
-        Ranks.attach(spark, 1, mapped_files="mapped-files.conf")
+        MatrixRanks.attach(spark, 1, mapped_files="mapped-files.conf")
     with pytest.raises(RunError, match="cannot read the host file no-hosts"):
-        Ranks.attach(spark, host_file="no-hosts")
+        MatrixRanks.attach(spark, host_file="no-hosts")
 
 
 @pytest.mark.parametrize("wrong, text", [
@@ -134,17 +135,19 @@ def test_files_that_nobody_has_named(spark, monkeypatch):
     ({"spark": "local"}, "'local' .* is no SparkSession"),
 ])  # fmt: skip
 def test_wrong_arguments(spark, wrong, text):
-    from supply.spark import Ranks, RunError
+    from spark_supplier import RunError
+    from spark_supplier.offload import MatrixRanks
 
     arguments = {"spark": spark, "ranks": 1, **wrong}
     # Without a number, attach() asks its environment.
-    for make in (Ranks,) if arguments["ranks"] is None else (Ranks, Ranks.attach):
+    for make in (MatrixRanks,) if arguments["ranks"] is None else (MatrixRanks, MatrixRanks.attach):
         with pytest.raises(RunError, match=text):
             make(**arguments)
 
 
 def test_what_is_no_data_frame(spark):
-    from supply.spark import RunError, TorchEstimator, release
+    from spark_supplier import RunError, release
+    from spark_supplier.ml import TorchEstimator
 
     for refuse in (release, TorchEstimator(model=len, loss=len).fit):
         with pytest.raises(RunError, match="must be a DataFrame of Spark, and is of type str: read the file first"):

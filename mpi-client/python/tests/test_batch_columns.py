@@ -6,16 +6,16 @@ from typing import Any
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from task import Task
 from values import UNSIGNED, batch
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.batches import Batches, _PartialBatch  # noqa: E402
-from supply.block_values import BlockValues  # noqa: E402
-from supply.equal_steps import _rows_of  # noqa: E402
-from supply.torch import Jagged, SupplyDataset  # noqa: E402
+from spark_supplier.batches import Batches, _PartialBatch  # noqa: E402
+from spark_supplier.block_values import BlockValues  # noqa: E402
+from spark_supplier.equal_steps import _rows_of  # noqa: E402
+from spark_supplier.torch import Dataset, Jagged  # noqa: E402
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_columns_of_numbers_alone(batches_of_blocks, zero_copy):
 
 @ZERO_COPY
 def test_a_null_in_a_later_block_of_numbers(batches_of, zero_copy):
-    with pytest.raises(supply.ColumnError, match="column 'x'.*1 of 3 elements are null.*nulls="):
+    with pytest.raises(spark_supplier.ColumnError, match="column 'x'.*1 of 3 elements are null.*nulls="):
         batches_of("int32", [1, 2, 3], [4, None, 6], zero_copy=zero_copy)
 
 
@@ -94,7 +94,7 @@ def test_text_that_is_no_utf8_is_named_by_column_and_value(batches_of_blocks, in
     if in_lists:
         texts = [pyarrow.ListArray.from_arrays([0, 1, 2], text) for text in texts]
     with pytest.raises(
-        supply.ColumnError, match=r"column 'x' of block 1 .*value 1 is no UTF-8 .*cast the column to binary"
+        spark_supplier.ColumnError, match=r"column 'x' of block 1 .*value 1 is no UTF-8 .*cast the column to binary"
     ):
         batches_of_blocks([batch(x=text) for text in texts])
 
@@ -116,9 +116,7 @@ def test_bytes_as_jagged_tensors(batches_of, zero_copy, workers):
 
 
 def test_zero_copy_jagged_values_are_views(files):
-    data = SupplyDataset(
-        files.folder, 0, columns=["x"], batch_size=1, timeout=30, ragged={"x": "jagged"}, zero_copy=True
-    )
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=1, timeout=30, ragged={"x": "jagged"}, zero_copy=True)
     data._opened()
     task = Task(*files.paths)
     task.supply(batch(x=([b"a", b"bc"], "binary")))
@@ -156,7 +154,7 @@ def test_nulls_with_a_value_of_the_chosen_type(batches_of):
 
 @pytest.mark.parametrize("fill", [0.5, float("nan")])
 def test_a_value_for_nulls_that_does_not_fit(batches_of, fill):
-    with pytest.raises(supply.ColumnError, match="column 'x'.*nulls gives .*, and torch.int32 has integers"):
+    with pytest.raises(spark_supplier.ColumnError, match="column 'x'.*nulls gives .*, and torch.int32 has integers"):
         batches_of("int32", [1, None], nulls={"x": fill})
 
 
@@ -208,7 +206,7 @@ def test_nulls_of_jagged_values(batches_of, kind, values, fill, expected, zero_c
     ("string", ["a", None], {"ragged": {"x": "jagged"}}, "1 of 2 elements are null: nulls={'x': ''} gives them"),
 ])  # fmt: skip
 def test_values_for_nulls_of_another_kind(batches_of, kind, values, options, says):
-    with pytest.raises(supply.ColumnError, match=says):
+    with pytest.raises(spark_supplier.ColumnError, match=says):
         batches_of(kind, values, **options)
 
 
@@ -218,7 +216,7 @@ def test_values_for_nulls_of_another_kind(batches_of, kind, values, options, say
     (pyarrow.decimal128(9, 2), [decimal.Decimal("1.25")], "cast the column to double"),
 ])  # fmt: skip
 def test_columns_that_need_an_option(batches_of, kind, values, says):
-    with pytest.raises(supply.ColumnError, match=f"column 'x'.*{says}"):
+    with pytest.raises(spark_supplier.ColumnError, match=f"column 'x'.*{says}"):
         batches_of(kind, values)
 
 
@@ -268,17 +266,17 @@ def test_a_collate_fn_gets_rows(batches_of):
     ({"block": 0}, "block is 0: it must be"),
 ])  # fmt: skip
 def test_wrong_options(files, wrong, says):
-    with pytest.raises(supply.ConfigError, match=says):
-        SupplyDataset(files.folder, 0, **{"columns": ["x", "label"], "batch_size": 4, **wrong})
+    with pytest.raises(spark_supplier.ConfigError, match=says):
+        Dataset(files.folder, 0, **{"columns": ["x", "label"], "batch_size": 4, **wrong})
 
 
 def test_an_option_that_does_not_exist(files):
-    with pytest.raises(TypeError, match=r"SupplyDataset has no option 'time_out' \(did you mean 'timeout'\?\)"):
-        SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, time_out=5)
+    with pytest.raises(TypeError, match=r"Dataset has no option 'time_out' \(did you mean 'timeout'\?\)"):
+        Dataset(files.folder, 0, columns=["x"], batch_size=4, time_out=5)
 
 
 def test_sizes_as_text(files):
-    with SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, ring="1MiB", block="256KiB", timeout=5) as data:
+    with Dataset(files.folder, 0, columns=["x"], batch_size=4, ring="1MiB", block="256KiB", timeout=5) as data:
         assert data._opened().mapping[1] >= 1 << 20
         data.abort("the test has ended")
 
@@ -288,7 +286,7 @@ def test_a_type_that_changes_within_a_batch():
     values = BlockValues(["data"], {}, {}, {})
     part = _PartialBatch(Batches(values, 4, {}, False))
     part.append({"data": torch.tensor([[1], [2]], dtype=torch.uint8)}, 2)
-    with pytest.raises(supply.SupplyError, match="column 'data': an element has type torch.float32.*dtypes"):
+    with pytest.raises(spark_supplier.SupplyError, match="column 'data': an element has type torch.float32.*dtypes"):
         part.append({"data": torch.tensor([[0.5]])}, 1)
     named = _PartialBatch(Batches(values, 4, {"data": torch.float32}, False))
     named.append({"data": torch.tensor([[1], [2]], dtype=torch.uint8)}, 2)

@@ -2,14 +2,14 @@
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from foreign_file import ForeignFile
 from task import Task
 from values import batch, lies_in_mapping
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import DataLoader, Jagged, SupplyDataset  # noqa: E402
+from spark_supplier.torch import DataLoader, Dataset, Jagged  # noqa: E402
 
 VALUES = [bytes(range(first, first + 24)) for first in range(0, 200, 20)]
 LENGTHS = [bytes(range(length)) for length in (24, 5, 30, 0, 13, 12, 40, 1, 50, 33)]
@@ -21,11 +21,11 @@ BLOCKS = (slice(0, 6), slice(6, 10))
 
 @pytest.fixture
 def dataset_of(files, tmp_path):
-    """A function: a SupplyDataset of the column x of type binary or binary_view, and what an epoch of it has."""
+    """A function: a Dataset of the column x of type binary or binary_view, and what an epoch of it has."""
     made = []
 
     def supply_values(kind, values, **options):
-        data = SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 3, "timeout": 30, **options})
+        data = Dataset(files.folder, 0, **{"columns": ["x"], "batch_size": 3, "timeout": 30, **options})
         data._opened()
         task = Task(*files.paths)
         made.append((data, task))
@@ -116,7 +116,7 @@ def test_rows_of_a_batch(dataset_of, kind):
 
 @KINDS
 def test_values_of_different_lengths_need_an_option(dataset_of, kind):
-    with pytest.raises(supply.ColumnError, match="'x'.*from 0 to 30 bytes: set ragged={'x': 'list'}"):
+    with pytest.raises(spark_supplier.ColumnError, match="'x'.*from 0 to 30 bytes: set ragged={'x': 'list'}"):
         list(dataset_of(kind, LENGTHS))
 
 
@@ -129,7 +129,7 @@ def test_a_mask(dataset_of, kind):
 def test_an_older_pyarrow_has_no_such_type(dataset_of, monkeypatch):
     data = dataset_of("binary_view", LENGTHS)
     monkeypatch.delattr(pyarrow, "binary_view")
-    with pytest.raises(supply.ColumnError, match="'x'.*in place.*no binary_view.*install pyarrow 16"):
+    with pytest.raises(spark_supplier.ColumnError, match="'x'.*in place.*no binary_view.*install pyarrow 16"):
         next(data.epochs()).__arrow_c_stream__()
 
 

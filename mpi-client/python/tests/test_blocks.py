@@ -6,7 +6,7 @@ import decimal
 import numpy
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from values import NEEDS_TORCH, NUMBERS, UNSIGNED, batch, lies_in_mapping, received
 
@@ -93,7 +93,7 @@ def test_float_datums(pair):
 @pytest.mark.parametrize("form", FORMS)
 def test_columns_that_an_array_cannot_hold(pair, form, values, says):
     block = received(pair, batch(x=values))
-    with pytest.raises(supply.ColumnError, match=f"'x'.*{says}"):
+    with pytest.raises(spark_supplier.ColumnError, match=f"'x'.*{says}"):
         column(block, form)
 
 
@@ -142,7 +142,7 @@ def test_a_column_of_an_unknown_type_leaves_the_others_readable(pair):
     task.supply(batch(x=([5], "int32"), when=([5], "int64")))
     block = rank.next_block()
     assert block.numpy("x").tolist() == [5] and block.columns == ["x"]
-    with pytest.raises(supply.ContractError, match="'when'"):
+    with pytest.raises(spark_supplier.ContractError, match="'when'"):
         block.numpy("when")
-    with pytest.raises(supply.ContractError, match="'when'"):
+    with pytest.raises(spark_supplier.ContractError, match="'when'"):
         pyarrow.record_batch(block)

@@ -11,7 +11,7 @@ import threading
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from feeding import supply_blocks
 from task import Task, wait_until
@@ -33,7 +33,7 @@ def test_close_waits_for_the_end_of_the_data(open_pair):
 
 def test_close_ends_on_an_idle_stream(files):
     """Tasks attach and leave as long as the stream is idle, and each time the timeout starts again."""
-    rank = supply.open(files.folder, 0, timeout=0.5)
+    rank = spark_supplier.ranks.open(files.folder, 0, timeout=0.5)
     task = Task(*files.paths)
     task.end_of_epoch()
     assert rank.next_block() is None
@@ -65,12 +65,12 @@ def of_result(pair, files):
 
 
 def of_result_alone(pair, files):
-    out = supply.create_results("scores", "x long", files.folder, 0)
+    out = spark_supplier.ranks.create_results("scores", "x long", files.folder, 0)
     return out, [lambda: out.write({"x": [1]})]
 
 
 def of_data_set(data):
-    from supply.torch import DataLoader
+    from spark_supplier.torch import DataLoader
 
     loader = DataLoader(data)
     uses = [lambda: next(iter(data)), lambda: next(data.epochs()), data.begin, lambda: next(iter(loader)), data.results]
@@ -78,10 +78,10 @@ def of_data_set(data):
 
 
 def of_new_data_set(pair, files):
-    from supply.torch import SupplyDataset
+    from spark_supplier.torch import Dataset
 
     pair[0].abort("its files are for another one")
-    return of_data_set(SupplyDataset(files.folder, 0, columns=["x"], batch_size=2))
+    return of_data_set(Dataset(files.folder, 0, columns=["x"], batch_size=2))
 
 
 def of_open_data_set(pair, files):
@@ -110,7 +110,7 @@ def test_what_is_closed_stays_closed_and_says_so_at_once(pair, files, make, end)
         handle.close() if end == "close" else handle.abort("the test ends it")
         assert handle and handle.closed
     for use in [*uses, handle.__enter__]:
-        with pytest.raises(supply.SupplyError, match="closed|sealed or aborted"):
+        with pytest.raises(spark_supplier.SupplyError, match="closed|sealed or aborted"):
             use()
     for path in files.folder.glob("**/*.result"):
         path.unlink()
@@ -126,7 +126,7 @@ def test_a_reader_at_its_end_is_closed_too(open_pair):
     rank.close()
     ending.join()
     for use in (rank.next_block, rank.is_ready, lambda: list(rank)):
-        with pytest.raises(supply.SupplyError, match="closed"):
+        with pytest.raises(spark_supplier.SupplyError, match="closed"):
             use()
 
 
@@ -146,7 +146,7 @@ def test_an_exception_whose_text_is_not_utf_8_is_sent_to_spark(pair):
 
 
 def test_a_supply_that_is_not_closed_leaves_no_files(files):
-    program = "import sys, supply\nkept = supply.open(sys.argv[1], 0)\nsys.kept = kept"
+    program = "import sys, spark_supplier\nkept = spark_supplier.ranks.open(sys.argv[1], 0)\nsys.kept = kept"
     subprocess.run([sys.executable, "-c", program, str(files.folder)], check=True, timeout=60)
     assert files.remaining() == []
 
@@ -156,7 +156,7 @@ def test_close_fails_if_the_task_does_not_confirm_the_end(open_pair):
     task.end_of_epoch()
     task.end_of_data()
     assert list(rank) == []
-    with pytest.raises(supply.SupplyTimeoutError):
+    with pytest.raises(spark_supplier.SupplyTimeoutError):
         rank.close()
     assert rank.closed
 
@@ -166,7 +166,7 @@ class Program:
 
     def __init__(self, files, text):
         self.process = subprocess.Popen(
-            [sys.executable, "-c", f"import os, sys, time, supply\n{text}", str(files.folder)],
+            [sys.executable, "-c", f"import os, sys, time, spark_supplier\n{text}", str(files.folder)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -191,7 +191,9 @@ WAITS = {"next_block": "s.next_block()", "iteration": "list(s)", "with": "with s
 
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_ctrl_c_ends_a_wait_for_a_block(files, wait):
-    rank = Program(files, f"s = supply.open(sys.argv[1], 0, timeout=600)\nprint('ready', flush=True)\n{wait}")
+    rank = Program(
+        files, f"s = spark_supplier.ranks.open(sys.argv[1], 0, timeout=600)\nprint('ready', flush=True)\n{wait}"
+    )
     rank.interrupt()
     _, error = rank.output()
     assert rank.process.returncode == -signal.SIGINT and error.endswith("KeyboardInterrupt\n")
@@ -199,7 +201,7 @@ def test_ctrl_c_ends_a_wait_for_a_block(files, wait):
 
 
 CLOSE = """
-s = supply.open(sys.argv[1], 0, timeout=600)
+s = spark_supplier.ranks.open(sys.argv[1], 0, timeout=600)
 assert list(s) == []
 print('ready', flush=True)
 try:
@@ -228,7 +230,8 @@ def test_ctrl_c_ends_the_wait_of_close_which_can_be_repeated(files, end):
 
 def test_ctrl_c_in_a_with_block_closes(files):
     program = (
-        "with supply.open(sys.argv[1], 0, timeout=600) as s:\n    assert list(s) == []\n    print('ready', flush=True)"
+        "with spark_supplier.ranks.open(sys.argv[1], 0, timeout=600) as s:\n"
+        "    assert list(s) == []\n    print('ready', flush=True)"
     )
     rank = Program(files, program)
     wait_until("the pair", files.is_open)
@@ -259,7 +262,7 @@ def test_a_forked_child_is_refused_and_changes_nothing(pair, fork):
     if child == 0:
         try:
             rank.next_block()
-        except supply.SupplyError as error:
+        except spark_supplier.SupplyError as error:
             os.write(write, f"{view.tolist()} {error}".encode())
         del block, view
         rank.close()
@@ -275,7 +278,7 @@ def test_a_forked_child_is_refused_and_changes_nothing(pair, fork):
 
 
 FORK = """
-s = supply.open(sys.argv[1], 0)
+s = spark_supplier.ranks.open(sys.argv[1], 0)
 child = os.fork()
 if child == 0:
     print(os.getpid(), flush=True)
@@ -287,13 +290,13 @@ def test_a_forked_child_does_not_keep_a_dead_rank_alive(files):
     rank = Program(files, FORK)
     child = int(rank.lines.readline())
     try:
-        with pytest.raises(supply.InUseError):
-            supply.open(files.folder, 0)
+        with pytest.raises(spark_supplier.InUseError):
+            spark_supplier.ranks.open(files.folder, 0)
         rank.process.kill()
         rank.process.wait()
         os.kill(child, 0)
         # Its lock is free, so the next rank replaces the stale pair.
-        supply.open(files.folder, 0).abort("the test has ended")
+        spark_supplier.ranks.open(files.folder, 0).abort("the test has ended")
     finally:
         os.kill(child, signal.SIGKILL)
         rank.process.communicate()

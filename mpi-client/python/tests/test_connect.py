@@ -17,11 +17,11 @@ pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this envir
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 prepare_environment()
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from supply.spark import RankError, RunError, Supplier, release  # noqa: E402
-from supply.spark.sessions import session_of  # noqa: E402
+from spark_supplier import RankError, RunError, Supplier, release  # noqa: E402
+from spark_supplier.driver.sessions import session_of  # noqa: E402
 
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -33,12 +33,12 @@ sessions: list[Any] = []
 
 @pytest.fixture(scope="module")
 def server():
-    with connect_server("local[4]", supply.spark.jars()) as started:
+    with connect_server("local[4]", spark_supplier.jars()) as started:
         yield started.remote
 
 
 def connected(remote):
-    sessions.append(supply.spark.session(remote=remote))
+    sessions.append(spark_supplier.session(remote=remote))
     return sessions[-1]
 
 
@@ -136,7 +136,7 @@ def test_a_server_that_takes_no_jar(setting, text):
 
 
 def test_a_jar_of_another_version(spark, monkeypatch):
-    monkeypatch.setattr(supply, "__version__", "0.0.1")
+    monkeypatch.setattr(spark_supplier, "__version__", "0.0.1")
     with pytest.raises(RunError, match=r"has the Supplier's jar of version [\d.]+, and this package is 0.0.1: install"):
         Supplier(ranks=1).run(list, rows(spark, COUNT))
 
@@ -156,7 +156,7 @@ def test_a_server_that_ends_during_a_run(tmp_path):
             time.sleep(0.1)
         server.process.kill()
 
-    with shared_memory() as folder, connect_server("local[2]", supply.spark.jars()) as server:
+    with shared_memory() as folder, connect_server("local[2]", spark_supplier.jars()) as server:
         spark = SparkSession.builder.remote(server.remote).create()
         sessions.append(spark)
         threading.Thread(target=kill, args=(server,), daemon=True).start()

@@ -21,10 +21,11 @@ pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this envir
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 prepare_environment()
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from supply.spark import RunError, Supplier, TorchEstimator, TorchModel, release  # noqa: E402
+from spark_supplier import RunError, Supplier, release  # noqa: E402
+from spark_supplier.ml import TorchEstimator, TorchModel  # noqa: E402
 
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -46,7 +47,7 @@ def server(request):
 
 def connected(remote):
     """A session of its own, as another client has it."""
-    sessions.append(supply.spark.session(SparkSession.builder.remote(remote), remote=remote))
+    sessions.append(spark_supplier.session(SparkSession.builder.remote(remote), remote=remote))
     return sessions[-1]
 
 
@@ -150,7 +151,7 @@ def test_a_matrix_of_ranks(server, libraries):
 def test_an_estimator_on_ranks(server):
     """The server finds its class as it finds Spark's own, for a session that has brought the jar, too."""
     from pyspark.ml.feature import VectorAssembler
-    from supply.linalg import TruncatedSVD
+    from spark_supplier.ml import TruncatedSVD
 
     skip_without_linalg()
     spark = connected(server)
@@ -166,7 +167,7 @@ def test_an_estimator_on_ranks(server):
 def test_another_build_of_the_jar(server, tmp_path, monkeypatch):
     connected(server)
     other = tmp_path / "spark-supplier.jar"
-    other.write_bytes(pathlib.Path(supply.spark.jars()).read_bytes() + b"\0")
+    other.write_bytes(pathlib.Path(spark_supplier.jars()).read_bytes() + b"\0")
     monkeypatch.setenv("SUPPLY_JAR", str(other))
     with pytest.raises(RunError, match="has another build of the Supplier's jar of this version"):
         Supplier(ranks=1).run(list, another(server).range(5))
@@ -178,7 +179,7 @@ def test_the_commands_of_the_page():
     [options] = re.findall(
         r"^ {4}PYSPARK_PYTHON=\S+ build/env/bin/spark-submit (.* spark-internal)$", page, re.MULTILINE
     )
-    [session] = re.findall(r"with the session\n`(supply.spark.session\(.*\))`:$", page, re.MULTILINE)
+    [session] = re.findall(r"with the session\n`(spark_supplier.session\(.*\))`:$", page, re.MULTILINE)
     [program, *_] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     with submitted(shlex.split(options)) as server:
         over_connect = re.sub(r"(?<=^spark = ).*$", session, program, flags=re.MULTILINE)

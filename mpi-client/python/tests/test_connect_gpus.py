@@ -13,9 +13,9 @@ pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this envir
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 prepare_environment()
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -44,9 +44,9 @@ def test_the_task_that_starts_ranks_needs_no_gpu(tmp_path):
     }  # fmt: skip
     with (
         shared_memory() as folder,
-        connect_server("local-cluster[2,2,1024]", supply.spark.jars(), **settings) as server,
+        connect_server("local-cluster[2,2,1024]", spark_supplier.jars(), **settings) as server,
     ):
-        spark = supply.spark.session(remote=server.remote)
+        spark = spark_supplier.session(remote=server.remote)
         found = Supplier(2, folder=folder).run(cards, spark.range(0, 20, 1, 2), uneven="keep")
         spark.stop()
     # Both GPUs are for tasks of ranks.

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="no PySpark in this environment")
 pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this environment")
 
 prepare_environment()
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 
 PROGRAM = pathlib.Path(__file__).with_name("turns_program.py")
 LIMIT_SECONDS = 120
@@ -25,7 +25,7 @@ LIMIT_SECONDS = 120
 @pytest.fixture(scope="module")
 def server():
     # One slot for the rank, and one that starts it.
-    with connect_server("local[2]", supply.spark.jars()) as started:
+    with connect_server("local[2]", spark_supplier.jars()) as started:
         yield started.remote
 
 

@@ -3,11 +3,11 @@
 import pathlib
 
 import pytest
-from supply.errors import RunError
-from supply.ranks import run_files
-from supply.ranks.environment import _cores_of_container
-from supply.ranks.run_files import RunFiles
-from supply.shared_memory import container_memory
+from spark_supplier.errors import RunError
+from spark_supplier.node import run_files
+from spark_supplier.node.environment import _cores_of_container
+from spark_supplier.node.run_files import RunFiles
+from spark_supplier.shared_memory import container_memory
 
 MIB = 1 << 20
 VERSION_2 = {

@@ -1,7 +1,7 @@
 """The elements and steps of a whole epoch."""
 
 import pytest
-import supply
+import spark_supplier
 
 from layout import put
 
@@ -33,5 +33,5 @@ def test_an_epoch_without_elements_has_a_number_too(pair):
 def test_numbers_that_contradict_each_other_are_refused(pair):
     rank, task = pair
     store(task, 6, 7)
-    with pytest.raises(supply.ContractError, match="epoch_steps is 7"):
+    with pytest.raises(spark_supplier.ContractError, match="epoch_steps is 7"):
         _ = rank.epoch_elements

@@ -5,7 +5,7 @@ import pathlib
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from fed_job import NEEDS_MPI
 from layout import get
@@ -40,7 +40,7 @@ def spark(tmp_path_factory):
 
 def read(files, epochs):
     """The rows of each epoch, sorted by `id`, and the number of rows of each block."""
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         tables, counts = [], []
         for _ in range(epochs):
             batches = []
@@ -99,7 +99,7 @@ def test_every_row_reaches_ranks_without_pairs(spark, make_job, feeders, ranks):
 @pytest.mark.parametrize("name", ["every-type", "nullable", "parquet", "cached"])
 def test_every_row_goes_back_unchanged_as_a_result(files, spark, tmp_path, name):
     spark.write(files, name, tmp_path / "rows.arrow")
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         block = s.next_block()
         with s.results() as out:
             while block is not None:
@@ -120,7 +120,7 @@ def test_every_row_goes_back_unchanged_as_a_result(files, spark, tmp_path, name)
 def test_shuffled_rows_come_in_whole_blocks(files, spark, name):
     # A partition has 250 rows: 4 blocks of 64 with padding, in another order in each epoch.
     spark.write(files, name, epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
         assert counts(s) == (16 * 64, 16)
         assert s.next_block() is None and s.at_end_of_data
@@ -135,7 +135,7 @@ def test_shuffled_rows_come_in_whole_blocks(files, spark, name):
 
 def test_the_elements_of_an_epoch_are_known_at_its_end(files, spark):
     spark.write(files, "numbers", epochs=2, **{"block-elements": 48})
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         # The ring has four slots, so the task cannot have supplied the epoch yet.
         assert s.next_block() is not None and counts(s) == (None, None)
         assert sum(1 for _ in s.epoch()) > 4
@@ -161,7 +161,7 @@ def test_a_frame_without_rows_is_supplied(files, spark):
 )
 def test_both_sides_name_a_column_that_cannot_be_supplied(files, spark, name, says):
     spark.write(files, name)
-    with pytest.raises(supply.SupplyError) as failure:
+    with pytest.raises(spark_supplier.SupplyError) as failure:
         read(files, epochs=1)
     error = spark.error()
     for text in says:
@@ -183,7 +183,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(files, spark):
 
 def test_an_lmdb_is_a_frame_of_seven_columns(files, spark):
     spark.write(files, "lmdb")
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         rows = [row for block in s for row in pyarrow.record_batch(block).to_pylist()]
     assert spark.error() is None
     assert len(rows) == HELD_OUT and len({row["key"] for row in rows}) == HELD_OUT
@@ -193,14 +193,16 @@ def test_an_lmdb_is_a_frame_of_seven_columns(files, spark):
 
 def test_unordered_rows_cannot_resume_inside_a_partition(files, spark):
     spark.write(files, "shuffled", **{"block-elements": 10})
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         s.next_block()
         position = s.position
     assert "RankEndedException" in spark.error()
     spark.write(files, "shuffled", **{"block-elements": 10})
     with (
-        pytest.raises(supply.SupplyError, match="cannot resume after element 10 of partition .* in no certain order"),
-        supply.open(files.folder, 0, timeout=LIMIT_SECONDS, position=position) as s,
+        pytest.raises(
+            spark_supplier.SupplyError, match="cannot resume after element 10 of partition .* in no certain order"
+        ),
+        spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS, position=position) as s,
     ):
         s.next_block()
     assert "in no certain order" in spark.error()

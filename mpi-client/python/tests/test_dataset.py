@@ -1,4 +1,4 @@
-"""supply.torch.SupplyDataset: batches across blocks, epochs, saved states, equal numbers of steps."""
+"""spark_supplier.torch.Dataset: batches across blocks, epochs, saved states, equal numbers of steps."""
 
 import copy
 import pickle
@@ -8,7 +8,7 @@ import threading
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from feeding import announce, numbers_of, supply_blocks, supply_epochs
 from layout import ROOT
@@ -16,7 +16,7 @@ from pair_files import PairFiles
 from task import Task, wait_until
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import Epoch, SupplyDataset  # noqa: E402
+from spark_supplier.torch import Dataset, Epoch  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 
@@ -46,7 +46,9 @@ def test_batches_that_occupy_the_ring_are_an_error(dataset):
     data = dataset([4] * 5, epochs=2, zero_copy=True)
     batches = iter(data)
     held = [next(batches) for _ in range(4)]
-    with pytest.raises(supply.AllHeldError, match="block 0: a view of 'x'; block 1: a view of 'x'.*zero_copy"):
+    with pytest.raises(
+        spark_supplier.RingFullError, match="block 0: a view of 'x'; block 1: a view of 'x'.*zero_copy"
+    ):
         next(batches)
     del held
     assert len(numbers_of(data)) == 5, "the next epoch"
@@ -57,7 +59,7 @@ def test_epochs(dataset):
     for epoch in range(3):
         data.set_epoch(epoch)
         assert numbers_of(data) == [[0, 1, 2, 3]]
-    with pytest.raises(supply.SupplyError, match="ended after epoch 2.*--epochs"):
+    with pytest.raises(spark_supplier.SupplyError, match="ended after epoch 2.*--epochs"):
         next(iter(data))
 
 
@@ -68,7 +70,8 @@ def test_epochs_to_the_end_of_the_data(dataset):
     ]
     assert list(data.epochs()) == []
     with pytest.raises(
-        supply.SupplyError, match="the data has ended after epoch 2: .*Each loop over it is an epoch: set --epochs"
+        spark_supplier.SupplyError,
+        match="the data has ended after epoch 2: .*Each loop over it is an epoch: set --epochs",
     ):
         next(iter(data))
 
@@ -77,10 +80,10 @@ def test_an_epoch_is_read_once(dataset):
     epochs = dataset([4], epochs=2).epochs()
     first = next(epochs)
     second = next(epochs)
-    with pytest.raises(supply.SupplyError, match="epoch 0 can be read once"):
+    with pytest.raises(spark_supplier.SupplyError, match="epoch 0 can be read once"):
         next(iter(first))
     assert numbers_of(second) == [[0, 1, 2, 3]]
-    with pytest.raises(supply.SupplyError, match="epoch 1 can be read once"):
+    with pytest.raises(spark_supplier.SupplyError, match="epoch 1 can be read once"):
         next(iter(second))
 
 
@@ -102,7 +105,7 @@ def test_epochs_that_are_skipped(dataset):
 
 
 def test_a_skipped_block_is_not_held(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
     data.set_epoch(1)
     data._opened()
     task = Task(*files.paths)
@@ -124,7 +127,7 @@ def test_an_epoch_that_has_passed(dataset):
     data = dataset([4], epochs=2)
     list(data)
     data.set_epoch(0)
-    with pytest.raises(supply.SupplyError, match="epoch 0 has passed: the next one is 1"):
+    with pytest.raises(spark_supplier.SupplyError, match="epoch 0 has passed: the next one is 1"):
         next(iter(data))
     assert numbers_of(data) == [[0, 1, 2, 3]], "it is still there"
 
@@ -152,7 +155,7 @@ def test_the_state_is_what_was_consumed(dataset):
 
 @pytest.mark.parametrize("first_epoch", [0, 2])
 def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
     data._opened()
     task = Task(*files.paths)
     if first_epoch:
@@ -162,7 +165,7 @@ def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
     task.end_of_data(first_epoch)
     assert numbers_of(data) == [[0, 1, 2, 3], [4, 5]]
     assert data.state_dict()["position"] == f"position-1:{first_epoch}:1:0:6:0000000000000077"
-    with pytest.raises(supply.SupplyError, match=f"ended in the middle of epoch {first_epoch}: .*query.stop"):
+    with pytest.raises(spark_supplier.SupplyError, match=f"ended in the middle of epoch {first_epoch}: .*query.stop"):
         next(iter(data))
     task.confirm_end()
     data.close()
@@ -170,11 +173,11 @@ def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
 
 
 def test_a_stream_that_is_stopped_before_its_first_epoch(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
     data._opened()
     task = Task(*files.paths)
     task.end_of_data()
-    with pytest.raises(supply.SupplyError, match="the data has ended: .*query.stop"):
+    with pytest.raises(spark_supplier.SupplyError, match="the data has ended: .*query.stop"):
         next(iter(data))
     task.confirm_end()
     data.close()
@@ -189,7 +192,7 @@ def test_the_state_has_the_batch_that_pad_repeats(dataset):
         state = data.state_dict()
     assert state["last"]["x"].tolist() == [4, 5]
     assert "last" not in data.state_dict(), "the epoch has ended"
-    other = SupplyDataset(columns=["x"], batch_size=4, uneven="pad")
+    other = Dataset(columns=["x"], batch_size=4, uneven="pad")
     other.load_state_dict(state)
     assert other.state_dict()["last"]["x"].tolist() == [4, 5]
 
@@ -214,15 +217,17 @@ def test_a_second_loop_over_one_data_set_names_itself(dataset, take, zero_copy):
     next(first)
     second = iter(data)
     assert next(second)["x"].tolist() == [0, 1, 2, 3]
-    with pytest.raises((supply.SupplyError, pyarrow.ArrowException), match="another loop over this data set has begun"):
+    with pytest.raises(
+        (spark_supplier.SupplyError, pyarrow.ArrowException), match="another loop over this data set has begun"
+    ):
         next(first)
     assert len(numbers_of(second)) == 11, "it has not lost a batch to the other loop"
 
 
 def test_questions_neither_wait_nor_begin_an_epoch(files, monkeypatch):
-    from supply.torch import DataLoader as OwnLoader
+    from spark_supplier.torch import DataLoader as OwnLoader
 
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven="pad")
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven="pad")
     monkeypatch.setattr(data, "_begin", lambda: pytest.fail("it has begun an epoch"))
     monkeypatch.setattr(data, "_open", lambda: pytest.fail("it has opened the pair"))
     for each in (data, OwnLoader(data), Epoch(data, 0)):
@@ -237,15 +242,15 @@ def test_questions_neither_wait_nor_begin_an_epoch(files, monkeypatch):
 def test_a_data_set_is_neither_copied_nor_pickled(dataset):
     data = dataset([4])
     for make in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(supply.SupplyError, match="cannot be copied or pickled"):
+        with pytest.raises(spark_supplier.SupplyError, match="cannot be copied or pickled"):
             make(data)
     assert numbers_of(data) == [[0, 1, 2, 3]]
 
 
 @pytest.mark.parametrize("epoch", ["x", 1.5, None, -1, True])
 def test_an_epoch_that_is_no_number(epoch):
-    with pytest.raises(supply.ConfigError, match="epoch is"):
-        SupplyDataset(columns=["x"], batch_size=4).set_epoch(epoch)
+    with pytest.raises(spark_supplier.ConfigError, match="epoch is"):
+        Dataset(columns=["x"], batch_size=4).set_epoch(epoch)
 
 
 @pytest.mark.parametrize("forms", [{}, {"transform": lambda batch: batch["x"]}, {"collate_fn": len}])
@@ -254,7 +259,7 @@ def test_an_epoch_that_is_no_number(epoch):
 def test_batches_of_batches_are_refused(dataset, forms, of_epoch, workers):
     data = dataset([4], **forms)
     source = next(data.epochs()) if of_epoch else data
-    with pytest.raises(supply.ConfigError, match="a SupplyDataset yields whole batches"):
+    with pytest.raises(spark_supplier.ConfigError, match="a Dataset yields whole batches"):
         next(iter(DataLoader(source, num_workers=workers)))
     # A collate_fn of the program takes what it likes.
     assert len(list(DataLoader(source, num_workers=workers, collate_fn=list))) == 1
@@ -262,15 +267,15 @@ def test_batches_of_batches_are_refused(dataset, forms, of_epoch, workers):
 
 @pytest.mark.parametrize("option", ["drop_last", "shuffle", "sampler", "batch_sampler"])
 def test_options_of_a_loader_that_spark_has_name_uneven(option):
-    from supply.torch import DataLoader as OwnLoader
+    from spark_supplier.torch import DataLoader as OwnLoader
 
-    with pytest.raises(supply.ConfigError, match=f"{option}: .*uneven='drop'"):
-        OwnLoader(SupplyDataset(columns=["x"], batch_size=4), **{option: [0]})  # type: ignore[arg-type]
+    with pytest.raises(spark_supplier.ConfigError, match=f"{option}: .*uneven='drop'"):
+        OwnLoader(Dataset(columns=["x"], batch_size=4), **{option: [0]})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("uneven, sizes", [("pad", [4, 10, 6]), ("drop", [4, 9, 6]), ("keep", [4, 10, 6])])
 def test_a_later_epoch_with_more_rows_loses_none(files, uneven, sizes):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
     data._opened()
     task = Task(*files.paths)
     announce(task, sizes[0])
@@ -286,13 +291,13 @@ def test_a_later_epoch_with_more_rows_loses_none(files, uneven, sizes):
 
 def test_resuming(files):
     state = {"version": 1, "position": "position-1:5:1:0:8:0000000000000077"}
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4)
     data.load_state_dict(state)
     assert data.state_dict() == state
     data._opened()
     task = Task(*files.paths)
     assert (task.header("start_epoch"), task.header("start_element")) == (5, 8)
-    with pytest.raises(supply.SupplyError, match="too late"):
+    with pytest.raises(spark_supplier.SupplyError, match="too late"):
         data.load_state_dict(state)
     data.abort("the test has ended")
     task.leave()
@@ -303,7 +308,7 @@ def test_batches_through_a_data_loader(dataset):
 
 
 def test_shapes_that_change_within_a_batch(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4)
     data._opened()
     task = Task(*files.paths)
     for length in (3, 5):
@@ -312,7 +317,7 @@ def test_shapes_that_change_within_a_batch(files):
                 [pyarrow.array([b"x" * length] * 2)], schema=pyarrow.schema([pyarrow.field("x", "binary", False)])
             )
         )
-    with pytest.raises(supply.SupplyError, match=r"column 'x': an element has shape \(5,\)"):
+    with pytest.raises(spark_supplier.SupplyError, match=r"column 'x': an element has shape \(5,\)"):
         next(iter(data))
     data.abort("the test has ended")
     task.leave()
@@ -389,7 +394,7 @@ def test_a_rank_resumes_after_its_last_element(tmp_path, two_pairs, elements, re
 def test_equal_steps_need_a_group_of_the_ranks(dataset, monkeypatch, name):
     data = dataset([6], epochs=2, uneven="drop")
     monkeypatch.setenv(name, "2")
-    with pytest.raises(supply.SupplyError, match="need torch.distributed for 2 ranks"):
+    with pytest.raises(spark_supplier.SupplyError, match="need torch.distributed for 2 ranks"):
         next(iter(data))
     # The nearest launcher counts.
     monkeypatch.setenv("WORLD_SIZE", "1")
@@ -399,10 +404,10 @@ def test_equal_steps_need_a_group_of_the_ranks(dataset, monkeypatch, name):
 # Rank 1 takes no batch, so rank 0 waits for it.
 STUCK_RANK = """
 import sys, torch.distributed
-from supply.torch import SupplyDataset
+from spark_supplier.torch import Dataset
 rank, folder, store = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
-with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven="pad", timeout=10) as dataset:
+with Dataset(folder, 0, columns=["x"], batch_size=4, uneven="pad", timeout=10) as dataset:
     if rank == "1":
         sys.stdin.read()
     try:

@@ -1,4 +1,4 @@
-"""SupplyDataset.to("cuda"): blocks are copied to the device ahead of the loop, and keep their slots until then.
+"""Dataset.to("cuda"): blocks are copied to the device ahead of the loop, and keep their slots until then.
 
 Without a CUDA device a stand-in takes its place. It shows when slots are returned, and when copies begin. It cannot
 show that bytes arrive while a real device copies late: test_device_copies has that, and needs a GPU (make test-gpu).
@@ -9,7 +9,7 @@ import threading
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from foreign_file import ForeignFile
 from pair_files import PairFiles
@@ -17,7 +17,7 @@ from task import Task
 from values import batch, numbers
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import DataLoader, SupplyDataset  # noqa: E402
+from spark_supplier.torch import DataLoader, Dataset  # noqa: E402
 
 BLOCKS_OF_RING = 4
 WITHOUT_A_DEVICE = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
@@ -55,7 +55,7 @@ class Stream:
 
 
 class StandIn:
-    """What supply.device uses of torch.cuda, with the host's memory for the device's."""
+    """What spark_supplier.device uses of torch.cuda, with the host's memory for the device's."""
 
     def __init__(self, status=0):
         self.registered, self.status = [], status
@@ -69,7 +69,7 @@ class StandIn:
         }  # fmt: skip
         for name, value in names.items():
             monkeypatch.setattr(torch.cuda, name, value)
-        monkeypatch.setattr("supply.torch.cuda_device", lambda _: torch.device("cpu", 0))
+        monkeypatch.setattr("spark_supplier.torch.cuda_device", lambda _: torch.device("cpu", 0))
         monkeypatch.setattr(torch.Tensor, "record_stream", lambda *_: None)
         monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
         real = torch.empty
@@ -102,7 +102,7 @@ def fed(files, request):
 
     def make(columns=("x",), batch_size=4, ring="64KiB", block="16KiB", **options):
         (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={ring} block={block}\n")
-        data = SupplyDataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options).to("cuda")
+        data = Dataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options).to("cuda")
         data._opened()
         made.append((data, Task(*files.paths)))
         return made[-1]
@@ -217,7 +217,7 @@ def test_a_failure_of_spark_comes_after_the_blocks_before_it(fed):
     task.fail("the source has failed")
     batches = iter(data)
     assert [next(batches)["x"][0].item() for _ in range(2)] == [0, 4]
-    with pytest.raises(supply.SparkError, match="the source has failed"):
+    with pytest.raises(spark_supplier.SparkError, match="the source has failed"):
         next(batches)
 
 
@@ -228,7 +228,7 @@ def test_an_error_of_a_block_comes_after_the_blocks_before_it(fed):
     task.supply(batch(x=([1, None, 3, 4], "int64")), first_element=4)
     batches = iter(data)
     assert next(batches)["x"].tolist() == [0, 1, 2, 3]
-    with pytest.raises(supply.ColumnError, match="1 of 4 elements are null"):
+    with pytest.raises(spark_supplier.ColumnError, match="1 of 4 elements are null"):
         next(batches)
 
 
@@ -271,7 +271,7 @@ def test_positions_are_those_of_the_batches_that_were_handed_out(fed, tmp_path):
         return found
 
     on_host = PairFiles(tmp_path)
-    data = SupplyDataset(on_host.folder, 0, columns=["x"], batch_size=2, timeout=30)
+    data = Dataset(on_host.folder, 0, columns=["x"], batch_size=2, timeout=30)
     data._opened()
     task = Task(*on_host.paths)
     expected = positions(data, task)
@@ -356,12 +356,12 @@ def test_batches_over_several_blocks(fed):
 
 
 @WITHOUT_A_DEVICE
-@pytest.mark.parametrize("end", [SupplyDataset.close, lambda data: None], ids=["close", "drop"])
+@pytest.mark.parametrize("end", [Dataset.close, lambda data: None], ids=["close", "drop"])
 def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files, device, end):
     seen = []
     real = device.cudaHostUnregister
     device.cudaHostUnregister = lambda at: seen.extend([device.copying.events[0].done, files.remaining(), real(at)])
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4).to("cuda")
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4).to("cuda")
     data._opened()
     [(_, size, flags)] = device.registered
     assert (size, flags) == (64 << 10, 8)
@@ -377,10 +377,10 @@ def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files,
 @WITHOUT_A_DEVICE
 def test_a_ring_that_cannot_be_registered(files, monkeypatch):
     StandIn(status=2).install(monkeypatch)
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4).to("cuda")
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4).to("cuda")
     for _ in range(2):
         with pytest.raises(
-            supply.SupplyError, match=r"cudaHostRegister of 65536 bytes failed with CUDA error 2: .*ulimit -l"
+            spark_supplier.SupplyError, match=r"cudaHostRegister of 65536 bytes failed with CUDA error 2: .*ulimit -l"
         ):
             next(iter(data))
         assert files.remaining() == []
@@ -388,11 +388,11 @@ def test_a_ring_that_cannot_be_registered(files, monkeypatch):
 
 @WITHOUT_A_DEVICE
 def test_workers_and_a_device(files, device):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30).to("cuda")
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30).to("cuda")
     data._opened()
     task = Task(*files.paths)
     supply_blocks(task, 1)
-    with pytest.raises(supply.SupplyError, match="leave num_workers out"):
+    with pytest.raises(spark_supplier.SupplyError, match="leave num_workers out"):
         next(iter(DataLoader(data, num_workers=1)))
     data.abort("the test has ended")
     task.leave()
@@ -402,15 +402,15 @@ def test_a_device_that_comes_too_late(fed):
     data, task = fed()
     supply_blocks(task, 1)
     next(iter(data))
-    with pytest.raises(supply.SupplyError, match="too late"):
+    with pytest.raises(spark_supplier.SupplyError, match="too late"):
         data.to("cpu")
 
 
 @WITHOUT_A_DEVICE
 def test_without_a_device(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
-    with pytest.raises(supply.SupplyError, match=r"to\('cuda'\): PyTorch .* finds no CUDA device"):
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4)
+    with pytest.raises(spark_supplier.SupplyError, match=r"to\('cuda'\): PyTorch .* finds no CUDA device"):
         data.to("cuda")
-    with pytest.raises(supply.SupplyError, match="'cuda' and 'cpu' only"):
+    with pytest.raises(spark_supplier.SupplyError, match="'cuda' and 'cpu' only"):
         data.to("meta")
     assert data.to("cpu") is data and files.remaining() == []

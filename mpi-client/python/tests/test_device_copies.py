@@ -18,8 +18,8 @@ from task import Task, wait_until
 from values import batch
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.result_columns import column_of  # noqa: E402
-from supply.torch import SupplyDataset  # noqa: E402
+from spark_supplier.result_columns import column_of  # noqa: E402
+from spark_supplier.torch import Dataset  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -48,7 +48,7 @@ def fed(files):
     def make(count, batch_size=None, elements=ELEMENTS):
         block = (elements + 1) * WIDTH * 4
         (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={block}\n")
-        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size or elements, timeout=60).to("cuda")
+        data = Dataset(files.folder, 0, columns=["x"], batch_size=batch_size or elements, timeout=60).to("cuda")
         data._opened()
         task = Task(*files.paths)
 
@@ -222,7 +222,7 @@ def test_a_device_without_memory_is_an_error(fed):
 
 def test_a_batch_outlives_its_pair(files):
     (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={RING} block={BLOCK}\n")
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60).to("cuda")
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60).to("cuda")
     data._opened()
     task = Task(*files.paths)
     task.supply(rows_of_block(3))
@@ -258,7 +258,7 @@ def test_a_killed_side(files, side):
         task.kill()
         rank.wait()
         task.communicate()
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60).to("cuda")
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=ELEMENTS, timeout=60).to("cuda")
     data._opened()
     next_task = Task(*files.paths)
     next_task.supply(rows_of_block(5))

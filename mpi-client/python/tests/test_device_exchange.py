@@ -4,7 +4,7 @@ As in test_device, a stand-in takes the place of the device where there is none.
 """
 
 import pytest
-import supply
+import spark_supplier
 
 from exchanging import check_all_once, feeding, ids_of, on_ranks, row
 from fed_job import NEEDS_MPI
@@ -12,7 +12,7 @@ from test_feeder_link import Feeder
 from thread_transport import Mail, ThreadTransport
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import DataLoader, SupplyDataset  # noqa: E402
+from spark_supplier.torch import DataLoader, Dataset  # noqa: E402
 
 from test_device import StandIn  # noqa: E402
 
@@ -44,7 +44,7 @@ def device(monkeypatch):
 
 
 def dataset(*pair, **options):
-    return SupplyDataset(
+    return Dataset(
         *pair, columns=COLUMNS, batch_size=7, nulls={"weight": "mask"}, timeout=30, **options
     ).to("cuda")  # fmt: skip
 
@@ -69,7 +69,7 @@ def test_elements_of_other_ranks(ranks, device, policy):
     mail = Mail(2)
 
     def run(rank):
-        exchange = supply.Exchange(policy, window=2048)
+        exchange = spark_supplier.ranks.Exchange(policy, window=2048)
         with dataset(ranks[rank].folder, 0, rank=rank, exchange=exchange, comm=ThreadTransport(mail, rank)) as data:
             data._opened()
             task = feeding(ranks[rank], rank, sizes[rank], EPOCHS)
@@ -110,7 +110,7 @@ def test_workers_of_a_loader_and_its_pinned_batches(files):
     used leaves it alone."""
     device = "cuda" if HAS_DEVICE else "cpu"
     torch.ones(1, device=device)
-    data = SupplyDataset(files.folder, 0, columns=["id", "point"], batch_size=7, timeout=30)
+    data = Dataset(files.folder, 0, columns=["id", "point"], batch_size=7, timeout=30)
     with data:
         data._opened()
         task = feeding(files, 0, [30, 30, 1])

@@ -17,11 +17,12 @@ prepare_environment()
 for module in ("pyspark", "torch", "pandas"):
     pytest.importorskip(module)
 
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 import torch  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
-from supply.spark import Supplier, TorchEstimator  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
+from spark_supplier.ml import TorchEstimator  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -78,7 +79,7 @@ def test_two_ranks_share_a_gpu(spark, capfd):
 
 
 def test_nccl_with_two_ranks_on_one_gpu(spark):
-    with pytest.raises(supply.spark.RunError, match="nccl needs a GPU for each rank.* has 2 ranks and 1 GPUs"):
+    with pytest.raises(spark_supplier.RunError, match="nccl needs a GPU for each rank.* has 2 ranks and 1 GPUs"):
         Supplier(ranks=2).run(describe, spark.range(10), backend="nccl")
 
 
@@ -86,7 +87,7 @@ def test_a_rank_that_sees_no_gpu(spark):
     def work(data):
         try:
             data.to("cuda")
-        except supply.SupplyError as error:
+        except spark_supplier.SupplyError as error:
             return str(error)
 
     hidden = Supplier(ranks=1, environment={"CUDA_VISIBLE_DEVICES": ""}).run(work, spark.range(10))
@@ -203,7 +204,7 @@ def test_rows_arrive_on_the_device_and_results_come_back(spark):
     expected = df.select("id", sum(columns).cast("float").alias("total"))
     assert run.value == {"cuda"}
     assert run.results.count() == ROWS and run.results.exceptAll(expected).count() == 0
-    supply.spark.release(run.results)
+    spark_supplier.release(run.results)
 
 
 def test_an_estimator_trains_on_the_device(spark):

@@ -9,7 +9,7 @@ import sys
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 from pyarrow import parquet
 
 from layout import JAR, ROOT, SPARK_PYTHON
@@ -93,7 +93,7 @@ def test_the_routine_of_a_reader(tmp_path):
 
 def epochs_of(config, local_rank):
     """The ids of each epoch."""
-    with supply.open(config, local_rank, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(config, local_rank, timeout=LIMIT_SECONDS) as s:
         epochs = []
         while not s.at_end_of_data:
             epochs.append([number for block in s.epoch() for number in block.numpy("id").tolist()])

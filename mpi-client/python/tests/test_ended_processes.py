@@ -1,9 +1,9 @@
 """How a run names the end of a rank's process."""
 
 import pytest
-from supply.ranks.messages import RankEnded
-from supply.spark import failures
-from supply.spark.mpirun_launcher import MpirunEnded
+from spark_supplier.driver import failures
+from spark_supplier.driver.mpirun_launcher import MpirunEnded
+from spark_supplier.node.messages import RankEnded
 
 MPICH_SIGNAL = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
 

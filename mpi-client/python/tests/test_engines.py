@@ -6,7 +6,7 @@ import pathlib
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from layout import JAR
 from spark_program import LIMIT_SECONDS, SparkProgram
@@ -89,7 +89,7 @@ def test_rows_of_another_engine_arrive(files, start, engine, name, plan):
     assert "error" not in prepared, prepared["error"]
     spark.send({"do": "write", "name": name, "folder": str(files.folder)})
     batches = []
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         for block in s:
             batches.extend(pyarrow.record_batch(block).to_pylist())
     assert spark.answer() == {}

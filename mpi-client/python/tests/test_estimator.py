@@ -24,8 +24,9 @@ from pyspark.ml.linalg import Vectors, VectorUDT  # noqa: E402
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationSplit  # noqa: E402
 from pyspark.sql import functions  # noqa: E402
 from pyspark.sql.types import StructType  # noqa: E402
-from supply.spark import RunError, Supplier, TorchEstimator, TorchModel  # noqa: E402
-from supply.spark.torch_model import Held  # noqa: E402
+from spark_supplier import RunError, Supplier  # noqa: E402
+from spark_supplier.ml import TorchEstimator, TorchModel  # noqa: E402
+from spark_supplier.ml.torch_model import Held  # noqa: E402
 
 RANKS, ROWS, EPOCHS = 2, 1000, 6
 
@@ -292,7 +293,7 @@ def test_a_model_gets_batches(spark):
 
 
 def test_integers_keep_their_digits_or_are_refused(spark):
-    from supply.spark.features import Features, Label, Labels
+    from spark_supplier.ml.features import Features, Label, Labels
 
     large = 1 << 24
     columns = ["id", "int(id) as i", "array(id) as v", "decimal(id) as d", "-id as m"]
@@ -326,7 +327,7 @@ def test_no_column_of_the_user_is_replaced(spark):
 
 
 def test_a_model_is_saved_in_chunks(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("supply.spark.torch_model._CHUNK", 1000)
+    monkeypatch.setattr("spark_supplier.ml.torch_model._CHUNK", 1000)
     module = torch.nn.Linear(20, 20)
     modelled(module, 20, False).save(str(tmp_path / "model"))
     assert len(list(tmp_path.glob("model/objects/begin=*"))) > 2
@@ -339,12 +340,13 @@ def test_a_model_is_saved_in_chunks(spark, tmp_path, monkeypatch):
 
 BIG = """
 import sys
-import supply.spark, torch
+import spark_supplier, torch
 from pyspark.sql import SparkSession
-from supply.spark import TorchModel
+from spark_supplier.ml import TorchModel
 
 builder = SparkSession.builder.master("local-cluster[1,2,1024]").config("spark.ui.enabled", False)
-spark = supply.spark.session(builder.config("spark.rpc.message.maxSize", 1).config("spark.driver.maxResultSize", "2m"))
+builder = builder.config("spark.rpc.message.maxSize", 1).config("spark.driver.maxResultSize", "2m")
+spark = spark_supplier.session(builder)
 module = torch.nn.Linear(1000, 1000)
 TorchModel(module, [], 1000, False).save(sys.argv[1])
 assert torch.equal(TorchModel.load(sys.argv[1]).module.weight, module.weight)
@@ -363,19 +365,19 @@ def test_a_model_larger_than_a_message_is_saved_on_a_cluster(tmp_path):
 
 
 WITHOUT_JAR = """
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
-from supply.spark import TorchModel
+from spark_supplier.ml import TorchModel
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
 df = spark.sql("SELECT 4D AS features")
 print("predicted:", TorchModel.load("model").transform(df).first().prediction)
-from supply.linalg import KMeans, TruncatedSVDModel
+from spark_supplier.ml import KMeans, TruncatedSVDModel
 
 for needs_jar in (KMeans, lambda: TruncatedSVDModel.load("model")):
     try:
         needs_jar()
-    except supply.spark.RunError as error:
+    except spark_supplier.RunError as error:
         print("refused:", error)
 """
 MODULES = """
@@ -470,7 +472,7 @@ def test_an_array_of_another_length_ends_a_fit(invalid, supplier):
 
 def test_labels_of_each_loss_of_torch():
     """Integers and numbers, as the losses need them."""
-    from supply.spark.features import Labels, labels_of, loss_of
+    from spark_supplier.ml.features import Labels, labels_of, loss_of
 
     nn, number = torch.nn, torch.tensor([0.0, 1.0, 1.0, 0.0])
     one, three = torch.rand(4, 1), torch.rand(4, 3)
@@ -498,8 +500,8 @@ def test_labels_of_each_loss_of_torch():
 
 
 def test_a_loss_is_one_number_and_its_history_the_mean():
-    from supply.spark.features import Labels, labels_of, loss_of
-    from supply.spark.training import Training
+    from spark_supplier.ml.features import Labels, labels_of, loss_of
+    from spark_supplier.ml.training import Training
 
     output, label = torch.rand(4, 1), torch.rand(4)
     expected = torch.nn.functional.mse_loss(output[:, 0], label)
@@ -519,7 +521,7 @@ def test_a_loss_is_one_number_and_its_history_the_mean():
 
 
 def test_labels_of_a_loss_that_would_broadcast():
-    from supply.spark.features import Labels, labels_of, loss_of
+    from spark_supplier.ml.features import Labels, labels_of, loss_of
 
     def loss(output, label):
         return (output - label).abs().mean()
@@ -555,7 +557,7 @@ def test_a_classifier_of_two_columns_predicts_an_array(points, supplier):
 
 
 def test_a_number_that_is_no_class_is_refused(points):
-    from supply.spark.features import Label, Labels
+    from spark_supplier.ml.features import Label, Labels
 
     df = points.selectExpr("double(kind) + 0.5 as kind")
     label = Label(df, "kind", Labels.CLASSES).or_error(functions.lit(""))

@@ -2,7 +2,7 @@
 
 import numpy
 import pytest
-import supply
+from spark_supplier.ranks import Exchange
 
 from exchanging import RANKS, check_all_once, epochs_of, feeding, on_ranks, opener, receive, rows_of
 from thread_transport import Mail, ThreadTransport
@@ -21,9 +21,9 @@ def owners(rows):
 
 @pytest.mark.parametrize(
     "exchange",
-    ["all", "balance", supply.Exchange("all", seed=3, window=WINDOW), supply.Exchange("hash", column="user"),
-     supply.Exchange("hash", column="user", window=WINDOW), supply.Exchange("hash", column="text"),
-     supply.Exchange("hash", column="weight", nulls_together=True)],
+    ["all", "balance", Exchange("all", seed=3, window=WINDOW), Exchange("hash", column="user"),
+     Exchange("hash", column="user", window=WINDOW), Exchange("hash", column="text"),
+     Exchange("hash", column="weight", nulls_together=True)],
 )  # fmt: skip
 def test_every_element_reaches_one_rank(ranks, exchange):
     sizes = [[40, 1, 30], [25, 50]]
@@ -32,7 +32,7 @@ def test_every_element_reaches_one_rank(ranks, exchange):
 
 
 def test_all_ranks_get_elements_of_all(ranks):
-    first, second = receive(ranks, supply.Exchange("all", window=WINDOW), [[60], [60]], epochs=2)
+    first, second = receive(ranks, Exchange("all", window=WINDOW), [[60], [60]], epochs=2)
     for epoch in (0, 1):
         assert len(first[epoch]) == len(second[epoch]) == 60
         assert min(owners(first[epoch])) > 10
@@ -40,20 +40,20 @@ def test_all_ranks_get_elements_of_all(ranks):
 
 
 def test_a_fraction_stays(ranks):
-    first, second = receive(ranks, supply.Exchange("all", fraction=0.2), [[60], [60]])
+    first, second = receive(ranks, Exchange("all", fraction=0.2), [[60], [60]])
     assert owners(first[0])[0] > 45 and owners(second[0])[1] > 45
     assert owners(first[0])[1] > 0
 
 
 def test_a_key_is_on_one_rank(ranks):
-    first, second = receive(ranks, supply.Exchange("hash", column="user", window=WINDOW), [[70], [70]])
+    first, second = receive(ranks, Exchange("hash", column="user", window=WINDOW), [[70], [70]])
     users = [{element["user"] for element in rows} for (rows,) in (first, second)]
     assert users[0] | users[1] == set(range(7)) and not users[0] & users[1]
 
 
 @pytest.mark.parametrize("memory", [None, 2000])
 def test_range_sorts(ranks, tmp_path, memory):
-    by_text = supply.Exchange("range", column="text", window=WINDOW, memory=memory, spill_folder=tmp_path)
+    by_text = Exchange("range", column="text", window=WINDOW, memory=memory, spill_folder=tmp_path)
     first, second = receive(ranks, by_text, [[70], [50, 1]], epochs=2)
     for epoch in (0, 1):
         texts = [element["text"].encode() for element in first[epoch] + second[epoch]]
@@ -84,7 +84,7 @@ def test_closing_early(ranks):
         s.close()
         del task
 
-    open_rank = opener(ranks, supply.Exchange("all", window=WINDOW))
+    open_rank = opener(ranks, Exchange("all", window=WINDOW))
     on_ranks(RANKS, run)
     for array, copied in kept:
         assert array.tolist() == copied
@@ -97,7 +97,7 @@ def test_closing_early(ranks):
     ids=["equal", "one has ended"],
 )
 def test_resume(ranks, inside, policy, sizes, blocks):
-    exchange = supply.Exchange(policy, window=WINDOW)
+    exchange = Exchange(policy, window=WINDOW)
     whole = receive(ranks, exchange, sizes)
 
     def begin(rank):
@@ -149,13 +149,13 @@ def test_the_transport_is_closed(ranks):
 
 def test_batches_of_workers(ranks):
     """A data set, whose batches go to the workers of a DataLoader."""
-    torch_data = pytest.importorskip("supply.torch", reason="no PyTorch")
+    torch_data = pytest.importorskip("spark_supplier.torch", reason="no PyTorch")
     mail = Mail(RANKS)
     states = {}
 
     def run(rank):
         options = {"columns": ["id", "point"], "batch_size": 8, "timeout": 30}
-        data = torch_data.SupplyDataset(
+        data = torch_data.Dataset(
             ranks[rank].folder, 0, rank=rank, exchange="all", comm=ThreadTransport(mail, rank), **options
         )
         with data:

@@ -6,8 +6,8 @@ import threading
 import time
 
 import pytest
-import supply
-from supply.exchange import transport_over
+import spark_supplier
+from spark_supplier.exchange import transport_over
 
 from exchanging import RANKS, check_all_once, epochs_of, feeding, on_ranks, opener, receive
 from task import HANG_SECONDS, wait_until
@@ -30,23 +30,23 @@ def assert_all_fail(ranks, exchange, error, match, announces=False, **options):
 
 
 def test_spark_says_nothing(ranks):
-    assert_all_fail(ranks, "supplied", supply.SupplyError, "Spark was not started with --shuffle all")
+    assert_all_fail(ranks, "supplied", spark_supplier.SupplyError, "Spark was not started with --shuffle all")
 
 
 def test_nulls_are_no_key(ranks):
-    assert_all_fail(ranks, supply.Exchange("hash", column="weight"), supply.SupplyError, "weight")
+    assert_all_fail(ranks, spark_supplier.ranks.Exchange("hash", column="weight"), spark_supplier.SupplyError, "weight")
 
 
 def test_a_column_that_is_not_there(ranks):
-    assert_all_fail(ranks, supply.Exchange("hash", column="key"), supply.SupplyError, "key")
+    assert_all_fail(ranks, spark_supplier.ranks.Exchange("hash", column="key"), spark_supplier.SupplyError, "key")
 
 
 def test_ranks_with_different_options(ranks):
     open_rank = opener(ranks, None)
 
     def run(rank):
-        with pytest.raises(supply.SupplyError, match="seed|options|differ"):
-            open_rank(rank, exchange=supply.Exchange("all", seed=rank))
+        with pytest.raises(spark_supplier.SupplyError, match="seed|options|differ"):
+            open_rank(rank, exchange=spark_supplier.ranks.Exchange("all", seed=rank))
 
     on_ranks(RANKS, run)
 
@@ -58,8 +58,8 @@ class Broken(ThreadTransport):
 
 def test_a_transport_that_raises(ranks):
     match = "pair 0.*the exchange between ranks failed in alltoallv: ValueError: the cable is cut"
-    messages = supply.Exchange("all", messages_only=True)
-    assert_all_fail(ranks, messages, supply.SupplyOSError, match, transport=Broken)
+    messages = spark_supplier.ranks.Exchange("all", messages_only=True)
+    assert_all_fail(ranks, messages, spark_supplier.SupplyOSError, match, transport=Broken)
 
 
 def test_a_transport_that_fails_when_it_is_polled(ranks):
@@ -69,12 +69,12 @@ def test_a_transport_that_fails_when_it_is_polled(ranks):
                 raise RuntimeError("connection closed by peer")
             return super().poll()
 
-    assert_all_fail(ranks, "all", supply.SupplyOSError, "connection closed by peer", transport=Stalled)
+    assert_all_fail(ranks, "all", spark_supplier.SupplyOSError, "connection closed by peer", transport=Stalled)
 
 
 def test_a_rank_that_does_not_come(ranks):
     open_rank = opener(ranks, "all", timeout=0.5)
-    with pytest.raises(supply.SupplyTimeoutError):
+    with pytest.raises(spark_supplier.SupplyTimeoutError):
         open_rank(0)
     assert ranks[0].remaining() == []
 
@@ -83,12 +83,12 @@ def test_a_rank_that_cannot_open_its_pair(ranks):
     open_rank = opener(ranks, "all")
 
     def run(rank):
-        with pytest.raises(supply.SupplyError) as raised:
+        with pytest.raises(spark_supplier.SupplyError) as raised:
             open_rank(rank, **({"ring": 1} if rank else {}))
         return raised.value
 
     first, second = on_ranks(RANKS, run)
-    assert type(second) is supply.ConfigError
+    assert type(second) is spark_supplier.ConfigError
     assert str(second) in str(first)
     assert ranks[0].remaining() == [] == ranks[1].remaining()
 
@@ -184,7 +184,7 @@ def test_another_thread_closes_while_one_waits(ranks):
                 block = threads.submit(s.next_block)
                 assert waits.wait(HANG_SECONDS)
                 s.abort("the test has ended")
-                with pytest.raises(supply.SupplyError, match="closed"):
+                with pytest.raises(spark_supplier.SupplyError, match="closed"):
                     block.result()
         else:
             wait_until("the end of rank 0", lambda: ranks[0].remaining() == [])
@@ -196,12 +196,15 @@ def test_another_thread_closes_while_one_waits(ranks):
 def test_wrong_options(files):
     for options, match in (
         ({"exchange": "some"}, "exchange is 'some', must be one of supplied, all, hash, balance"),
-        ({"exchange": True}, "exchange is True, must be a name as 'supplied' or 'all', or a supply.Exchange"),
+        (
+            {"exchange": True},
+            "exchange is True, must be a name as 'supplied' or 'all', or a spark_supplier.ranks.Exchange",
+        ),
         ({"comm": object()}, "comm is only for an exchange"),
         ({"exchange": "all", "comm": 3}, "comm is 3, must be a communicator"),
     ):
-        with pytest.raises(supply.ConfigError, match=match) as raised:
-            supply.open(files.folder, 0, **options)
+        with pytest.raises(spark_supplier.ConfigError, match=match) as raised:
+            spark_supplier.ranks.open(files.folder, 0, **options)
         assert raised.value.status == "SUPPLY_ERROR_CONFIG"
 
 
@@ -211,21 +214,21 @@ def test_wrong_options(files):
      ("window", -1), ("memory", "1 byte")],
 )  # fmt: skip
 def test_options_out_of_range(option, value):
-    with pytest.raises(supply.ConfigError, match=f"{option} is {value!r}(,|:) (it )?must be"):
-        supply.Exchange("all", **{option: value})
+    with pytest.raises(spark_supplier.ConfigError, match=f"{option} is {value!r}(,|:) (it )?must be"):
+        spark_supplier.ranks.Exchange("all", **{option: value})
 
 
 def test_no_communicator(monkeypatch):
     for name in ("mpi4py.MPI", "torch.distributed"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.raises(supply.ConfigError, match="needs a communicator of all ranks"):
+    with pytest.raises(spark_supplier.ConfigError, match="needs a communicator of all ranks"):
         transport_over()
 
 
 def test_a_group_without_cpu_tensors(monkeypatch):
     distributed = pytest.importorskip("torch.distributed", reason="no PyTorch")
-    from supply.torch_transport import TorchTransport
+    from spark_supplier.torch_transport import TorchTransport
 
     monkeypatch.setattr(distributed, "get_backend", lambda group: "nccl")
-    with pytest.raises(supply.ConfigError, match="the backend nccl, which does not exchange CPU tensors"):
+    with pytest.raises(spark_supplier.ConfigError, match="the backend nccl, which does not exchange CPU tensors"):
         TorchTransport(object(), 1)

@@ -6,9 +6,9 @@ import threading
 
 import pyarrow
 import pytest
-import supply
-from supply import _core
-from supply.opening import Job
+import spark_supplier
+from spark_supplier import _core
+from spark_supplier.opening import Job
 
 from exchanging import SCHEMA, epochs_of, feeding, ids_of
 from task import HANG_SECONDS, Task, wait_until
@@ -31,7 +31,7 @@ class Feeder:
 
     def open(self, link=ThreadLink, timeout=30):
         """The rank's side."""
-        return supply.open(feeders=self.job(link), timeout=timeout)
+        return spark_supplier.ranks.open(feeders=self.job(link), timeout=timeout)
 
     def job(self, link=ThreadLink):
         self.rank_link = link(self.post, 1)
@@ -65,9 +65,9 @@ def test_all_is_received_and_both_links_are_closed(files):
 def test_feeders_open_their_pairs_once(files):
     feeder = Feeder(files)
     job = Job(None, _core.Meeting(ThreadLink(feeder.post, 1), False, "gpu-node", HANG_SECONDS))
-    supply.open(feeders=job, timeout=30).abort("the test has ended")
-    with pytest.raises(supply.SupplyError, match="have opened their pairs before"):
-        supply.open(feeders=job)
+    spark_supplier.ranks.open(feeders=job, timeout=30).abort("the test has ended")
+    with pytest.raises(spark_supplier.SupplyError, match="have opened their pairs before"):
+        spark_supplier.ranks.open(feeders=job)
     assert feeder.outcome.result(HANG_SECONDS)[2] == 0
 
 
@@ -86,12 +86,12 @@ def test_a_link_that_cannot_send(files):
 
     feeder = Feeder(files, Breaking)
     with pytest.raises(
-        supply.SupplyOSError, match="link between feeders and ranks failed in send: ValueError: the cable"
+        spark_supplier.SupplyOSError, match="link between feeders and ranks failed in send: ValueError: the cable"
     ):
         feeder.open(Broken)
     # Its rank has not asked for anything.
     feeder.link.is_broken = True
-    with pytest.raises(supply.SupplyOSError, match="the test has ended"):
+    with pytest.raises(spark_supplier.SupplyOSError, match="the test has ended"):
         feeder.outcome.result(HANG_SECONDS)
 
 
@@ -107,7 +107,7 @@ def test_a_link_that_fails_while_the_rank_reads(files):
     feeder = Feeder(files)
     s = feeder.open(Broken)
     feeder.rank_link.is_broken = True
-    with pytest.raises(supply.SupplyOSError, match="failed in test: RuntimeError: connection closed by peer"):
+    with pytest.raises(spark_supplier.SupplyOSError, match="failed in test: RuntimeError: connection closed by peer"):
         s.next_block()
     feeder.rank_link.is_broken = False
     s.abort("the test has ended")
@@ -173,7 +173,7 @@ def test_an_interruption_leaves_the_pair_usable(files):
 def test_columns_are_known_before_the_first_block(files):
     feeder = Feeder(files)
     with feeder.open() as s:
-        with pytest.raises(supply.SupplyError, match="columns are not known yet"):
+        with pytest.raises(spark_supplier.SupplyError, match="columns are not known yet"):
             pyarrow.schema(s)
         task = Task(*files.paths)
         task.write_schema(SCHEMA)
@@ -181,7 +181,7 @@ def test_columns_are_known_before_the_first_block(files):
         def schema():
             try:
                 return pyarrow.schema(s)
-            except supply.SupplyError:
+            except spark_supplier.SupplyError:
                 return None
 
         assert wait_until("the columns", schema).names == SCHEMA.names
@@ -207,9 +207,9 @@ def test_another_thread_closes_and_asks_for_columns_while_one_waits(files):
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         block = threads.submit(s.next_block)
         assert waits.wait(HANG_SECONDS)
-        with pytest.raises(supply.SupplyError, match="columns are not known yet"):
+        with pytest.raises(spark_supplier.SupplyError, match="columns are not known yet"):
             pyarrow.schema(s)
         s.abort("the test has ended")
-        with pytest.raises(supply.SupplyError, match="closed"):
+        with pytest.raises(spark_supplier.SupplyError, match="closed"):
             block.result(HANG_SECONDS)
     assert feeder.outcome.result(HANG_SECONDS)[2] == 0

@@ -6,7 +6,7 @@ import subprocess
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from exchanging import SCHEMA, check_all_once, ids_of, row
 from fed_job import EPOCHS, LIMIT_SECONDS, NEEDS_MPI, PYTHON_FEEDER
@@ -98,7 +98,7 @@ def test_positions_of_an_exchange_of_several_pairs(make_job):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_data_set(make_job, workers):
-    pytest.importorskip("supply.torch", reason="no PyTorch")
+    pytest.importorskip("spark_supplier.torch", reason="no PyTorch")
     sizes = [[30, 30, 1], [47]]
     job = make_job(2)
     job.start(1, 2, "dataset", str(workers))
@@ -110,7 +110,7 @@ def test_a_data_set(make_job, workers):
 
 
 def test_a_data_set_of_several_pairs(make_job):
-    pytest.importorskip("supply.torch", reason="no PyTorch")
+    pytest.importorskip("spark_supplier.torch", reason="no PyTorch")
     (epochs,), _ = read_all(make_job(2), 2, 1, [[30, 30], [47]], "dataset_of_several_pairs")
     assert list(map(sorted, epochs)) == [[*ids_of(0, 60), *ids_of(1, 47)]] * EPOCHS
 
@@ -171,7 +171,10 @@ def test_a_rank_that_does_not_open_its_pair(make_job):
     job.start(0, 2, "open_alone")
     _, status = job.wait()
     ((name, text),) = job.outcomes()
-    assert name == "SupplyTimeoutError" and "has not called supply.open(feeders=...), and is no feeder, for 1 s" in text
+    assert (
+        name == "SupplyTimeoutError"
+        and "has not called spark_supplier.ranks.open(feeders=...), and is no feeder, for 1 s" in text
+    )
     assert status != 0
 
 
@@ -235,5 +238,5 @@ def test_wrong_options_of_the_feeder(options, text):
 
 
 def test_a_communicator_that_is_none(files):
-    with pytest.raises(supply.ConfigError, match="feeders is 3, must be a communicator of mpi4py"):
-        supply.open(files.folder, 0, feeders=3)
+    with pytest.raises(spark_supplier.ConfigError, match="feeders is 3, must be a communicator of mpi4py"):
+        spark_supplier.ranks.open(files.folder, 0, feeders=3)

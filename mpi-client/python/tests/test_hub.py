@@ -18,12 +18,12 @@ from supplier_session import only_classic, over_connect, prepare_environment, se
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.errors import RunError  # noqa: E402
-from supply.ranks.hub import connect  # noqa: E402
-from supply.ranks.hub_tls import TlsConnection  # noqa: E402
-from supply.spark.hub import Hub  # noqa: E402
-from supply.spark.hub_key import KeyAgreement, proof  # noqa: E402
-from supply.spark.sessions import session_of  # noqa: E402
+from spark_supplier.driver.hub import Hub  # noqa: E402
+from spark_supplier.driver.hub_key import KeyAgreement, proof  # noqa: E402
+from spark_supplier.driver.sessions import session_of  # noqa: E402
+from spark_supplier.errors import RunError  # noqa: E402
+from spark_supplier.node.hub import connect  # noqa: E402
+from spark_supplier.node.hub_tls import TlsConnection  # noqa: E402
 
 LIMIT_SECONDS = 30
 TLS = "spark.supply.hub.tls"

@@ -14,10 +14,10 @@ from supplier_session import prepare_environment, rows, shared_memory
 prepare_environment()
 pytest.importorskip("pyspark")
 
-import supply.spark  # noqa: E402
-from supply.ranks.hub import connect  # noqa: E402
-from supply.spark.hub import Hub  # noqa: E402
-from supply.spark.sessions import session_of  # noqa: E402
+import spark_supplier  # noqa: E402
+from spark_supplier.driver.hub import Hub  # noqa: E402
+from spark_supplier.driver.sessions import session_of  # noqa: E402
+from spark_supplier.node.hub import connect  # noqa: E402
 
 LIMIT_SECONDS = 60
 ENCRYPTED = {
@@ -27,8 +27,8 @@ ENCRYPTED = {
 
 @contextlib.contextmanager
 def session(master, **settings):
-    with connect_server(master, supply.spark.jars(), **settings) as server:
-        spark = supply.spark.session(remote=server.remote)
+    with connect_server(master, spark_supplier.jars(), **settings) as server:
+        spark = spark_supplier.session(remote=server.remote)
         try:
             yield spark
         finally:
@@ -43,7 +43,7 @@ def address_of_hub(data):
 def test_ranks_of_an_encrypted_spark_use_tls_and_its_log_has_no_key(tmp_path):
     log = {"spark_eventLog_enabled": "true", "spark_eventLog_dir": str(tmp_path), "spark_eventLog_compress": "false"}
     with session("local-cluster[1,3,1024]", **ENCRYPTED, **log) as spark, shared_memory() as folder:
-        count, address = supply.spark.Supplier(1, folder=folder).run(address_of_hub, rows(spark, 100), uneven="keep")
+        count, address = spark_supplier.Supplier(1, folder=folder).run(address_of_hub, rows(spark, 100), uneven="keep")
         assert count == 100 and address.endswith("/tls")
         received: queue.SimpleQueue[object] = queue.SimpleQueue()
         with contextlib.closing(Hub(session_of(spark), "logged", lambda _, message: received.put(message))) as hub:
@@ -58,6 +58,6 @@ def test_ranks_of_an_encrypted_spark_use_tls_and_its_log_has_no_key(tmp_path):
 def test_a_port_that_is_not_free_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = {"spark_supply_hub_port": taken.getsockname()[1], "spark_port_maxRetries": 0}
-        with session("local[2]", **settings) as spark, pytest.raises(supply.spark.RunError) as refused:
+        with session("local[2]", **settings) as spark, pytest.raises(spark_supplier.RunError) as refused:
             Hub(session_of(spark), "run", lambda *_: None)
     assert "spark.supply.hub.port" in str(refused.value) and "\n" not in str(refused.value)

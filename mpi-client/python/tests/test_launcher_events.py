@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.ranks.messages import RankEnded, RankStarted, Result  # noqa: E402
-from supply.spark.mpirun_launcher import MpirunEnded, MpirunLauncher  # noqa: E402
-from supply.spark.torch_launcher import TorchLauncher  # noqa: E402
+from spark_supplier.driver.mpirun_launcher import MpirunEnded, MpirunLauncher  # noqa: E402
+from spark_supplier.driver.torch_launcher import TorchLauncher  # noqa: E402
+from spark_supplier.node.messages import RankEnded, RankStarted, Result  # noqa: E402
 
 NO_RESULT = "rank 0 on host exited with status 0 before it returned a result"
 

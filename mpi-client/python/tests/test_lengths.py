@@ -1,16 +1,16 @@
-"""len() of a SupplyDataset and of an Epoch, and equal steps without an all_reduce for each batch."""
+"""len() of a Dataset and of an Epoch, and equal steps without an all_reduce for each batch."""
 
 import concurrent.futures
 import math
 
 import pytest
-import supply
+import spark_supplier
 
 from feeding import announce, numbers_of, supply_blocks, supply_epochs
 from task import Task
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import SupplyDataset  # noqa: E402
+from spark_supplier.torch import Dataset  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 ELEMENTS = 10
@@ -22,7 +22,7 @@ def counted(files):
     made = []
 
     def make(announced=ELEMENTS, state=None, **options):
-        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
+        data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
         if state is not None:
             data.load_state_dict(state)
         data._opened()
@@ -75,14 +75,14 @@ def test_the_rest_of_an_epoch_has_no_length(counted):
 
 def test_fewer_batches_than_announced_are_an_error(counted):
     data = counted(announced=16, uneven="drop")
-    with pytest.raises(supply.SupplyError, match="this rank got 2 full batches, but Spark announced 4"):
+    with pytest.raises(spark_supplier.SupplyError, match="this rank got 2 full batches, but Spark announced 4"):
         list(data)
 
 
 @pytest.mark.parametrize("uneven, elements", [("keep", 8), ("drop", ELEMENTS), ("pad", 8)])
 def test_a_loop_over_the_known_length_gets_the_end_of_the_epoch(files, uneven, elements):
     """As Lightning's, which does not ask for one batch more. So the pair closes without an error for Spark."""
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
     with concurrent.futures.ThreadPoolExecutor() as threads, data:
         data._opened()
         task = threads.submit(supply_epochs, files, [elements], epochs=2, is_counted=True)

@@ -5,7 +5,7 @@ import threading
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from values import NEEDS_TORCH, numbers
 
@@ -101,7 +101,7 @@ def test_an_error_lists_the_references_that_hold_the_ring(pair):
         task.supply(numbers(first))
     first, second = rank.next_block(), rank.next_block().numpy("x")
     third, fourth = pyarrow.record_batch(rank.next_block()), rank.next_block().numpy("x")
-    with pytest.raises(supply.AllHeldError) as failure:
+    with pytest.raises(spark_supplier.RingFullError) as failure:
         rank.next_block()
     for words in (
         "block 0: the block itself",
@@ -125,7 +125,8 @@ def test_a_ring_of_two_blocks_is_too_small_for_a_loop(open_pair):
     blocks = iter(rank)
     block = next(blocks)
     with pytest.raises(
-        supply.AllHeldError, match="block 0: the block itself.*The end of an epoch and the end of the data"
+        spark_supplier.RingFullError,
+        match="block 0: the block itself.*The end of an epoch and the end of the data",
     ):
         next(blocks)
     del block
@@ -141,7 +142,7 @@ def test_a_view_outlives_the_supply(files, open_pair, take):
     rank.close()
     assert files.remaining() == []
     # Without the old mapping, the new pair may get its address.
-    other = supply.open(files.folder, 0)
+    other = spark_supplier.ranks.open(files.folder, 0)
     values = view.column("x") if take is take_batch else view
     assert (values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()) == (
         [6, 8] if take is take_slice else [5, 6, 7, 8]
@@ -183,7 +184,7 @@ def test_positions(open_pair):
 
 def test_statistics_count_the_waiting(open_pair):
     rank, _ = open_pair(timeout=0.2)
-    with pytest.raises(supply.SupplyTimeoutError):
+    with pytest.raises(spark_supplier.SupplyTimeoutError):
         rank.next_block()
     assert rank.statistics.seconds_waited >= 0.2
 

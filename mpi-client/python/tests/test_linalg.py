@@ -1,4 +1,4 @@
-"""libsupply_linalg by supply.spark.Ranks: each routine against numpy, on 1, 2 and 3 ranks, one of which has no rows."""
+"""libsupply_linalg by MatrixRanks: each routine against numpy, on 1, 2 and 3 ranks, one of which has no rows."""
 
 import os
 import re
@@ -43,11 +43,13 @@ def arrays():
 # Ranks and partitions: one rank has no rows.
 @pytest.fixture(scope="module", params=[(3, 2)], ids=lambda param: f"{param[0]} ranks")
 def ranks(spark, request):
-    from supply.spark import Ranks
+    from spark_supplier.offload import MatrixRanks
 
     with (
         shared_memory() as folder,
-        Ranks(spark, request.param[0], libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
+        MatrixRanks(
+            spark, request.param[0], libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60
+        ) as ranks,
     ):
         vars(ranks).update(partitions=request.param[1])
         yield ranks
@@ -296,7 +298,7 @@ def all_matrices(spark, ranks, matrices, small):
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_parameters(ranks, all_matrices, text):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     if "symmetric" in text and not HAS_SLEPC:
         pytest.skip("libsupply_linalg was built without SLEPc")
@@ -306,7 +308,7 @@ def test_wrong_parameters(ranks, all_matrices, text):
 
 def test_more_memory_than_the_node_has(spark, ranks, matrices):
     """Of the ranks together: the kernel would let each of them have it, and end one when they use it."""
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     # Each of the three ranks needs columns² values.
@@ -324,7 +326,7 @@ def test_more_memory_than_the_node_has(spark, ranks, matrices):
 
 
 def test_an_array_is_no_matrix_of_rows(ranks, matrices):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     gram = ranks.call("gram", matrices["dense"])
     with pytest.raises(RunError, match="A is a small array, which every rank has: this routine needs rows"):

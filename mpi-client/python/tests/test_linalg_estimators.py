@@ -1,4 +1,4 @@
-"""Estimators of supply.linalg with real ranks, against those of MLlib on the same data."""
+"""Estimators of spark_supplier.ml with real ranks, against those of MLlib on the same data."""
 
 import os
 import re
@@ -40,11 +40,11 @@ def features(df):
 
 @pytest.fixture(scope="module")
 def ranks(spark):
-    from supply.spark import Ranks
+    from spark_supplier.offload import MatrixRanks
 
     with (
         shared_memory() as folder,
-        Ranks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
+        MatrixRanks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         yield ranks
 
@@ -65,7 +65,7 @@ SPARSE = pytest.param(True, marks=pytest.mark.skipif(not HAS_SLEPC, reason="spar
 @pytest.mark.parametrize("sparse", [False, SPARSE])
 def test_pca(df, ranks, sparse):
     from pyspark.ml import feature
-    from supply.linalg import PCA
+    from spark_supplier.ml import PCA
 
     expected = feature.PCA(k=3, inputCol="features", outputCol="pca").fit(df)
     model = PCA(ranks, k=3, inputCol="features", outputCol="pca", sparse=sparse).fit(df)
@@ -78,7 +78,7 @@ def test_pca(df, ranks, sparse):
 
 @pytest.mark.parametrize("sparse", [False, SPARSE])
 def test_truncated_svd(df, features, ranks, sparse):
-    from supply.linalg import TruncatedSVD
+    from spark_supplier.ml import TruncatedSVD
 
     model = TruncatedSVD(ranks, sparse=sparse).setK(2).setInputCol("features").setOutputCol("reduced").fit(df)
     s, v = numpy.linalg.svd(features)[1:]
@@ -93,7 +93,7 @@ def test_truncated_svd(df, features, ranks, sparse):
 @pytest.mark.parametrize("weight", [0.0, 0.3])
 def test_linear_least_squares(df, ranks, weight, intercept):
     from pyspark.ml import regression
-    from supply.linalg import LinearLeastSquares
+    from spark_supplier.ml import LinearLeastSquares
 
     options = {"regParam": weight, "fitIntercept": intercept}
     expected = regression.LinearRegression(standardization=False, solver="normal", **options).fit(df)
@@ -107,7 +107,7 @@ def test_linear_least_squares(df, ranks, weight, intercept):
 
 def test_linear_least_squares_of_rows_whose_order_changes(spark, df, ranks):
     """Features and labels are sent one after the other, of data that nobody has cached."""
-    from supply.linalg import LinearLeastSquares
+    from spark_supplier.ml import LinearLeastSquares
 
     shuffled = df.orderBy("features").select("*").withColumn("random", _rand()).repartition(3, "random")
     model = LinearLeastSquares(ranks).setFeaturesCol("features").setLabelCol("label").fit(shuffled)
@@ -124,7 +124,7 @@ def _rand():
 def test_labels_that_are_all_the_same(df, ranks):
     from pyspark.ml.regression import LinearRegression
     from pyspark.sql.utils import IllegalArgumentException
-    from supply.linalg import LinearLeastSquares
+    from spark_supplier.ml import LinearLeastSquares
 
     same = df.selectExpr("id", "features", "5 as label").cache()
     model = LinearLeastSquares(ranks, regParam=0.2).fit(same)
@@ -141,7 +141,7 @@ def test_labels_that_are_all_the_same(df, ranks):
 
 def test_kmeans(df, ranks):
     from pyspark.ml import clustering
-    from supply.linalg import KMeans
+    from spark_supplier.ml import KMeans
 
     def sorted_centers(model):
         return numpy.array(sorted(center.tolist() for center in model.clusterCenters()))
@@ -158,12 +158,13 @@ def test_kmeans(df, ranks):
 def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
     from pyspark.ml import Pipeline, PipelineModel
     from pyspark.ml.clustering import KMeansModel
-    from supply.linalg import PCA, KMeans, TruncatedSVD
-    from supply.spark import Ranks, RunError
+    from spark_supplier import RunError
+    from spark_supplier.ml import PCA, KMeans, TruncatedSVD
+    from spark_supplier.offload import MatrixRanks
 
     with (
         shared_memory() as folder,
-        Ranks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
+        MatrixRanks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         stages = [
             TruncatedSVD(ranks, k=4, inputCol="features", outputCol="svd"),
@@ -200,7 +201,7 @@ def test_a_grid_of_params(df, ranks, tmp_path):
     """With parallelism=2 two fits want the same ranks."""
     from pyspark.ml.evaluation import RegressionEvaluator
     from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder
-    from supply.linalg import LinearLeastSquares
+    from spark_supplier.ml import LinearLeastSquares
 
     squares = LinearLeastSquares(ranks)
     grid = ParamGridBuilder().addGrid(squares.regParam, [0.0, 100.0]).build()
@@ -218,8 +219,8 @@ def test_a_grid_of_params(df, ranks, tmp_path):
 
 def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
     from pyspark.sql.utils import IllegalArgumentException
-    from supply.linalg import PCA, KMeans
-    from supply.spark import RunError
+    from spark_supplier import RunError
+    from spark_supplier.ml import PCA, KMeans
 
     pca = PCA(ranks, inputCol="features", outputCol="x")
     assert pca.isSet(pca.inputCol) and not pca.isSet(pca.sparse) and pca.hasDefault(pca.sparse)

@@ -31,10 +31,10 @@ def python_of_workers():
 
 @pytest.fixture(scope="module")
 def ranks(spark):
-    from supply.spark import Ranks
+    from spark_supplier.offload import MatrixRanks
 
     with shared_memory() as folder:
-        with Ranks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
+        with MatrixRanks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
             yield ranks
         # Rows that tests have read stay until the session's end.
         for rows in os.listdir(folder):
@@ -165,7 +165,7 @@ def test_an_array_has_the_numbers_of_its_rows_as_indices(spark, ranks):
 
 
 def test_rows_without_keys_and_with_text_as_keys(spark, ranks):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     matrix = ranks.matrix(row_matrix(spark))
     assert (matrix.to_row_matrix().numRows(), matrix.to_row_matrix().numCols()) == (ROWS, COLUMNS)
@@ -186,7 +186,7 @@ def test_integers_are_indices(spark, ranks):
 @pytest.mark.long
 def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
     from pyspark.mllib.linalg.distributed import CoordinateMatrix, MatrixEntry
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     def entries(*entries):
         rdd = spark.sparkContext.parallelize([MatrixEntry(*entry) for entry in entries], 2)
@@ -210,10 +210,11 @@ def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
 
 @pytest.mark.long
 def test_rows_that_mllib_has_outlive_the_ranks_until_they_are_released(spark):
-    from supply.spark import Ranks, RunError, release
+    from spark_supplier import RunError, release
+    from spark_supplier.offload import MatrixRanks
 
     with shared_memory() as folder:
-        with Ranks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
+        with MatrixRanks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
             matrix = ranks.matrix(indexed(spark))
             rows = matrix.to_indexed_row_matrix()
             derived = [

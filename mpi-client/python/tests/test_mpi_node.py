@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from supply.ranks.environment import MpiSpec
-from supply.ranks.mpi_node import _host_of
-from supply.ranks.run_files import RunFiles
+from spark_supplier.node.environment import MpiSpec
+from spark_supplier.node.mpi_node import _host_of
+from spark_supplier.node.run_files import RunFiles
 
 _NODE = platform.node()
 
@@ -33,7 +33,7 @@ def test_a_rank_looks_no_name_up():
     # In a process of its own: such a hook stays.
     program = """
 import sys
-from supply.ranks.mpi_node import _host_of
+from spark_supplier.node.mpi_node import _host_of
 
 def refuse(event, arguments):
     if event.startswith(("socket.getaddrinfo", "socket.gethostby")):
@@ -51,7 +51,9 @@ print(_host_of({f"node-{i}.cluster.test": [f"198.51.100.{i}"] for i in range(100
 def test_ranks_of_thousands_of_hosts_get_their_names():
     hosts = {f"worker-{17 * i:06d}.cluster.test": [f"10.{i // 256}.{i % 256}.{7 * i % 256}"] for i in range(5000)}
     spec = MpiSpec(RunFiles("/dev/shm", "run", ("train",), 1, None, None), hosts, dict.fromkeys(hosts, "0,1,2,3"))
-    program = "import os; from supply.ranks.environment import MpiSpec; print(len(MpiSpec.of(os.environ).spark_hosts))"
+    program = (
+        "import os; from spark_supplier.node.environment import MpiSpec; print(len(MpiSpec.of(os.environ).spark_hosts))"
+    )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=spec.environment(), capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "5000\n"

@@ -8,9 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.spark.mpirun_launcher import Mpirun, MpirunEnded  # noqa: E402
-
-from supply_launch.mpi import Launcher  # noqa: E402
+from spark_supplier.driver.mpirun_launcher import Mpirun, MpirunEnded  # noqa: E402
+from spark_supplier.launch.mpi import Launcher  # noqa: E402
 
 LIMIT_SECONDS = 60
 # Says that it runs, and ends when it may.

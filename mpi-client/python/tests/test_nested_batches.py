@@ -3,14 +3,14 @@
 import numpy
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from task import Task
 from values import batch
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.equal_steps import _rows_of  # noqa: E402
-from supply.torch import Jagged, SupplyDataset  # noqa: E402
+from spark_supplier.equal_steps import _rows_of  # noqa: E402
+from spark_supplier.torch import Dataset, Jagged  # noqa: E402
 
 HAS_JAGGED = hasattr(torch.nested, "nested_tensor_from_jagged")
 
@@ -47,7 +47,7 @@ WAYS = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("kind, row", [(INTS, [1, 2]), (list_of(POINT), [{"x": 1, "name": "a"}])])
 def test_a_state_with_lists_is_read_with_weights_only(files, tmp_path, kind, row):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=2, timeout=30, uneven="pad")
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=2, timeout=30, uneven="pad")
     data._opened()
     task = Task(*files.paths)
     task.supply(batch(x=pyarrow.array([row, []], kind)))
@@ -56,7 +56,7 @@ def test_a_state_with_lists_is_read_with_weights_only(files, tmp_path, kind, row
         torch.save(data.state_dict(), tmp_path / "state.pt")
         data.abort("the test has ended")
     task.leave()
-    other = SupplyDataset(columns=["x"], batch_size=2, uneven="pad")
+    other = Dataset(columns=["x"], batch_size=2, uneven="pad")
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     assert other._last is not None and plain(other._last["x"]) == [row, []]
 
@@ -168,7 +168,7 @@ def test_nested_tensors(batches_of, way):
 
 def test_nested_tensors_that_cannot_be(batches_of):
     says = "lists of numbers, and here" if HAS_JAGGED else "no nested tensors with jagged layout.*ragged={'x': 'pad'}"
-    with pytest.raises(supply.ColumnError, match=f"'x'.*{says}"):
+    with pytest.raises(spark_supplier.ColumnError, match=f"'x'.*{says}"):
         batches_of(list_of(INTS), [[[1]]] * 5, ragged={"x": "nested"})
 
 
@@ -191,7 +191,7 @@ def test_what_stands_for_a_null_means_nothing(files, nulls, expected, mask):
     lists = pyarrow.ListArray.from_arrays(
         pyarrow.array([0, 2, 4, 4, 5], "int32"), child, mask=pyarrow.array([False, True, False, False])
     )
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, nulls={"x": nulls})
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, nulls={"x": nulls})
     data._opened()
     task = Task(*files.paths)
     task.supply(batch(x=lists))
@@ -257,7 +257,7 @@ def test_fields_as_columns(batches_of, way):
     (pyarrow.int32(), [1] * 5, {"ragged": {"x": "pad"}}, "'x'.*ragged is for lists, text and bytes"),
 ])  # fmt: skip
 def test_columns_that_need_an_option(batches_of, kind, rows, options, says):
-    with pytest.raises(supply.ColumnError, match=says):
+    with pytest.raises(spark_supplier.ColumnError, match=says):
         batches_of(kind, rows, **options)
 
 
@@ -284,7 +284,7 @@ def test_sparse_vectors_of_a_worker(batches_of):
 
 @pytest.mark.skipif(hasattr(torch.multiprocessing.reductions, "reduce_sparse_tensor"), reason="this PyTorch can")
 def test_sparse_tensors_do_not_leave_a_worker(batches_of):
-    with pytest.raises(supply.SupplyError, match=r"passes no sparse tensors from the workers.*to_dense\(\)"):
+    with pytest.raises(spark_supplier.SupplyError, match=r"passes no sparse tensors from the workers.*to_dense\(\)"):
         batches_of(VECTOR, VECTORS, workers=1, ragged={"x": "sparse"})
 
 
@@ -294,7 +294,7 @@ def test_sparse_vectors_that_are_null_or_of_other_sizes(batches_of):
 
 
 def test_sparse_vectors_of_other_sizes(batches_of):
-    with pytest.raises(supply.ColumnError, match="'x'.*sizes from 4 to 5"):
+    with pytest.raises(spark_supplier.ColumnError, match="'x'.*sizes from 4 to 5"):
         batches_of(VECTOR, [*VECTORS[:2], {**VECTORS[0], "size": 5}, *VECTORS[:2]], ragged={"x": "sparse"})
 
 
@@ -326,7 +326,7 @@ def test_a_table_of_nested_columns(files, zero_copy):
     kind = pyarrow.struct([("x", "int32"), ("inner", pyarrow.struct([("t", INTS)]))])
     rows = [{"x": 1, "inner": {"t": [1, None]}}, None, {"x": 2, "inner": None}]
     options = {"columns": ["s.inner.t", "s", "s.x"], "batch_size": 2, "timeout": 30, "zero_copy": zero_copy}
-    data = SupplyDataset(files.folder, 0, **options)
+    data = Dataset(files.folder, 0, **options)
     data._opened()
     task = Task(*files.paths)
     task.supply(batch(s=(rows, kind)))

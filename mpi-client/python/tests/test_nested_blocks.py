@@ -5,7 +5,7 @@ import datetime
 import numpy
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from layout import CONSTANTS, put
 from values import NEEDS_TORCH, batch, lies_in_mapping, received
@@ -103,7 +103,7 @@ def test_fixed_lists_of_booleans_and_of_lists(pair, form):
     flags = of_numbers([[True, False], [False, False]], 2, "bool")
     lists = of_numbers([[[1], [2, 3]], [[], [4]]], 2, list_of("int32"))
     block = received(pair, batch(x=flags, y=lists))
-    with pytest.raises(supply.ColumnError, match="'x'.*copy=True"):
+    with pytest.raises(spark_supplier.ColumnError, match="'x'.*copy=True"):
         getattr(block, form)("x")
     assert getattr(block, form)("x", copy=True).tolist() == [[True, False], [False, False]]
     jagged = getattr(block, form)("y")
@@ -167,7 +167,7 @@ def test_months(pair, form):
     (pyarrow.array([[datetime.date(2026, 1, 1)]], pyarrow.list_(pyarrow.date32())), "x", "'x'.*without a copy"),
 ])  # fmt: skip
 def test_columns_that_arrays_cannot_hold(pair, form, values, name, says):
-    with pytest.raises(supply.ColumnError, match=says):
+    with pytest.raises(spark_supplier.ColumnError, match=says):
         getattr(received(pair, batch(x=values)), form)(name)
 
 

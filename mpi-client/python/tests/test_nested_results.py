@@ -10,10 +10,10 @@ import numpy
 import pandas
 import pyarrow
 import pytest
-import supply
-from supply import _core
-from supply.jagged import Jagged
-from supply.result_schema import fields_of
+import spark_supplier
+from spark_supplier import _core
+from spark_supplier.jagged import Jagged
+from spark_supplier.result_schema import fields_of
 
 from result_file import abort_reason, read_result
 from values import NEEDS_TORCH, batch, received
@@ -106,7 +106,9 @@ def test_tensors(written):
     }  # fmt: skip
     kinds = [table.schema.field(name).type for name in ("half", "brain")]
     assert kinds == [pyarrow.float32()] * 2
-    with pytest.raises(supply.ColumnError, match=r"column 'x' cannot be written: it is a tensor with torch.sparse_csr"):
+    with pytest.raises(
+        spark_supplier.ColumnError, match=r"column 'x' cannot be written: it is a tensor with torch.sparse_csr"
+    ):
         written({"x": torch.ones(2, 2).to_sparse_csr()})
 
 
@@ -211,8 +213,8 @@ RECEIVED = {
 def as_received(form, lists):
     """A batch with lists of numbers, or of lists, in the column x, with its mask."""
     import torch
-    from supply.batch import Batch
-    from supply.forms import Forms
+    from spark_supplier.batch import Batch
+    from spark_supplier.forms import Forms
 
     def jagged(lists, make):
         inner = list(itertools.chain.from_iterable(lists))
@@ -227,7 +229,7 @@ def as_received(form, lists):
 @pytest.fixture
 def written_back(rank, files):
     """A function that writes batches with a received column x, as a function of Supplier.run. Returns what is read."""
-    from supply.ranks.rank_data import RunRows
+    from spark_supplier.node.rank_data import RunRows
 
     def write(schema, batches, nulls):
         with RunRows(partial(_core.Result, rank._pair), "scores", schema, ["x"], nulls) as out:
@@ -263,8 +265,8 @@ def test_padded_lists_have_another_width_in_each_batch(written_back):
 @NEEDS_TORCH
 def test_lists_of_structs_come_back(written_back):
     import torch
-    from supply.batch import Batch
-    from supply.forms import Forms
+    from spark_supplier.batch import Batch
+    from spark_supplier.forms import Forms
 
     offsets = torch.tensor([0, 2, 2, 3])
     structs = {"a": torch.tensor([1, 0, 0]), "a_mask": torch.tensor([True, False, False]), "b": ["u", "v", ""]}
@@ -274,7 +276,7 @@ def test_lists_of_structs_come_back(written_back):
     schema = "x array<struct<a:long, b:string>>"
     assert written_back(schema, [Forms("list", ["x"])(batch)], {"x": "mask"}) == expected
     del structs["b"]
-    with pytest.raises(supply.ColumnError, match="a dict is no list: set ragged={'x': 'list'}"):
+    with pytest.raises(spark_supplier.ColumnError, match="a dict is no list: set ragged={'x': 'list'}"):
         written_back("x array<struct<a:long>>", [Forms("pad", ["x"])(batch)], {"x": "mask"})
 
 
@@ -305,6 +307,6 @@ REFUSED = {
 def test_what_does_not_fit_is_refused_by_path(rank, files, name):
     values, kind, text = REFUSED[name]
     schema = None if kind is None else pyarrow.schema({"x": kind})
-    with pytest.raises(supply.ColumnError, match=text), rank.results("scores", schema) as out:
+    with pytest.raises(spark_supplier.ColumnError, match=text), rank.results("scores", schema) as out:
         out.write(values)
     assert "ColumnError" in abort_reason(f"{files.paths[0]}.scores.result")

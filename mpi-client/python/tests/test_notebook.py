@@ -17,8 +17,8 @@ jupyter_client = pytest.importorskip("jupyter_client")
 LIMIT_SECONDS = 240
 ENDLESS = """
 from pyspark.sql import SparkSession
-import supply.spark
-from supply.spark import Supplier
+import spark_supplier
+from spark_supplier import Supplier
 
 def train(data):
     import time
@@ -26,7 +26,7 @@ def train(data):
         print("trains")
         time.sleep(1000)
 
-spark = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jars()).getOrCreate()
+spark = SparkSession.builder.master("local[3]").config("spark.jars", spark_supplier.jars()).getOrCreate()
 Supplier(ranks=2, folder={!r}).run(train, spark.range(0, 1000, 1, 4), columns=["id"], batch_size=1)
 """
 

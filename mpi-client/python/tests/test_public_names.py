@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-import supply
-import supply.errors
+import spark_supplier
+import spark_supplier.errors
 
-PACKAGE = pathlib.Path(supply.__file__).parent
+PACKAGE = pathlib.Path(spark_supplier.__file__).parent
 # Python's exceptions that are part of its own protocols, or that never leave their module: file, exception.
 OF_PYTHON = {
     ("arguments.py", "TypeError"),  # an option that does not exist
@@ -48,8 +48,8 @@ def test_every_exception_is_a_supply_error():
     for path in sorted(PACKAGE.rglob("*.py")):
         name = str(path.relative_to(PACKAGE))
         for exception, line in raised(path):
-            known = getattr(supply.errors, exception, None)
-            if known is not None and issubclass(known, supply.SupplyError):
+            known = getattr(spark_supplier.errors, exception, None)
+            if known is not None and issubclass(known, spark_supplier.SupplyError):
                 continue
             if (name, exception) in OF_PYTHON:
                 used.add((name, exception))
@@ -63,11 +63,14 @@ def test_the_driver_raises_run_errors():
     others = {"option_checks.py", "estimator.py", "torch_model.py"}
     modules = [path for path in PACKAGE.glob("spark/*.py") if path.name not in others]
     found = {exception for path in modules for exception, _ in raised(path)}
-    assert found & {name for name in dir(supply.errors) if name.endswith("Error")} == {"RunError", "RunTimeoutError"}
+    assert found & {name for name in dir(spark_supplier.errors) if name.endswith("Error")} == {
+        "RunError",
+        "RunTimeoutError",
+    }
 
 
 def test_the_classes_of_errors():
-    errors = supply.errors
+    errors = spark_supplier.errors
     assert issubclass(errors.ConfigError, ValueError) and issubclass(errors.SupplyTimeoutError, TimeoutError)
     assert issubclass(errors.RankError, errors.RunError) and issubclass(errors.RunError, errors.SupplyError)
     assert issubclass(errors.RunTimeoutError, (errors.RunError)) and issubclass(
@@ -78,6 +81,8 @@ def test_the_classes_of_errors():
 @pytest.mark.parametrize("missing", ["torch", "pandas", "mpi4py", "pyarrow"])
 def test_a_driver_needs_none_of_the_packages_that_only_some_calls_need(missing):
     pytest.importorskip("pyspark", reason="no PySpark in this environment")
-    program = f"import sys; sys.modules[{missing!r}] = None; import supply.spark, supply.linalg, supply.feeder"
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None; import spark_supplier, spark_supplier.ml, spark_supplier.feeder"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

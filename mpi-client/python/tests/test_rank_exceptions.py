@@ -9,13 +9,13 @@ import pytest
 
 cloudpickle = pytest.importorskip("pyspark.cloudpickle")
 
-from supply.ranks import exceptions  # noqa: E402
+from spark_supplier.node import exceptions  # noqa: E402
 
 # As a rank: it gets a function by value, and sends the exception that it raises.
 _RANK = """
 import pickle, sys
 from pyspark import cloudpickle
-from supply.ranks import exceptions
+from spark_supplier.node import exceptions
 try:
     cloudpickle.loads(sys.stdin.buffer.read())()
 except BaseException as error:

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.ranks import output  # noqa: E402
-from supply.ranks.output import Lines  # noqa: E402
+from spark_supplier.node import output  # noqa: E402
+from spark_supplier.node.output import Lines  # noqa: E402
 
 
 def printed(*pieces):

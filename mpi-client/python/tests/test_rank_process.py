@@ -23,14 +23,14 @@ from supplier_session import prepare_environment, rows, shared_memory
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.errors import RunError  # noqa: E402
-from supply.ranks.environment import path_entries  # noqa: E402
-from supply.ranks.job import Job, Script  # noqa: E402
-from supply.ranks.node import lift_memory_limit  # noqa: E402
-from supply.spark import RankError, Supplier  # noqa: E402
-from supply.spark.function_checks import check_arguments  # noqa: E402
-from supply.spark.option_checks import repartition_option  # noqa: E402
-from supply.spark.progress import Printer, ProgressBar, printable  # noqa: E402
+from spark_supplier import RankError, Supplier  # noqa: E402
+from spark_supplier.driver.function_checks import check_arguments  # noqa: E402
+from spark_supplier.driver.option_checks import repartition_option  # noqa: E402
+from spark_supplier.driver.progress import Printer, ProgressBar, printable  # noqa: E402
+from spark_supplier.errors import RunError  # noqa: E402
+from spark_supplier.node.environment import path_entries  # noqa: E402
+from spark_supplier.node.job import Job, Script  # noqa: E402
+from spark_supplier.node.node import lift_memory_limit  # noqa: E402
 
 # Of this machine, and not the one that ranks take.
 ADDRESS = "127.0.0.2"
@@ -39,11 +39,11 @@ NOBODY = 65534
 
 @pytest.fixture(scope="module")
 def spark():
-    import supply.spark
+    import spark_supplier
     from pyspark.sql import SparkSession
 
     settings = {
-        "spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF",
+        "spark.jars": spark_supplier.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF",
         # A laptop that has left its network no longer has the address of its session.
         "spark.driver.host": ADDRESS,
     }  # fmt: skip
@@ -179,10 +179,10 @@ def test_functions_of_modules_beside_the_program(run, folder_in_path):
 SCRIPT = """# -*- coding: latin-1 -*-
 import json, os, sys
 import model_of_script
-import supply.spark
+import spark_supplier
 
 with open(os.path.join(os.path.dirname(__file__), "data", "numbers.json")) as file:
-    print("\xe9", model_of_script.NAME, json.load(file), sys.argv[1:], sum(len(b["id"]) for b in supply.spark.data()))
+    print("\xe9", model_of_script.NAME, json.load(file), sys.argv[1:], sum(len(b["id"]) for b in spark_supplier.data()))
 """
 
 
@@ -205,14 +205,14 @@ def test_a_script_takes_its_neighbours_to_nodes_without_its_folder(script, caplo
     (script.parent / "large.bin").write_bytes(b"")
     os.truncate(script.parent / "large.bin", 9 << 20)
     (script.parent / ".hidden").write_text("secret")
-    with caplog.at_level(logging.WARNING, logger="supply.spark"):
+    with caplog.at_level(logging.WARNING, logger="spark_supplier"):
         shipped = Script.read(script, with_neighbours=True)
     assert "more than 1000 files or 8 MiB" in caplog.text and str(script) in caplog.text
     assert sorted(shipped.files) == ["data/numbers.json", "model_of_script.py", "train.py"]
     script.parent.rename(script.parent.with_name("moved"))
     # As on a node: in a process of its own, because a script changes sys.path and sys.argv.
     program = (
-        "import pickle, sys, supply.ranks.job as job\n"
+        "import pickle, sys, spark_supplier.node.job as job\n"
         "job.set_current_data([{'id': [1, 2, 3]}])\n"
         "pickle.loads(sys.stdin.buffer.read()).run(['word'])\n"
     )
@@ -283,8 +283,8 @@ def test_the_words_of_a_script():
 
 def test_slices_of_tensors_travel_without_the_rest():
     torch = pytest.importorskip("torch")
-    from supply.ranks.checkpoints import _Compact
-    from supply.ranks.rank import _pickled_result
+    from spark_supplier.node.checkpoints import _Compact
+    from spark_supplier.node.rank import _pickled_result
 
     whole = torch.arange(10.0**6)
     shared, parameter = whole[5:8], torch.nn.Parameter(whole[:2])
@@ -343,8 +343,8 @@ def test_a_program_that_the_function_starts_ends_with_its_rank(run, launcher, ha
 CHILDREN = """
 import importlib, sys, threading
 from pyspark import cloudpickle
-from supply.ranks import program
-from supply.ranks.program import forget_program, share_program
+from spark_supplier.node import program
+from spark_supplier.node.program import forget_program, share_program
 payloads = []
 for method in ("fork", "spawn", "forkserver"):
     import children_program
@@ -382,7 +382,7 @@ def test_workers_that_are_not_forked_get_functions_of_the_program(run):
 
     def train(data):
         import torch
-        from supply.torch import DataLoader
+        from spark_supplier.torch import DataLoader
 
         def begin(worker):
             torch.manual_seed(worker)

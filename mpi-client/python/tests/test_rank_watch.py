@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.ranks.messages import Loop, Progress  # noqa: E402
-from supply.spark.rank_watch import RankWatch, named, who_waits  # noqa: E402
+from spark_supplier.driver.rank_watch import RankWatch, named, who_waits  # noqa: E402
+from spark_supplier.node.messages import Loop, Progress  # noqa: E402
 
 LIMIT = 10
 
@@ -31,7 +31,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr("supply.spark.rank_watch.time", made)
+    monkeypatch.setattr("spark_supplier.driver.rank_watch.time", made)
     return made
 
 

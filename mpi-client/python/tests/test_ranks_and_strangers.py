@@ -1,4 +1,4 @@
-"""Another user of the node, while ranks of supply.spark are there: the key, the files, the sockets."""
+"""Another user of the node, while ranks of spark_supplier are there: the key, the files, the sockets."""
 
 import contextlib
 import json
@@ -19,7 +19,8 @@ from task import wait_until
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import Ranks, Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
+from spark_supplier.offload import MatrixRanks  # noqa: E402
 
 sys.path.append(str(ROOT / "launch" / "tests"))
 
@@ -108,7 +109,7 @@ def test_the_sockets_of_ranks(spark, libraries):
     with shared_memory() as folder:
         os.chmod(folder, 0o755)
         options = {"libraries": libraries, "server": SERVER, "folder": folder, "timeout": 60}
-        with Ranks(spark, RANKS, "libroutines.so", **options):
+        with MatrixRanks(spark, RANKS, "libroutines.so", **options):
             [path] = pathlib.Path(folder).glob("*/*-0.mapped.server")
             assert path.stat().st_mode & 0o777 == 0o700
             assert attempts_that_succeed([path.parent]) == []

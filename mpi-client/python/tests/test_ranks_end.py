@@ -1,4 +1,4 @@
-"""supply.spark.Ranks whose ranks end, fail, are killed, or never start: what the program is told, and what is left."""
+"""MatrixRanks whose ranks end, fail, are killed, or never start: what the program is told, and what is left."""
 
 import contextlib
 import json
@@ -59,23 +59,24 @@ def unusable_pair(folder, rank):
 
 
 def test_rows_outlive_the_ranks(spark, libraries, numbers):
-    from supply.spark import release
+    from spark_supplier import release
 
     with shared_memory() as folder:
-        from supply.spark import Ranks
+        from spark_supplier.offload import MatrixRanks
 
-        with Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks:
+        with MatrixRanks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks:
             df = ranks.matrix(numbers, features=["id"], key="twice").to_df()
         assert df.where("key = 2 * row[0]").count() == NUMBERS
         release(df)
 
 
 def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libraries, numbers):
-    from supply.spark import Ranks, RunError, release
+    from spark_supplier import RunError, release
+    from spark_supplier.offload import MatrixRanks
 
     with (
         shared_memory() as folder,
-        Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
+        MatrixRanks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         with unusable_pair(folder, 1), pytest.raises(RunError, match="rank 1: .* is not a regular file"):
             ranks.matrix(numbers, features="features")
@@ -96,13 +97,14 @@ def test_a_rank_that_ends_first_sends_heartbeats_until_the_last_one_has_ended(sp
 
 
 def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
-    from supply.spark import Ranks, RunError
+    from spark_supplier import RunError
+    from spark_supplier.offload import MatrixRanks
 
     others = servers()
     with (
         shared_memory() as folder,
         pytest.raises(RunError, match="all matrices of these ranks are gone"),
-        Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
+        MatrixRanks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         program = {"program": "stranger", "take_over": True}
         assert any("done" in line for line in send(folder, {"command": "attach", **program}))
@@ -117,7 +119,7 @@ def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
 
 
 def test_the_last_words_of_a_rank_are_in_the_error(spark, libraries):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     with (
         started(spark, libraries) as ranks,
@@ -127,7 +129,7 @@ def test_the_last_words_of_a_rank_are_in_the_error(spark, libraries):
 
 
 def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     with started(spark, libraries) as ranks:
         matrix = ranks.matrix(numbers, features="features")
@@ -141,7 +143,7 @@ def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
 
 
 def test_a_killed_rank_is_told(spark, libraries):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     others = servers()
     with started(spark, libraries) as ranks:
@@ -159,8 +161,8 @@ def test_ctrl_c_cancels_a_routine(spark, libraries, numbers):
 
 
 def test_ctrl_c_cancels_again_what_had_not_begun(spark):
-    from supply.spark.cancellable import run_cancellable
-    from supply.spark.sessions import session_of
+    from spark_supplier.driver.cancellable import run_cancellable
+    from spark_supplier.driver.sessions import session_of
 
     cancels: list[None] = []
 
@@ -174,15 +176,16 @@ def test_ctrl_c_cancels_again_what_had_not_begun(spark):
 
 
 def test_a_server_that_does_not_start_says_why(spark, libraries):
-    from supply.spark import Ranks, RunError
+    from spark_supplier import RunError
+    from spark_supplier.offload import MatrixRanks
 
     with shared_memory() as folder:
         with pytest.raises(RunError, match="there is no program 'no-server'"):
-            Ranks(spark, 1, server="no-server", folder=folder)
+            MatrixRanks(spark, 1, server="no-server", folder=folder)
         long = pathlib.Path(folder, "x" * 90)
         long.mkdir()
         with pytest.raises(RunError, match="supply-server did not start: .*has more than 107 bytes"):
-            Ranks(spark, 1, server=SERVER, libraries=libraries, folder=long)
+            MatrixRanks(spark, 1, server=SERVER, libraries=libraries, folder=long)
         long.rmdir()
 
 

@@ -16,8 +16,8 @@ from supplier_session import found_by, only_classic, prepare_environment, rows, 
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.errors import RankError, RunError  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
+from spark_supplier.errors import RankError, RunError  # noqa: E402
 
 ROWS, EPOCHS, BATCH = 192, 2, 16
 ONCE = collections.Counter({(epoch, row): 1 for epoch in range(EPOCHS) for row in range(ROWS)})
@@ -110,13 +110,13 @@ def test_nothing_grows_with_twenty_restarts(spark, memory, checkpoints, tmp_path
     # In each way, and in each step twice in a row.
     faults = faults_of(tmp_path, *((2 + time // 2, KINDS[time % len(KINDS)]) for time in range(20)))
     census = Census(spark._jvm.java.lang, memory)
-    logging.getLogger("supply.spark").addHandler(census)
+    logging.getLogger("spark_supplier").addHandler(census)
     try:
         found, restarts, _ = Supplier(ranks=2, max_restarts=len(faults), folder=memory).run(
             seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints)
         )
     finally:
-        logging.getLogger("supply.spark").removeHandler(census)
+        logging.getLogger("spark_supplier").removeHandler(census)
     assert collections.Counter(sum(found, [])) == ONCE
     assert (restarts, census.left, census.grown()) == (len(faults), set(), []), census.counts
     assert len(census.counts) == len(faults)
@@ -410,7 +410,7 @@ def test_a_state_that_cannot_be_saved(spark, memory, checkpoints, wrong, says):
 
 @pytest.mark.long
 def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
-    caplog.set_level(logging.INFO, "supply.spark")
+    caplog.set_level(logging.INFO, "spark_supplier")
 
     def save(data):
         for epoch in data.epochs():

@@ -8,15 +8,15 @@ import subprocess
 import sys
 
 import pytest
-import supply
+import spark_supplier
 
 from result_file import abort_reason, read_result
 from task import wait_until
 
 # Writes a block after the other until it is killed.
 WRITER = """
-import supply
-with supply.open("{folder}", 0, timeout=30) as s, s.results("scores", "id long, text string") as out:
+import spark_supplier
+with spark_supplier.ranks.open("{folder}", 0, timeout=30) as s, s.results("scores", "id long, text string") as out:
     while True:
         out.write({{"id": range(100), "text": ["x" * 100] * 100}})
         print(out.rows, flush=True)
@@ -37,7 +37,7 @@ def test_a_rank_is_killed_while_it_writes(files):
     with pytest.raises(AssertionError):
         abort_reason(sealed)
 
-    again = supply.open(files.folder, 0, timeout=30)
+    again = spark_supplier.ranks.open(files.folder, 0, timeout=30)
     assert not unsealed.exists()
     with again.results("scores") as out:
         out.write({"id": [1]})
@@ -47,8 +47,8 @@ def test_a_rank_is_killed_while_it_writes(files):
 
 # Writes a block and forks a worker, which prints its process id when it has left the result to its parent.
 FORKING = """
-import os, supply, time
-s = supply.open("{folder}", 0, timeout=30)
+import os, spark_supplier, time
+s = spark_supplier.ranks.open("{folder}", 0, timeout=30)
 out = s.results("scores", "id long")
 out.write({{"id": [1]}})
 if os.fork() == 0:
@@ -66,7 +66,7 @@ def test_a_killed_rank_leaves_no_result_to_a_child(files):
     rank.send_signal(signal.SIGKILL)
     rank.wait()
     try:
-        again = supply.open(files.folder, 0, timeout=30)
+        again = spark_supplier.ranks.open(files.folder, 0, timeout=30)
         again.abort("the test has ended")
     finally:
         os.kill(child, signal.SIGKILL)
@@ -82,6 +82,6 @@ def test_a_file_system_that_is_full(files):
     _, error = rank.communicate(timeout=60)
     assert rank.returncode == 1
     last = error.splitlines()[-1]
-    assert last.startswith("supply.errors.NoSpaceError: result ") and "may write files of 307200" in last
+    assert last.startswith("spark_supplier.errors.NoSpaceError: result ") and "may write files of 307200" in last
     assert abort_reason(f"{files.paths[0]}.scores.result") == f"NoSpaceError: {last.split(': ', 1)[1]}"
     wait_until("the end of the pair", lambda: files.remaining() == [])

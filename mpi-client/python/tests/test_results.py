@@ -15,8 +15,8 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.csv
 import pytest
-import supply
-from supply import _core
+import spark_supplier
+from spark_supplier import _core
 
 from result_file import abort_reason, read_result
 from values import NEEDS_TORCH, numbers
@@ -92,7 +92,7 @@ def test_threads_write_the_first_batch_together(rank, files, monkeypatch):
         writing = [threads.submit(out.write, {"id": [value]}) for value in batches]
     errors = [each.exception() for each in writing]
     # The first one says which type the others must have.
-    assert [type(error) for error in errors if error] == [supply.ColumnError] * 2
+    assert [type(error) for error in errors if error] == [spark_supplier.ColumnError] * 2
     kept = [value for value, error in zip(batches, errors) if not error]
     assert (
         kept in ([0, 2], ["1", "3"])
@@ -114,7 +114,7 @@ def test_a_result_is_aborted_while_threads_write(rank, files):
             pass
         out.abort("enough")
         for each in writing:
-            with pytest.raises(supply.SupplyError, match="sealed or aborted"):
+            with pytest.raises(spark_supplier.SupplyError, match="sealed or aborted"):
                 each.result()
     assert abort_reason(f"{files.paths[0]}.scores.result") == "enough"
 
@@ -246,7 +246,7 @@ REFUSED = {
 def test_a_batch_that_does_not_fit_is_refused_by_column(rank, files, name):
     batch, text = REFUSED[name]
     schema = "id long not null, score double" + (", text string" if name == "large" else "")
-    with pytest.raises(supply.SupplyError, match=text), rank.results("scores", schema) as out:
+    with pytest.raises(spark_supplier.SupplyError, match=text), rank.results("scores", schema) as out:
         out.write(batch)
     path = pathlib.Path(f"{files.paths[0]}.scores.result")
     assert not path.exists()
@@ -273,7 +273,7 @@ CHANGED = [
 
 @pytest.mark.parametrize(("kind", "values", "text"), CHANGED)
 def test_values_are_refused_and_not_changed(rank, kind, values, text):
-    with pytest.raises(supply.ColumnError, match=text), rank.results("scores", f"x {kind}") as out:
+    with pytest.raises(spark_supplier.ColumnError, match=text), rank.results("scores", f"x {kind}") as out:
         out.write({"x": values})
 
 
@@ -298,13 +298,13 @@ def test_lists_of_a_schema_in_text_may_have_any_length(written):
 def test_a_refused_batch_leaves_the_rows_before_it(rank, files):
     with rank.results("scores", "id long") as out:
         out.write({"id": [1]})
-        with pytest.raises(supply.SupplyError, match="missing"):
+        with pytest.raises(spark_supplier.SupplyError, match="missing"):
             out.write({})
-        with pytest.raises(supply.ColumnError, match="all its values"):
+        with pytest.raises(spark_supplier.ColumnError, match="all its values"):
             rank.results("other").write({"id": [None]})
         out.write({"id": [2]})
         assert out.rows == 2
-    with pytest.raises(supply.SupplyError, match="sealed or aborted"):
+    with pytest.raises(spark_supplier.SupplyError, match="sealed or aborted"):
         out.write({"id": [3]})
     path = pathlib.Path(f"{files.paths[0]}.scores.result")
     assert read_result(path)["id"].to_pylist() == [1, 2]
@@ -319,7 +319,7 @@ def test_an_exception_aborts_with_its_text(rank, files, schema):
 
 
 def test_nothing_written_without_a_schema_is_an_error(rank, files):
-    with pytest.raises(supply.SupplyError, match="pass schema="), rank.results("scores"):
+    with pytest.raises(spark_supplier.SupplyError, match="pass schema="), rank.results("scores"):
         pass
     assert "pass schema=" in abort_reason(f"{files.paths[0]}.scores.result")
 
@@ -338,9 +338,9 @@ def test_schemas_that_are_wrong_are_named(rank):
         (pyarrow.schema({"d": pyarrow.list_(INDICES, 2)}), "column 'd.item'.*dictionary"),
         ("id long, id int", "two columns 'id'"), ("", "0 columns"),
     ):  # fmt: skip
-        with pytest.raises(supply.SupplyError, match=text):
+        with pytest.raises(spark_supplier.SupplyError, match=text):
             rank.results("scores", schema)
-    with pytest.raises(supply.SupplyError, match="A-Z a-z 0-9 _ -"):
+    with pytest.raises(spark_supplier.SupplyError, match="A-Z a-z 0-9 _ -"):
         rank.results("a.b", "id long")
 
 
@@ -350,7 +350,7 @@ def test_a_forked_child_leaves_the_result_of_its_parent(rank, files):
     if child == 0:
         try:
             out.write({"id": [1]})
-        except supply.SupplyError as error:
+        except spark_supplier.SupplyError as error:
             del out
             os._exit(0 if "num_workers=0" in str(error) else 1)
         os._exit(2)
@@ -392,18 +392,21 @@ def test_a_folder_of_its_own(open_pair, files, tmp_path):
 
 
 def test_a_program_that_only_writes_needs_no_pair(files):
-    with supply.create_results("scores", config=files.folder, local_rank=0) as out:
+    with spark_supplier.ranks.create_results("scores", config=files.folder, local_rank=0) as out:
         out.write({"id": numpy.arange(3)})
     assert not any(path.exists() for path in files.paths), "no pair is opened"
     path = pathlib.Path(f"{files.paths[0]}.scores.result")
     assert read_result(path).to_pydict() == {"id": [0, 1, 2]}
-    with pytest.raises(supply.SupplyError, match=r"scores.result .* is sealed.*supply-clean"):
-        supply.create_results("scores", "id long", files.folder, 0)
+    with pytest.raises(spark_supplier.SupplyError, match=r"scores.result .* is sealed.*supply-clean"):
+        spark_supplier.ranks.create_results("scores", "id long", files.folder, 0)
     path.unlink()
 
 
 def test_an_exception_aborts_a_result_without_a_pair(files):
-    with pytest.raises(ValueError, match="no model"), supply.create_results("scores", None, files.folder, 0):
+    with (
+        pytest.raises(ValueError, match="no model"),
+        spark_supplier.ranks.create_results("scores", None, files.folder, 0),
+    ):
         raise ValueError("no model")
     path = f"{files.paths[0]}.scores.result"
     assert "no model" in abort_reason(path)

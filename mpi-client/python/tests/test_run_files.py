@@ -5,8 +5,8 @@ import os
 import subprocess
 
 import pytest
-from supply.errors import RunError
-from supply.ranks.run_files import RunFiles
+from spark_supplier.errors import RunError
+from spark_supplier.node.run_files import RunFiles
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder to another user")

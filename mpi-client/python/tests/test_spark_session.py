@@ -14,28 +14,28 @@ from supplier_session import prepare_environment, shared_memory
 prepare_environment()
 pyspark = pytest.importorskip("pyspark")
 
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 
 SESSION = """
 import sys
 from pyspark.sql import SparkSession
-import supply.spark
+import spark_supplier
 
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False)
-spark = supply.spark.session(builder.config("spark.jars", sys.argv[1]))
+spark = spark_supplier.session(builder.config("spark.jars", sys.argv[1]))
 assert spark.conf.get("spark.jars").startswith(f"{sys.argv[1]},file:///")
 try:
     spark.range(1).write.format("supply").option("ranks", "1").mode("append").save()
 except Exception as error:
     print("the writer says:", str(error).splitlines()[0])
-assert supply.spark.session() is spark
+assert spark_supplier.session() is spark
 """
 DEFAULTS = """
 import threading
 from pyspark.sql import SparkSession
-import supply.spark
+import spark_supplier
 
-spark = supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
+spark = spark_supplier.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
 loader = spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader()
 print("company:", loader.getResource("company.txt") is not None, spark.conf.get("spark.jars"))
 try:
@@ -46,22 +46,22 @@ except Exception as error:
 WORKER = """
 import sys
 from pyspark.sql import SparkSession
-import supply.spark
+import spark_supplier
 
-spark = supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
+spark = spark_supplier.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
 print("worker:", *spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect())
 """
 NAMED = """
 from pyspark.sql import SparkSession
-import supply.spark
+import spark_supplier
 
-supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
+spark_supplier.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
 """
 LATER = """
 import sys
 import threading
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
 
 def write(data):
@@ -71,20 +71,20 @@ def write(data):
     return "written"
 
 def run():
-    returned = supply.spark.Supplier(1, folder=folder).run(write, spark.range(100), results="id", uneven="keep")
+    returned = spark_supplier.Supplier(1, folder=folder).run(write, spark.range(100), results="id", uneven="keep")
     print("rows:", returned.value, returned.results.count(), flush=True)
-    supply.spark.release(returned.results)
+    spark_supplier.release(returned.results)
 
 master, folder, *before = sys.argv[1:]
 builder = SparkSession.builder.master(master).config("spark.ui.enabled", False).config("spark.log.level", "OFF")
 spark = builder.getOrCreate()
 try:
-    supply.spark.Supplier(1).run(write, spark.range(100))
-except supply.spark.RunError as error:
+    spark_supplier.Supplier(1).run(write, spark.range(100))
+except spark_supplier.RunError as error:
     print("without:", error)
 for statement in before:
     spark.sql(statement).collect()
-assert supply.spark.session() is spark
+assert spark_supplier.session() is spark
 run()
 thread = threading.Thread(target=run)
 thread.start()
@@ -102,7 +102,7 @@ def run(tmp_path, program, *arguments, **variables):
 
 def test_the_jar_is_for_this_pyspark():
     line = ".".join(pyspark.__version__.split(".")[:2])
-    with zipfile.ZipFile(supply.spark.jars()) as jar:
+    with zipfile.ZipFile(spark_supplier.jars()) as jar:
         built_for = jar.read("supply/built-for.properties").decode()
     assert f"={line}" in built_for.replace(" ", ""), built_for
 
@@ -111,15 +111,15 @@ def test_there_is_no_jar_for_another_pyspark(monkeypatch):
     monkeypatch.delenv("SUPPLY_JAR", raising=False)
     monkeypatch.setattr(pyspark, "__version__", "9.9.1")
     with pytest.raises(
-        supply.spark.RunError, match=r"no jar for PySpark 9\.9\.1 .*install a PySpark of .*4\.1.* SUPPLY_JAR"
+        spark_supplier.RunError, match=r"no jar for PySpark 9\.9\.1 .*install a PySpark of .*4\.1.* SUPPLY_JAR"
     ):
-        supply.spark.jars()
+        spark_supplier.jars()
 
 
 def test_a_jar_is_for_each_minor_version(monkeypatch):
-    usual = supply.spark.jars()
+    usual = spark_supplier.jars()
     monkeypatch.setattr(pyspark, "__version__", pyspark.__version__.partition(".")[0] + ".99.0")
-    assert supply.spark.jars() == usual
+    assert spark_supplier.jars() == usual
 
 
 @pytest.mark.long
@@ -135,10 +135,10 @@ def test_a_jar_for_another_spark_is_refused(tmp_path):
 def test_a_jar_that_is_named(monkeypatch, tmp_path):
     jar = tmp_path / "mine.jar"
     monkeypatch.setenv("SUPPLY_JAR", str(jar))
-    with pytest.raises(supply.spark.RunError, match="SUPPLY_JAR names .*mine.jar, which is not a file"):
-        supply.spark.jars()
+    with pytest.raises(spark_supplier.RunError, match="SUPPLY_JAR names .*mine.jar, which is not a file"):
+        spark_supplier.jars()
     jar.touch()
-    assert supply.spark.jars() == str(jar)
+    assert spark_supplier.jars() == str(jar)
 
 
 def test_a_session_has_the_jar_and_those_of_its_builder(tmp_path):
@@ -155,7 +155,7 @@ def odd_jar(folder):
     """The jar in a folder whose name means something in a URI, in a list and in a pattern."""
     jar = folder / "a#b, c%20d" / "spark-supplier.jar"
     jar.parent.mkdir()
-    jar.write_bytes(pathlib.Path(supply.spark.jars()).read_bytes())
+    jar.write_bytes(pathlib.Path(spark_supplier.jars()).read_bytes())
     return str(jar)
 
 
@@ -190,21 +190,21 @@ def run_later(tmp_path, master, *before, **variables):
 def test_a_session_that_began_without_the_jar_gets_it(tmp_path, master):
     done = run_later(tmp_path, master, SUPPLY_JAR=odd_jar(tmp_path))
     assert "without: the session of df does not have the Supplier's jar" in done.stdout, done.stderr
-    assert "call supply.spark.session(), which adds it" in done.stdout
+    assert "call spark_supplier.session(), which adds it" in done.stdout
     assert done.stdout.count("rows: written 100") == 2, done.stderr
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[1,2,1024]", marks=pytest.mark.long)])
 def test_a_session_that_got_the_jar_by_add_jar(tmp_path, master):
-    done = run_later(tmp_path, master, f"ADD JAR '{supply.spark.jars()}'")
+    done = run_later(tmp_path, master, f"ADD JAR '{spark_supplier.jars()}'")
     assert done.stdout.count("rows: written 100") == 2, done.stderr
 
 
 @pytest.mark.long
 def test_a_session_that_has_used_the_jar_of_add_jar_is_refused(tmp_path):
     (tmp_path / "rows.json").write_text('{"a": 1}')
-    statements = [f"ADD JAR '{supply.spark.jars()}'", f"SELECT * FROM json.`{tmp_path}/rows.json`"]
+    statements = [f"ADD JAR '{spark_supplier.jars()}'", f"SELECT * FROM json.`{tmp_path}/rows.json`"]
     done = run_later(tmp_path, "local[2]", *statements)
     assert done.returncode == 1
     assert "RunError: this session got the Supplier's jar by ADD JAR, and Spark has used it since" in done.stderr

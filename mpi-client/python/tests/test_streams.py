@@ -8,7 +8,7 @@ import subprocess
 
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from layout import JAR, SPARK_PYTHON
 
@@ -41,7 +41,7 @@ def start(folder, config, log, **environment):
 def read(config):
     """The rows of each epoch. The last list has the rows after the last end of an epoch."""
     epochs: list[list[dict[str, object]]] = [[]]
-    with supply.open(config, 0, timeout=LIMIT_SECONDS) as s:
+    with spark_supplier.ranks.open(config, 0, timeout=LIMIT_SECONDS) as s:
         while not s.at_end_of_data:
             for block in s.epoch():
                 assert block.epoch == len(epochs) - 1

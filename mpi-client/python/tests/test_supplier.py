@@ -1,4 +1,4 @@
-"""supply.spark.Supplier.run, with real ranks on this machine."""
+"""spark_supplier.Supplier.run, with real ranks on this machine."""
 
 import os
 import pickle
@@ -16,8 +16,8 @@ from supplier_session import only_classic, over_connect, prepare_environment, ro
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.ranks.environment import Versions  # noqa: E402
-from supply.spark import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
+from spark_supplier import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
+from spark_supplier.node.environment import Versions  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 240
@@ -162,8 +162,8 @@ def test_both_data_sets_are_kept_in_files(run, spark, tmp_path):
 def test_a_script_gets_data_and_arguments(run, spark, tmp_path, capfd):
     script = tmp_path / "train.py"
     script.write_text(
-        "import sys\nimport supply.spark\n"
-        "print(sys.argv[1:], sum(len(batch['id']) for batch in supply.spark.data()), __name__)\n"
+        "import sys\nimport spark_supplier\n"
+        "print(sys.argv[1:], sum(len(batch['id']) for batch in spark_supplier.data()), __name__)\n"
         "sys.exit(0)\n"
     )
     assert run(script, rows(spark, ROWS), kwargs={"learning_rate": 0.5}) is None
@@ -417,7 +417,7 @@ def test_executors_without_the_package_are_named(run, spark, monkeypatch):
     without = "/usr/bin/python3"
     monkeypatch.setenv("PYSPARK_PYTHON", without)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", without)
-    with pytest.raises(RunError, match=f"executor on .*: {without} cannot import supply .*: install"):
+    with pytest.raises(RunError, match=f"executor on .*: {without} cannot import spark_supplier .*: install"):
         run(list, rows(spark, ROWS))
 
 

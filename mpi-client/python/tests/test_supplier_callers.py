@@ -7,7 +7,7 @@ from supplier_session import only_classic, prepare_environment, rows, session_fi
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 ROWS = 40
 

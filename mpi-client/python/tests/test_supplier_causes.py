@@ -16,12 +16,14 @@ pytest.importorskip("pyspark")
 
 from py4j.protocol import Py4JJavaError  # noqa: E402
 from pyspark import inheritable_thread_target  # noqa: E402
-from supply.ranks import exceptions  # noqa: E402
-from supply.ranks.messages import Failure  # noqa: E402
-from supply.spark import RankError, Ranks, RunError, RunTimeoutError, Supplier, failures, release  # noqa: E402
-from supply.spark.rank_pool import RankPool  # noqa: E402
-from supply.spark.sessions import session_of  # noqa: E402
-from supply.spark.turns import Turn  # noqa: E402
+from spark_supplier import RankError, RunError, RunTimeoutError, Supplier, release  # noqa: E402
+from spark_supplier.driver import failures  # noqa: E402
+from spark_supplier.driver.rank_pool import RankPool  # noqa: E402
+from spark_supplier.driver.sessions import session_of  # noqa: E402
+from spark_supplier.driver.turns import Turn  # noqa: E402
+from spark_supplier.node import exceptions  # noqa: E402
+from spark_supplier.node.messages import Failure  # noqa: E402
+from spark_supplier.offload import MatrixRanks  # noqa: E402
 
 spark = session_fixture(3)
 
@@ -61,11 +63,11 @@ def cause(run, capfd):
     """A function: the text after `Spark could not supply the train data: `, which the rank has got, too."""
 
     def rank(data):
-        import supply
+        import spark_supplier
 
         try:
             list(data)
-        except supply.SparkError as error:
+        except spark_supplier.SparkError as error:
             print("told:", error)
             raise
 
@@ -128,7 +130,7 @@ def test_spark_is_the_cause_also_for_a_rank_in_a_collective(run, spark):
 
 def test_a_collective_that_fails_on_every_rank_is_the_cause(run, spark, monkeypatch):
     """Nobody waits for another one."""
-    monkeypatch.setattr("supply.spark.run._EXPLAIN_SECONDS", 1000)
+    monkeypatch.setattr("spark_supplier.driver.run._EXPLAIN_SECONDS", 1000)
 
     def fails(data):
         raise RuntimeError("[gloo/pair.cc:1] Connection closed by peer")
@@ -391,6 +393,6 @@ def test_another_job_that_holds_the_slots_is_named(run, spark, caplog, tmp_path)
 def test_a_stopped_session_is_named(spark):
     df = spark.range(10)
     spark.stop()
-    for call in (lambda: Supplier(ranks=1).run(list, df), lambda: release(df), lambda: Ranks(spark, ranks=1)):
+    for call in (lambda: Supplier(ranks=1).run(list, df), lambda: release(df), lambda: MatrixRanks(spark, ranks=1)):
         with pytest.raises(RunError, match="the session.* was stopped: make a session"):
             call()

@@ -12,7 +12,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RunError, Supplier  # noqa: E402
+from spark_supplier import RunError, Supplier  # noqa: E402
 
 spark = session_fixture(3)
 

@@ -102,7 +102,7 @@ def test_ranks_that_end_with_their_task_before_spark_knows(start):
     """As on a node that is slow, or cut off: the ranks say first that they were stopped."""
     program = start(CLUSTER)
     (executor,) = program.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")
-    (node,) = program.processes("supply.ranks.node")
+    (node,) = program.processes("spark_supplier.node.node")
     os.kill(executor, signal.SIGSTOP)
     try:
         os.kill(_parent(node), signal.SIGKILL)
@@ -133,7 +133,7 @@ def test_a_killed_jvm_of_the_driver(start):
 @pytest.mark.long
 def test_a_killed_node_process(start):
     program = start(LOCAL)
-    (node,) = program.processes("supply.ranks.node")
+    (node,) = program.processes("spark_supplier.node.node")
     os.kill(node, signal.SIGKILL)
     assert program.end().startswith("failed: RunError: ")
 
@@ -142,7 +142,9 @@ def test_a_killed_node_process(start):
 def test_a_killed_mpirun(start):
     program = start(LOCAL, "mpirun")
     # Its children are the ranks.
-    mpirun = next(pid for pid in program.processes("supply.ranks.mpi_rank") if program.process.pid == _parent(pid))
+    mpirun = next(
+        pid for pid in program.processes("spark_supplier.node.mpi_rank") if program.process.pid == _parent(pid)
+    )
     os.kill(mpirun, signal.SIGKILL)
     assert program.end() == "failed: RunError: mpirun was killed by SIGKILL"
 

@@ -5,14 +5,14 @@ import os
 import numpy
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from layout import ROOT
 from spark_program import LIMIT_SECONDS, SparkProgram
 from values import lies_in_mapping
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import DataLoader, Jagged, SupplyDataset  # noqa: E402
+from spark_supplier.torch import DataLoader, Dataset, Jagged  # noqa: E402
 
 
 class Spark(SparkProgram):
@@ -60,7 +60,7 @@ def test_every_value_arrives_as_in_a_copied_run(open_supply, spark, name, elemen
     read = []
     for options in [*RUNS, ("--in-place", "--resident")]:
         rows = []
-        with open_supply(supply.open, name, "--epochs", "2", *options) as s:
+        with open_supply(spark_supplier.ranks.open, name, "--epochs", "2", *options) as s:
             for block in s:
                 expected = [value.as_py() for value in pyarrow.record_batch(block).column("data")]
                 assert [bytes(view) for view in block.views("data")] == expected
@@ -72,7 +72,7 @@ def test_every_value_arrives_as_in_a_copied_run(open_supply, spark, name, elemen
 
 
 def test_large_images_are_one_array_over_the_lmdb(open_supply, spark):
-    with open_supply(supply.open, "images", "--in-place") as s:
+    with open_supply(spark_supplier.ranks.open, "images", "--in-place") as s:
         counts = []
         for block in s:
             counts.append(len(block))
@@ -86,9 +86,9 @@ def test_large_images_are_one_array_over_the_lmdb(open_supply, spark):
 
 
 def test_small_values_need_a_copy(open_supply, spark):
-    with open_supply(supply.open, "digits", "--in-place") as s:
+    with open_supply(spark_supplier.ranks.open, "digits", "--in-place") as s:
         for block in s:
-            with pytest.raises(supply.ColumnError, match="equal distances.*copy=True"):
+            with pytest.raises(spark_supplier.ColumnError, match="equal distances.*copy=True"):
                 block.numpy("data")
             digits = block.numpy("data", copy=True)
             assert digits.shape == (len(block), 1, 28, 28)
@@ -120,7 +120,7 @@ def test_training_is_the_same_as_in_a_copied_run(open_supply, spark, zero_copy, 
     results = []
     for run in RUNS:
         dataset = open_supply(
-            SupplyDataset, "digits", *options, *run, columns=["data", "label"], batch_size=32, zero_copy=zero_copy,
+            Dataset, "digits", *options, *run, columns=["data", "label"], batch_size=32, zero_copy=zero_copy,
             dtypes={"label": torch.long}, uneven="keep",
         )  # fmt: skip
         with dataset:
@@ -135,7 +135,7 @@ def test_encoded_images_as_jagged_values(open_supply, spark):
     read = []
     for run in RUNS:
         options = {"columns": ["data", "label"], "batch_size": 7, "ragged": {"data": "jagged"}}
-        with open_supply(SupplyDataset, "encoded", *run, **options) as dataset:
+        with open_supply(Dataset, "encoded", *run, **options) as dataset:
             batches = [batch for epoch in dataset.epochs() for batch in epoch]
         assert spark.answer() is None and all(isinstance(batch["data"], Jagged) for batch in batches)
         read.append([(*map(torch.Tensor.tolist, batch["data"]), batch["label"].tolist()) for batch in batches])

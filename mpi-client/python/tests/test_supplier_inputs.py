@@ -15,7 +15,8 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from pyspark.sql.functions import col  # noqa: E402
-from supply.spark import Ranks, RunError, Supplier  # noqa: E402
+from spark_supplier import RunError, Supplier  # noqa: E402
+from spark_supplier.offload import MatrixRanks  # noqa: E402
 
 RANKS, ROWS = 2, 100
 
@@ -55,12 +56,12 @@ def test_arguments_reach_the_function(spark, tmp_path, capfd):
     )  # fmt: skip
     script = tmp_path / "train.py"
     script.write_text(
-        "import argparse, supply.spark\n"
+        "import argparse, spark_supplier\n"
         "parser = argparse.ArgumentParser()\n"
         "parser.add_argument('source')\n"
         "parser.add_argument('--epochs', type=int)\n"
         "parser.add_argument('--batch-size')\n"
-        "print('given', vars(parser.parse_args()), sum(1 for _ in supply.spark.data().epochs()))\n"
+        "print('given', vars(parser.parse_args()), sum(1 for _ in spark_supplier.data().epochs()))\n"
     )
     supplier.run(str(script), df, args=["x y"], kwargs={"epochs": 5, "batch_size": 8}, **options)
     output = [line for line in capfd.readouterr().out.splitlines() if "given" in line]
@@ -321,7 +322,7 @@ def test_wrong_ranks(spark):
     ):
         given: dict[str, Any] = {"ranks": 1, **options}
         with pytest.raises(RunError, match=says):
-            Ranks(spark, **given)
+            MatrixRanks(spark, **given)
 
 
 def test_a_numpy_number_and_a_path_are_fine(spark):

@@ -11,9 +11,9 @@ from supplier_session import only_classic, prepare_environment, rows, session_fi
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RunError, RunTimeoutError, Supplier  # noqa: E402
-from supply.spark.sessions import in_thread, session_of  # noqa: E402
-from supply.spark.spark_jobs import SparkJobs  # noqa: E402
+from spark_supplier import RunError, RunTimeoutError, Supplier  # noqa: E402
+from spark_supplier.driver.sessions import in_thread, session_of  # noqa: E402
+from spark_supplier.driver.spark_jobs import SparkJobs  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 400, 16
 LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]

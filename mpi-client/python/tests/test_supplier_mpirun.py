@@ -1,4 +1,4 @@
-"""supply.spark.Supplier(launcher="mpirun"), with the real mpirun on this machine."""
+"""spark_supplier.Supplier(launcher="mpirun"), with the real mpirun on this machine."""
 
 import importlib.util
 import os
@@ -12,7 +12,8 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RankError, RunError, Supplier, option_checks  # noqa: E402
+from spark_supplier import RankError, RunError, Supplier  # noqa: E402
+from spark_supplier.driver import option_checks  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 

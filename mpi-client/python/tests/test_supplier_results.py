@@ -22,7 +22,7 @@ SCHEMA = "id long not null, score double, name string"
 
 @pytest.fixture
 def run(spark):
-    from supply.spark import Supplier
+    from spark_supplier import Supplier
 
     def call(function, launcher="torch", **options):
         options = {"columns": ["id", "features"], "batch_size": 64, "results": SCHEMA, "uneven": "keep", **options}
@@ -45,7 +45,7 @@ def predict(data, factor):
 
 @pytest.mark.parametrize("launcher", ["torch", "mpirun"])
 def test_predictions_come_back_and_join_the_input(run, spark, launcher):
-    from supply.spark import release
+    from spark_supplier import release
 
     returned = run(predict, launcher, kwargs={"factor": 2.0})
     assert returned.value == "predicted"
@@ -59,7 +59,7 @@ def test_predictions_come_back_and_join_the_input(run, spark, launcher):
 
 
 def test_rows_are_read_after_other_runs(run):
-    from supply.spark import release
+    from spark_supplier import release
 
     first = run(predict, kwargs={"factor": 1.0})
     second = run(predict, kwargs={"factor": 3.0})
@@ -77,7 +77,7 @@ def write_on_one_rank(data):
 
 
 def test_a_rank_that_writes_nothing_has_no_rows(run):
-    from supply.spark import release
+    from spark_supplier import release
 
     returned = run(write_on_one_rank)
     assert [tuple(row) for row in returned.results.collect()] == [(7, None, "ü")]
@@ -91,7 +91,7 @@ def raise_while_writing(data):
 
 
 def test_an_exception_while_writing_fails_the_call_and_leaves_nothing(run):
-    from supply.spark import RankError
+    from spark_supplier import RankError
 
     with pytest.raises(RankError, match="no luck"):
         run(raise_while_writing)
@@ -103,14 +103,14 @@ def write_a_wrong_column(data):
 
 
 def test_a_wrong_column_is_named(run):
-    from supply.spark import RankError
+    from spark_supplier import RankError
 
     with pytest.raises(RankError, match="'id'"):
         run(write_a_wrong_column)
 
 
 def test_a_wrong_schema_is_refused_before_anything_starts(run):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     with pytest.raises(RunError, match="results is 'id lnog'"):
         run(predict, results="id lnog", kwargs={"factor": 1.0})
@@ -118,7 +118,7 @@ def test_a_wrong_schema_is_refused_before_anything_starts(run):
 
 def test_a_struct_type_is_a_schema(run, spark):
     from pyspark.sql.types import StructType
-    from supply.spark import release
+    from spark_supplier import release
 
     schema = rows(spark, 1).selectExpr("id", "cast(id as double) as score", "'' as name").schema
     assert isinstance(schema, StructType)
@@ -155,7 +155,7 @@ def copy_input(data):
 
 
 def test_columns_of_the_input_come_back_with_the_predictions(table, caplog):
-    from supply.spark import Supplier, release
+    from spark_supplier import Supplier, release
 
     named = ", ".join(f"`{name}`" for name in table.columns if name != "unused")
     with shared_memory() as folder:
@@ -177,7 +177,7 @@ def test_columns_of_the_input_come_back_with_the_predictions(table, caplog):
 
 
 def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     with pytest.raises(RunError, match="results is 'id, lable, score float': 'lable' has no type.*id, features"):
         run(predict, results="id, lable, score float", kwargs={"factor": 1.0})
@@ -187,7 +187,7 @@ def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
 
 def test_a_key_that_may_change_is_named(spark, caplog):
     from pyspark.sql import functions
-    from supply.spark import Supplier, release
+    from spark_supplier import Supplier, release
 
     def write(data):
         with data.results() as out:

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 pandas = pytest.importorskip("pandas")
 
 from pyspark.sql import functions as F  # noqa: E402
-from supply.spark import RankError, RunError, Supplier, release  # noqa: E402
+from spark_supplier import RankError, RunError, Supplier, release  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
@@ -28,10 +28,10 @@ def run(caplog):
 
         def run_in_folder(function, df, **options):
             caplog.clear()
-            with caplog.at_level(logging.WARNING, logger="supply.spark"):
+            with caplog.at_level(logging.WARNING, logger="spark_supplier"):
                 ranks = options.pop("ranks", RANKS)
                 value = Supplier(ranks=ranks, folder=folder).run(function, df, batch_size=BATCH, **options)
-            return value, [record.getMessage() for record in caplog.records if record.name == "supply.spark"]
+            return value, [record.getMessage() for record in caplog.records if record.name == "spark_supplier"]
 
         yield run_in_folder
 
@@ -151,7 +151,7 @@ def test_no_row_is_repeated_without_need_and_without_a_word(spark, caplog):
                 for batch in epoch:
                     out.write(batch)
 
-    with shared_memory() as folder, caplog.at_level(logging.WARNING, logger="supply.spark"):
+    with shared_memory() as folder, caplog.at_level(logging.WARNING, logger="spark_supplier"):
 
         def run(supplier, rows, function=steps, **options):
             caplog.clear()
@@ -189,7 +189,7 @@ def test_no_row_is_repeated_without_need_and_without_a_word(spark, caplog):
 @pytest.mark.long
 def test_a_rank_that_has_had_its_rows_is_named(run, spark, monkeypatch):
     # All that failed is known soon, and nobody waits for another cause.
-    monkeypatch.setattr("supply.spark.run._EXPLAIN_SECONDS", 1000)
+    monkeypatch.setattr("spark_supplier.driver.run._EXPLAIN_SECONDS", 1000)
 
     def train(data, own_collective):
         import torch

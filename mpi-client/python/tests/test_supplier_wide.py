@@ -41,7 +41,7 @@ def frame(spark, names, rows):
     (400, 30), pytest.param(5000, 1000, marks=pytest.mark.long), pytest.param(10000, 10, marks=pytest.mark.long),
 ])  # fmt: skip
 def test_columns_and_names_go_both_ways(spark, count, rows):
-    from supply.spark import Supplier, release
+    from spark_supplier import Supplier, release
 
     names = NAMES + [f"column_{i}" for i in range(len(NAMES), count)]
     df = frame(spark, names, rows)
@@ -56,7 +56,7 @@ def test_columns_and_names_go_both_ways(spark, count, rows):
 
 
 def test_a_row_that_is_larger_than_a_block_names_the_sizes_to_set(spark):
-    from supply.spark import RunError, Supplier, release
+    from spark_supplier import RunError, Supplier, release
 
     # The long one is the first row of the last partition.
     df = spark.range(0, 4, 1, RANKS).selectExpr("id", "repeat('x', if(id = 2, 40000, 1)) as text")

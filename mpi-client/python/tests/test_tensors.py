@@ -1,7 +1,7 @@
 """Tensors of types that some versions of PyTorch lack. test_blocks.py has the rest."""
 
 import pytest
-import supply
+import spark_supplier
 
 from values import UNSIGNED, batch, received
 
@@ -14,5 +14,5 @@ def test_unsigned_integers(pair, kind):
     if hasattr(torch, kind):
         assert block.torch("x").dtype == getattr(torch, kind)
         return
-    with pytest.raises(supply.ColumnError, match="'x'.*block.numpy"):
+    with pytest.raises(spark_supplier.ColumnError, match="'x'.*block.numpy"):
         block.torch("x")

@@ -9,8 +9,8 @@ import sys
 import time
 
 import pytest
-from supply.errors import RunError
-from supply.ranks.thread_limit import is_of_limit, require_threads, thread_limit
+from spark_supplier.errors import RunError
+from spark_supplier.node.thread_limit import is_of_limit, require_threads, thread_limit
 
 PROGRAM = pathlib.Path(__file__).with_name("thread_limits_program.py")
 # By version: of the process, its group's folder, and one above it that a container sees.

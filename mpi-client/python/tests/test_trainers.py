@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-import supply
+import spark_supplier
 
 from feeding import numbers_of
 from layout import JAR, ROOT, SPARK_PYTHON
@@ -22,9 +22,9 @@ SPARK_MASTER = "--master local[6]"
 WEIGHTS = [1, 2, 0]
 
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-import supply.hf  # noqa: E402
-import supply.xgboost  # noqa: E402
-from supply.torch import SupplyDataset  # noqa: E402
+import spark_supplier.hf  # noqa: E402
+import spark_supplier.xgboost  # noqa: E402
+from spark_supplier.torch import Dataset  # noqa: E402
 
 # Read what the programs of "Follow a run" have written.
 BOARD = """
@@ -179,7 +179,7 @@ def test_a_stateful_data_loader_loads_its_state_into_the_data_set(dataset):
     loader = torchdata.StatefulDataLoader(data, batch_size=None)
     batches = iter(loader)
     next(batches)
-    other = SupplyDataset(columns=["x"], batch_size=4)
+    other = Dataset(columns=["x"], batch_size=4)
     resumed = torchdata.StatefulDataLoader(other, batch_size=None)
     resumed.load_state_dict(loader.state_dict())
     iter(resumed)
@@ -251,7 +251,7 @@ def test_a_trainer_evaluates_on_one_rank(dataset, tmp_path):
     arguments = transformers.TrainingArguments(
         tmp_path, use_cpu=True, report_to="none", disable_tqdm=True, label_names=["x"]
     )
-    trainer = type("Trainer", (supply.hf.TrainerMixin, transformers.Trainer), {})(
+    trainer = type("Trainer", (spark_supplier.hf.TrainerMixin, transformers.Trainer), {})(
         Model(), arguments, eval_dataset={"numbers": dataset([6])}
     )
     assert trainer.evaluate()["eval_numbers_loss"] > 0
@@ -268,9 +268,9 @@ def test_xgboost(trainer):
 
 @pytest.mark.parametrize("uneven", ["pad", "drop"])
 def test_xgboost_refuses_rows_that_repeat_or_are_missing(uneven):
-    data = SupplyDataset(columns=["x"], batch_size=4, uneven=uneven)
-    with pytest.raises(supply.SupplyError, match=f"uneven='{uneven}': XGBoost needs each row once"):
-        supply.xgboost.matrix(data, "x")
+    data = Dataset(columns=["x"], batch_size=4, uneven=uneven)
+    with pytest.raises(spark_supplier.SupplyError, match=f"uneven='{uneven}': XGBoost needs each row once"):
+        spark_supplier.xgboost.matrix(data, "x")
 
 
 @pytest.mark.long

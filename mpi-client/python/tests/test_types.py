@@ -21,10 +21,9 @@ torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get inst
 pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow in this environment")
 
 prepare_environment()
-import supply  # noqa: E402
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
-from supply.spark import Supplier, release  # noqa: E402
+from spark_supplier import Supplier, release  # noqa: E402
 
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -42,14 +41,16 @@ def spark(request):
     from pyspark.sql import SparkSession
 
     if request.param == "classic":
-        builder = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jars()).config(map=SETTINGS)
+        builder = (
+            SparkSession.builder.master("local[3]").config("spark.jars", spark_supplier.jars()).config(map=SETTINGS)
+        )
         session = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
         yield session
         session.stop()
         return
     pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this environment")
-    with connect_server("local[3]", supply.spark.jars(), **SETTINGS) as server:
-        session = supply.spark.session(remote=server.remote)
+    with connect_server("local[3]", spark_supplier.jars(), **SETTINGS) as server:
+        session = spark_supplier.session(remote=server.remote)
         _stopped.append(session)
         yield session
         session.stop()
@@ -125,7 +126,7 @@ def through_blocks(spark, df, folder, seen):
     writing = threading.Thread(target=write)
     writing.start()
     rows: list[dict[str, Any]] = []
-    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s, s.results("blocks") as out:
+    with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s, s.results("blocks") as out:
         while (block := s.next_block()) is not None:
             out.write(block)
             batch = pyarrow.record_batch(block)

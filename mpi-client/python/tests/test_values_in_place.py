@@ -5,7 +5,7 @@ import os
 import numpy
 import pyarrow
 import pytest
-import supply
+import spark_supplier
 
 from foreign_file import ForeignFile
 from values import NEEDS_TORCH, batch, lies_in_mapping
@@ -60,7 +60,7 @@ def test_an_array_is_read_only(received):
 @pytest.mark.parametrize("windows, gaps", [((0,), UNEQUAL), ((0, 40), EQUAL), ((0,), (8, 65537, 65537))])
 def test_other_values_need_a_copy(received, form, windows, gaps):
     block = received(VALUES, gaps=gaps, windows=windows)
-    with pytest.raises(supply.ColumnError, match=r"'x'.*equal distances.*copy=True, or block.views\('x'\)"):
+    with pytest.raises(spark_supplier.ColumnError, match=r"'x'.*equal distances.*copy=True, or block.views\('x'\)"):
         column(block, form)
     copy = column(block, form, copy=True)
     assert [row.tobytes() for row in copy] == VALUES and copy.flags.writeable and copy.flags.c_contiguous
@@ -82,7 +82,9 @@ def test_values_of_any_length(received):
     values = [VALUES[0], b"", b"short", VALUES[1][:13]]
     block = received(values, gaps=(8, 0, 0, 3))
     for copy in (False, True):
-        with pytest.raises(supply.ColumnError, match=r"'x'.*from 0 to 24 bytes: block.views\('x'\), or use Arrow"):
+        with pytest.raises(
+            spark_supplier.ColumnError, match=r"'x'.*from 0 to 24 bytes: block.views\('x'\), or use Arrow"
+        ):
             block.numpy("x", copy=copy)
     views = block.views("x")
     assert [bytes(view) for view in views] == values
@@ -98,14 +100,14 @@ def test_views_of_values_in_the_block(pair, values, kind, expected):
     task.supply(batch(x=(values, kind), y=([1, 2], "int32")))
     block = rank.next_block()
     assert [bytes(view) for view in block.views("x")] == expected
-    with pytest.raises(supply.ColumnError, match="'y'.*block.numpy"):
+    with pytest.raises(spark_supplier.ColumnError, match="'y'.*block.numpy"):
         block.views("y")
 
 
 def test_views_of_nulls_are_refused(pair):
     rank, task = pair
     task.supply(batch(x=([b"a", None], "binary")))
-    with pytest.raises(supply.ColumnError, match="1 of 2 elements are null"):
+    with pytest.raises(spark_supplier.ColumnError, match="1 of 2 elements are null"):
         rank.next_block().views("x")
 
 
@@ -130,7 +132,7 @@ def test_floats(received, form):
 def test_floats_that_are_not_aligned_need_a_copy(received, gaps):
     floats = numpy.arange(18, dtype="float32").reshape(3, 1, 2, 3)
     block = received([value.tobytes() for value in floats], gaps=gaps, name="data", **datums(1, 2, 3, 3))
-    with pytest.raises(supply.ColumnError, match="multiples of 4 bytes: copy=True"):
+    with pytest.raises(spark_supplier.ColumnError, match="multiples of 4 bytes: copy=True"):
         block.numpy("data")
     assert numpy.array_equal(block.numpy("data", copy=True), floats)
 
@@ -156,7 +158,7 @@ def test_an_older_pyarrow_has_no_such_type(pair, tmp_path, monkeypatch, read):
         task.supply(batch(x=(VALUES, pyarrow.binary_view())), foreign_file=file)
     block = rank.next_block()
     monkeypatch.delattr(pyarrow, "binary_view")
-    with pytest.raises(supply.ColumnError, match="'x'.*in place.*no binary_view.*install pyarrow 16"):
+    with pytest.raises(spark_supplier.ColumnError, match="'x'.*in place.*no binary_view.*install pyarrow 16"):
         read(rank, block)
 
 
@@ -192,5 +194,5 @@ def test_a_file_that_changes_is_an_error(pair, tmp_path):
         task.supply(batch(x=(VALUES, pyarrow.binary_view())), foreign_file=file)
     assert [bytes(view) for view in rank.next_block().views("x")] == VALUES
     os.utime(tmp_path / "foreign", (0, 0))
-    with pytest.raises(supply.SupplyOSError, match="foreign, which Spark supplies in place.*has changed"):
+    with pytest.raises(spark_supplier.SupplyOSError, match="foreign, which Spark supplies in place.*has changed"):
         rank.next_block()

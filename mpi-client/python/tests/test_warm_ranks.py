@@ -17,7 +17,7 @@ from supplier_session import only_classic, prepare_environment, rows, session_fi
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
+from spark_supplier import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 120
@@ -155,7 +155,7 @@ def test_calls_ranks_epochs_and_workers_have_random_numbers_of_their_own(warm, s
 
     def of_ranks(data, seed=None):
         import torch
-        from supply.torch import DataLoader
+        from spark_supplier.torch import DataLoader
         from torch import distributed
 
         if seed is not None:
@@ -217,7 +217,7 @@ def test_a_function_that_ends_the_process_group_and_makes_another(warm, spark, t
 
 def test_a_rank_that_returns_early_is_named(warm, spark, monkeypatch):
     # Nobody waits for another cause.
-    monkeypatch.setattr("supply.spark.run._EXPLAIN_SECONDS", 1000)
+    monkeypatch.setattr("spark_supplier.driver.run._EXPLAIN_SECONDS", 1000)
 
     def early(data):
         for number, _ in enumerate(data):
@@ -234,7 +234,7 @@ def test_scripts_with_modules_of_the_same_name(warm, df, tmp_path, capfd):
         (tmp_path / name).mkdir()
         (tmp_path / name / "beside.py").write_text(f"NAME = '{name}'\n")
         script = tmp_path / name / "train.py"
-        script.write_text("import sys, beside, supply.spark\nprint(beside.NAME, sys.argv[1:])\n")
+        script.write_text("import sys, beside, spark_supplier\nprint(beside.NAME, sys.argv[1:])\n")
         warm.run(script, df, args=[name], backend=None)
         assert capfd.readouterr().out.splitlines().count(f"[rank 0] {name} ['{name}']") == 1
 
@@ -281,9 +281,9 @@ def test_results_stay_when_other_calls_have_come(spark, folder, df):
         call(supplier, df)
     for add, results in zip((1, 2), found):
         assert results.selectExpr("sum(sum - id)").first()[0] == add * ROWS
-        import supply.spark
+        import spark_supplier
 
-        supply.spark.release(results)
+        spark_supplier.release(results)
 
 
 def test_ranks_that_return_early_wait_for_the_next_call(warm, df):

@@ -14,11 +14,11 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.errors import RankError, RunError  # noqa: E402
-from supply.ranks.messages import Measured, Reported  # noqa: E402
-from supply.spark import Supplier, release  # noqa: E402
-from supply.spark.statistics import KINDS, Measurements, sentence  # noqa: E402
-from supply.times import EpochStatistics, EpochTimes  # noqa: E402
+from spark_supplier import Supplier, release  # noqa: E402
+from spark_supplier.driver.statistics import KINDS, Measurements, sentence  # noqa: E402
+from spark_supplier.errors import RankError, RunError  # noqa: E402
+from spark_supplier.node.messages import Measured, Reported  # noqa: E402
+from spark_supplier.times import EpochStatistics, EpochTimes  # noqa: E402
 
 RANKS, ROWS, BATCH, EPOCHS = 2, 400, 25, 2
 spark = session_fixture(2 * RANKS + 1)
@@ -126,10 +126,10 @@ def counts(data):
 
 
 def test_a_slow_source_is_named(supplier, spark, caplog, monkeypatch):
-    monkeypatch.setattr("supply.spark.run._LONG_SECONDS", 0.1)
+    monkeypatch.setattr("spark_supplier.driver.run._LONG_SECONDS", 0.1)
     options = {"columns": ["id", "slept"], "batch_size": BATCH, "uneven": "keep", "epochs": 2}
     again = "in later epochs: Spark computes df again in each"
-    with caplog.at_level(logging.INFO, "supply.spark"):
+    with caplog.at_level(logging.INFO, "spark_supplier"):
         supplier.run(counts, slow_rows(spark, 0.005), **options)
     assert caplog.text.count(again) == 1
     said = supplier.statistics.sentence
@@ -153,7 +153,7 @@ def test_a_slow_program_is_named(supplier, spark, caplog):
                 time.sleep(0.1)
                 data.report(loss=1 / (1 + epoch.number), rows=len(batch["id"]))
 
-    with caplog.at_level(logging.INFO, "supply.spark"):
+    with caplog.at_level(logging.INFO, "spark_supplier"):
         ran = supplier.run(train, rows(spark, ROWS), batch_size=BATCH, epochs=EPOCHS, uneven="keep", results="x long")
     release(ran.results)
     statistics = supplier.statistics

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.ranks.exceptions import _OPTIONS, in_words_of_run  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
+from spark_supplier.node.exceptions import _OPTIONS, in_words_of_run  # noqa: E402
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ import threading
 from multiprocessing.connection import Connection
 
 import pytest
-import supply
-from supply import workers
+import spark_supplier
+from spark_supplier import workers
 
 import worker_programs
 from feeding import numbers_of, supply_blocks
 from task import Task, wait_until
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from supply.torch import DataLoader, SupplyDataset  # noqa: E402
-from supply.workers import packed, unpacked  # noqa: E402
+from spark_supplier.torch import DataLoader, Dataset  # noqa: E402
+from spark_supplier.workers import packed, unpacked  # noqa: E402
 from torch.utils.data import DataLoader as PLAIN  # noqa: E402, N811
 
 # A task that waits in vain fails in a thread of its own.
@@ -50,7 +50,7 @@ def supplied(files):
     made = []
 
     def make(sizes, **options):
-        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
+        data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
         data._opened()
         task = Task(*files.paths)
         made.append((data, task))
@@ -77,8 +77,8 @@ def test_workers_transform_in_order(dataset, loader):
 
 def test_a_folder_too_long_for_sockets_is_named(files, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("x" * 76)))
-    with pytest.raises(supply.SupplyError, match="shorter folder .* set TMPDIR to one of at most 75"):
-        load(DataLoader, SupplyDataset(files.folder, 0, columns=["x"], batch_size=4))
+    with pytest.raises(spark_supplier.SupplyError, match="shorter folder .* set TMPDIR to one of at most 75"):
+        load(DataLoader, Dataset(files.folder, 0, columns=["x"], batch_size=4))
 
 
 def test_spawned_workers(dataset):
@@ -151,7 +151,7 @@ def test_the_state_is_what_the_loop_was_handed(dataset, uneven, last):
     next(rest)
     assert data.state_dict()["position"] == "position-1:1:1:0:4:0000000000000077"
     list(rest)
-    with pytest.raises(supply.SupplyError, match="too late"):
+    with pytest.raises(spark_supplier.SupplyError, match="too late"):
         loader.load_state_dict(state)
 
 
@@ -161,7 +161,7 @@ def test_the_state_is_unknown_with_the_workers_of_another_loader(dataset):
         if epoch.number == 1:
             assert data.state_dict()["position"] == "position-1:1:0:0:0:0000000000000077"
         for _ in load(PLAIN, epoch):
-            with pytest.raises(supply.SupplyError, match="use supply.torch.DataLoader"):
+            with pytest.raises(spark_supplier.SupplyError, match="use spark_supplier.torch.DataLoader"):
                 data.state_dict()
     assert data.state_dict()["position"] == "position-1:2:0:0:0:0000000000000077"
 
@@ -186,7 +186,7 @@ def test_an_error_of_spark_reaches_the_loop(supplied, loader):
     batches = iter(load(loader, data))
     assert numbers_of([next(batches)]) == [[0, 1, 2, 3]]
     task.fail("the executor is gone")
-    with pytest.raises(supply.SparkError, match="the executor is gone"):
+    with pytest.raises(spark_supplier.SparkError, match="the executor is gone"):
         next(batches)
 
 
@@ -194,7 +194,7 @@ def test_an_error_that_cannot_be_pickled_keeps_its_text():
     class LocalError(Exception):
         pass
 
-    with pytest.raises(supply.SupplyError, match="LocalError: the reason"):
+    with pytest.raises(spark_supplier.SupplyError, match="LocalError: the reason"):
         unpacked(pickle.loads(packed(LocalError("the reason"))))
 
 
@@ -220,12 +220,12 @@ def test_close_while_workers_wait(supplied, loader):
     batches = iter(load(loader, data))
     next(batches)
     data.abort("enough")
-    with pytest.raises(supply.SupplyError, match="closed"):
+    with pytest.raises(spark_supplier.SupplyError, match="closed"):
         next(batches)
 
 
 def test_the_loader_is_for_whole_batches(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
+    data = Dataset(files.folder, 0, columns=["x"], batch_size=4)
     with pytest.raises(ValueError, match="batch_size"):
         DataLoader(data, batch_size=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="in_order"):
@@ -240,8 +240,8 @@ def test_a_batch_size_of_another_loader_is_an_error(supplied):
 
 RANK = """
 import sys, worker_programs
-from supply.torch import DataLoader, SupplyDataset
-data = SupplyDataset(sys.argv[1], 0, columns=["x"], batch_size=4, timeout=60, transform=worker_programs.doubled)
+from spark_supplier.torch import DataLoader, Dataset
+data = Dataset(sys.argv[1], 0, columns=["x"], batch_size=4, timeout=60, transform=worker_programs.doubled)
 data._opened()
 processes = set()
 for batch in DataLoader(data, num_workers=2):
@@ -265,7 +265,7 @@ def test_workers_of_a_rank_that_is_killed_end_and_do_not_keep_it_alive(files):
         rank.kill()
         rank.wait()
     # The lock of the rank is free, so the next one replaces the stale pair.
-    supply.open(files.folder, 0).abort("the test has ended")
+    spark_supplier.ranks.open(files.folder, 0).abort("the test has ended")
     wait_until("the end of the workers", lambda: not any(map(is_alive, workers)))
     task.leave()
 

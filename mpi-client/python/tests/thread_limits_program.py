@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
 
 GROUP = pathlib.Path(sys.argv[1])
@@ -30,13 +30,13 @@ def start_threads(data, group):
 def failure(ranks, function, frame, **options):
     begin = time.monotonic()
     try:
-        supply.spark.Supplier(ranks).run(function, frame, start_timeout=60, **options)
+        spark_supplier.Supplier(ranks).run(function, frame, start_timeout=60, **options)
     except Exception as error:
         return f"{type(error).__name__} after {time.monotonic() - begin:.0f} s: {error}"
     return "it did not fail"
 
 
-spark = supply.spark.session(SparkSession.builder.master("local[5]"))
+spark = spark_supplier.session(SparkSession.builder.master("local[5]"))
 frame = spark.range(100)
 print("RANK", failure(1, start_threads, frame, args=(str(GROUP),)), flush=True)
 limit(GROUP, 40)

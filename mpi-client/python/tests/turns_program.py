@@ -14,8 +14,8 @@ from supplier_session import prepare_environment
 
 prepare_environment()
 
-import supply.spark  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+import spark_supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 
 def opens(gate):
@@ -36,7 +36,7 @@ def opens(gate):
 def main():
     remote, folder, mode = sys.argv[1:]
     gate = f"{folder}.open"
-    spark = supply.spark.session(remote=remote)
+    spark = spark_supplier.session(remote=remote)
     df = spark.range(0, 20, 1, 2)
     with (
         Supplier(1, folder=folder) if mode == "warm" else contextlib.nullcontext(Supplier(1, folder=folder)) as supplier

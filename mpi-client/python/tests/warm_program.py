@@ -16,16 +16,16 @@ from supplier_session import prepare_environment
 prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-import supply.spark  # noqa: E402
+import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from supply.spark import Supplier  # noqa: E402
+from spark_supplier import Supplier  # noqa: E402
 
 LIMIT_SECONDS = 60
 EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 def started(master):
-    builder = SparkSession.builder.master(master).config("spark.jars", supply.spark.jars())
+    builder = SparkSession.builder.master(master).config("spark.jars", spark_supplier.jars())
     return builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
 
 

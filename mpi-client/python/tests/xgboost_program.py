@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy
-import supply.xgboost
+import spark_supplier.xgboost
 import xgboost
 from pyspark.sql import SparkSession
-from supply.spark import RankError, Supplier, session
+from spark_supplier import RankError, Supplier, session
 from torch import distributed
 
 
 def train(data, features):
-    with supply.xgboost.collective():
-        rows = supply.xgboost.matrix(data, features, "label", weight="weight", max_bin=64)
+    with spark_supplier.xgboost.collective():
+        rows = spark_supplier.xgboost.matrix(data, features, "label", weight="weight", max_bin=64)
         model = bytes(xgboost.train({"max_depth": 4, "max_bin": 64}, rows, num_boost_round=50).save_raw())
     ranks = [None] * distributed.get_world_size()
     distributed.all_gather_object(ranks, (rows.num_row(), rows.get_weight().sum(), model))
@@ -20,10 +20,10 @@ def train(data, features):
 
 
 def fail(data):
-    with supply.xgboost.collective():
+    with spark_supplier.xgboost.collective():
         if distributed.get_rank() == 1:
             raise ValueError("no model")
-        supply.xgboost.matrix(data, ["a"], "label")
+        spark_supplier.xgboost.matrix(data, ["a"], "label")
 
 
 def error_of(model):

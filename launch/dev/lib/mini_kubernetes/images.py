@@ -197,18 +197,8 @@ def _package_layer():
     """The Python package, as `make test-wheel` has installed it."""
     site = _only(parts.ROOT / "build/wheel-venv/lib/python3*/site-packages")
     layer = Layer("package")
-    # tqdm is for scripts that import supply.spark, pandas and pyarrow for TorchModel.transform.
-    names = [
-        "supply",
-        "supply_launch",
-        "spark_supplier-*",
-        "pandas*",
-        "pyarrow*",
-        "pytz*",
-        "dateutil",
-        "tzdata*",
-        "tqdm*",
-    ]
+    # tqdm is for scripts that import spark_supplier, pandas and pyarrow for TorchModel.transform.
+    names = ["spark_supplier", "spark_supplier-*", "pandas*", "pyarrow*", "pytz*", "dateutil", "tzdata*", "tqdm*"]
     for found in sorted(found for name in names for found in site.glob(name)):
         layer.add(found, f"/usr/local/lib/{_PYTHON}/dist-packages/{found.name}")
     layer.text("/opt/entrypoint", pathlib.Path(__file__).with_name("entrypoint").read_text(encoding="utf-8"), 0o755)

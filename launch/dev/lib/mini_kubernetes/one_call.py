@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
 
 ROWS, SLOPE = 20000, 3.0
@@ -59,11 +59,11 @@ def train(data):
 def main():
     executors, ranks, epochs = map(int, sys.argv[1:])
     builder = SparkSession.builder.config(map=settings(executors, ranks // executors + 1))
-    spark = supply.spark.session(builder)
+    spark = spark_supplier.session(builder)
     frame = (
         spark.range(0, ROWS, 1, 4 * ranks).selectExpr("float(rand(1)) as x").selectExpr("x", f"float({SLOPE} * x) as y")
     )
-    weight, gathered = supply.spark.Supplier(ranks).run(train, frame, epochs=epochs, start_timeout=300)
+    weight, gathered = spark_supplier.Supplier(ranks).run(train, frame, epochs=epochs, start_timeout=300)
     hosts = {host for host, _ in gathered}
     rows = sum(rows for _, rows in gathered)
     spark.stop()

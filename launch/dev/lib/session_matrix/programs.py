@@ -9,10 +9,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[4]
 # After the page's first lines, which make the session and the frame. The page names a script, and has none.
 SCRIPT = """
 import sys
-import supply.spark
+import spark_supplier
 import torch
 
-rows = torch.tensor(sum(len(batch["label"]) for batch in supply.spark.data()))
+rows = torch.tensor(sum(len(batch["label"]) for batch in spark_supplier.data()))
 torch.distributed.all_reduce(rows)
 print(rows.item(), "rows", *sys.argv[1:])
 """

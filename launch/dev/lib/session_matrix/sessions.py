@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT / "mpi-client" / "python" / "tests"), str(DEV / "lib")]
 
 from mini_kubernetes import one_call  # noqa: E402
 from mini_kubernetes.cluster import Cluster  # noqa: E402
-from supply.spark import jars  # noqa: E402
+from spark_supplier import jars  # noqa: E402
 
 from connect_server import connect_server  # noqa: E402
 

@@ -35,7 +35,7 @@ def in_dynamic_allocation(ground):
 
 def of_kept_ranks(ground):
     """A call that loses ranks fails, and a later one starts others."""
-    from supply.spark import RunError, Supplier
+    from spark_supplier import RunError, Supplier
 
     rows = seen.rows(ground.cluster.session)
     count, kills_before, failures = ground.chance.randint(1, _MOST_KILLS), ground.tally.kills, []

@@ -18,11 +18,11 @@ def kills(ground, count, latest, executors):
     def kill():
         for _ in range(count):
             later = ground.chance.uniform(0, latest)
-            while not ground.processes.named("supply.ranks.") and not over.wait(_POLL_SECONDS):
+            while not ground.processes.named("spark_supplier.node.") and not over.wait(_POLL_SECONDS):
                 pass
             if over.wait(later):
                 return
-            found = ground.processes.named("supply.ranks.") + sorted(executors())
+            found = ground.processes.named("spark_supplier.node.") + sorted(executors())
             if found:
                 ground.kill(ground.chance.choice(found))
 

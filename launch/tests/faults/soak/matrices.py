@@ -33,7 +33,7 @@ def server_suspended(ground):
 
 def _use(ground, ranks, matrix):
     """A routine's result is right, and every row comes back once, also if an executor dies meanwhile."""
-    from supply.spark import release
+    from spark_supplier import release
 
     sums = ranks.call("column_sums", matrix, library="libcolumn_sums.so").to_numpy().tolist()
     assert sums == [NUMBERS * (NUMBERS - 1) / 2, NUMBERS, sum(i * i for i in range(NUMBERS))], sums
@@ -50,11 +50,11 @@ def _use(ground, ranks, matrix):
 def _started(ground, timeout):
     if not SERVER.exists():
         raise Skipped("libsupply was built without MPI")
-    from supply.spark import Ranks
+    from spark_supplier.offload import MatrixRanks
 
     libraries = compile_routines(ground.folder)
     numbers = ground.cluster.session.range(0, NUMBERS, 1, 5).selectExpr("id", "array(double(id), 1, id * id) as x")
-    ranks = Ranks(
+    ranks = MatrixRanks(
         ground.cluster.session, RANKS, library="libroutines.so", libraries=libraries, server=SERVER,
         folder=ground.memory, timeout=timeout,
     )  # fmt: skip
@@ -72,7 +72,7 @@ def _kill_a_server(ground):
 
 def _failure(call):
     """The message of a call that must fail."""
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     try:
         call()

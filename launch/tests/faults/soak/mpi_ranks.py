@@ -17,7 +17,7 @@ from soak.torment import PairFaults, go_through
 from waiting import wait_until
 
 RANK = pathlib.Path(__file__).with_name("rank.py")
-PYTHON_FEEDER, C_FEEDER = [str(PYTHON), "-m", "supply.feeder"], [str(PROGRAMS / "supply-feeder")]
+PYTHON_FEEDER, C_FEEDER = [str(PYTHON), "-m", "spark_supplier.feeder"], [str(PROGRAMS / "supply-feeder")]
 ROWS, EPOCHS = 2000, 60
 
 

@@ -15,7 +15,7 @@ _LATEST_SECONDS = 3
 
 def executors_killed_while_spark_reads(ground):
     """A rank's result outlives the rank, and every row of it arrives."""
-    from supply.spark import release
+    from spark_supplier import release
 
     results = _run(ground)
     for _ in range(3):
@@ -26,7 +26,7 @@ def executors_killed_while_spark_reads(ground):
 
 def killed_while_ranks_write(ground):
     """Either there are all rows, or there is an error: never a table that lacks some."""
-    from supply.spark import RunError, release
+    from spark_supplier import RunError, release
 
     with kills(ground, 1, _LATEST_SECONDS, ground.cluster.executors):
         try:
@@ -45,7 +45,7 @@ def _write_scores(data):
 
 
 def _run(ground):
-    from supply.spark import Supplier
+    from spark_supplier import Supplier
 
     rows = ground.cluster.session.range(0, COUNT, 1, 8).selectExpr("id", "double(id) as x")
     supplier = Supplier(ranks=RANKS, folder=str(ground.memory))

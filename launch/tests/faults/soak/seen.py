@@ -27,7 +27,7 @@ def rows(session):
 
 
 def call_with_checkpoints(session, memory, checkpoints, restarts):
-    from supply.spark import Supplier
+    from spark_supplier import Supplier
 
     return Supplier(ranks=RANKS, max_restarts=restarts, folder=str(memory)).run(
         see, rows(session), batch_size=BATCH, epochs=EPOCHS, uneven="keep", stall_timeout=60,

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import tempfile
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
 
 ROWS, RANKS, PARTITIONS = 10000, 2, 8
 LIMIT_SECONDS = 60
 RANK = """
-import sys, supply
-with supply.open() as s, s.results(sys.argv[1]) as out:
+import sys, spark_supplier
+with spark_supplier.ranks.open() as s, s.results(sys.argv[1]) as out:
     for block in s:
         number = block.numpy("number")
         out.write({"number": number, "double": 2 * number})
@@ -45,10 +45,10 @@ def print_result(result, options):
     back = spark.read.format("supply").options(results=result, **options).load()
     [row] = back.selectExpr("count(distinct number) as rows", "sum(double) as sum").collect()
     print(f"{result}: rows={row.rows} sum={row['sum']}")
-    supply.spark.release(back)
+    spark_supplier.release(back)
 
 
-spark = supply.spark.session(SparkSession.builder.master(f"local[{RANKS}]").config("spark.ui.enabled", False))
+spark = spark_supplier.session(SparkSession.builder.master(f"local[{RANKS}]").config("spark.ui.enabled", False))
 df = spark.range(0, ROWS, 1, PARTITIONS).withColumnRenamed("id", "number")
 with tempfile.TemporaryDirectory(prefix="supply-matrix-", dir="/dev/shm") as folder:
     make_configs = pathlib.Path(sys.executable).with_name("supply-make-configs")

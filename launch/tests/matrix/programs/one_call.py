@@ -5,9 +5,9 @@ Its argument is the launcher of the ranks. With mpirun they add up their rows by
 
 import sys
 
-import supply.spark
+import spark_supplier
 from pyspark.sql import SparkSession
-from supply.spark import Supplier
+from spark_supplier import Supplier
 
 ROWS, RANKS = 10000, 2
 launcher = sys.argv[1]
@@ -28,7 +28,7 @@ def double(data, over_mpi):
 
 # Without mpirun a task starts the ranks.
 cores = RANKS if launcher == "mpirun" else RANKS + 1
-spark = supply.spark.session(SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", False))
+spark = spark_supplier.session(SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", False))
 df = spark.range(0, ROWS, 1, 4 * RANKS).withColumnRenamed("id", "number")
 done = Supplier(ranks=RANKS, launcher=launcher).run(
     double, df, columns=["number"], batch_size=100, backend=None, results="number long, double long",
@@ -38,5 +38,5 @@ done = Supplier(ranks=RANKS, launcher=launcher).run(
 print(f"rows: rows={row.rows} sum={row['sum']}")
 if launcher == "mpirun":
     print(f"ranks: rows={done.value[0]} mpi={done.value[1]}")
-supply.spark.release(done.results)
+spark_supplier.release(done.results)
 spark.stop()

@@ -1,4 +1,4 @@
-// The extension module supply._core. _core.pyi lists its types and calls.
+// The extension module spark_supplier._core. _core.pyi lists its types and calls.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>

@@ -32,7 +32,7 @@ void raise(supply_status_t status, const std::string &text, int error_number) {
     /* A peer's text may be something else than UTF-8. */
     const nb::object printable =
         nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-    nb::module_::import_("supply.errors").attr("raise_status")(supply_status_name(status), printable, error_number);
+    nb::module_::import_("spark_supplier.errors").attr("raise_status")(supply_status_name(status), printable, error_number);
     throw nb::value_error(text.c_str());
 }
 
@@ -64,7 +64,7 @@ Pair::Pair(const Options &from, Meeting *meeting) {
     supply_position_t position;
     if (!from.position.empty()) {
         if (supply_position_from_text(&position, from.position.c_str()) != SUPPLY_OK)
-            raise(SUPPLY_ERROR_ARGUMENT, "position '" + from.position + "' does not come from Supply.position");
+            raise(SUPPLY_ERROR_ARGUMENT, "position '" + from.position + "' does not come from Reader.position");
         options.position = &position;
     }
     if (meeting != nullptr) link_ = meeting->link();

@@ -1,4 +1,4 @@
-/** Which blocks Python references: AllHeldError lists them. */
+/** Which blocks Python references: RingFullError lists them. */
 #ifndef SUPPLY_PYTHON_REFERENCES_H
 #define SUPPLY_PYTHON_REFERENCES_H
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import supply.linalg.{Matrix, MatrixRows, Ranks}
 import supply.task.SupplySettings
 
-/** `supply.spark.Ranks` of the Python package: [[Ranks]] with Java's collections. */
+/** `spark_supplier.offload.Ranks` of the Python package: [[Ranks]] with Java's collections. */
 private[supply] object Offload {
   /** hosts: null if all ranks are on this node. */
   def ranks(spark: SparkSession, ranks: Int, mappedFiles: String, namedPipes: String, hosts: String,

@@ -16,7 +16,7 @@ import supply.run.RunKey
 import supply.task.SupplySettings
 
 /**
- * `supply.spark.Ranks` of a session of Spark Connect: each call is a read of the data source, and a
+ * `spark_supplier.offload.Ranks` of a session of Spark Connect: each call is a read of the data source, and a
  * matrix is sent by a DataFrame's writer. The ranks and their matrices have names that the client gives.
  */
 @Command(name = "ranks", sortOptions = false)

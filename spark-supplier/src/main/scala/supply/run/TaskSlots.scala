@@ -44,7 +44,7 @@ private[supply] object TaskSlots {
     if !name.contains(SlotKeeper.Name) && !busy.tags.split(",").exists(_.endsWith(StartersTag))
   } yield s"${name.getOrElse("a job")} (stage ${busy.stage}, tasks: ${busy.tasks})"
 
-  /** How supply.spark describes the job that starts ranks. */
+  /** How spark_supplier describes the job that starts ranks. */
   private[supply] val StartersName = "supply: starting ranks"
 
   /** The tag of the job that starts the ranks of a run. Over Spark Connect jobs have no description. */

@@ -1,0 +1,280 @@
+"""The columns of a block in the forms that a batch is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+import torch
+
+from spark_supplier import _core, column_layout, nested
+from spark_supplier.arguments import MASK, MASK_SUFFIX
+from spark_supplier.batch import Batch, places_of, taken
+from spark_supplier.block import Block
+from spark_supplier.by_column import ByColumn
+from spark_supplier.column_layout import ValuesInPlace
+from spark_supplier.errors import ColumnError
+from spark_supplier.sliceable import (
+    JaggedInPlace,
+    JaggedOfLists,
+    Lists,
+    ListsInPlace,
+    Sliceable,
+    StructValues,
+    TensorsInPlace,
+    bytes_of,
+    jagged_values,
+    sliceable,
+)  # fmt: skip
+
+# Types that PyTorch has since 2.3.
+_UNSIGNED = {"S", "I", "L"}
+# Forms of `ragged` for texts and bytes, besides lists.
+_JAGGED = ("jagged", "pad", "nested")
+
+
+class BlockValues:
+    """Reads the columns of a block, as the options of Dataset say."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        dtypes: Mapping[str, torch.dtype],
+        ragged: Mapping[str, str] | str,
+        nulls: Mapping[str, Any],
+    ) -> None:
+        self._columns = columns
+        self.dtypes = ByColumn(dtypes, columns)
+        self._ragged = ByColumn({} if isinstance(ragged, str) else ragged, columns)
+        self._nulls = ByColumn(nulls, columns)
+        # The columns, if all are numbers: one call makes all tensors of a block.
+        self._numbers_alone: _core.PlainColumns | None = None
+        self._plain: bool | None = None
+
+    def read(self, block: Block) -> Mapping[str, Sliceable]:
+        """The values by name: a Batch if all are tensors. Numbers are views."""
+        if self._plain is None:
+            self._check_fields(block)
+            self._plain = not self._nulls.given and all(self._is_plain(block._column(name)) for name in self._columns)
+            if self._plain:
+                self._numbers_alone = block._core.plain_columns(list(self._columns))
+        if self._numbers_alone is not None:
+            tensors = self._numbers_alone.tensors(block._core)
+            if tensors is not None:
+                return Batch(zip(self._columns, tensors))
+        if self._plain:
+            try:
+                return Batch([(name, block.torch(name)) for name in self._columns])
+            except ColumnError:
+                # _numbers() names the option to set.
+                pass
+        values: dict[str, Sliceable] = {}
+        for name in self._columns:
+            self._add(values, name, block, block._column(name))
+        return values
+
+    def _add(self, values: dict[str, Sliceable], name: str, block: Block, column: _core.Column) -> None:
+        """Adds a column or a field under that name, and its mask."""
+        values[name] = self._values(block, column)
+        if _is_mask(self._nulls.of(column.name)):
+            values[name + MASK_SUFFIX] = self._mask(column)
+
+    def _check_fields(self, block: Block) -> None:
+        """Refuses settings of fields that do not exist."""
+        known = {name for column in self._columns for name in nested.names(block._column(column))}
+        for option in (self.dtypes, self._ragged, self._nulls):
+            for name in option.fields():
+                if name not in known:
+                    fields = ", ".join(sorted(known.difference(self._columns))) or "none"
+                    raise ColumnError(f"there is no field '{name}' in the columns; there are {fields}")
+
+    def _is_plain(self, column: _core.Column) -> bool:
+        form = column.leaf_format
+        is_tensor = column.format == "z" or (column.is_plain and form != "tdD" and not _lacks_type(form))
+        return is_tensor and not (column.name in self._ragged.given or column.name in self.dtypes.given)
+
+    def _values(self, block: Block, column: _core.Column, in_list: bool = False) -> Sliceable:
+        """in_list: the column is the values of lists."""
+        ragged = self._ragged.given.get(column.name)
+        if ragged == "sparse" and not in_list and not _is_sparse_vector(column):
+            raise column_layout.refusal(
+                column, "ragged 'sparse' is for sparse vectors, structs of size, indices and values: leave it out"
+            )
+        if nested.is_nested(column):
+            return self._nested(block, column)
+        if column.format in ("u", "z", "vz") and (in_list or ragged is not None or column.format == "u"):
+            return self._texts(column, ragged or "list")
+        if ragged is not None and not in_list:
+            raise column_layout.refusal(column, "ragged is for lists, text and bytes: leave it out of ragged")
+        self._refuse_nulls(column, in_list)
+        values = self._in_place(block, column) if column.format == "vz" else self._numbers(block, column)
+        if not column_layout.has_nulls(column):
+            return values
+        numbers = values.clone()
+        numbers = numbers.to(self.dtypes.of(column.name) or numbers.dtype)
+        numbers[~torch.from_numpy(_valid(column))] = self._fill(column, numbers.dtype)
+        return numbers
+
+    def _texts(self, column: _core.Column, ragged: str) -> Sliceable:
+        is_in_place = column.format == "vz"
+        lists = (ListsInPlace if is_in_place else Lists)(
+            column, _valid(column) if column.null_count else None, self._fill_of_list(column)
+        )
+        if ragged not in _JAGGED:
+            return lists
+        self._refuse_nulls(column)
+        if column.null_count:
+            return JaggedOfLists(lists)
+        return JaggedInPlace(column) if is_in_place else bytes_of(column)
+
+    def _nested(self, block: Block, column: _core.Column) -> Sliceable:
+        if column.format == "+s":
+            fields: dict[str, Sliceable] = {}
+            for child in column.children():
+                self._add(fields, child.field, block, child)
+            return StructValues(fields)
+        self._refuse_nulls(column)
+        if column.format == "+l" or nested.is_list(column):
+            [child] = column.children()
+            return _lists(column, self._values(block, child, in_list=True), child)
+        parts: dict[str, Sliceable] = {}
+        for name, child in nested.map_parts(column):
+            parts[name] = _lists(column, self._values(block, child, in_list=True), child)
+            if _is_mask(self._nulls.of(child.name)):
+                parts[name + MASK_SUFFIX] = _lists(column, self._mask(child), child)
+        return StructValues(parts)
+
+    def _mask(self, column: _core.Column) -> Sliceable:
+        """In the form of the column's values, whether they are there."""
+        if nested.is_list(column):
+            [child] = column.children()
+            return _lists(column, self._mask(child), child)
+        return torch.from_numpy(_valid(column))
+
+    def _fill(self, column: _core.Column, dtype: torch.dtype) -> Any:
+        """The value of nulls in a tensor of that type."""
+        fill = self._nulls.of(column.name)
+        if _is_mask(fill):
+            return 0
+        if isinstance(fill, (str, bytes)):
+            form = "" if column.format not in ("z", "vz") else ": for bytes in a list, set ragged, too"
+            raise column_layout.refusal(column, f"nulls gives {fill!r}, and the batch has numbers here{form}")
+        assert fill is not None
+        if not dtype.is_floating_point and not float(fill).is_integer():
+            raise column_layout.refusal(
+                column,
+                f"nulls gives {fill}, and {dtype} has integers: give one, or set dtypes="
+                f"{{{column.name!r}: torch.float32}}",
+            )
+        return fill
+
+    def _fill_of_list(self, column: _core.Column) -> str | bytes | None:
+        """The value of nulls among texts or bytes. None: nulls does not say one."""
+        empty: str | bytes = "" if column.format == "u" else b""
+        fill = self._nulls.of(column.name)
+        if fill is None or _is_mask(fill):
+            return None if fill is None else empty
+        if not isinstance(fill, type(empty)):
+            kind = "text" if isinstance(empty, str) else "bytes"
+            raise column_layout.refusal(
+                column, f"nulls gives {fill!r}, and the column has {kind}: give {empty!r}, other {kind}, or {MASK!r}"
+            )
+        return fill
+
+    def _refuse_nulls(self, column: _core.Column, in_list: bool = False) -> None:
+        name, is_nested = column.name, nested.is_nested(column)
+        has_nulls = column.null_count if is_nested else column_layout.has_nulls(column)
+        if has_nulls and self._nulls.of(name) is None:
+            value = _empty(_innermost(column)) if is_nested or name in self._ragged.given else 0
+            form = " of lists" if in_list else ""
+            raise column_layout.refusal(
+                column,
+                f"{column_layout.nulls_of(column, form)}: nulls={{{name!r}: {value!r}}} gives them a value, "
+                f"nulls={{{name!r}: {MASK!r}}} adds the column {name + MASK_SUFFIX!r}",
+            )
+
+    def _numbers(self, block: Block, column: _core.Column) -> torch.Tensor:
+        form = column.leaf_format
+        if form == "b":
+            return torch.from_numpy(column_layout.bits(column, nulls=True))
+        if form == "tdD":
+            return column.torch()
+        if form.startswith("d:"):
+            raise column_layout.refusal(
+                column, "tensors have no decimals: cast the column to double in Spark, col.cast('double')"
+            )
+        if form == "z":
+            _common_length(column)
+        layout = column_layout.of(block, column, nulls=True)
+        if _lacks_type(form):
+            return self._converted(column, column.numpy(*layout))
+        return column.torch(*layout)
+
+    def _in_place(self, block: Block, column: _core.Column) -> TensorsInPlace:
+        return TensorsInPlace(ValuesInPlace(block, column, _common_length(column)))
+
+    def _converted(self, column: _core.Column, array: numpy.ndarray) -> torch.Tensor:
+        dtype = self.dtypes.of(column.name)
+        if dtype is None:
+            raise column_layout.refusal(
+                column,
+                f"PyTorch {torch.__version__} has no {array.dtype}: dtypes={{{column.name!r}: torch.long}} converts it",
+            )
+        return torch.from_numpy(array.astype(torch.empty(0, dtype=dtype).numpy().dtype))
+
+
+def _lacks_type(form: str) -> bool:
+    """Whether this PyTorch has no such numbers."""
+    return form in _UNSIGNED and not hasattr(torch, "uint16")
+
+
+def _is_mask(fill: Any) -> bool:
+    # Not by == alone, which NumPy has for each element.
+    return isinstance(fill, str) and fill == MASK
+
+
+def _is_sparse_vector(column: _core.Column) -> bool:
+    forms = {child.field: child.format for child in column.children()}
+    return {"size": "i", "indices": "+l", "values": "+l"}.items() <= forms.items()
+
+
+def _empty(column: _core.Column) -> str | bytes | int:
+    return "" if column.format == "u" else b"" if column.format in ("z", "vz") else 0
+
+
+def _innermost(column: _core.Column) -> _core.Column:
+    """The values of lists of lists."""
+    children = column.children()
+    return _innermost(children[0]) if len(children) == 1 and column.format != "+s" else column
+
+
+def _common_length(column: _core.Column) -> int:
+    return column_layout.common_length(column, f"set ragged={{{column.name!r}: 'list'}}, or 'jagged'")
+
+
+def _valid(column: _core.Column) -> numpy.ndarray:
+    """For each element, whether it has a value, or for each value of fixed lists that may be null."""
+    bits, count = column.validity(), column.element_count
+    valid = numpy.ones(count, bool) if bits is None else column_layout.unpacked(bits, count)
+    if not column.format.startswith("+w:") or nested.is_list(column):
+        return valid
+    for child in column.children():
+        within = _valid(child)
+        within = within.reshape(count, -1, *within.shape[1:])
+        return within & valid.reshape(count, *[1] * (within.ndim - 1))
+    return valid
+
+
+def _lists(column: _core.Column, values: Sliceable, child: _core.Column) -> Sliceable:
+    """The values of a list or of a part of a map, or their mask. A null is an empty list."""
+    bounds = nested.bounds(column).astype(numpy.int64)
+    if column.null_count:
+        lengths = numpy.diff(bounds) * _valid(column)
+        begins, ends = bounds[:-1], numpy.cumsum(lengths)
+        if len(ends) and ends[-1] != bounds[-1] - bounds[0]:
+            # What stands there for a null means nothing.
+            places = places_of(torch.from_numpy(begins), torch.from_numpy(lengths))
+            values = sliceable(taken(values[0 : child.element_count], places))
+            bounds = numpy.concatenate([[0], ends])
+    return jagged_values(values, bounds)

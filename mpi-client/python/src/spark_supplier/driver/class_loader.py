@@ -1,0 +1,96 @@
+"""The Supplier's jar, and how a session of Spark Classic that runs already gets it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError
+
+import spark_supplier
+from spark_supplier.errors import RunError
+
+# A file of the jar, and the classes that Spark loads when it looks for any data source.
+_IN_JAR = "supply/built-for.properties"
+_REGISTERED = ("supply.api.SupplyDataSource", "supply.api.LmdbDataSource")
+
+
+def jars() -> str:
+    """The path of the Supplier's jar for the installed PySpark: for SparkSession.builder.config("spark.jars", jars()).
+
+    SUPPLY_JAR of the environment names another jar. Otherwise it is one of those in this package, which has one for
+    each major version: that of Spark 4.1 is for all of Spark 4, that of 3.5 for Spark 3. Raises RunError if there
+    is none for this PySpark.
+    """
+    named = os.environ.get("SUPPLY_JAR")
+    if named:
+        if pathlib.Path(named).is_file():
+            return named
+        raise RunError(f"SUPPLY_JAR names {named}, which is not a file: set it to spark-supplier.jar, or unset it")
+    folder = pathlib.Path(spark_supplier.__file__).parent / "jars"
+    major = pyspark.__version__.partition(".")[0]
+    found = sorted(folder.glob("spark-*/spark-supplier.jar"))
+    for jar in found:
+        if jar.parent.name.startswith(f"spark-{major}."):
+            return str(jar)
+    present = " and ".join(jar.parent.name[len("spark-") :] for jar in found)
+    raise RunError(
+        f"this package has no jar for PySpark {pyspark.__version__} ({folder}): install "
+        + (f"a PySpark of {present}" if present else "a wheel with the jars (in a checkout, make python)")
+        + ", or set SUPPLY_JAR to the jar"
+    )
+
+
+def has_jar(jvm: Any) -> bool:
+    """Whether all threads of the driver find the jar."""
+    return _of_spark(jvm).getResource(_IN_JAR) is not None
+
+
+def add_jar(spark: Any, jar: str) -> None:
+    """Adds the jar to a session that has begun without it.
+
+    ADD JAR has a class loader of its own. Other threads do not know it, and in local mode the tasks have one, too.
+    """
+    context = spark.sparkContext
+    of_session = spark._jsparkSession.sharedState().jarClassLoader()
+    if any(_has_made(context, of_session, name) for name in _REGISTERED):
+        raise RunError(
+            "this session got the Supplier's jar by ADD JAR, and Spark has used it since, so that it cannot be "
+            "added for all threads: restart Python, and call spark_supplier.session() in place of ADD JAR"
+        )
+    uri = pathlib.Path(jar).absolute().as_uri()
+    try:
+        _of_spark(context._jvm).addURL(context._jvm.java.net.URI(uri).toURL())
+    except Py4JError as error:
+        raise RunError(
+            "this session does not have the Supplier's jar, and its driver takes none while it runs: restart "
+            "Python, and make its first session with spark_supplier.session(), or set spark.jars to "
+            "spark_supplier.jars()"
+        ) from error
+    # For the executors.
+    context._jsc.addJar(uri)
+
+
+def _of_spark(jvm: Any) -> Any:
+    """The class loader of Spark's own threads: of this thread's, the outermost that takes jars."""
+    loader = found = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    while loader is not None:
+        if loader.getClass().getName().startswith("org.apache.spark."):
+            found = loader
+        loader = loader.getParent()
+    return found
+
+
+def _has_made(context: Any, loader: Any, name: str) -> bool:
+    """Whether this loader, and no other one, has made the class."""
+    jvm, gateway = context._jvm, context._gateway
+    texts = gateway.new_array(jvm.java.lang.Class, 1)
+    texts[0] = jvm.java.lang.Class.forName("java.lang.String")
+    names = gateway.new_array(jvm.java.lang.Object, 1)
+    names[0] = name
+    find = jvm.java.lang.Class.forName("java.lang.ClassLoader").getDeclaredMethod("findLoadedClass", texts)
+    # Spark opens this package of Java to itself.
+    find.setAccessible(True)
+    return find.invoke(loader, names) is not None

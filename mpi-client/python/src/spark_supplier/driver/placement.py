@@ -1,0 +1,186 @@
+"""Which node gets which ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from spark_supplier.driver.sessions import Session, Slots
+from spark_supplier.errors import RunError, RunTimeoutError
+
+_POLL_SECONDS = 0.1
+# The server shows each call on its page.
+_CONNECT_POLL_SECONDS = 1
+
+_log = logging.getLogger("spark_supplier")
+
+# The task slots of each host.
+_Slots = dict[str, int]
+_Found = TypeVar("_Found")
+
+
+def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int) -> dict[str, list[int]]:
+    """The ranks of each host: consecutive numbers, as evenly as the slots allow. {}: there are too few slots.
+
+    slots: task slots of each host. tasks_per_rank: pinned tasks that feed a rank. Each host with ranks needs one slot
+    for its starter, which may also be one without a GPU (starter_slots).
+    """
+    capacity = {
+        host: min(count, starter_slots.get(host, count) - 1) // tasks_per_rank for host, count in sorted(slots.items())
+    }
+    counts = dict.fromkeys(capacity, 0)
+    for _ in range(ranks):
+        free = [host for host in counts if counts[host] < capacity[host]]
+        if not free:
+            return {}
+        counts[min(free, key=lambda host: counts[host])] += 1
+    placed, first = {}, 0
+    for host, count in counts.items():
+        if count:
+            placed[host] = list(range(first, first + count))
+        first += count
+    return placed
+
+
+def wait_for_placement(
+    session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str
+) -> dict[str, list[int]]:
+    """As place(), for the registered executors of a session. Waits for executors that are still coming.
+
+    option: that sets the timeout, for the text. Raises RunError if the slots do not suffice.
+    """
+    return _wait_until_enough(
+        session,
+        (tasks_per_rank + 1) * ranks,
+        timeout,
+        option,
+        lambda found: place(found.slots, found.starter_slots, ranks, tasks_per_rank),
+        partial(_too_few, session, ranks, tasks_per_rank, 1),
+    )
+
+
+def wait_for_slots(session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str) -> list[str]:
+    """The hosts of the executors. As wait_for_placement(), for ranks that mpirun starts and places."""
+
+    def hosts(found: Slots) -> list[str]:
+        return sorted(found.slots) if sum(found.slots.values()) >= ranks * tasks_per_rank else []
+
+    return _wait_until_enough(
+        session, tasks_per_rank * ranks, timeout, option, hosts, partial(_too_few, session, ranks, tasks_per_rank, 0)
+    )
+
+
+def wait_for_ranks(session: Session, least: int, most: int, tasks_per_rank: int, starters: int, timeout: float) -> int:
+    """How many ranks the registered executors can have, at least and at most as many as these.
+
+    Waits for the executors of the most. starters: 1 if each node with ranks needs a slot for a starter, else 0. If not
+    even the least fit, it returns the most, whose placement says what is missing.
+    """
+    if least == most:
+        return most
+
+    def fit(found: Slots, ranks: int) -> bool:
+        if starters:
+            return bool(place(found.slots, found.starter_slots, ranks, tasks_per_rank))
+        return sum(found.slots.values()) >= ranks * tasks_per_rank
+
+    end = time.monotonic() + timeout
+    name = f"supply-{uuid.uuid4().hex[:12]}"
+    try:
+        while True:
+            is_late = time.monotonic() > end
+            slots = session.slots(name, (tasks_per_rank + starters) * most)
+            ranks = next((ranks for ranks in range(most, least - 1, -1) if fit(slots, ranks)), None)
+            if ranks == most or is_late or slots.is_complete or slots.impossible:
+                return ranks or most
+            time.sleep(_CONNECT_POLL_SECONDS if session.is_connect else _POLL_SECONDS)
+    finally:
+        session.ask_if_there("slots", run=name)
+
+
+def _wait_until_enough(
+    session: Session,
+    tasks: int,
+    timeout: float,
+    option: str,
+    find: Callable[[Slots], _Found],
+    too_few: Callable[[Slots], str],
+) -> _Found:
+    """tasks: for as many, Spark gets executors. find: returns an empty value if the slots do not suffice.
+
+    too_few: returns the text of the error.
+    """
+    end = time.monotonic() + timeout
+    name = f"supply-{uuid.uuid4().hex[:12]}"
+    try:
+        while True:
+            is_late = time.monotonic() > end
+            # Spark starts executors for tasks that wait.
+            slots = session.slots(name, tasks)
+            if slots.impossible:
+                raise RunError(slots.impossible)
+            found = find(slots)
+            if found:
+                return found
+            if slots.is_complete:
+                raise RunError(too_few(slots))
+            if is_late:
+                raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
+            time.sleep(_CONNECT_POLL_SECONDS if session.is_connect else _POLL_SECONDS)
+    finally:
+        session.ask_if_there("slots", run=name)
+
+
+def keep_slots(session: Session, run: str, tasks: int, slots: dict[str, int]) -> None:
+    """Spark keeps its executors for the run, which has its turn, until the first of its jobs begins.
+
+    Otherwise it would end those that have no task before the run has one. slots: of each host; none: any host.
+    """
+    if session.is_dynamic:
+        session.slots(run, tasks, [host for host, count in slots.items() for _ in range(count)])
+
+
+def what_holds_slots(session: Session, needed: int) -> str:
+    """The jobs that have tasks now, if fewer slots than needed are free. Without those that keep ranks."""
+    # What failed first is said elsewhere.
+    with contextlib.suppress(RunError):
+        found = session.slots()
+        return session.holders() if sum(found.slots.values()) - found.busy < needed else ""
+    return ""
+
+
+def warn_of_busy_slots(session: Session, needed: int) -> None:
+    """Says at once what the ranks wait for, if other jobs of the session hold the slots."""
+    if jobs := what_holds_slots(session, needed):
+        _log.warning("this run needs %d free task slots, and waits for jobs that hold Spark's: %s", needed, jobs)
+
+
+def gpus_of_hosts(session: Session) -> dict[str, str]:
+    """CUDA_VISIBLE_DEVICES of each host whose executors have got GPUs from Spark (spark.executor.resource.gpu.*)."""
+    return {host: ",".join(addresses) for host, addresses in session.slots().gpus.items()}
+
+
+def addresses_of_hosts(session: Session, hosts: list[str]) -> dict[str, list[str]]:
+    """The addresses by which each node can tell whether it is one of the hosts. Names are looked up here only."""
+    return session.ask("addresses", hosts=",".join(hosts))
+
+
+def _too_few(session: Session, ranks: int, tasks_per_rank: int, starters: int, found: Slots) -> str:
+    """starters: one on each node, or 0."""
+    master = session.master
+    executors = "spark.dynamicAllocation.maxExecutors" if session.is_dynamic else "spark.executor.instances"
+    needed = ranks * tasks_per_rank
+    what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"
+    have = ", ".join(f"{host} has {count}" for host, count in sorted(found.slots.items())) or "there is no executor"
+    fix = (
+        f"use master local[{needed + starters}]" if master.startswith("local") and "cluster" not in master
+        else f"raise {executors} or spark.executor.cores, or lower spark.task.cpus (with GPUs, raise "
+        "spark.executor.resource.gpu.amount, or lower spark.task.resource.gpu.amount)"
+    )  # fmt: skip
+    start = ", and one on each node to start its ranks" if starters else ""
+    return f"{what}{start}, but Spark ({master}) has too few: {have}: {fix}"

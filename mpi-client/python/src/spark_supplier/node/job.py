@@ -1,0 +1,200 @@
+"""What every rank of a run does, pickled by the driver: a function, or a script with `spark_supplier.data()`."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spark_supplier.errors import RunError
+
+if TYPE_CHECKING:
+    from spark_supplier.node.rank_data import RankData
+
+# Of what lies beside a script. Each rank gets all of it.
+_MOST_FILES = 1000
+_MOST_BYTES = 8 << 20
+
+# Of waits within a run that have none, since the kernel reports deaths. (gloo has milliseconds of 32 bits.)
+NO_LIMIT_SECONDS = 10 * 24 * 3600
+
+# The name of the result that Supplier.run reads.
+RESULTS = "results"
+
+_log = logging.getLogger("spark_supplier")
+
+
+@dataclass
+class Script:
+    """path: of the script on the driver. files: its bytes and those of its neighbours, by path from its folder."""
+
+    path: str
+    files: dict[str, bytes]
+
+    @staticmethod
+    def read(name: str | os.PathLike[str], with_neighbours: bool) -> Script:
+        """with_neighbours: whether ranks may be where the script's folder does not exist."""
+        path = os.path.abspath(name)
+        try:
+            with open(path, "rb") as file:
+                files = {os.path.basename(path): file.read()}
+        except OSError as error:
+            raise RunError(f"cannot read the script {os.fspath(name)}: {error.strerror}") from error
+        if with_neighbours:
+            files.update(_neighbours(path))
+        return Script(path, files)
+
+    def run(self, words: list[str]) -> None:
+        """As `python SCRIPT WORDS`, where it lies if this node has it, else in a copy of its folder."""
+        if self._is_here():
+            self._run(self.path, words)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in self.files.items():
+                path = os.path.join(folder, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(content)
+            self._run(os.path.join(folder, os.path.basename(self.path)), words)
+
+    def _is_here(self) -> bool:
+        try:
+            folder = os.path.dirname(self.path)
+            return all(_content(os.path.join(folder, name)) == content for name, content in self.files.items())
+        except OSError:
+            return False
+
+    @staticmethod
+    def _run(path: str, words: list[str]) -> None:
+        folder, others = os.path.dirname(path), set(sys.modules)
+        sys.argv = [path, *words]
+        sys.path.insert(0, folder)
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise
+        finally:
+            # Another call of this process may have a script with other modules of these names beside it.
+            for name in set(sys.modules) - others:
+                if _is_beside(getattr(sys.modules[name], "__file__", None), folder):
+                    del sys.modules[name]
+
+
+def _is_beside(module: str | None, folder: str) -> bool:
+    """Not if the module is of a virtual environment there."""
+    return module is not None and module.startswith(f"{folder}{os.sep}") and "-packages" not in module
+
+
+def _neighbours(script: str) -> dict[str, bytes]:
+    """Python files first, then the smallest, as far as the limits go."""
+    folder = os.path.dirname(script)
+    found = list(itertools.islice(_files_in(folder), _MOST_FILES + 1))
+    taken: dict[str, bytes] = {}
+    left = _MOST_BYTES
+    for _, size, path in sorted(_sized(found))[:_MOST_FILES]:
+        # A file may vanish meanwhile.
+        with contextlib.suppress(OSError):
+            if size <= left and path != script:
+                taken[os.path.relpath(path, folder)] = _content(path)
+                left -= size
+    if len(taken) + 1 < len(found):
+        _log.warning(
+            "the folder of %s has more than %d files or %d MiB: nodes that do not have this folder get %d of the files "
+            "beside the script. Pass others with spark.sparkContext.addPyFile or addFile",
+            script, _MOST_FILES, _MOST_BYTES >> 20, len(taken),
+        )  # fmt: skip
+    return taken
+
+
+def _sized(paths: list[str]) -> Iterator[tuple[bool, int, str]]:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            yield not path.endswith(".py"), os.path.getsize(path), path
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _files_in(folder: str) -> Iterator[str]:
+    """Readable files in it and below it, without hidden ones and virtual environments."""
+    for parent, folders, names in os.walk(folder):
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if name[0] != "." and name != "__pycache__")
+        for name in names:
+            path = os.path.join(parent, name)
+            if name[0] != "." and os.path.isfile(path) and os.access(path, os.R_OK):
+                yield path
+
+
+_current: RankData | None = None
+
+
+def data() -> RankData:
+    """This rank's data set, in a script that Supplier.run has started."""
+    if _current is None:
+        raise RunError("spark_supplier.data() is for a script that Supplier.run starts on a rank")
+    return _current
+
+
+def set_current_data(dataset: RankData | None) -> None:
+    global _current
+    _current = dataset
+
+
+@dataclass
+class DataSpec:
+    """kind: of the pairs, as of RunFiles. options: of Dataset. epochs: in all.
+
+    validation: of the second DataFrame. results: the schema of the rows that ranks write, as text; None: they write
+    none. exchange_over: "mpi" or "torch", if the ranks exchange elements; None: they do not. is_global: whether
+    batch_size is of all ranks together.
+    """
+
+    kind: str
+    options: dict[str, Any]
+    epochs: int
+    validation: DataSpec | None = None
+    results: str | None = None
+    exchange_over: str | None = None
+    is_global: bool = False
+
+
+@dataclass
+class Job:
+    """What a rank calls: a function, or a script.
+
+    args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value: a list as
+    several values, True as --name alone, and False and None not at all.
+    """
+
+    function: Callable[..., Any] | None
+    script: Script | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    data: DataSpec
+
+    def run(self, data: RankData) -> Any:
+        if self.function is not None:
+            return self.function(data, *self.args, **self.kwargs)
+        assert self.script is not None
+        self.script.run([*map(str, self.args), *itertools.chain.from_iterable(map(_words, self.kwargs.items()))])
+        return None
+
+
+def _words(option: tuple[str, Any]) -> list[str]:
+    name, value = f"--{option[0].replace('_', '-')}", option[1]
+    if value is None or isinstance(value, bool):
+        return [name] if value else []
+    return [name, *map(str, value if isinstance(value, (list, tuple)) else [value])]

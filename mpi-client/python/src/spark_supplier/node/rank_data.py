@@ -1,0 +1,265 @@
+"""The data set that a rank's function gets, and the rows that it writes for the caller of Supplier.run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch.distributed
+
+from spark_supplier import _core
+from spark_supplier.arguments import MASK, MASK_SUFFIX
+from spark_supplier.equal_steps import Step
+from spark_supplier.errors import ColumnError, SupplyError
+from spark_supplier.node.checkpoints import RankCheckpoints
+from spark_supplier.node.job import RESULTS, DataSpec
+from spark_supplier.node.messages import Loop, Measured, Progress
+from spark_supplier.node.reports import Reports
+from spark_supplier.node.run_files import RunFiles
+from spark_supplier.result_nested import Column, fitted, with_mask
+from spark_supplier.result_schema import with_nulls_in_it
+from spark_supplier.results import Begin, ResultWriter
+from spark_supplier.torch import Dataset
+
+
+class RunRows(ResultWriter):
+    """A ResultWriter whose batches may have all columns that the rank gets. It leaves out those that the schema lacks.
+
+    columns, nulls: of the data set. A column with a mask has nulls again.
+    """
+
+    def __init__(self, begin: Begin, name: str, schema: Any, columns: Sequence[str], nulls: Mapping[str, Any]) -> None:
+        super().__init__(begin, name, schema)
+        self._masks = {name: name + MASK_SUFFIX for name, value in nulls.items() if value == MASK}
+        self._received = {*columns, *self._masks.values()}
+        # A padded list is longer in one batch than in another one.
+        assert self._fields is not None
+        self._fields = [with_nulls_in_it(field) if field[0] in columns else field for field in self._fields]
+
+    def _columns(self, batch: Mapping[str, Any]) -> dict[str, Column]:
+        assert self._fields is not None
+        named = {field[0] for field in self._fields}
+        kept = {name: values for name, values in batch.items() if name in named or name not in self._received}
+        written = super()._columns(kept)
+        for field in self._fields:
+            name = field[0]
+            if name not in self._masks:
+                continue
+            mask = batch.get(self._masks[name])
+            if mask is None:
+                raise ColumnError(
+                    f"column '{name}' has nulls='mask': write '{self._masks[name]}' beside it, so that nulls come back"
+                )
+            with_mask(written[name], mask)
+            written[name] = fitted(name, written[name], field)
+        return written
+
+
+def _share(batch: int, rank: int) -> int:
+    """What this rank gets of a batch of all ranks: as Stripe of GlobalOrder.scala."""
+    ranks = int(os.environ["WORLD_SIZE"])
+    first, end = (-(-number * batch // ranks) for number in (rank, rank + 1))
+    return end - first
+
+
+class RankData(Dataset):
+    """A Dataset with `validation`, the data set of the second DataFrame, or None.
+
+    restarts: how often the call has started its ranks again. last_failure: why, or None.
+    """
+
+    def __init__(self, spec: DataSpec, files: RunFiles, checkpoints: RankCheckpoints, is_train: bool = True) -> None:
+        options = dict(spec.options)
+        if spec.is_global:
+            options["batch_size"] = _share(options["batch_size"], checkpoints.rank)
+        super().__init__(files.config(spec.kind), **options, **_exchange(spec.exchange_over))
+        self._steps.needs_a_step, self._steps.is_global = True, spec.is_global
+        self._spec = spec
+        self._writes_results = False
+        self._loop = Loop(0, 0, False)
+        self._checkpoints = checkpoints
+        if is_train and checkpoints.attempt.positions is not None:
+            self._position = checkpoints.attempt.positions[checkpoints.rank]
+        self.restarts = checkpoints.attempt.restarts
+        self.last_failure = checkpoints.attempt.last_failure
+        # Those of rank 0 reach the driver.
+        self._reports = Reports() if checkpoints.rank == 0 else None
+        # Of the current epoch, that the loop has got; and the epochs whose statistics the driver has.
+        self._batch = 0
+        self._measured = 0
+        self._last_measured: Measured | None = None
+        self.validation = None if spec.validation is None else RankData(spec.validation, files, checkpoints, False)
+        if self.validation is not None:
+            # What the loop waits for validation data is no time of the program.
+            self.validation._share_seconds(self._times.seconds)
+
+    def _open_all(self) -> None:
+        """Opens the pairs."""
+        for dataset in self._datasets():
+            dataset._open()
+
+    def to(self, device: torch.device | str | int) -> RankData:
+        """As Dataset.to(), for the validation data, too."""
+        for dataset in self._datasets():
+            Dataset.to(dataset, device)
+        return self
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Not in a run: Spark supplies this rank already."""
+        raise SupplyError(
+            "load_state_dict(): Spark supplies this rank already: pass the states of all ranks to Supplier.run "
+            "(resume=states)"
+        )
+
+    def _progress(self, rank: int) -> Progress | None:
+        """None: no pair is open. Any thread may ask."""
+        supply = self._supply
+        validated = 0 if self.validation is None else self.validation._received()
+        waits_for = next(filter(None, (dataset._waits_for() for dataset in self._datasets())), None)
+        if supply is None:
+            return Progress(rank, 0, 0, None, validated, waits_for, None) if validated else None
+        return Progress(
+            rank, supply.ended_epoch + 1, self._received(), supply.epoch_elements, validated, waits_for, self._loop
+        )
+
+    def _measure(self, rank: int) -> Measured | None:
+        """What the driver does not know yet; None: nothing. One thread at a time may ask."""
+        rows = self._times.rows(self._measured)
+        measured = Measured(rank, rows, self._reports.take() if self._reports is not None else [])
+        # The last one may change.
+        self._measured += max(0, len(rows) - 1)
+        if measured == self._last_measured or not (rows or measured.reports):
+            return None
+        self._last_measured = Measured(rank, rows[-1:], [])
+        return measured
+
+    def _begin_alone(self) -> bool:
+        begins = super()._begin_alone()
+        self._batch = 0
+        if begins:
+            self._loop = Loop(self._number() or 0, 0, False)
+        return begins
+
+    def _hand_out(self, step: Step) -> None:
+        super()._hand_out(step)
+        self._batch += 1
+        self._loop = replace(self._loop, batches=self._loop.batches + 1)
+
+    def _finish_epoch(self) -> None:
+        super()._finish_epoch()
+        self._loop = replace(self._loop, has_all=True)
+
+    def _waits_for(self) -> str | None:
+        if self._steps.is_waiting:
+            return "other ranks"
+        supply = self._supply
+        return "Spark" if supply is not None and supply.is_waiting else None
+
+    def _received(self) -> int:
+        supply = self._supply
+        return 0 if supply is None else supply.statistics.elements
+
+    def report(self, **values: Any) -> None:
+        """Reports numbers to the caller of Supplier.run while the function runs: data.report(loss=loss.item()).
+
+        The caller's bar shows the last ones of rank 0, and Supplier.statistics.history has them all, with the epoch,
+        the batch and the time. What other ranks report is dropped. A tensor of a GPU waits for the GPU.
+        """
+        if self._reports is not None:
+            self._reports.add(max(0, self._number() or 0), self._batch, values)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As Dataset.state_dict(), for Supplier.run(resume=states)."""
+        return {**super().state_dict(), "resume_positions": self._checkpoints.attempt.resume_positions}
+
+    def checkpoint(self, state: Any = ...) -> Any:
+        """checkpoint(state) saves it with the position of the data; checkpoint() is what was saved before.
+
+        All ranks must call checkpoint(state) equally often, after the same step. A rank that has nothing to save gives
+        None. The state is pickled by torch.save. It may be a function without arguments that makes it, which is called
+        only if a checkpoint is due (checkpoint_every of Supplier.run; without that, each call saves). Returns whether
+        one was.
+        It waits until the driver has written the state. The checkpoint counts when all ranks have saved theirs.
+
+        checkpoint() returns the state of this rank, or that of rank 0 if this rank saved none, with tensors on the CPU;
+        None: there is no checkpoint.
+        The data then begin after it. See checkpoint_of() if ranks save shards, and the number of ranks may change.
+
+        Raises SupplyError without a checkpoint_folder, if the driver cannot write or read, and with shuffle="all" in
+        the middle of an epoch.
+        """
+        if state is ...:
+            return self._checkpoints.load()
+        return self._checkpoints.save(state, lambda: self.state_dict()["position"])
+
+    def checkpoint_of(self, rank: int) -> Any:
+        """The state of that rank of the ranks then, or None if it saved none. `checkpoint_ranks`: those that did."""
+        return self._checkpoints.load(rank)
+
+    @property
+    def checkpoint_ranks(self) -> list[int]:
+        """The ranks that have saved a state in the checkpoint from which this rank has begun."""
+        return list(self._checkpoints.attempt.holders)
+
+    def results(self, name: str = RESULTS, schema: Any = None) -> ResultWriter:
+        """As Dataset.results(). Without a name and a schema, those that the caller of Supplier.run reads.
+
+        A batch for these may have all columns of the data. Those that the schema does not name are left out.
+        """
+        if name != RESULTS or self._spec.results is None:
+            return super().results(name, schema)
+        if self._writes_results:
+            raise SupplyError("results() was called before: let one `with data.results()` block surround all epochs")
+        self._writes_results = True
+        options = self._spec.options
+        rows = schema or self._spec.results
+        begin = partial(_core.Result, self._opened()._pair)
+        return RunRows(begin, name, rows, options["columns"], options["nulls"] or {})
+
+    def _seal_results(self) -> None:
+        """A rank that has written nothing has an empty part."""
+        if self._spec.results is None or self._writes_results:
+            return
+        if self._is_closed:
+            raise SupplyError("the function has closed its data, and has written no results: write them before")
+        self.results().close()
+
+    @property
+    def _is_at_end(self) -> bool:
+        """Whether this rank has received all epochs of all its data."""
+        return all(
+            dataset._supply is not None and dataset._supply.ended_epoch == dataset._spec.epochs - 1
+            for dataset in self._datasets()
+        )
+
+    def _drain(self) -> None:
+        """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end."""
+        for dataset in self._datasets():
+            if not dataset._is_closed:
+                for _ in dataset._opened():
+                    pass
+
+    def close(self) -> None:
+        for dataset in self._datasets():
+            Dataset.close(dataset)
+
+    def abort(self, reason: str) -> None:
+        for dataset in self._datasets():
+            Dataset.abort(dataset, reason)
+
+    def _datasets(self) -> list[RankData]:
+        return [self] if self.validation is None else [self, self.validation]
+
+
+def _exchange(over: str | None) -> dict[str, Any]:
+    """The options of Dataset for an exchange over MPI or over torch.distributed."""
+    if over is None:
+        return {}
+    if over == "torch":
+        return {"exchange": "supplied", "comm": torch.distributed.group.WORLD}
+    from mpi4py import MPI
+
+    return {"exchange": "supplied", "comm": MPI.COMM_WORLD}

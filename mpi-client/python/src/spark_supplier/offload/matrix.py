@@ -1,0 +1,165 @@
+"""A matrix that ranks hold, as Python sees it, and distributed matrices of pyspark.mllib to ranks and back."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from spark_supplier.errors import RunError
+from spark_supplier.result_columns import on_host
+
+if TYPE_CHECKING:
+    import torch
+    from pyspark.mllib.linalg import DenseMatrix
+    from pyspark.mllib.linalg.distributed import BlockMatrix, CoordinateMatrix, IndexedRowMatrix, RowMatrix
+    from pyspark.sql import DataFrame
+
+    from spark_supplier.offload.matrix_ranks import MatrixRanks
+
+
+def is_array(data: Any) -> bool:
+    """Whether it is an array or a tensor of any library, also of a device."""
+    return hasattr(type(data), "__dlpack__")
+
+
+def array_of(data: Any) -> numpy.ndarray:
+    """The values of an array or a tensor, as ranks have them. The array has one or two dimensions."""
+    if isinstance(data, numpy.ma.MaskedArray) and numpy.ma.is_masked(data):
+        raise RunError("the array has masked values, and a matrix of ranks has none: fill them, as by data.filled(0)")
+    try:
+        values = numpy.asarray(on_host(data)).astype("<f8", casting="same_kind", copy=False)
+    except TypeError as error:
+        raise RunError(f"the array cannot be a matrix of ranks, which has 64-bit numbers: {error}") from error
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise RunError(f"the array has the shape {values.shape}: it must have one or two dimensions, and values")
+    return values
+
+
+class MLlibMatrix:
+    """What a matrix of ranks can be to MLlib.
+
+    Distributed matrices read a copy of the rows that the ranks write now, as to_df(): until
+    spark_supplier.release(matrix), or the session's end. An array goes to the driver. The keys of the rows are the
+    indices; of an array, the numbers of its rows. Raises RunError if rows have no keys, or keys that are no integers,
+    and over Spark Connect, which has no distributed matrices: there to_df() has the rows.
+    """
+
+    _ranks: MatrixRanks
+    _java: Any
+
+    def to_row_matrix(self) -> RowMatrix:
+        """A pyspark.mllib RowMatrix: the rows in the order of the ranks, without keys."""
+        from pyspark.mllib.linalg.distributed import RowMatrix
+
+        return RowMatrix(self._to_mllib("rowMatrix"))
+
+    def to_indexed_row_matrix(self) -> IndexedRowMatrix:
+        """A pyspark.mllib IndexedRowMatrix."""
+        from pyspark.mllib.linalg.distributed import IndexedRowMatrix
+
+        return IndexedRowMatrix(self._to_mllib("indexedRowMatrix"))
+
+    def to_coordinate_matrix(self) -> CoordinateMatrix:
+        """A pyspark.mllib CoordinateMatrix."""
+        from pyspark.mllib.linalg.distributed import CoordinateMatrix
+
+        return CoordinateMatrix(self._to_mllib("coordinateMatrix"))
+
+    def to_block_matrix(self, rows_per_block: int = 1024, columns_per_block: int = 1024) -> BlockMatrix:
+        """A pyspark.mllib BlockMatrix."""
+        from pyspark.mllib.linalg.distributed import BlockMatrix
+
+        java = self._to_mllib("blockMatrix", rows_per_block, columns_per_block)
+        return BlockMatrix(java, rows_per_block, columns_per_block)
+
+    def to_local(self) -> DenseMatrix:
+        """A pyspark.mllib DenseMatrix of all values, in this process, at most 2 GB."""
+        from pyspark.mllib.linalg import DenseMatrix
+
+        rows, columns = self._java.rows(), self._java.columns()
+        values = self.to_numpy().ravel()  # type: ignore[attr-defined]
+        return DenseMatrix(rows, columns, values, isTransposed=True)
+
+    def _to_mllib(self, name: str, *arguments: Any) -> Any:
+        to_mllib = getattr(self._ranks._jvm.supply.linalg.ToMLlib, name)
+        return self._ranks._ask(lambda: to_mllib(self._java, *arguments))
+
+
+class Matrix(MLlibMatrix):
+    """A handle of a matrix. The ranks free it when Python no longer has the handle.
+
+    `A.T @ B` and `A @ B` call routines of libsupply_linalg: the results are matrices, too.
+    """
+
+    def __init__(self, ranks: MatrixRanks, java: Any, drop: Callable[[Any], None]) -> None:
+        self._ranks = ranks
+        self._java = java
+        # The ranks are notified with the next command: this may run in any thread.
+        self._finalizer = weakref.finalize(self, drop, java)
+        self._finalizer.atexit = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows on all ranks, columns)."""
+        return self._java.rows(), self._java.columns()
+
+    @property
+    def T(self) -> Transposed:
+        """The transpose, for products only: nothing is computed."""
+        return Transposed(self._ranks, self)
+
+    # NumPy would take it for a number.
+    __array_ufunc__ = None
+
+    def __matmul__(self, other: Matrix) -> Matrix:
+        product: Matrix = self._ranks.call("multiply", self, other)
+        return product
+
+    def to_numpy(self) -> numpy.ndarray:
+        """All values in this process: float64, of `shape`; one-dimensional if it is an array of one column or row.
+
+        The array is read-only. Raises RunError above 2 GB.
+        """
+        values = numpy.frombuffer(self._ranks._ask(self._java.toBytes), dtype="<f8").reshape(self.shape)
+        return values.ravel() if self._java.isArray() and 1 in self.shape else values
+
+    def to_torch(self, device: torch.device | str | int = "cpu") -> torch.Tensor:
+        """All values as a tensor of its own on that device: as to_numpy() has them, through this process's memory.
+
+        CuPy and JAX take the tensor without a copy: cupy.from_dlpack(matrix.to_torch("cuda")).
+        """
+        import torch
+
+        return torch.tensor(self.to_numpy(), device=device)
+
+    def to_df(self) -> DataFrame:
+        """Its rows as a DataFrame: the columns "key", if they have keys, and "row", an array of doubles.
+
+        Spark reads a copy that the ranks write now, where they are, also when the ranks have ended. It takes memory
+        until spark_supplier.release(df), or until the session ends.
+        """
+        return self._ranks._df_of(self)
+
+    def release(self) -> None:
+        """Frees its memory on the ranks now. The handle must not be used any more."""
+        if self._finalizer.detach() and self._ranks._is_open:
+            self._ranks._ask(self._java.drop)
+
+    def __repr__(self) -> str:
+        return f"<Matrix {self.shape[0]} x {self.shape[1]}>"
+
+
+class Transposed:
+    """The transpose of a matrix, as the left side of a product."""
+
+    def __init__(self, ranks: MatrixRanks, matrix: Matrix) -> None:
+        self._ranks = ranks
+        self.T = matrix
+
+    def __matmul__(self, other: Matrix) -> Matrix:
+        arguments = ("gram", other) if other is self.T else ("transpose_multiply", self.T, other)
+        product: Matrix = self._ranks.call(*arguments)
+        return product

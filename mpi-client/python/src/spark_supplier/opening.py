@@ -1,0 +1,231 @@
+"""Opens a rank's side of its pair, also in an MPI job in which other processes may be feeders."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pathlib
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+from spark_supplier import _core
+from spark_supplier.arguments import optional_size, refuse_unknown, seconds, whole_number
+from spark_supplier.errors import ConfigError
+from spark_supplier.exchange import Policy, exchange_of, limit_of, transport_over
+from spark_supplier.pair import Reader
+from spark_supplier.results import ResultWriter
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a rank knows of all processes.
+
+    comm: an mpi4py communicator of the ranks, without the feeders.
+    meeting: with the feeders, which open the rank's pairs once. None: there are none.
+    """
+
+    comm: Any
+    meeting: _core.Meeting | None
+
+
+def meet(comm: Any, timeout: float | None, is_feeder: bool) -> _core.Meeting:
+    """All processes tell each other what they are. Collective."""
+    from mpi4py import MPI
+
+    from spark_supplier.mpi import MpiLink
+
+    limit = limit_of(timeout)
+    return _core.Meeting(MpiLink(comm, limit), is_feeder, MPI.Get_processor_name(), limit)
+
+
+def job_of(feeders: Any, timeout: float | None) -> Job:
+    """feeders: the option of open(): a communicator with all ranks and feeders, or a Job. Collective."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if isinstance(feeders, Job):
+        return feeders
+    if mpi is None or not isinstance(feeders, mpi.Comm):
+        raise ConfigError(
+            f"feeders is {feeders!r}, must be a communicator of mpi4py with all ranks and feeders: MPI.COMM_WORLD"
+        )
+    meeting = meet(feeders, timeout, is_feeder=False)
+    every = feeders.Get_group()
+    ranks = every.Incl(meeting.ranks)
+    comm = feeders.Create_group(ranks)
+    ranks.Free()
+    every.Free()
+    return Job(comm, meeting if meeting.feeders else None)
+
+
+Path = Union[str, "os.PathLike[str]"]
+Config = Union[Path, tuple[Path, Path], None]
+
+
+def open(
+    config: Config = None,
+    local_rank: int | None = None,
+    *,
+    rank: int | None = None,
+    timeout: float | None = None,
+    ring: int | str | None = None,
+    block: int | str | None = None,
+    group: str | None = None,
+    position: str | None = None,
+    results_folder: Path | None = None,
+    exchange: Policy | None = None,
+    comm: Any = None,
+    feeders: Any = None,
+) -> Reader:
+    """Opens this rank's side of its pair, without waiting for Spark.
+
+    config: the folder with mapped-files.conf and named-pipes.conf, or the paths of both files. None:
+        SUPPLY_MAPPED_FILES and SUPPLY_NAMED_PIPES of the environment.
+    local_rank: the rank's number on its node, from 0, which is its line in both files. None: from the launcher's
+        environment.
+    rank: the rank's number in the job, which Spark's task compares with its own. None: from the launcher's environment.
+    timeout: limit of each wait in seconds. None: SUPPLY_TIMEOUT, or 120.
+    ring, block: sizes of the ring and of a block: bytes, or a text as "8MiB". None: from the config line, or four
+        blocks of 2 MiB.
+    group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
+    position: resume after this position of an earlier run of the same plan: partitions, ranks, seed,
+        shuffle (with exchange-fraction), uneven.
+        None: from the beginning.
+    results_folder: an absolute path, where results() writes. None: SUPPLY_RESULTS_FOLDER, or the mapped file's folder.
+    exchange: the ranks exchange elements before you read them: "supplied", "all", "balance" or an Exchange. The call
+        then waits for all ranks of `comm`, and so does each block. None: no exchange.
+    comm: of the exchange: an mpi4py communicator, or a torch.distributed group that serves nothing else. It must have
+        all ranks of the job. None: a group beside torch.distributed's default group if that is initialized, else
+        MPI.COMM_WORLD if mpi4py is imported.
+    feeders: an mpi4py communicator with all ranks of the job and its feeders, if it has any: MPI.COMM_WORLD. All ranks
+        must call open() then. Feeders open the rank's pair on their nodes, and send its blocks over MPI. Of the other
+        options, timeout, position, exchange and comm count then. If no process is a feeder, the rank's pair is on its
+        own node, and both ranks are by default those of the communicator. Reader.comm is a new communicator of the
+        ranks alone: use it instead of MPI.COMM_WORLD. An exchange uses it, too. None: there are no feeders.
+
+    Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
+    """
+    for name, number in (("local_rank", local_rank), ("rank", rank)):
+        if number is not None:
+            whole_number(name, number)
+    if timeout is not None:
+        seconds("timeout", timeout)
+    if exchange is None and comm is not None:
+        raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
+    policy = None if exchange is None else exchange_of(exchange)
+    job = None if feeders is None else job_of(feeders, timeout)
+    if job is not None:
+        comm = job.comm if comm is None else comm
+        rank, local_rank = _ranks_of(job, rank, local_rank)
+    transport = None if policy is None else transport_over(comm, timeout)
+    mapped_files, named_pipes = _config_files(config)
+    pair = _core.Pair(
+        mapped_files=mapped_files,
+        named_pipes=named_pipes,
+        local_rank=-1 if local_rank is None else local_rank,
+        rank=-1 if rank is None else rank,
+        timeout=timeout or 0,
+        ring_bytes=optional_size("ring", ring) or 0,
+        block_bytes=optional_size("block", block) or 0,
+        group=group or "",
+        position=position or "",
+        results_folder=os.fspath(results_folder or ""),
+        exchange=policy is not None,
+        meeting=None if job is None else job.meeting,
+    )
+    if policy is not None and transport is not None:
+        try:
+            policy._open(pair, transport)
+        except BaseException as error:
+            pair.abort(f"{type(error).__name__}: {error}")
+            raise
+    return Reader(pair, None if job is None else job.comm)
+
+
+def create_results(
+    name: str = "results",
+    schema: Any = None,
+    config: Config = None,
+    local_rank: int | None = None,
+    *,
+    rank: int | None = None,
+    block: int | str | None = None,
+    group: str | None = None,
+    results_folder: Path | None = None,
+) -> ResultWriter:
+    """Begins a result as Reader.results(), in a program that only writes: no pair is opened.
+
+        with spark_supplier.ranks.create_results("predictions", config="/dev/shm/my-run/conf") as out:
+            out.write({"id": ids, "score": scores})
+
+    name, schema: of Reader.results(). The other options: of open(). The config says in which folder and under which
+    name Spark looks for this rank's part.
+
+    Results of earlier runs stay: a sealed one of that name is a SupplyError. So let every rank begin before one seals
+    (a barrier): otherwise parts of two runs may be taken for one result. Spark removes results that it has read. Such a
+    result names no Spark process, so supply-clean removes it unless Spark reads it at that moment.
+    """
+    for option, number in (("local_rank", local_rank), ("rank", rank)):
+        if number is not None:
+            whole_number(option, number)
+    mapped_files, named_pipes = _config_files(config)
+    block_bytes = optional_size("block", block) or 0
+
+    def begin(name: str, fields: list[_core.ResultField]) -> _core.Result:
+        return _core.Result(
+            mapped_files=mapped_files,
+            named_pipes=named_pipes,
+            local_rank=-1 if local_rank is None else local_rank,
+            rank=-1 if rank is None else rank,
+            block_bytes=block_bytes,
+            group=group or "",
+            results_folder=os.fspath(results_folder or ""),
+            name=name,
+            fields=fields,
+        )
+
+    return ResultWriter(begin, name, schema)
+
+
+# Those that have a name.
+OPEN_OPTIONS = tuple(inspect.signature(open).parameters)[2:]
+
+
+def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Reader:
+    """As open(), with both ranks from an mpi4py communicator that spans the job, as MPI.COMM_WORLD does. Collective.
+
+    options: timeout, ring, block, group, position, results_folder and exchange of open(). The exchange uses `comm`.
+    """
+    refuse_unknown("from_comm", options, OPEN_OPTIONS)
+    if options.get("exchange") is not None:
+        options.setdefault("comm", comm)
+    return open(config, _local_rank(comm), rank=comm.rank, **options)
+
+
+def _local_rank(comm: MPI.Comm) -> int:
+    from mpi4py import MPI
+
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
+    local_rank: int = node.rank
+    node.Free()
+    return local_rank
+
+
+def _ranks_of(job: Job, rank: int | None, local_rank: int | None) -> tuple[int | None, int | None]:
+    """Both ranks, if the pair is on this node."""
+    if job.meeting is not None:
+        return rank, local_rank
+    own = _local_rank(job.comm)
+    return job.comm.rank if rank is None else rank, own if local_rank is None else local_rank
+
+
+def _config_files(config: Config) -> tuple[str, str]:
+    if config is None:
+        return "", ""
+    if isinstance(config, (str, os.PathLike)):
+        folder = pathlib.Path(config)
+        config = (folder / "mapped-files.conf", folder / "named-pipes.conf")
+    mapped_files, named_pipes = config
+    return os.fspath(mapped_files), os.fspath(named_pipes)

@@ -1,1 +1,0 @@
-"""What supply.spark.Supplier starts on each node: a node process, and ranks. Of PySpark, ranks use cloudpickle only."""
