@@ -46,9 +46,7 @@ def test_batches_that_occupy_the_ring_are_an_error(dataset):
     data = dataset([4] * 5, epochs=2, zero_copy=True)
     batches = iter(data)
     held = [next(batches) for _ in range(4)]
-    with pytest.raises(
-        spark_supplier.RingFullError, match="block 0: a view of 'x'; block 1: a view of 'x'.*zero_copy"
-    ):
+    with pytest.raises(spark_supplier.RingFullError, match="block 0: a view of 'x'; block 1: a view of 'x'.*zero_copy"):
         next(batches)
     del held
     assert len(numbers_of(data)) == 5, "the next epoch"

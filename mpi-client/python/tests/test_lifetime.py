@@ -125,8 +125,7 @@ def test_a_ring_of_two_blocks_is_too_small_for_a_loop(open_pair):
     blocks = iter(rank)
     block = next(blocks)
     with pytest.raises(
-        spark_supplier.RingFullError,
-        match="block 0: the block itself.*The end of an epoch and the end of the data",
+        spark_supplier.RingFullError, match="block 0: the block itself.*The end of an epoch and the end of the data"
     ):
         next(blocks)
     del block
