@@ -173,7 +173,7 @@ def test_a_rank_that_does_not_open_its_pair(make_job):
     ((name, text),) = job.outcomes()
     assert (
         name == "SupplyTimeoutError"
-        and "has not called spark_supplier.ranks.open(feeders=...), and is no feeder, for 1 s" in text
+        and "has not called ranks.open(feeders=...), and is no feeder, for 1 s" in text
     )
     assert status != 0
 

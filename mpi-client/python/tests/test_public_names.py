@@ -15,15 +15,15 @@ PACKAGE = pathlib.Path(spark_supplier.__file__).parent
 OF_PYTHON = {
     ("arguments.py", "TypeError"),  # an option that does not exist
     ("torch.py", "TypeError"),  # a len() that is not known
-    ("spark/__init__.py", "AttributeError"),
+    ("__init__.py", "AttributeError"),
     ("feeder.py", "ValueError"),  # a converter of argparse
-    ("spark/estimator.py", "TypeError"),  # a param that does not exist
-    ("spark/torch_model.py", "NotImplementedError"),
-    ("ranks/node_process.py", "RuntimeError"),  # on an executor that does not have this package
-    ("ranks/hub.py", "EOFError"),  # the end of a connection
-    ("ranks/hub.py", "HubError"),  # spark/hub.py makes a RunError of it, and connect() ends the process
-    ("ranks/hub_tls.py", "ConnectionResetError"),  # as of a socket
-    ("ranks/rank.py", "Stopped"),  # ends a rank that is asked to end
+    ("ml/estimator.py", "TypeError"),  # a param that does not exist
+    ("ml/torch_model.py", "NotImplementedError"),
+    ("node/node_process.py", "RuntimeError"),  # on an executor that does not have this package
+    ("node/hub.py", "EOFError"),  # the end of a connection
+    ("node/hub.py", "HubError"),  # driver/hub.py makes a RunError of it, and connect() ends the process
+    ("node/hub_tls.py", "ConnectionResetError"),  # as of a socket
+    ("node/rank.py", "Stopped"),  # ends a rank that is asked to end
     # column_of() makes ColumnErrors of these.
     ("result_columns.py", "ValueError"),
     ("result_columns.py", "TypeError"),
@@ -43,9 +43,10 @@ def raised(path):
 
 
 def test_every_exception_is_a_supply_error():
-    """supply/errors.py has the rule."""
+    """errors.py has the rule."""
     wrong, used = [], set()
-    for path in sorted(PACKAGE.rglob("*.py")):
+    # The launchers need no package.
+    for path in sorted(set(PACKAGE.rglob("*.py")) - set((PACKAGE / "launch").rglob("*.py"))):
         name = str(path.relative_to(PACKAGE))
         for exception, line in raised(path):
             known = getattr(spark_supplier.errors, exception, None)
@@ -55,13 +56,15 @@ def test_every_exception_is_a_supply_error():
                 used.add((name, exception))
             elif hasattr(builtins, exception) or exception.endswith("Error"):
                 wrong.append(f"{name}:{line}: {exception}")
-    assert wrong == [] and used | {("ranks/rank.py", "Stopped")} == OF_PYTHON
+    assert wrong == [] and used | {("node/rank.py", "Stopped")} == OF_PYTHON
 
 
 def test_the_driver_raises_run_errors():
-    # as_run_errors() makes RunErrors of what option_checks.py raises. The others check params of estimators.
-    others = {"option_checks.py", "estimator.py", "torch_model.py"}
-    modules = [path for path in PACKAGE.glob("spark/*.py") if path.name not in others]
+    # as_run_errors() makes RunErrors of what option_checks.py raises.
+    others = {"option_checks.py"}
+    modules = [
+        path for path in [*PACKAGE.glob("driver/*.py"), *PACKAGE.glob("offload/*.py")] if path.name not in others
+    ]
     found = {exception for path in modules for exception, _ in raised(path)}
     assert found & {name for name in dir(spark_supplier.errors) if name.endswith("Error")} == {
         "RunError",

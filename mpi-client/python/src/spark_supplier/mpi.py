@@ -59,7 +59,7 @@ def _copy(comm: MPI.Comm, limit: float, absent: str) -> MPI.Comm:
 
 _ABSENT_PEER = (
     "a process of the communicator has not called ranks.open(feeders=...), and is no feeder, for {}: has it failed, or "
-    " is it another program? (timeout / SUPPLY_TIMEOUT)"
+    "is it another program? (timeout / SUPPLY_TIMEOUT)"
 )
 
 
