@@ -4,8 +4,10 @@
  */
 #include "base/position.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The opaque bytes. */
@@ -93,14 +95,38 @@ static int write_text(const struct position *position, char *text, size_t bytes)
                              exchange->window, elements, exchange->settings);
 }
 
+static bool skip(const char **text, const char *expected) {
+    const size_t length = strlen(expected);
+    if (strncmp(*text, expected, length) != 0) return false;
+    *text += length;
+    return true;
+}
+
+static bool read_number(const char **text, int base, uint64_t most, uint64_t *number) {
+    char *end;
+    errno = 0;
+    *number = strtoull(*text, &end, base);
+    const bool is_read = end != *text && errno == 0 && *number <= most;
+    *text = end;
+    return is_read;
+}
+
+static bool read_32(const char **text, uint32_t *number) {
+    uint64_t read = 0;
+    const bool is_read = skip(text, ":") && read_number(text, 10, UINT32_MAX, &read);
+    *number = (uint32_t)read;
+    return is_read;
+}
+
 /* The end of a text after that of the pair's position: nothing, or the position of an exchange. */
-static void read_exchange(const char *text, struct exchange_position *exchange) {
-    if (sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":%" SCNu64 ":%16" SCNx64, &exchange->window, &exchange->elements,
-               &exchange->settings) != 3) {
-        exchange->elements = WHOLE_WINDOW;
-        sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":" TEXT_WHOLE ":%16" SCNx64, &exchange->window, &exchange->settings);
-    }
+static bool read_exchange(const char **text, struct exchange_position *exchange) {
+    if (!skip(text, TEXT_EXCHANGE)) return true;
+    if (!read_32(text, &exchange->window) || !skip(text, ":")) return false;
+    exchange->elements = WHOLE_WINDOW;
+    if (!skip(text, TEXT_WHOLE) && !read_number(text, 10, WHOLE_WINDOW - 1, &exchange->elements)) return false;
+    if (!skip(text, ":") || !read_number(text, 16, UINT64_MAX, &exchange->settings)) return false;
     exchange->is_set = exchange->settings != 0;
+    return true;
 }
 
 supply_status_t supply_position_to_text(const supply_position_t *packed, char *text, size_t text_bytes) {
@@ -116,14 +142,15 @@ supply_status_t supply_position_to_text(const supply_position_t *packed, char *t
 supply_status_t supply_position_from_text(supply_position_t *packed, const char *text) {
     if (packed == NULL || text == NULL) return SUPPLY_ERROR_ARGUMENT;
     struct position position = {0};
-    unsigned inside;
-    int length = 0;
-    if (sscanf(text, TEXT_PREFIX ":%" SCNu32 ":%1u:%" SCNu32 ":%" SCNu64 ":%16" SCNx64 "%n", &position.epoch, &inside,
-               &position.partition, &position.element, &position.plan, &length) != 5)
+    uint32_t inside;
+    const char *rest = text;
+    if (!skip(&rest, TEXT_PREFIX) || !read_32(&rest, &position.epoch) || !read_32(&rest, &inside) ||
+        !read_32(&rest, &position.partition) || !skip(&rest, ":") ||
+        !read_number(&rest, 10, UINT64_MAX, &position.element) || !skip(&rest, ":") ||
+        !read_number(&rest, 16, UINT64_MAX, &position.plan) || !read_exchange(&rest, &position.exchange))
         return SUPPLY_ERROR_ARGUMENT;
     position.inside = inside == 1;
-    read_exchange(text + length, &position.exchange);
-    /* sscanf accepts more than supply_position_to_text() writes: blanks, signs, too large numbers, a text cut off. */
+    /* More is read than supply_position_to_text() writes: blanks, signs, zeros, a text that goes on. */
     supply_position_t read;
     char written[SUPPLY_POSITION_TEXT_BYTES];
     supply__position_pack(&position, &read);
