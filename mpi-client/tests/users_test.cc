@@ -234,7 +234,15 @@ TEST_F(UsersTest, AFolderIsOpenedToTheGroupAndNoWider) {
     EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
     expect_access(run, 0750, 61001);
 
-    options.group = "61000";
+    /* New files of such a folder get its group, or belong to their makers alone. */
+    for (mode_t kept : {02000, 01000, 03000}) {
+        options.group = "61000";
+        ASSERT_EQ(0, chmod(run.c_str(), kept | 0700));
+        EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
+        expect_access(run, kept | 0750, feeders);
+        ASSERT_EQ(0, chown(run.c_str(), alice.id, 61001));
+    }
+
     ASSERT_EQ(0, chmod(run.c_str(), 0755));
     EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
     expect_access(run, 0755, 61001);

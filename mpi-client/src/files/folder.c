@@ -118,10 +118,13 @@ static char *path_of(const char *what, const struct named_path *file, struct fai
 
 static supply_status_t share(const struct place *place, int folder, gid_t group) {
     char name[USER_TEXT_BYTES];
+    struct stat entry;
+    if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "cannot be examined: %m");
     if (fchownat(folder, "", (uid_t)-1, group, AT_EMPTY_PATH) != 0)
         return fail(place, "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
                     supply__group_text(group, name));
-    if (fchmodat(folder, ".", S_IRWXU | GROUP_MODE, 0) != 0) return fail(place, "cannot be chmodded: %m");
+    const mode_t kept = entry.st_mode & (S_ISGID | S_ISVTX);
+    if (fchmodat(folder, ".", kept | S_IRWXU | GROUP_MODE, 0) != 0) return fail(place, "cannot be chmodded: %m");
     return SUPPLY_OK;
 }
 
