@@ -74,6 +74,15 @@ TEST_F(MemoryLimitTest, Version2TheSmallestLimitCounts) {
     expect(3000, 200, "sys/fs/cgroup/user.slice/job.scope");
 }
 
+TEST_F(MemoryLimitTest, PathsOfMountsHaveEscapedCharacters) {
+    groups("4:memory:/my pods/tab\tand\\/rank\n",
+           "34 22 0:31 /my\\040pods /sys/fs/control\\040groups/tab\\011and\\134 ro - cgroup cgroup rw,memory\n");
+    const std::string place = "sys/fs/control groups/tab\tand\\/tab\tand\\/rank";
+    write(place + "/memory.limit_in_bytes", "4000\n");
+    write(place + "/memory.usage_in_bytes", "1000\n");
+    expect(4000, 1000, place);
+}
+
 TEST_F(MemoryLimitTest, TheGroupThatHasLeastLeftCounts) {
     groups("0::/user.slice/job.scope\n", v2_mount);
     write("sys/fs/cgroup/user.slice/memory.max", "4000\n");

@@ -43,6 +43,17 @@ static bool find_group(const char *root, const struct control_groups *groups, ch
     return found;
 }
 
+/* The kernel writes a blank, a tab, a line feed and a backslash of a path as three octal digits: "\040". */
+static void decode(char *path) {
+    char *to = path;
+    for (const char *from = path; *from != '\0'; to++) {
+        const bool is_escape = *from == '\\' && strspn(from + 1, "01234567") >= 3;
+        *to = (char)(is_escape ? (from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0') : *from);
+        from += is_escape ? 4 : 1;
+    }
+    *to = '\0';
+}
+
 /* Finds the mount of the groups: its point, and the group that is its top: "… TOP POINT … - TYPE SOURCE OPTIONS". */
 static bool find_mount(const char *root, const struct control_groups *groups, char top[PATH_MAX],
                        char point[PATH_MAX]) {
@@ -58,7 +69,10 @@ static bool find_mount(const char *root, const struct control_groups *groups, ch
             strcmp(type, groups->type) == 0 && (*groups->controller == '\0' || has_word(options, groups->controller));
     }
     if (stream != NULL) fclose(stream);
-    return found;
+    if (!found) return false;
+    decode(top);
+    decode(point);
+    return true;
 }
 
 void supply__control_groups_visit(const struct control_groups *groups, const char *root,
