@@ -72,6 +72,17 @@ TEST_F(SchemaWaitTest, TheProgramInterruptsIt) {
     EXPECT_STATUS(SUPPLY_INTERRUPTED, supply_wait_schema(handle.get()), handle);
 }
 
+TEST_F(SchemaWaitTest, ALongWaitAsksSeldom) {
+    static int asked;
+    asked = 0;
+    options.timeout = 0.5;
+    options.interrupted = [](void *) { return asked++ < 0; };
+    Handle handle = open();
+    EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_wait_schema(handle.get()), handle);
+    EXPECT_LT(5, asked) << "ten times a second";
+    EXPECT_GT(120, asked);
+}
+
 TEST_F(SchemaWaitTest, ItNeedsAHandle) { EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_wait_schema(nullptr)); }
 
 } // namespace
