@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,6 +85,8 @@ static struct fault faults[] = {{SIGSEGV, "SIGSEGV", "", 0},
                                 {SIGFPE, "SIGFPE", "", 0},
                                 {SIGILL, "SIGILL", "", 0},
                                 {SIGABRT, "SIGABRT", "", 0}};
+static char exit_line[1024];
+static size_t exit_bytes;
 static volatile int report_to = -1;
 /* A routine may have used up its own stack. */
 static char stack[1 << 16];
@@ -98,7 +101,15 @@ static void report(int number) {
     raise(number);
 }
 
+/* A routine may end the whole program, and so may a library that it calls. */
+static void report_exit(void) {
+    if (report_to < 0) return;
+    const ssize_t ignored = write(report_to, exit_line, exit_bytes);
+    (void)ignored;
+}
+
 void crash_install(void) {
+    atexit(report_exit);
     struct sigaction action = {.sa_handler = report, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_ONSTACK)};
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
     sigemptyset(&action.sa_mask);
@@ -110,6 +121,7 @@ void crash_report_to(int connection, const char *text) {
     if (text == NULL) return;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         faults[i].bytes = (size_t)snprintf(faults[i].line, sizeof faults[i].line,
-                                           "{\"ended\":true,\"error\":\"%s: %s\"}\n", text, faults[i].name);
+                                           "{\"ended\":true,\"error\":\"%s signal: %s\"}\n", text, faults[i].name);
+    exit_bytes = (size_t)snprintf(exit_line, sizeof exit_line, "{\"ended\":true,\"error\":\"%s exit()\"}\n", text);
     report_to = connection;
 }

@@ -41,13 +41,13 @@ struct heartbeat {
 void heartbeat_start(struct heartbeat *heartbeat, struct progress *progress, struct channel *channel);
 void heartbeat_stop(struct heartbeat *heartbeat);
 
-/* The last words of a rank that a signal ends while it runs a routine. */
+/* The last words of a rank that a signal, or exit(), ends while it runs a routine. */
 
-/** Installs the handlers of the signals of faults. */
+/** Installs the handlers of exit() and of the signals of faults. */
 void crash_install(void);
 
 /**
- * From now on a crash writes {"ended": true, "error": "TEXT: SIGNAL"} to this descriptor. NULL: no routine runs. The
+ * From now on an end writes {"ended": true, "error": "TEXT signal: SIGSEGV"} to this descriptor. NULL: no routine runs. The
  * text is copied.
  */
 void crash_report_to(int connection, const char *text);

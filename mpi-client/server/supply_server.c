@@ -100,7 +100,7 @@ static json_t *describe_results(struct server *server, struct supply_call *call)
 
 static json_t *run_call(struct server *server, struct supply_call *call) {
     char about[512];
-    snprintf(about, sizeof about, "rank %d on node %s was ended in the routine %s by signal", server->ranks.rank,
+    snprintf(about, sizeof about, "rank %d on node %s was ended in the routine %s by", server->ranks.rank,
              server->ranks.node, call->routine->name);
     crash_report_to(server->channel.connection, about);
     const bool succeeded = call_run(call);

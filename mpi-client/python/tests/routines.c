@@ -1,5 +1,6 @@
 /** Routines for test_ranks.py: they crash, fail, wait, and copy. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <supply_routine.h>
 #include <unistd.h>
@@ -20,6 +21,13 @@ static int crash(supply_call_t *call) {
 
 static int fail(supply_call_t *call) {
     return rank_of(call) == supply_call_integer(call, "rank") ? supply_call_fail(call, "no \"luck\" today") : 0;
+}
+
+/* As a library does that takes the program for its own. */
+static int leave(supply_call_t *call) {
+    if (rank_of(call) == supply_call_integer(call, "rank")) exit(0);
+    MPI_Barrier(supply_call_comm(call));
+    return 0;
 }
 
 static int wait(supply_call_t *call) {
@@ -122,6 +130,7 @@ static int twice(supply_call_t *call) {
 const supply_routine_t supply_routines[] = {
     {"crash", crash, {RANK}, {NULL}},
     {"fail", fail, {RANK}, {NULL}},
+    {"leave", leave, {RANK}, {NULL}},
     {"wait", wait, {{NULL}}, {NULL}},
     {"copy", copy, {MATRIX}, {"B"}},
     {"forget", forget, {{NULL}}, {"B"}},

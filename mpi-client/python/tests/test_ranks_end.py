@@ -142,6 +142,15 @@ def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
         ranks.call("crash", rank=-1)
 
 
+@pytest.mark.parametrize("rank", [1, 0])
+def test_a_routine_that_ends_its_rank_is_told(spark, libraries, rank):
+    from supply.spark import RunError
+
+    ended = f"rank {rank} on node .* was ended in the routine leave by exit\\(\\); all matrices of these ranks are gone"
+    with started(spark, libraries) as ranks, pytest.raises(RunError, match=ended):
+        ranks.call("leave", rank=rank)
+
+
 def test_a_killed_rank_is_told(spark, libraries):
     from spark_supplier import RunError
 
