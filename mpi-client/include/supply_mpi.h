@@ -7,13 +7,15 @@
 #include "supply.h"
 
 /**
- * Fills local_rank (by MPI_Comm_split_type, MPI_COMM_TYPE_SHARED) and rank of the options.
+ * Fills local_rank (by MPI_Comm_split_type, MPI_COMM_TYPE_SHARED), rank and ranks of the options.
  * Collective over the communicator, which must span the job as MPI_COMM_WORLD does; its order
  * gives the ranks. Returns an MPI error code.
  */
 static inline int supply_options_from_comm(supply_options_t *options, MPI_Comm comm) {
     MPI_Comm node;
-    int code = MPI_Comm_rank(comm, &options->rank);
+    int code = MPI_Comm_size(MPI_COMM_WORLD, &options->ranks);
+    if (code != MPI_SUCCESS) return code;
+    code = MPI_Comm_rank(comm, &options->rank);
     if (code != MPI_SUCCESS) return code;
     code = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, options->rank, MPI_INFO_NULL, &node);
     if (code != MPI_SUCCESS) return code;

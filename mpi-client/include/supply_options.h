@@ -67,6 +67,12 @@ typedef struct supply_options {
     int local_rank;
     /** Rank in MPI_COMM_WORLD, which the task compares with its own; -1: from the launcher's environment. */
     int rank;
+    /**
+     * Processes of MPI_COMM_WORLD, as supply_options_from_comm() sets it; 0: not known. supply_open() fails if the
+     * launcher has started another number of them: then MPI is not the launcher's, and each process takes itself for
+     * rank 0.
+     */
+    int ranks;
 
     /** The pair's paths: set all three or none. They win over the config files. */
     const char *mapped_file;

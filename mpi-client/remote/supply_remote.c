@@ -40,6 +40,7 @@ static supply_status_t open_local(supply_t **supply, MPI_Comm ranks, const suppl
     if (status != SUPPLY_OK) return status;
     if (options.rank < 0) options.rank = place.rank;
     if (options.local_rank < 0) options.local_rank = place.local_rank;
+    options.ranks = place.ranks;
     return supply_open(supply, &options);
 }
 

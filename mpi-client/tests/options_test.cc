@@ -33,7 +33,8 @@ class OptionsTest : public RankTest {
 
     EnvironmentVariable no_files{"SUPPLY_MAPPED_FILES", nullptr}, no_pipes{"SUPPLY_NAMED_PIPES", nullptr},
         no_timeout{"SUPPLY_TIMEOUT", nullptr}, no_ompi{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
-        no_hydra{"MPI_LOCALRANKID", nullptr}, no_torchrun{"LOCAL_RANK", nullptr}, no_slurm{"SLURM_LOCALID", nullptr};
+        no_hydra{"MPI_LOCALRANKID", nullptr}, no_torchrun{"LOCAL_RANK", nullptr}, no_slurm{"SLURM_LOCALID", nullptr},
+        no_sizes{"OMPI_COMM_WORLD_SIZE", nullptr}, no_pmi_size{"PMI_SIZE", nullptr}, no_world{"WORLD_SIZE", nullptr};
     std::string mapped_files, named_pipes;
     struct settings settings = {};
     struct failure failure = {};
@@ -104,6 +105,63 @@ TEST_F(OptionsTest, MistakesNameTheSetting) {
     options.named_pipes = nullptr;
     EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
     EXPECT_TRUE(says(failure.text, {"--named-pipes", "SUPPLY_NAMED_PIPES"}));
+}
+
+TEST_F(OptionsTest, ALauncherOfAnotherMpiIsNamed) {
+    use_config_files();
+    for (const char *name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE"}) {
+        EnvironmentVariable size{name, "2"};
+        options.ranks = 1;
+        EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+        EXPECT_TRUE(says(failure.text, {"processes is 1", (std::string(name) + "=2").c_str(), "mpirun of the MPI"}));
+        options.ranks = 2;
+        EXPECT_EQ(SUPPLY_OK, resolve()) << failure.text;
+        EnvironmentVariable left{"SLURM_STEP_NUM_TASKS", "7"};
+        EXPECT_EQ(SUPPLY_OK, resolve()) << "one launcher within the other: " << failure.text;
+    }
+}
+
+TEST_F(OptionsTest, AnMpiProgramWithoutALauncherIsToldToUseOne) {
+    use_config_files();
+    options.ranks = 1;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"2 lines", "only rank", "mpirun -n 2"}));
+    options.ranks = 2;
+    EXPECT_EQ(SUPPLY_OK, resolve()) << "a launcher that sets no variable: " << failure.text;
+    options.ranks = 1;
+    {
+        EnvironmentVariable size{"OMPI_COMM_WORLD_SIZE", "1"};
+        EXPECT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    }
+    folder.write("mapped-files.conf", "/a/0\n");
+    folder.write("named-pipes.conf", "/p/0 /p/1\n");
+    options.local_rank = 0;
+    EXPECT_EQ(SUPPLY_OK, resolve()) << failure.text;
+}
+
+TEST_F(OptionsTest, APairInUseNamesTheVariablesOfTheLocalRank) {
+    Handle first = open();
+    mapped_files = folder.write("mapped-files.conf", files.mapped_file + "\n");
+    named_pipes = folder.write("named-pipes.conf", files.request_pipe + " " + files.notification_pipe + "\n");
+    supply_options_init(&options);
+    options.mapped_files = mapped_files.c_str();
+    options.named_pipes = named_pipes.c_str();
+    EnvironmentVariable left{"LOCAL_RANK", "0"};
+    for (const char *launcher : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+        EnvironmentVariable started{launcher, "0"};
+        {
+            Handle second = open(SUPPLY_ERROR_IN_USE);
+            EXPECT_TRUE(says(supply_error(second.get()), {"in use by process", "local rank 0", "LOCAL_RANK=0",
+                                                          (std::string(launcher) + "=0").c_str()}));
+        }
+        EnvironmentVariable torchrun{"WORLD_SIZE", "1"};
+        Handle second = open(SUPPLY_ERROR_IN_USE);
+        EXPECT_TRUE(
+            says(supply_error(second.get()), {"first of LOCAL_RANK=0, ", (std::string(launcher) + "=0)").c_str()}));
+    }
+    options.local_rank = 0;
+    Handle second = open(SUPPLY_ERROR_IN_USE);
+    EXPECT_EQ(nullptr, strstr(supply_error(second.get()), "LOCAL_RANK"));
 }
 
 TEST_F(OptionsTest, ThePathsGoTogetherAndAreAbsolute) {

@@ -84,6 +84,7 @@ supply_status_t supply_open(supply_t **supply, const supply_options_t *options) 
     supply_status_t status = supply__settings(options, &settings, &(*supply)->failure);
     if (status == SUPPLY_OK) status = supply__open_settings(*supply, &settings);
     supply__settings_free(&settings);
+    if (status == SUPPLY_ERROR_IN_USE) supply__explain_local_rank(options, &(*supply)->failure);
     if (status != SUPPLY_OK) close_pair(*supply);
     return status;
 }

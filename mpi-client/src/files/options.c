@@ -35,24 +35,66 @@ static int number_from_environment(const char *const *names) {
  * own process. So the launcher nearest to the rank comes first: torchrun, which sets WORLD_SIZE, too. Without that,
  * LOCAL_RANK and RANK may be left over in the shell, and count after an MPI launcher's. */
 
-int supply_local_rank(void) {
-    static const char *const names[] = {"LOCAL_RANK",
-                                        "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "MPI_LOCALRANKID",
-                                        "MV2_COMM_WORLD_LOCAL_RANK",
-                                        "PALS_LOCAL_RANKID",
-                                        "LOCAL_RANK",
-                                        "FLUX_TASK_LOCAL_ID",
-                                        "SLURM_LOCALID",
-                                        NULL};
-    return number_from_environment(names + (getenv("WORLD_SIZE") == NULL));
-}
+static const char *const *nearest_first(const char *const *names) { return names + (getenv("WORLD_SIZE") == NULL); }
+
+static const char *const local_rank_names[] = {"LOCAL_RANK",
+                                               "OMPI_COMM_WORLD_LOCAL_RANK",
+                                               "MPI_LOCALRANKID",
+                                               "MV2_COMM_WORLD_LOCAL_RANK",
+                                               "PALS_LOCAL_RANKID",
+                                               "LOCAL_RANK",
+                                               "FLUX_TASK_LOCAL_ID",
+                                               "SLURM_LOCALID",
+                                               NULL};
+
+int supply_local_rank(void) { return number_from_environment(nearest_first(local_rank_names)); }
 
 int supply__launcher_rank(void) {
     static const char *const names[] = {
         "RANK",           "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "RANK",
         "FLUX_TASK_RANK", "SLURM_PROCID",         NULL};
-    return number_from_environment(names + (getenv("WORLD_SIZE") == NULL));
+    return number_from_environment(nearest_first(names));
+}
+
+/* The variables that are set, each once: "LOCAL_RANK=0, SLURM_LOCALID=1". */
+static void list_set(const char *const *names, char text[512]) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (const char *const *name = names; *name != NULL; name++) {
+        const char *value = getenv(*name);
+        if (value == NULL || (name > names && strcmp(*name, *names) == 0)) continue;
+        used += (size_t)snprintf(text + used, 512 - used, "%s%s=%.16s", used > 0 ? ", " : "", *name, value);
+    }
+}
+
+void supply__explain_local_rank(const supply_options_t *options, struct failure *failure) {
+    if (options != NULL && (options->local_rank >= 0 || options->mapped_file != NULL)) return;
+    char variables[512];
+    list_set(nearest_first(local_rank_names), variables);
+    supply__fail(failure, failure->status, "%s (this is local rank %d, by the first of %s)", failure->text,
+                 supply_local_rank(), variables);
+}
+
+/* Each process of a program whose MPI is not its launcher's takes itself for rank 0 of 1. lines: of the config files.
+ */
+static supply_status_t check_ranks(int ranks, size_t lines, struct failure *failure) {
+    static const char *const names[] = {"WORLD_SIZE",    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE",
+                                        "FLUX_JOB_SIZE", "SLURM_STEP_NUM_TASKS", NULL};
+    char variables[512];
+    list_set(names, variables);
+    for (const char *const *name = names; *name != NULL; name++)
+        if (number_from_environment((const char *const[]){*name, NULL}) == ranks) return SUPPLY_OK;
+    if (*variables != '\0')
+        return supply__fail(
+            failure, SUPPLY_ERROR_CONFIG,
+            "the number of MPI's processes is %d, and the launcher has set %s: start the program with the mpirun of "
+            "the MPI that it is linked with, or unset what another launcher has left",
+            ranks, variables);
+    if (ranks > 1 || lines < 2) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                        "the config files have %zu lines, and this is the only rank, which no launcher has started: "
+                        "start the program with mpirun -n %zu, or give it files of one line",
+                        lines, lines);
 }
 
 /* A ring that lies in the writer's own cache is slower to read: 0.7 to 0.8 of the speed, with a plain C producer. */
@@ -198,6 +240,7 @@ static supply_status_t files_from_config(const supply_options_t *options, struct
                               "%s and %s have %zu lines, but this is local rank %d: they need a line for every rank of "
                               "the node",
                               mapped_files, named_pipes, lines.count, settings->local_rank);
+    if (status == SUPPLY_OK && options->ranks > 0) status = check_ranks(options->ranks, lines.count, failure);
     if (status == SUPPLY_OK) {
         settings->files = lines.lines[settings->local_rank];
         lines.lines[settings->local_rank] = (struct config_line){0};

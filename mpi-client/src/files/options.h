@@ -53,6 +53,12 @@ static inline const char *supply__variable(const char *name) {
 /** The rank in MPI_COMM_WORLD; -1: no launcher has set it. supply_local_rank() is the same for the local rank. */
 int supply__launcher_rank(void);
 
+/**
+ * Adds to a failure by which variables this is the local rank that it is: one may be left over from another launcher.
+ * options: of the program.
+ */
+void supply__explain_local_rank(const supply_options_t *options, struct failure *failure);
+
 /* The caches of a processor, and the ring that suits them (ring=auto). */
 
 /** Where the kernel describes the caches of the first processor (sysfs, ABI/testing/sysfs-devices-system-cpu). */
