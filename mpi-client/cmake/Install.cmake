@@ -4,7 +4,7 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Supply")
 install(TARGETS supply EXPORT SupplyTargets LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
 install(TARGETS supply_static EXPORT SupplyTargets ARCHIVE COMPONENT dev)
 install(EXPORT SupplyTargets NAMESPACE Supply:: DESTINATION "${package_dir}" COMPONENT dev)
-install(FILES include/supply.h include/supply_options.h include/supply_arrow.h include/supply_result.h include/supply_mpi.h
+install(FILES include/supply.h include/supply_options.h include/supply_datum.h include/supply_arrow.h include/supply_result.h include/supply_mpi.h
         TYPE INCLUDE COMPONENT dev)
 
 if(TARGET supply_exchange)

@@ -1,6 +1,7 @@
 /* A complete client: counts the Datums that each rank receives. */
 #include <mpi.h>
 #include <stdio.h>
+#include <supply_datum.h>
 #include <supply_mpi.h>
 
 int main(int argc, char **argv) {

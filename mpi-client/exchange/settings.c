@@ -176,22 +176,16 @@ void exchange_columns_free(struct columns *columns) {
 /* Larger than any header's struct: a size above it was never set. */
 #define OPTIONS_BYTES_MAX 4096
 
-/* The program's struct as this library's: the program may have been built with an older or newer header. */
 static supply_status_t complete(const supply_exchange_options_t *given, supply_exchange_options_t *options,
                                 struct failure *failure) {
     supply_exchange_options_init(options);
     if (given == NULL) return SUPPLY_OK;
-    const size_t bytes = given->struct_bytes;
-    if (bytes < sizeof bytes || bytes > OPTIONS_BYTES_MAX)
+    if (given->struct_bytes != sizeof *options)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
-                            "exchange: struct_bytes is %zu: call supply_exchange_options_init() first", bytes);
-    for (size_t i = sizeof *options; i < bytes; i++)
-        if (((const uint8_t *)given)[i] != 0)
-            return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
-                                "exchange: the program sets an option that libsupply_exchange %s does not know: load a "
-                                "newer one, or do not set it",
-                                supply_version());
-    memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
+                            "exchange: struct_bytes is %zu, and libsupply_exchange %s has %zu: call "
+                            "supply_exchange_options_init() first, or compile the program with this library's headers",
+                            given->struct_bytes, supply_version(), sizeof *options);
+    *options = *given;
     return SUPPLY_OK;
 }
 

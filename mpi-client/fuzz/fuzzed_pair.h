@@ -9,6 +9,7 @@
 
 #include "layout.h"
 #include "supply_arrow.h"
+#include "supply_datum.h"
 
 namespace supply_fuzz {
 

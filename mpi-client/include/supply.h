@@ -39,10 +39,7 @@
  *   SUPPLY_RESULTS_FOLDER                     where results lie (supply_result.h)
  *   LOCAL_RANK, RANK, WORLD_SIZE, and those of MPI's launchers, Flux and Slurm: supply_local_rank()
  *
- * Compatibility: programs and libraries of one major version work together (before 1.0: of one minor version). The
- * inline functions below pass the sizes of the program's own structs, so that a struct can grow at its end: an older
- * library leaves new fields 0, and a newer library does not write past the program's struct. Other languages call the
- * `_sized` functions.
+ * Compatibility: programs and libraries of one major version work together (before 1.0: of one minor version).
  */
 #ifndef SUPPLY_H
 #define SUPPLY_H
@@ -122,7 +119,7 @@ SUPPLY_API const char *supply_error(const supply_t *supply);
 SUPPLY_API int supply_error_errno(const supply_t *supply);
 
 /** A block in the mapped file: the values of many elements. */
-typedef struct supply_block {
+typedef struct supply_block_t {
     uint64_t sequence;      /**< number of the block within the run, from 0 */
     uint32_t epoch;         /**< from 0 */
     uint32_t partition;     /**< of the Spark data set, from 0 */
@@ -144,20 +141,14 @@ typedef struct supply_block {
  * changed), _MEMORY, _ALL_HELD, _ARGUMENT (no handle or block; or the elements must be exchanged). After an error other
  * than _TIMEOUT, _ALL_HELD and that of a missing handle or block, every later call returns the same error.
  */
-SUPPLY_API supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes);
-static inline supply_status_t supply_next(supply_t *supply, supply_block_t *block) {
-    return supply_next_sized(supply, block, sizeof *block);
-}
+SUPPLY_API supply_status_t supply_next(supply_t *supply, supply_block_t *block);
 
 /**
  * Same as supply_next(), but returns SUPPLY_AGAIN instead of waiting. Use it together with supply_fd(). If all calls
  * find nothing for longer than the time limit, it returns _TIMEOUT, so a poll loop that wakes up now and then has a
  * time limit, too.
  */
-SUPPLY_API supply_status_t supply_try_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes);
-static inline supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) {
-    return supply_try_next_sized(supply, block, sizeof *block);
-}
+SUPPLY_API supply_status_t supply_try_next(supply_t *supply, supply_block_t *block);
 
 /**
  * The program computes until its next call, so the time until then is no wait: neither for the time limit, nor in the
@@ -206,7 +197,7 @@ SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t
  * Children: supply_field_child() and supply_column_child() have the values within others. A list "+w:N" of numbers that
  * are never null has none: its numbers are its data.
  */
-typedef struct supply_field {
+typedef struct supply_field_t {
     const char *name; /**< of a child that has none: "item" of a list, "entries" of a map */
     bool nullable;
     const char *format;       /**< see above */
@@ -232,24 +223,17 @@ SUPPLY_API supply_status_t supply_wait_schema(supply_t *supply);
  */
 SUPPLY_API int supply_column_count(supply_t *supply);
 SUPPLY_API int supply_column_index(supply_t *supply, const char *name);
-SUPPLY_API supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes);
-static inline supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field) {
-    return supply_field_sized(supply, index, field, sizeof *field);
-}
+SUPPLY_API supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field);
 
 /**
  * Name and type of child `child`, from 0, of a field. SUPPLY_OK, or as supply_field(); _NO_COLUMN: it has no such
  * child.
  */
-SUPPLY_API supply_status_t supply_field_child_sized(supply_t *supply, const supply_field_t *field, int child,
-                                                    supply_field_t *found, size_t struct_bytes);
-static inline supply_status_t supply_field_child(supply_t *supply, const supply_field_t *field, int child,
-                                                 supply_field_t *found) {
-    return supply_field_child_sized(supply, field, child, found, sizeof *found);
-}
+SUPPLY_API supply_status_t supply_field_child(supply_t *supply, const supply_field_t *field, int child,
+                                              supply_field_t *found);
 
 /** A value of a column of views (format "vz"), as in Arrow's BinaryView. supply_value() finds its bytes. */
-typedef struct supply_view {
+typedef struct supply_view_t {
     int32_t bytes;    /**< of the value */
     uint8_t start[4]; /**< its first bytes. A value of at most 12 bytes stands here, and in the next two fields */
     int32_t window;   /**< of a longer value: index of its window */
@@ -260,14 +244,14 @@ typedef struct supply_view {
  * A part of a file that is not the pair's, mapped read-only, for example of an LMDB. Nobody may write to that file
  * during the run: if a program has, the next call that receives fails with SUPPLY_ERROR_SYSTEM.
  */
-typedef struct supply_window {
+typedef struct supply_window_t {
     /** mapped until supply_close(), and longer for an Arrow array: then readable while nobody writes to the file */
     const void *address;
     size_t bytes; /**< below 2 GiB */
 } supply_window_t;
 
 /** Buffers of one column of one block, in Arrow's columnar layout, in place. */
-typedef struct supply_column {
+typedef struct supply_column_t {
     const char *name;        /**< as in supply_field_t */
     const char *format;      /**< as in supply_field_t */
     uint32_t element_count;  /**< elements */
@@ -293,24 +277,15 @@ typedef struct supply_column {
  * Column `index` of a held block. Nothing is copied. The pointers are valid until the block is released. SUPPLY_OK, or
  * _ARGUMENT, _NO_COLUMN, _CONTRACT (a format that this library does not know).
  */
-SUPPLY_API supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *block, int index,
-                                               supply_column_t *column, size_t struct_bytes);
-static inline supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index,
-                                            supply_column_t *column) {
-    return supply_column_sized(supply, block, index, column, sizeof *column);
-}
+SUPPLY_API supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index,
+                                         supply_column_t *column);
 
 /**
  * Child `child`, from 0, of a column of a held block, or of another child. SUPPLY_OK, or as supply_column();
  * _NO_COLUMN: it has no such child.
  */
-SUPPLY_API supply_status_t supply_column_child_sized(supply_t *supply, const supply_block_t *block,
-                                                     const supply_column_t *column, int child, supply_column_t *found,
-                                                     size_t struct_bytes);
-static inline supply_status_t supply_column_child(supply_t *supply, const supply_block_t *block,
-                                                  const supply_column_t *column, int child, supply_column_t *found) {
-    return supply_column_child_sized(supply, block, column, child, found, sizeof *found);
-}
+SUPPLY_API supply_status_t supply_column_child(supply_t *supply, const supply_block_t *block,
+                                               const supply_column_t *column, int child, supply_column_t *found);
 
 /**
  * Value `index` of a column of bytes, text or views: where it is, and how long. A program that reads values of any
@@ -319,12 +294,8 @@ static inline supply_status_t supply_column_child(supply_t *supply, const supply
  * print supply_status_name(). SUPPLY_OK, or _ARGUMENT (no such element, or another format), _CONTRACT (something else
  * has written into the mapped file).
  */
-SUPPLY_API supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_bytes, uint32_t index,
-                                              const void **data, size_t *bytes);
-static inline supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data,
-                                           size_t *bytes) {
-    return supply_value_sized(column, sizeof *column, index, data, bytes);
-}
+SUPPLY_API supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data,
+                                        size_t *bytes);
 
 /**
  * Copies `count` values of such a column, from element `first` on, one after the other to `to`, which has `to_bytes`
@@ -332,44 +303,8 @@ static inline supply_status_t supply_value(const supply_column_t *column, uint32
  * so first, and the last end is the space that the copy needs. Returns as supply_value(), without a text, too;
  * _ARGUMENT also if the values do not fit.
  */
-SUPPLY_API supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct_bytes, uint32_t first,
-                                               uint32_t count, int64_t *ends, void *to, size_t to_bytes);
-static inline supply_status_t supply_gather(const supply_column_t *column, uint32_t first, uint32_t count,
-                                            int64_t *ends, void *to, size_t to_bytes) {
-    return supply_gather_sized(column, sizeof *column, first, count, ends, to, to_bytes);
-}
-
-/** A Datum in the mapped file, or in its LMDB: seven values, nothing copied. */
-typedef struct supply_datum {
-    const void *key; /**< the LMDB key; not terminated */
-    size_t key_bytes;
-    int32_t label;
-    int32_t channels;
-    int32_t height;
-    int32_t width;
-    uint32_t epoch;   /**< epoch of the element, from 0 */
-    bool encoded;     /**< data is an encoded image */
-    const void *data; /**< channels × height × width as stored, or an encoded image, or float32 (see PROTOCOL.md) */
-    size_t data_bytes;
-} supply_datum_t;
-
-/**
- * The next Datum, block after block: waits and releases by itself. The pointers are valid until the next call on this
- * handle. Returns what supply_next() returns (at SUPPLY_END_OF_EPOCH datum->epoch says which), and
- * SUPPLY_ERROR_CONTRACT if the columns are not those of a Datum. Do not call supply_next() in the same epoch.
- */
-SUPPLY_API supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum, size_t struct_bytes);
-static inline supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
-    return supply_next_datum_sized(supply, datum, sizeof *datum);
-}
-
-/** Datum `index` of a held block, from 0. SUPPLY_OK, or _ARGUMENT, _CONTRACT. */
-SUPPLY_API supply_status_t supply_datum_sized(supply_t *supply, const supply_block_t *block, uint32_t index,
-                                              supply_datum_t *datum, size_t struct_bytes);
-static inline supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index,
-                                           supply_datum_t *datum) {
-    return supply_datum_sized(supply, block, index, datum, sizeof *datum);
-}
+SUPPLY_API supply_status_t supply_gather(const supply_column_t *column, uint32_t first, uint32_t count, int64_t *ends,
+                                         void *to, size_t to_bytes);
 
 /**
  * A descriptor for poll(), select(), epoll and event loops: readable when supply_try_next() may have something. Call
@@ -387,7 +322,7 @@ SUPPLY_API double supply_timeout(const supply_t *supply);
 SUPPLY_API const void *supply_mapping(const supply_t *supply, size_t *bytes);
 
 /** What each whole epoch has for this rank. */
-typedef struct supply_counts {
+typedef struct supply_counts_t {
     uint64_t epoch_elements; /**< elements */
     uint64_t epoch_steps;    /**< blocks, each of --block-elements elements, with --uneven drop or pad; 0: not known */
 } supply_counts_t;
@@ -403,24 +338,17 @@ typedef struct supply_counts {
  *
  * SUPPLY_OK; SUPPLY_AGAIN: not known, or not yet, and both numbers are 0; or _CONTRACT, _ARGUMENT.
  */
-SUPPLY_API supply_status_t supply_counts_sized(supply_t *supply, supply_counts_t *counts, size_t struct_bytes);
-static inline supply_status_t supply_counts(supply_t *supply, supply_counts_t *counts) {
-    return supply_counts_sized(supply, counts, sizeof *counts);
-}
+SUPPLY_API supply_status_t supply_counts(supply_t *supply, supply_counts_t *counts);
 
 /** Totals of a handle. */
-typedef struct supply_statistics {
+typedef struct supply_statistics_t {
     uint64_t elements;     /**< elements in received blocks */
     uint64_t blocks;       /**< received blocks */
     uint64_t bytes;        /**< bytes of those blocks, and of the values that they refer to */
     double seconds_waited; /**< time without a block to hand out, with supply_try_next() from its first SUPPLY_AGAIN */
 } supply_statistics_t;
 
-SUPPLY_API void supply_get_statistics_sized(const supply_t *supply, supply_statistics_t *statistics,
-                                            size_t struct_bytes);
-static inline void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics) {
-    supply_get_statistics_sized(supply, statistics, sizeof *statistics);
-}
+SUPPLY_API void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics);
 
 /**
  * The handle's position: the rank has consumed everything before it, and nothing after it. A block is consumed when it

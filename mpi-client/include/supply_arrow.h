@@ -68,7 +68,7 @@ struct ArrowArrayStream {
 #endif
 
 /** Every column, as the children of one struct array: a record batch. */
-#define SUPPLY_ALL_COLUMNS 0x7fffffff
+#define SUPPLY_ALL_COLUMNS (-1)
 
 /**
  * Exports column `index` of a held block, or SUPPLY_ALL_COLUMNS of it. Either of schema and array may be NULL. If array

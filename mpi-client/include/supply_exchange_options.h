@@ -34,7 +34,7 @@ typedef enum supply_exchange_policy {
  * Options of an exchange. Call supply_exchange_options_init() first. All ranks must set the same, but for
  * messages_only.
  */
-typedef struct supply_exchange_options {
+typedef struct supply_exchange_options_t {
     size_t struct_bytes; /**< set by supply_exchange_options_init() */
 
     supply_exchange_policy_t policy;
@@ -66,7 +66,7 @@ typedef struct supply_exchange_options {
     bool messages_only;
 } supply_exchange_options_t;
 
-/** Sets every option of a struct of that size to "not set". As supply_options_init(). */
+/** Sets every option to "not set". */
 static inline void supply_exchange_options_init(supply_exchange_options_t *options) {
     const supply_exchange_options_t not_set = {
         sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0, 0, NULL, false};

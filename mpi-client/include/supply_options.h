@@ -46,7 +46,7 @@ SUPPLY_API const char *supply_status_name(supply_status_t status);
  * also the window. Opaque bytes that may be copied, stored and sent to another process. supply_position_to_text()
  * writes a position as one line.
  */
-typedef struct supply_position {
+typedef struct supply_position_t {
     uint8_t bytes[56];
 } supply_position_t;
 
@@ -56,7 +56,7 @@ typedef struct supply_position {
  * The pair is named either by the two config files and a local rank (line `local_rank` of each, from 0), or by the
  * three paths.
  */
-typedef struct supply_options {
+typedef struct supply_options_t {
     size_t struct_bytes; /**< set by supply_options_init() */
 
     /** mapped-files.conf; not set: SUPPLY_MAPPED_FILES of the environment. */
@@ -116,20 +116,13 @@ typedef struct supply_options {
 
     /**
      * The program will exchange its elements with the other ranks, by supply_exchange_open() (supply_exchange.h). Spark
-     * refuses a rank without this option if it was started with --shuffle all. true or false; 64 bits, so that the
-     * struct does not end in padding.
+     * refuses a rank without this option if it was started with --shuffle all.
      */
-    uint64_t exchange;
+    bool exchange;
 } supply_options_t;
 
-/**
- * Sets every option of a struct of that size to "not set". supply_open() accepts smaller structs (of a program built
- * with an older header) and larger ones (built with a newer header) if the fields that it does not know are 0.
- */
-SUPPLY_API void supply_options_init_sized(supply_options_t *options, size_t struct_bytes);
-static inline void supply_options_init(supply_options_t *options) {
-    supply_options_init_sized(options, sizeof *options);
-}
+/** Sets every option to "not set". */
+SUPPLY_API void supply_options_init(supply_options_t *options);
 
 /**
  * The rank's number on its node, from the launcher's environment: the first that is set of LOCAL_RANK (torchrun, with

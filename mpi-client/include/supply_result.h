@@ -54,12 +54,8 @@ typedef struct supply_result supply_result_t;
  * SUPPLY_OK, or _ARGUMENT (the name, the fields, or a result that is sealed already), _CONFIG, _IN_USE (the program
  * writes that result already), _NO_SPACE, _SYSTEM, _MEMORY.
  */
-SUPPLY_API supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *supply, const char *name,
-                                                    const supply_field_t *fields, int count, size_t struct_bytes);
-static inline supply_status_t supply_result_open(supply_result_t **result, supply_t *supply, const char *name,
-                                                 const supply_field_t *fields, int count) {
-    return supply_result_open_sized(result, supply, name, fields, count, sizeof *fields);
-}
+SUPPLY_API supply_status_t supply_result_open(supply_result_t **result, supply_t *supply, const char *name,
+                                              const supply_field_t *fields, int count);
 
 /**
  * As supply_result_open(), for a program that only writes: no pair is opened. options: as for supply_open(), where the
@@ -70,13 +66,8 @@ static inline supply_status_t supply_result_open(supply_result_t **result, suppl
  * the results that it has read. Such a result names no Spark process, so supply-clean removes it unless Spark reads it
  * at that moment: run supply-clean before, or with --keep-results.
  */
-SUPPLY_API supply_status_t supply_result_create_sized(supply_result_t **result, const supply_options_t *options,
-                                                      const char *name, const supply_field_t *fields, int count,
-                                                      size_t struct_bytes);
-static inline supply_status_t supply_result_create(supply_result_t **result, const supply_options_t *options,
-                                                   const char *name, const supply_field_t *fields, int count) {
-    return supply_result_create_sized(result, options, name, fields, count, sizeof *fields);
-}
+SUPPLY_API supply_status_t supply_result_create(supply_result_t **result, const supply_options_t *options,
+                                                const char *name, const supply_field_t *fields, int count);
 
 /**
  * Appends columns[0].element_count rows. columns: `count` of them, in the order of the fields, as supply_column() and
@@ -97,11 +88,7 @@ static inline supply_status_t supply_result_create(supply_result_t **result, con
  * later call fails with it, so that Spark never sees an incomplete result: _CONFIG (a row does not fit into a block),
  * _NO_SPACE, _SYSTEM, _MEMORY.
  */
-SUPPLY_API supply_status_t supply_result_write_sized(supply_result_t *result, const supply_column_t *columns, int count,
-                                                     size_t struct_bytes);
-static inline supply_status_t supply_result_write(supply_result_t *result, const supply_column_t *columns, int count) {
-    return supply_result_write_sized(result, columns, count, sizeof *columns);
-}
+SUPPLY_API supply_status_t supply_result_write(supply_result_t *result, const supply_column_t *columns, int count);
 
 /**
  * As supply_result_open(), with the fields of an Arrow schema: that of a struct (a record batch). Texts and bytes with

@@ -36,14 +36,14 @@ typedef enum supply_parameter_type {
     SUPPLY_TEXT = 4,
 } supply_parameter_type_t;
 
-typedef struct supply_parameter {
+typedef struct supply_parameter_t {
     const char *name;
     supply_parameter_type_t type;
     const char *default_value; /**< as text; NULL: the caller must give it. A matrix has none */
 } supply_parameter_t;
 
 /** A routine. The list ends with one whose name is NULL. */
-typedef struct supply_routine {
+typedef struct supply_routine_t {
     const char *name;
     /** Returns 0, or what supply_call_fail() returns. All ranks must succeed or fail alike. */
     int (*run)(supply_call_t *call);
@@ -69,7 +69,7 @@ SUPPLY_ROUTINE_API extern const supply_routine_t supply_routines[];
  * Dense: `values`, row after row; `row_offsets` is NULL. Sparse: row i has the entries row_offsets[i] …
  * row_offsets[i+1] − 1 of `column_indices` and `entries`; `values` is NULL.
  */
-typedef struct supply_matrix {
+typedef struct supply_matrix_t {
     uint64_t rows; /**< on all ranks */
     uint64_t columns;
     uint64_t first_row;

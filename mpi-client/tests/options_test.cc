@@ -175,11 +175,11 @@ TEST_F(OptionsTest, ThePathsGoTogetherAndAreAbsolute) {
 }
 
 TEST_F(OptionsTest, OptionsThatWereNotInitialisedAreRefused) {
-    options.struct_bytes = 0;
-    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
-    EXPECT_TRUE(says(failure.text, {"supply_options_init()"}));
-    options.struct_bytes = SIZE_MAX;
-    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
+    for (size_t bytes : {size_t{0}, sizeof options - 8, sizeof options + 8, SIZE_MAX}) {
+        options.struct_bytes = bytes;
+        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
+        EXPECT_TRUE(says(failure.text, {"supply_options_init()"}));
+    }
     options.struct_bytes = sizeof options;
     options.local_rank = -2;
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());

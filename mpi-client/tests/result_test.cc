@@ -174,31 +174,5 @@ TEST_F(ResultValuesTest, ARowAsLargeAsABlockFits) {
     EXPECT_EQ((std::vector<uint32_t>{1, 2}), read.block_rows);
 }
 
-/** A program built with a newer header, whose structs have more. */
-struct newer_field {
-    supply_field_t field;
-    int added;
-};
-struct newer_column {
-    supply_column_t column;
-    int added;
-};
-
-TEST_F(ResultValuesTest, AProgramOfANewerHeaderIsUnderstood) {
-    Handle handle = open();
-    const std::vector<Column> columns = {Column::int32("a", {1, 2}), Column::int32("b", {3, 4})};
-    std::vector<newer_field> fields;
-    for (const supply_field_t &field : fields_of(columns)) fields.push_back({field, 1});
-    std::vector<newer_column> rows;
-    for (const supply_column_t &row : rows_of(columns, 2)) rows.push_back({row, 1});
-    supply_result_t *opened;
-    ASSERT_EQ(SUPPLY_OK,
-              supply_result_open_sized(&opened, handle.get(), "scores", &fields[0].field, 2, sizeof fields[0]));
-    Result result(opened);
-    ASSERT_EQ(SUPPLY_OK, supply_result_write_sized(opened, &rows[0].column, 2, sizeof rows[0]));
-    seal(result);
-    EXPECT_EQ(values_of(columns[1], 2), read_result(path()).columns.at(1).values);
-}
-
 } // namespace
 } // namespace supply_test

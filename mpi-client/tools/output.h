@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
-#include "supply.h"
+#include "supply_datum.h"
 
 struct totals {
     uint64_t epochs;

@@ -119,30 +119,24 @@ static supply_field_t field_of(const struct schema *schema, uint32_t index) {
     };
 }
 
-supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes) {
+supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (field == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
     const supply_status_t status = supply__schema_check_index(supply, index);
     if (status != SUPPLY_OK) return status;
-    const supply_field_t known =
-        field_of(&supply->blocks.schema, supply__schema_entry(&supply->blocks.schema, (uint32_t)index));
-    supply__copy_sized(field, struct_bytes, &known, sizeof known);
+    *field = field_of(&supply->blocks.schema, supply__schema_entry(&supply->blocks.schema, (uint32_t)index));
     return SUPPLY_OK;
 }
 
-supply_status_t supply_field_child_sized(supply_t *supply, const supply_field_t *field, int child,
-                                         supply_field_t *found, size_t struct_bytes) {
+supply_status_t supply_field_child(supply_t *supply, const supply_field_t *field, int child, supply_field_t *found) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (field == NULL || found == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                             "supply_field_child: field and found must not be NULL");
-    supply_field_t parent;
-    supply__copy_sized(&parent, sizeof parent, field, struct_bytes);
-    uint32_t entry;
-    const supply_status_t status = supply__schema_check_child(supply, parent.entry, child, &entry);
+    uint32_t entry = 0;
+    const supply_status_t status = supply__schema_check_child(supply, field->entry, child, &entry);
     if (status != SUPPLY_OK) return status;
-    const supply_field_t known = field_of(&supply->blocks.schema, entry);
-    supply__copy_sized(found, struct_bytes, &known, sizeof known);
+    *found = field_of(&supply->blocks.schema, entry);
     return SUPPLY_OK;
 }

@@ -64,12 +64,10 @@ static supply_status_t read_counts(supply_t *supply, supply_counts_t *counts) {
     return SUPPLY_OK;
 }
 
-supply_status_t supply_counts_sized(supply_t *supply, supply_counts_t *counts, size_t struct_bytes) {
+supply_status_t supply_counts(supply_t *supply, supply_counts_t *counts) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (counts == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_counts: counts must not be NULL");
-    supply_counts_t known = {0};
-    const supply_status_t status = read_counts(supply, &known);
-    supply__copy_sized(counts, struct_bytes, &known, sizeof known);
-    return status;
+    *counts = (supply_counts_t){0};
+    return read_counts(supply, counts);
 }

@@ -145,29 +145,26 @@ supply_status_t supply__result_check_fields(supply_result_t *result, struct sche
 
 /* Begins a result, with a schema of these fields. Free *schema in any case. */
 static supply_status_t begin_with_fields(supply_result_t **result, const char *name, const supply_field_t *fields,
-                                         int count, size_t struct_bytes, struct schema *schema) {
+                                         int count, struct schema *schema) {
     supply_status_t status = supply__result_begin(result, name, fields != NULL ? count : 0, schema);
-    for (uint32_t i = 0; status == SUPPLY_OK && fields != NULL && i < schema->count; i++) {
-        supply_field_t field;
-        supply__copy_sized(&field, sizeof field, (const uint8_t *)fields + i * struct_bytes, struct_bytes);
-        status = supply__result_set_field(*result, schema, i, &field);
-    }
+    for (uint32_t i = 0; status == SUPPLY_OK && fields != NULL && i < schema->count; i++)
+        status = supply__result_set_field(*result, schema, i, &fields[i]);
     return status == SUPPLY_OK ? supply__result_check_fields(*result, schema) : status;
 }
 
-supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *supply, const char *name,
-                                         const supply_field_t *fields, int count, size_t struct_bytes) {
+supply_status_t supply_result_open(supply_result_t **result, supply_t *supply, const char *name,
+                                   const supply_field_t *fields, int count) {
     struct schema schema;
-    supply_status_t status = begin_with_fields(result, name, fields, count, struct_bytes, &schema);
+    supply_status_t status = begin_with_fields(result, name, fields, count, &schema);
     if (status == SUPPLY_OK) status = supply__result_open_schema(*result, supply, name, &schema);
     supply__schema_free(&schema);
     return status;
 }
 
-supply_status_t supply_result_create_sized(supply_result_t **result, const supply_options_t *options, const char *name,
-                                           const supply_field_t *fields, int count, size_t struct_bytes) {
+supply_status_t supply_result_create(supply_result_t **result, const supply_options_t *options, const char *name,
+                                     const supply_field_t *fields, int count) {
     struct schema schema;
-    supply_status_t status = begin_with_fields(result, name, fields, count, struct_bytes, &schema);
+    supply_status_t status = begin_with_fields(result, name, fields, count, &schema);
     if (status == SUPPLY_OK) status = supply__result_create_schema(*result, options, name, &schema);
     supply__schema_free(&schema);
     return status;
@@ -317,15 +314,11 @@ static supply_status_t take_column(supply_result_t *result, uint32_t index, cons
     return SUPPLY_OK;
 }
 
-static supply_status_t take_columns(supply_result_t *result, const supply_column_t *columns, size_t struct_bytes,
-                                    struct column_rows *rows) {
+static supply_status_t take_columns(supply_result_t *result, const supply_column_t *columns, struct column_rows *rows) {
     const struct schema *schema = &result->schema;
     supply_status_t status = SUPPLY_OK;
-    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
-        supply_column_t column;
-        supply__copy_sized(&column, sizeof column, (const uint8_t *)columns + i * struct_bytes, struct_bytes);
-        status = take_column(result, i, &column, &rows[i]);
-    }
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++)
+        status = take_column(result, i, &columns[i], &rows[i]);
     for (uint32_t i = schema->ends[0]; i < schema->count && status == SUPPLY_OK; i = schema->ends[i])
         if (rows[i].count != rows[0].count)
             return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
@@ -335,8 +328,7 @@ static supply_status_t take_columns(supply_result_t *result, const supply_column
     return status;
 }
 
-supply_status_t supply_result_write_sized(supply_result_t *result, const supply_column_t *columns, int count,
-                                          size_t struct_bytes) {
+supply_status_t supply_result_write(supply_result_t *result, const supply_column_t *columns, int count) {
     supply_status_t status = supply__result_check_open(result);
     if (status != SUPPLY_OK) return status;
     if (columns == NULL || count < 0 || (uint32_t)count != result->schema.count)
@@ -344,7 +336,7 @@ supply_status_t supply_result_write_sized(supply_result_t *result, const supply_
                                    columns != NULL ? count : 0, result->schema.count);
     struct column_rows *rows = calloc((size_t)count, sizeof *rows);
     if (rows == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
-    status = take_columns(result, columns, struct_bytes, rows);
+    status = take_columns(result, columns, rows);
     const uint64_t elements = rows[0].count;
     if (status == SUPPLY_OK) status = supply__result_check_rows(result, rows, elements);
     if (status == SUPPLY_OK) status = supply__result_append(result, rows, elements);

@@ -200,7 +200,7 @@ int supply_error_errno(const supply_t *supply) {
     return supply != NULL && supply->failure.status != SUPPLY_OK ? supply->failure.error : 0;
 }
 
-static supply_status_t next(supply_t *supply, supply_block_t *block, size_t struct_bytes, bool wait) {
+static supply_status_t next(supply_t *supply, supply_block_t *block, bool wait) {
     const supply_status_t mine = supply__check_mine(supply, wait ? "supply_next" : "supply_try_next");
     if (mine != SUPPLY_OK) return mine;
     if (block == NULL)
@@ -212,18 +212,13 @@ static supply_status_t next(supply_t *supply, supply_block_t *block, size_t stru
             "an epoch");
     supply_block_t received;
     const supply_status_t status = supply__receive(supply, &received, wait);
-    if (status == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH)
-        supply__copy_sized(block, struct_bytes, &received, sizeof received);
+    if (status == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH) *block = received;
     return status;
 }
 
-supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes) {
-    return next(supply, block, struct_bytes, true);
-}
+supply_status_t supply_next(supply_t *supply, supply_block_t *block) { return next(supply, block, true); }
 
-supply_status_t supply_try_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes) {
-    return next(supply, block, struct_bytes, false);
-}
+supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) { return next(supply, block, false); }
 
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     const supply_status_t mine = supply__check_mine(supply, "supply_release");
@@ -238,8 +233,7 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     return SUPPLY_OK;
 }
 
-supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column,
-                                    size_t struct_bytes) {
+supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (block == NULL || column == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
@@ -251,27 +245,26 @@ supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *bloc
         status = supply__block_column(
             &supply->blocks, &supply->pair, supply__blocks_at(&supply->blocks, &supply->pair, block->sequence),
             supply__schema_entry(&supply->blocks.schema, (uint32_t)index), &known, &supply->failure);
-    if (status == SUPPLY_OK) supply__copy_sized(column, struct_bytes, &known, sizeof known);
+    if (status == SUPPLY_OK) *column = known;
     return status;
 }
 
-supply_status_t supply_column_child_sized(supply_t *supply, const supply_block_t *block, const supply_column_t *column,
-                                          int child, supply_column_t *found, size_t struct_bytes) {
+supply_status_t supply_column_child(supply_t *supply, const supply_block_t *block, const supply_column_t *column,
+                                    int child, supply_column_t *found) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (block == NULL || column == NULL || found == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_child: %s",
                             block == NULL || column == NULL || found == NULL
                                 ? "block, column and found must not be NULL"
                                 : "the block is not held: it has been released");
-    supply_column_t parent, known;
-    supply__copy_sized(&parent, sizeof parent, column, struct_bytes);
+    supply_column_t known;
     uint32_t entry;
-    supply_status_t status = supply__schema_check_child(supply, parent.entry, child, &entry);
+    supply_status_t status = supply__schema_check_child(supply, column->entry, child, &entry);
     if (status == SUPPLY_OK)
         status = supply__block_column(&supply->blocks, &supply->pair,
                                       supply__blocks_at(&supply->blocks, &supply->pair, block->sequence), entry, &known,
                                       &supply->failure);
-    if (status == SUPPLY_OK) supply__copy_sized(found, struct_bytes, &known, sizeof known);
+    if (status == SUPPLY_OK) *found = known;
     return status;
 }
 
@@ -289,7 +282,7 @@ const void *supply_mapping(const supply_t *supply, size_t *bytes) {
     return is_open ? supply->pair.mapped_file.address : NULL;
 }
 
-void supply_get_statistics_sized(const supply_t *supply, supply_statistics_t *statistics, size_t struct_bytes) {
+void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics) {
     const supply_statistics_t none = {0};
-    supply__copy_sized(statistics, struct_bytes, supply != NULL ? &supply->statistics : &none, sizeof none);
+    *statistics = supply != NULL ? supply->statistics : none;
 }

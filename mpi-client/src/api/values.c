@@ -8,7 +8,7 @@
 #include "api/handle.h"
 #include "base/shared.h"
 #include "block/foreign_files.h"
-#include "files/options.h"
+#include "supply_datum.h"
 
 /* Offsets are in shared memory and were checked once. Here each is read once, checked again, and used. */
 static bool find_by_offsets(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
@@ -38,30 +38,24 @@ static bool value_find(const supply_column_t *column, uint32_t index, const void
 }
 
 /* False: the column has no values of any length, or not those elements. */
-static bool know(supply_column_t *known, const supply_column_t *column, size_t struct_bytes, uint32_t first,
-                 uint32_t count) {
-    if (column == NULL) return false;
-    supply__copy_sized(known, sizeof *known, column, struct_bytes);
-    return (known->views != NULL || known->offsets != NULL) && known->child_count == 0 &&
-           first <= known->element_count && count <= known->element_count - first;
+static bool has_values(const supply_column_t *column, uint32_t first, uint32_t count) {
+    return column != NULL && (column->views != NULL || column->offsets != NULL) && column->child_count == 0 &&
+           first <= column->element_count && count <= column->element_count - first;
 }
 
-supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_bytes, uint32_t index,
-                                   const void **data, size_t *bytes) {
-    supply_column_t known;
-    if (data == NULL || bytes == NULL || !know(&known, column, struct_bytes, index, 1)) return SUPPLY_ERROR_ARGUMENT;
-    return value_find(&known, index, data, bytes) ? SUPPLY_OK : SUPPLY_ERROR_CONTRACT;
+supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+    if (data == NULL || bytes == NULL || !has_values(column, index, 1)) return SUPPLY_ERROR_ARGUMENT;
+    return value_find(column, index, data, bytes) ? SUPPLY_OK : SUPPLY_ERROR_CONTRACT;
 }
 
-supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct_bytes, uint32_t first, uint32_t count,
-                                    int64_t *ends, void *to, size_t to_bytes) {
-    supply_column_t known;
-    if (!know(&known, column, struct_bytes, first, count)) return SUPPLY_ERROR_ARGUMENT;
+supply_status_t supply_gather(const supply_column_t *column, uint32_t first, uint32_t count, int64_t *ends, void *to,
+                              size_t to_bytes) {
+    if (!has_values(column, first, count)) return SUPPLY_ERROR_ARGUMENT;
     size_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
         const void *data;
         size_t bytes;
-        if (!value_find(&known, first + i, &data, &bytes)) return SUPPLY_ERROR_CONTRACT;
+        if (!value_find(column, first + i, &data, &bytes)) return SUPPLY_ERROR_CONTRACT;
         if (to != NULL) {
             if (bytes > to_bytes - at) return SUPPLY_ERROR_ARGUMENT;
             memcpy((uint8_t *)to + at, data, bytes);
@@ -98,7 +92,7 @@ supply_status_t supply__fail_by_changed_block(supply_t *supply) {
 }
 
 static supply_status_t fill(supply_t *supply, const struct datum_columns *columns, uint32_t epoch, uint32_t index,
-                            supply_datum_t *to, size_t struct_bytes) {
+                            supply_datum_t *to) {
     const supply_column_t *column = columns->column;
     supply_datum_t datum;
     if (!value_find(&column[DATUM_KEY], index, &datum.key, &datum.key_bytes) ||
@@ -110,12 +104,11 @@ static supply_status_t fill(supply_t *supply, const struct datum_columns *column
     datum.width = int32_at(&column[DATUM_WIDTH], index);
     datum.encoded = ((const uint8_t *)column[DATUM_ENCODED].data)[index / 8] >> index % 8 & 1;
     datum.epoch = epoch;
-    supply__copy_sized(to, struct_bytes, &datum, sizeof datum);
+    *to = datum;
     return SUPPLY_OK;
 }
 
-supply_status_t supply_datum_sized(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum,
-                                   size_t struct_bytes) {
+supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (block == NULL || datum == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
@@ -127,7 +120,7 @@ supply_status_t supply_datum_sized(supply_t *supply, const supply_block_t *block
                             index, held->notification.element_count);
     struct datum_columns columns;
     supply_status_t status = find_columns(supply, held, &columns);
-    return status == SUPPLY_OK ? fill(supply, &columns, held->notification.epoch, index, datum, struct_bytes) : status;
+    return status == SUPPLY_OK ? fill(supply, &columns, held->notification.epoch, index, datum) : status;
 }
 
 /* Releases the iterator's block and receives the next one. */
@@ -147,7 +140,7 @@ static supply_status_t advance(supply_t *supply) {
     return SUPPLY_OK;
 }
 
-supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum, size_t struct_bytes) {
+supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (datum == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
@@ -158,10 +151,10 @@ supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum,
     if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
         status = advance(supply);
         const supply_datum_t end = {.epoch = supply->iterated.epoch};
-        if (status == SUPPLY_END_OF_EPOCH) supply__copy_sized(datum, struct_bytes, &end, sizeof end);
+        if (status == SUPPLY_END_OF_EPOCH) *datum = end;
         if (status != SUPPLY_OK) return status;
     }
-    status = fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum, datum, struct_bytes);
+    status = fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum, datum);
     if (status == SUPPLY_OK)
         supply->next_datum++;
     else

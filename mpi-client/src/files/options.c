@@ -1,7 +1,6 @@
 /**
- * Settings, each from the first source that has it: options, environment, config file, default. Options may come from a
- * program that was built with another version of supply.h. It runs in the thread that opens, and reads the environment
- * there.
+ * Settings, each from the first source that has it: options, environment, config file, default. It runs
+ * in the thread that opens, and reads the environment there.
  */
 #include "files/options.h"
 
@@ -169,30 +168,20 @@ uint64_t supply__ring_for_caches(const char *folder) {
 /* Beyond any use, and exact in nanoseconds. */
 #define TIMEOUT_MAX 1e9
 
-/* Larger than any header's struct: a size above it was never set. */
-#define OPTIONS_BYTES_MAX 4096
-
-void supply_options_init_sized(supply_options_t *options, size_t struct_bytes) {
-    const supply_options_t not_set = {.struct_bytes = struct_bytes, .local_rank = -1, .rank = -1};
-    supply__copy_sized(options, struct_bytes, &not_set, sizeof not_set);
+void supply_options_init(supply_options_t *options) {
+    *options = (supply_options_t){.struct_bytes = sizeof *options, .local_rank = -1, .rank = -1};
 }
 
 supply_status_t supply__options_complete(const supply_options_t *given, supply_options_t *options,
                                          struct failure *failure) {
     supply_options_init(options);
     if (given == NULL) return SUPPLY_OK;
-    const size_t bytes = given->struct_bytes;
-    if (bytes < sizeof bytes || bytes > OPTIONS_BYTES_MAX)
+    if (given->struct_bytes != sizeof *options)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
-                            "options: struct_bytes is %zu: call supply_options_init() first", bytes);
-    for (size_t i = sizeof *options; i < bytes; i++)
-        if (((const uint8_t *)given)[i] != 0)
-            return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
-                                "options: the program sets an option that libsupply %s does not know: load a newer "
-                                "libsupply, or do not set it",
-                                supply_version());
-    memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
-    options->struct_bytes = sizeof *options;
+                            "options: struct_bytes is %zu, and libsupply %s has %zu: call supply_options_init() first, "
+                            "or compile the program with this library's headers",
+                            given->struct_bytes, supply_version(), sizeof *options);
+    *options = *given;
     return SUPPLY_OK;
 }
 
@@ -351,7 +340,7 @@ supply_status_t supply__settings(const supply_options_t *given, struct settings 
                                         failure);
     if (status == SUPPLY_OK) status = supply__generation_make(&settings->generation, failure);
     settings->rank_pid = (uint32_t)getpid();
-    settings->exchange = options.exchange != 0;
+    settings->exchange = options.exchange;
     settings->interruption = (struct interruption){options.interrupted, options.interrupted_context};
     return status;
 }

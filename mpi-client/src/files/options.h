@@ -1,6 +1,6 @@
 /**
  * The settings of a pair, from the program's options, the environment of its launcher, the config files, and the caches
- * of the processor. Structs of supply.h have the size of the header that the program was built with.
+ * of the processor.
  */
 #ifndef SUPPLY_OPTIONS_H
 #define SUPPLY_OPTIONS_H
@@ -18,17 +18,6 @@
 #include "base/position.h"
 #include "base/wait.h"
 #include "supply.h"
-
-/** Copies a struct of this library to one of the program. Fields that this library does not know become 0. */
-static inline void supply__copy_sized(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
-    /* Nearly every call. The size is then a constant, and the copy a few moves. */
-    if (to_bytes == from_bytes) {
-        memcpy(to, from, from_bytes);
-        return;
-    }
-    if (to_bytes > from_bytes) memset((uint8_t *)to + from_bytes, 0, to_bytes - from_bytes);
-    memcpy(to, from, to_bytes < from_bytes ? to_bytes : from_bytes);
-}
 
 /* The random number that tells a file from every earlier one of its name. */
 
@@ -103,8 +92,8 @@ supply_status_t supply__settings(const supply_options_t *given, struct settings 
 void supply__settings_free(struct settings *settings);
 
 /**
- * The program's struct as this library's: the program may have been built with an older or newer header. given may be
- * NULL: nothing is set. SUPPLY_OK, or _ARGUMENT. Exported for libsupply_remote.
+ * Copies the program's options. given may be NULL: nothing is set. SUPPLY_OK, or _ARGUMENT: the program has not
+ * initialized them. Exported for libsupply_remote.
  */
 SUPPLY_API supply_status_t supply__options_complete(const supply_options_t *given, supply_options_t *options,
                                                     struct failure *failure);

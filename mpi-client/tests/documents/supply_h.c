@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "supply.h"
+#include "supply_datum.h"
 
 static size_t trained;
 

@@ -3,7 +3,7 @@
 #define SUPPLY_TEST_DATUM_SUMS_H
 
 #include <mpi.h>
-#include <supply.h>
+#include <supply_datum.h>
 
 struct datum_sums {
     uint64_t elements, numbers, squares;

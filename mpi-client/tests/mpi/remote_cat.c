@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "output.h"
+#include "supply_datum.h"
 #include "supply_remote.h"
 
 static void fail(supply_t *supply) {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "supply.h"
+#include "supply_datum.h"
 #include "task.h"
 #include "temporary_folder.h"
 

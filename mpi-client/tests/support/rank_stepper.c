@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supply.h"
+#include "supply_datum.h"
 #include "supply_result.h"
 
 static supply_t *supply;
