@@ -22,13 +22,15 @@ from spark_supplier.driver.spark_jobs import SparkJobs  # noqa: E402
 LIMIT_SECONDS = 60
 MASTER = "local-cluster[2,3,1024]"
 # Longer than executors live without a task.
-PAUSE_SECONDS = 6
+PAUSE_SECONDS = 12
 SETTINGS = {
     "spark.ui.enabled": "false", "spark.log.level": "OFF",
     "spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "0", "spark.dynamicAllocation.maxExecutors": "2",
-    "spark.dynamicAllocation.executorIdleTimeout": "2s",
-    "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
+    "spark.dynamicAllocation.executorIdleTimeout": "6s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "6s",
+    # Spark drops most events of jobs: no run may wait for one.
+    "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "1",
 }  # fmt: skip
 
 
