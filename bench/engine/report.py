@@ -17,6 +17,15 @@ def _name(table, row, picture):
     return f"{name}\n{table['columns'][picture['group']]}: {row[picture['group']]}" if "group" in picture else name
 
 
+QUIET = (
+    f"A round is marked if others used more than {quiet.LIMIT:.0%} of the processors. "
+    f"A figure with more than {quiet.MARKED_LIMIT:.0%} marked rounds is not quiet."
+)
+# Of a benchmark: which of its tables a published page has.
+PUBLISHED = {
+    **dict.fromkeys(("cycle", "lmdb", "alternatives", "dataframes", "predictions", "offload"), [0]),
+    "one_call": [1],
+}
 # Of a page, and the style of pictures on it.
 STYLES = {"light": "default", "dark": "dark_background"}
 
@@ -69,12 +78,16 @@ def figures_of(outputs):
     return dict(sorted(figures.items()))
 
 
-def summary_table(figures):
-    table = Table("Summary", ["figure", "median", "95 % interval", "target", "verdict", "marked rounds"])
+def summary_table(figures, published=False):
+    """A published page has the figures with a target, and not how many of their rounds are marked."""
+    columns = ["figure", "median", "95 % interval", "target", "verdict", "marked rounds"]
+    table = Table("Summary", columns[:-1] if published else columns)
     for key, figure in figures.items():
         interval = "–".join(f"{end:.4g}" for end in figure["interval"]) if figure["interval"] else "–"
         marked = "–" if figure["marked"] is None else f"{figure['marked']} of {figure['rounds']}"
-        table.add(key, f"{figure['value']:.4g}", interval, figure["target"], figure["verdict"], marked)
+        row = [key, f"{figure['value']:.4g}", interval, figure["target"], figure["verdict"], marked]
+        if not published or figure["target"] != "–":
+            table.add(*row[: len(table.columns)])
     return table
 
 
@@ -91,9 +104,16 @@ def _why(key, notes):
     return note + (f". Attempts, and the bound: docs/design/benchmarks.md#{section}" if section else "")
 
 
+def machine_text(outputs):
+    machine = outputs[0]["machine"]
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
+        f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}."
+    )
+
+
 def machine_lines(outputs):
     """What the machine is, and a table of how it was before and during each benchmark."""
-    machine = outputs[0]["machine"]
     table = Table(
         "The machine",
         [
@@ -110,15 +130,13 @@ def machine_lines(outputs):
         times = [f"{about[key]:.1f}" for key in ("stolen_seconds", "load_before")]
         table.add(output["benchmark"], *speeds, *times, f"{about['seconds']:.0f}")
     return [
-        f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
-        f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}. "
-        "Plain C programs read and copied memory right before each benchmark. All benchmarks together took "
+        f"{machine_text(outputs)} Plain C programs read and copied memory right before each benchmark. "
+        "All benchmarks together took "
         f"{sum(output['machine']['seconds'] for output in outputs) / 60:.0f} minutes:",
         "",
         table.markdown(),
         "",
-        f"A round is marked if others used more than {quiet.LIMIT:.0%} of the processors. "
-        f"A figure with more than {quiet.MARKED_LIMIT:.0%} marked rounds is not quiet.",
+        QUIET,
     ]
 
 
@@ -148,20 +166,35 @@ def write(file, outputs):
     chart.draw(outputs, file.parent)
 
 
-def lines(outputs, folder=None):
-    """The lines of the report. Its pictures are drawn into the folder, if there is one."""
+def lines(outputs, folder):
+    """The lines of the report. Its pictures are drawn into the folder."""
     made = ["# Figures of the benchmarks", "", summary_table(figures_of(outputs)).markdown(), ""]
     made += missed(outputs)
-    made += ["", "bench/README.md says how each figure is computed, and against which baseline.", ""]
+    made += ["", COMPUTED, ""]
     made += ["## The machine", "", *machine_lines(outputs), ""]
     made += ["## Figures that others have published", "", *published_lines(outputs), ""]
     for output in outputs:
         made += [f"## {output['benchmark']}", ""]
         for number, table in enumerate(output["tables"]):
             made += [f"### {table['title']}", "", as_table(table).markdown(), ""]
-            picture = draw(table, folder, f"{output['benchmark']}-{number}") if folder else ""
+            picture = draw(table, folder, f"{output['benchmark']}-{number}")
             made += [picture, ""] if picture else []
     return made + [f"WRONG: {line}" for output in outputs for line in output["wrong"]]
+
+
+COMPUTED = "bench/README.md says how each figure is computed, and against which baseline."
+
+
+def published(outputs):
+    """The page that is committed: figures with a target, and the tables that readers compare."""
+    made = ["# Figures of the benchmarks", "", summary_table(figures_of(outputs), published=True).markdown(), ""]
+    made += [*missed(outputs), "", COMPUTED, "", "## The machine", "", machine_text(outputs), QUIET, ""]
+    for output in outputs:
+        tables = [output["tables"][at] for at in PUBLISHED.get(output["benchmark"], []) if at < len(output["tables"])]
+        made += [f"## {output['benchmark']}", ""] if tables else []
+        for table in tables:
+            made += [f"### {table['title']}", "", as_table(table).markdown(), ""]
+    return "\n".join(made[:-1]) + "\n"
 
 
 # Of the text of a report: its figures with their heads, those that miss their target, what the machine is.
@@ -171,9 +204,7 @@ _MACHINE = re.compile(r"^## The machine\n\n(.*), Linux ", re.MULTILINE)
 
 def renewed(page, output):
     """The text of a report with one benchmark, measured again on that machine, in place of what it has of it."""
-    name, fresh = output["benchmark"], "\n".join(lines([output])) + "\n"
-    if paper.rows([output]) or output["published"]:
-        raise BenchError(f"{name} has figures that stand beside those of others: publish a whole run")
+    name, fresh = output["benchmark"], published([output])
     before, now = (_MACHINE.search(text)[1] for text in (page, fresh))
     if before != now:
         raise BenchError(f"{name} was measured on another machine ({now}) than the page's ({before})")
@@ -185,12 +216,8 @@ def renewed(page, output):
         for old, new in zip(kept, parts)
     ]
     page = _FIGURES.sub(lambda _: f"{head}{merged[0]}\n{merged[1]}", page, count=1)
-    for own in (
-        re.compile(rf"^\| {name} \| .*\n", re.MULTILINE),
-        re.compile(rf"(?s)^## {name}\n.*?(?=^## |\Z)", re.MULTILINE),
-    ):
-        page = own.sub(lambda _, own=own: own.search(fresh)[0], page, count=1)
-    return page
+    own = re.compile(rf"(?s)^## {name}\n.*?(?=\n^## |\Z)", re.MULTILINE)
+    return own.sub(lambda _: own.search(fresh)[0], page, count=1)
 
 
 def _key(line):
