@@ -119,7 +119,7 @@ class TestAgain:
     def again(self, tmp_path):
         shutil.copytree(ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("results", "read"))
         (tmp_path / "build" / "bench").mkdir(parents=True)
-        for place in ("build/venv", "launch"):
+        for place in ("build/venv", "launch", "mpi-client"):
             (tmp_path / place).symlink_to(ROOT / place)
         measured = tmp_path / "bench" / "read"
         measured.write_text(f"#!/bin/sh\ncat >$2 <<'END'\n{json.dumps(output_of('read'))}\nEND\n")
