@@ -74,7 +74,7 @@ def test_the_pages_name_the_version():
     pages = ("docs/INSTALL.md", "docs/design/packaging.md", "mpi-client/README.md")
     text = "".join((ROOT / page).read_text() for page in pages)
     assert set(re.findall(r"spark[_-]supplier(?:-[\d.]+_[\d.]+)?[-@:](\d+\.\d+\.\d+)", text)) == {version}
-    library = re.findall(r"`libsupply([\d.]+)`|\(Reader ([\d.]+) ", text)
+    library = re.findall(r"`libsupply([\d.]+)`|\(Supply ([\d.]+) ", text)
     assert {"".join(each) for each in library} == {version.rpartition(".")[0]} and len(library) == 3
 
 
