@@ -41,10 +41,10 @@ def train(data, faults):
     from torch import distributed
 
     rank, ranks = distributed.get_rank(), distributed.get_world_size()
-    found, step = data.checkpoint() or ([], 0)
-    if ranks != len(data.checkpoint_ranks):
+    found, step = data.saved or ([], 0)
+    if ranks != len(data.saved_ranks):
         # Those of other ranks are with the first one.
-        found = [row for then in data.checkpoint_ranks for row in data.checkpoint_of(then)[0]] if rank == 0 else []
+        found = [row for then in data.saved_ranks for row in data.saved_of(then)[0]] if rank == 0 else []
     for epoch in data.epochs():
         for batch in epoch:
             found += [(epoch.number, row) for row in batch["id"].tolist()]
@@ -54,11 +54,11 @@ def train(data, faults):
                 if faults[data.restarts] == "kill" and rank == ranks - 1:
                     os.kill(os.getpid(), signal.SIGKILL)
                 while faults[data.restarts] == "save":
-                    data.checkpoint((found, step))
+                    data.save((found, step))
                     distributed.barrier()
                     print("saved", flush=True)
             if step % EVERY == 0:
-                data.checkpoint((found, step))
+                data.save((found, step))
     shares = [None] * ranks
     distributed.all_gather_object(shares, (socket.gethostname(), found))
     return [host for host, _ in shares], [row for _, rows in shares for row in rows], data.restarts

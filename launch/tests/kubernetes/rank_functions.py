@@ -29,16 +29,16 @@ def take_memory(data):
 
 def save_until_lost(data):
     """The first attempt saves again and again; the next one says who is left, and all rows of both."""
-    found = data.checkpoint() or []
+    found = data.saved or []
     if data.restarts > 0:
         # Those of the ranks that have gone are with the first one.
         found = []
         if distributed.get_rank() == 0:
-            found = [row for then in data.checkpoint_ranks for row in data.checkpoint_of(then)]
+            found = [row for then in data.saved_ranks for row in data.saved_of(then)]
     for step, batch in enumerate(data):
         found += batch["id"].tolist()
         while data.restarts == 0 and step == 3:
-            data.checkpoint(found)
+            data.save(found)
             distributed.barrier()
             print("has a batch", flush=True)
     gathered = [None] * distributed.get_world_size()
@@ -50,12 +50,12 @@ def see_slowly(data):
     """All rows of all ranks, each with its epoch: also of ranks that have gone, whose rows are in the checkpoint."""
     found = []
     if data.restarts > 0 and distributed.get_rank() == 0:
-        found = [row for then in data.checkpoint_ranks for row in data.checkpoint_of(then)]
+        found = [row for then in data.saved_ranks for row in data.saved_of(then)]
     for epoch in data.epochs():
         for batch in epoch:
             found += [(epoch.number, number) for number in batch["id"].tolist()]
             time.sleep(0.1)
-            data.checkpoint(found)
+            data.save(found)
     gathered = [None] * distributed.get_world_size()
     distributed.all_gather_object(gathered, found)
     return [row for rows in gathered for row in rows]

@@ -23,7 +23,7 @@ def train(data, at_batches):
     model = DDP(torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     batches = 0
-    if state := data.checkpoint():  # None at first
+    if state := data.saved:  # None at first
         model.module.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         batches = state["batches"]
@@ -38,7 +38,7 @@ def train(data, at_batches):
             batches += 1
             if batches % 10 == 0:
                 own = {"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "batches": batches}
-                data.checkpoint(own if distributed.get_rank() == 0 else None)
+                data.save(own if distributed.get_rank() == 0 else None)
             is_killed = data.restarts < len(at_batches) and batches == at_batches[data.restarts]
             if is_killed and distributed.get_rank() == data.restarts % distributed.get_world_size():
                 os.kill(os.getpid(), signal.SIGKILL)

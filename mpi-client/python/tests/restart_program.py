@@ -29,10 +29,10 @@ def executor():
 
 
 def seen(data):
-    found = list(data.checkpoint() or [])
+    found = list(data.saved or [])
     for batch in data:
         found += [int(row) for row in batch["id"]]
-        data.checkpoint(found)
+        data.save(found)
         if data.restarts == 0 and len(found) == ROWS // 4:
             os.kill(executor(), signal.SIGKILL)
     return found, data.restarts, data.last_failure

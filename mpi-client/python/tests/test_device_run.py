@@ -148,7 +148,7 @@ def test_training_on_the_device_continues_after_a_killed_rank(spark, tmp_path):
         torch.nn.init.ones_(model.weight)
         torch.nn.init.zeros_(model.bias)
         optimizer = torch.optim.Adam(model.parameters(), 0.01)
-        if saved := data.checkpoint():
+        if saved := data.saved:
             assert {tensor.device.type for tensor in saved["model"].values()} == {"cpu"}
             model.load_state_dict(saved["model"])
             optimizer.load_state_dict(saved["optimizer"])
@@ -159,7 +159,7 @@ def test_training_on_the_device_continues_after_a_killed_rank(spark, tmp_path):
                 (model(batch["features"])[:, 0] - batch["id"] / 1e5).square().mean().backward()
                 optimizer.step()
                 steps += 1
-                data.checkpoint(lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()})
+                data.save(lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()})
                 if dies and steps == 13 and data.restarts == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
         return data.restarts, model.weight.tolist(), model.bias.tolist()

@@ -62,10 +62,10 @@ def seen_rows(data, faults, save_at=1):
         return bool(new)
 
     found, step = [], 0
-    if ranks == len(data.checkpoint_ranks):
-        found, step = data.checkpoint()
+    if ranks == len(data.saved_ranks):
+        found, step = data.saved
     elif rank == 0:
-        found = [row for then in data.checkpoint_ranks for row in data.checkpoint_of(then)[0]]
+        found = [row for then in data.saved_ranks for row in data.saved_of(then)[0]]
     for epoch in data.epochs():
         for batch in epoch:
             found += [(epoch.number, int(row)) for row in batch["id"]]
@@ -77,7 +77,7 @@ def seen_rows(data, faults, save_at=1):
                 # With it this process ends.
                 signal.pause()
             if save_at and step % save_at == 0:
-                data.checkpoint(Deadly() if is_new(step, "in a save") else (found, step))
+                data.save(Deadly() if is_new(step, "in a save") else (found, step))
             if is_new(step, "after a save"):
                 os.kill(os.getpid(), signal.SIGKILL)
     shares = [None] * ranks
@@ -169,7 +169,7 @@ def test_without_a_folder_ranks_begin_at_the_beginning(spark, memory, tmp_path):
         if not pathlib.Path(mark).exists():
             pathlib.Path(mark).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return count, data.checkpoint(), data.checkpoint_ranks
+        return count, data.saved, data.saved_ranks
 
     supplier = Supplier(ranks=1, max_restarts=1, folder=memory)
     assert supplier.run(count, rows(spark, 10), args=[str(tmp_path / "mark")], backend=None) == (10, None, [])
@@ -178,7 +178,7 @@ def test_without_a_folder_ranks_begin_at_the_beginning(spark, memory, tmp_path):
 def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
     def fail(data):
         if not data.restarts:
-            data.checkpoint({"step": 0})
+            data.save({"step": 0})
         raise ValueError("a bad row")
 
     with pytest.raises(RankError, match="twice from the same place") as raised:
@@ -197,7 +197,7 @@ def test_two_calls_in_one_folder(spark, memory, checkpoints):
 
         if data.restarts:
             return
-        data.checkpoint({"of": "this call"})
+        data.save({"of": "this call"})
         own, other = (pathlib.Path(folder, f"checkpoint-{number}") for number in (1, 2))
         complete = None
         while complete is None:
@@ -220,7 +220,7 @@ def test_two_calls_in_one_folder(spark, memory, checkpoints):
 def test_a_killed_rank_may_have_begun_a_checkpoint(spark, memory, checkpoints):
     def save(data):
         if data.restarts > 1:
-            data.checkpoint({"step": 1})
+            data.save({"step": 1})
         if data.restarts < 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -243,11 +243,11 @@ def test_each_rank_saves_its_shard_when_it_is_due(spark, memory, checkpoints):
             made.append(rank)
             return {"shard": rank}
 
-        saved = [data.checkpoint(shard) for _ in data]
+        saved = [data.save(shard) for _ in data]
         return saved, made
 
     def load(data):
-        return data.checkpoint(), data.checkpoint_ranks, [data.checkpoint_of(rank) for rank in range(4)]
+        return data.saved, data.saved_ranks, [data.saved_of(rank) for rank in range(4)]
 
     frame = rows(spark, ROWS)
     several = options(checkpoints, epochs=1, checkpoint_every="1 h")
@@ -314,13 +314,13 @@ def global_batches(data, killed_at=()):
     from torch import distributed
 
     ranks = distributed.get_world_size()
-    found = list(data.checkpoint() or [])
+    found = list(data.saved or [])
     for epoch in data.epochs():
         for batch in epoch:
             shares: list[list[int]] = [[]] * ranks
             distributed.all_gather_object(shares, [int(row) for row in batch["id"]])
             found.append((epoch.number, sum(shares, [])))
-            data.checkpoint(found if distributed.get_rank() == 0 else None)
+            data.save(found if distributed.get_rank() == 0 else None)
             if len(found) in killed_at[data.restarts : data.restarts + 1] and distributed.get_rank() == ranks - 1:
                 os.kill(os.getpid(), signal.SIGKILL)
     return found
@@ -355,7 +355,7 @@ def rows_until(data, last=None):
             for step, batch in enumerate(epoch):
                 yield from [(epoch.number, int(row)) for row in batch["id"]]
                 if (epoch.number, step) == last:
-                    data.checkpoint({})
+                    data.save({})
                     return
 
     shares: list[list[tuple[int, int]]] = [[]] * distributed.get_world_size()
@@ -383,7 +383,7 @@ def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
 
 
 @pytest.mark.parametrize(("wrong", "says"), [
-    ("no folder", "set checkpoint_folder in Supplier.run"), ("a module", r"pass its state_dict\(\)"),
+    ("no folder", "set checkpoints= of the Supplier"), ("a module", r"pass its state_dict\(\)"),
     ("a file", "the driver cannot save the checkpoint: "),
     ("a folder in place of a file", "the driver cannot save the checkpoint: "),
 ])  # fmt: skip
@@ -400,7 +400,7 @@ def test_a_state_that_cannot_be_saved(spark, memory, checkpoints, wrong, says):
             open(folder, "w").close()
         elif wrong == "a folder in place of a file":
             os.makedirs(f"{folder}/checkpoint-1/complete")
-        data.checkpoint(torch.nn.Linear(1, 1) if wrong == "a module" else {"step": 1})
+        data.save(torch.nn.Linear(1, 1) if wrong == "a module" else {"step": 1})
 
     with pytest.raises(RunError, match=says):
         Supplier(ranks=1, folder=memory).run(
@@ -416,8 +416,8 @@ def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
         for epoch in data.epochs():
             for _ in epoch:
                 pass
-            data.checkpoint({"epoch": epoch.number})
-        return data.checkpoint()
+            data.save({"epoch": epoch.number})
+        return data.saved
 
     shuffled = options(checkpoints, shuffle="all")
     assert Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), **shuffled) is None
@@ -425,7 +425,7 @@ def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
 
     def save_inside(data):
         for _ in data:
-            data.checkpoint({})
+            data.save({})
 
     with pytest.raises(RunError, match="in the middle of an epoch with shuffle='all'"):
         Supplier(ranks=2, folder=memory).run(save_inside, rows(spark, ROWS), **shuffled)
@@ -439,7 +439,7 @@ def test_a_checkpoint_of_different_epochs_is_not_used(spark, memory, checkpoints
         for epoch in data.epochs():
             for _ in epoch:
                 if epoch.number == 1 - distributed.get_rank():
-                    data.checkpoint({})
+                    data.save({})
                     return
 
     Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), **options(checkpoints))

@@ -37,11 +37,11 @@ def call_with_checkpoints(session, memory, checkpoints, restarts):
 
 def see(data):
     """A number for each row of each epoch, of all ranks, which have equally many."""
-    found = data.checkpoint() or []
+    found = data.saved or []
     for epoch in data.epochs():
         for batch in epoch:
             found += _see_batch(epoch.number, batch)
-            data.checkpoint(found)
+            data.save(found)
     return _of_all_ranks(found)
 
 

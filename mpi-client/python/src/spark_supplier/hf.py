@@ -27,8 +27,10 @@ class TrainerMixin:
     Without it the Trainer divides the batches of each rank, or those of rank 0, among all ranks once more, and the
     other rows are lost. max_steps is needed, unless len(data) is known. If the data ends first, the training does, too.
 
-    Each checkpoint folder gets data.pt, the states of all ranks after the last step, for Supplier.run(resume=
-    torch.load("checkpoint-60/data.pt")). Spark then supplies the rows after them, so the Trainer skips none.
+    In a call of a Supplier with checkpoints=, each checkpoint of the Trainer is one of the call, too: data.saved is its
+    folder, or None at first, so that trainer.train(resume_from_checkpoint=data.saved) resumes after its last step.
+    Other programs find data.pt in that folder, a list of the state_dict() of each rank. Spark then supplies the rows
+    after them, so the Trainer skips none.
 
     Data sets of other classes go their usual way, also for the evaluation. A Dataset can be evaluated on one rank
     only: several ranks may have different numbers of batches of it, for which the Trainer would wait forever.
@@ -95,11 +97,17 @@ def _state_saver(data: Dataset) -> Any:
     class StateSaver(TrainerCallback):
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             """The Trainer calls it on all ranks."""
+            folder = os.path.abspath(os.path.join(args.output_dir, f"checkpoint-{state.global_step}"))
+            if hasattr(data, "save"):
+                # In a call. Without checkpoints= nothing can resume it.
+                if data._checkpoints.can_save:
+                    data.save(folder)
+                return
             states = [data.state_dict()]
             if args.world_size > 1:
                 states *= args.world_size
                 distributed.all_gather_object(states, data.state_dict())
             if args.process_index == 0:
-                torch.save(states, os.path.join(args.output_dir, f"checkpoint-{state.global_step}", "data.pt"))
+                torch.save(states, os.path.join(folder, "data.pt"))
 
     return StateSaver()

@@ -202,16 +202,20 @@ class Dataset(Closing, IterableDataset):
         workers use the DataLoader of this module, which counts the batches that it hands out. With another DataLoader a
         SupplyError says that the state is not known; epochs() knows it again when you take the next epoch.
         """
-        if not self._state_is_known:
-            raise SupplyError(
-                "state_dict(): the batches went through workers, and torch.utils.data.DataLoader does not tell which "
-                "of them the loop was handed: use spark_supplier.torch.DataLoader, or num_workers=0"
-            )
-        position = None if self._position is None else known_position(self._position)
-        state: dict[str, Any] = {"version": 1, "position": position}
+        state: dict[str, Any] = {"version": 1, "position": self._known_position()}
         if self._last is not None:
             state["last"] = plain(copied(moved(self._last, "cpu")))
         return state
+
+    def _known_position(self) -> str | None:
+        """After every batch that the loop was handed."""
+        if not self._state_is_known:
+            raise SupplyError(
+                "the batches went through workers, and torch.utils.data.DataLoader does not tell which of them the "
+                "loop was handed, so the state of the data is not known: use spark_supplier.torch.DataLoader, or "
+                "num_workers=0"
+            )
+        return None if self._position is None else known_position(self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resumes after a state of a run of the same plan (docs/PYTHON.md). Call it before the first iteration."""

@@ -67,6 +67,11 @@ class RankCheckpoints:
         group = None if attempt.every is None else torch.distributed.new_group(timeout=limit, backend="gloo")
         self._group_of = (lambda: None) if group is None else weakref.ref(group)
 
+    @property
+    def can_save(self) -> bool:
+        """Whether the Supplier has checkpoints=."""
+        return self._next is not None
+
     def load(self, rank: int | None = None) -> Any:
         """What that rank saved, by default this one, or rank 0 if this one saved nothing. None: there is nothing."""
         if self.attempt.loaded is None or not self.attempt.holders:
@@ -91,16 +96,16 @@ class RankCheckpoints:
     def save(self, state: Any, position: Callable[[], str | None]) -> bool:
         """False: none is due. state: also a function that makes it. position: of this rank."""
         if self._next is None:
-            raise SupplyError("checkpoint(state): the call has no folder: set checkpoint_folder in Supplier.run")
+            raise SupplyError("save(state): the Supplier has no folder for it: set checkpoints= of the Supplier")
         if isinstance(state, torch.nn.Module):
             # It is callable, too.
-            raise SupplyError("checkpoint(state): it is a module: pass its state_dict()")
+            raise SupplyError("save(state): it is a module: pass its state_dict()")
         if not self._is_due():
             return False
         place = position()
         if place is not None and ":exchange:" in place:
             raise SupplyError(
-                "checkpoint(state) in the middle of an epoch with shuffle='all', where the rows of a rank are with "
+                "save(state) in the middle of an epoch with shuffle='all', where the rows of a rank are with "
                 "other ranks, too: call it at the end of an epoch"
             )
         if callable(state):
@@ -119,8 +124,8 @@ class RankCheckpoints:
         group = self._group_of()
         if group is None:
             raise SupplyError(
-                "checkpoint(state): checkpoint_every needs the ranks' group, and the program has destroyed it: leave "
-                "checkpoint_every out, or destroy_process_group()"
+                "save(state): Checkpoints(every=...) needs the ranks' group, and the program has destroyed it: leave "
+                "every= out, or destroy_process_group()"
             )
         is_due = torch.tensor([int(time.monotonic() - self._at >= self.attempt.every)])
         torch.distributed.broadcast(is_due, 0, group=group)

@@ -107,13 +107,6 @@ class RankData(Dataset):
             Dataset.to(dataset, device)
         return self
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Not in a run: Spark supplies this rank already."""
-        raise SupplyError(
-            "load_state_dict(): Spark supplies this rank already: pass the states of all ranks to Supplier.run "
-            "(resume=states)"
-        )
-
     def _progress(self, rank: int) -> Progress | None:
         """None: no pair is open. Any thread may ask."""
         supply = self._supply
@@ -171,37 +164,68 @@ class RankData(Dataset):
         if self._reports is not None:
             self._reports.add(max(0, self._number() or 0), self._batch, values)
 
-    def state_dict(self) -> dict[str, Any]:
-        """As Dataset.state_dict(), for Supplier.run(resume=states)."""
-        return {**super().state_dict(), "resume_positions": self._checkpoints.attempt.resume_positions}
+    def save(self, state: Any) -> bool:
+        """Saves a state with the position of the data, for a restart and for a later call with resume=True.
 
-    def checkpoint(self, state: Any = ...) -> Any:
-        """checkpoint(state) saves it with the position of the data; checkpoint() is what was saved before.
+        All ranks must call it equally often, after the same step. It waits until the driver has written the state. The
+        checkpoint counts when all ranks have saved theirs.
 
-        All ranks must call checkpoint(state) equally often, after the same step. A rank that has nothing to save gives
-        None. The state is pickled by torch.save. It may be a function without arguments that makes it, which is called
-        only if a checkpoint is due (checkpoint_every of Supplier.run; without that, each call saves). Returns whether
-        one was.
-        It waits until the driver has written the state. The checkpoint counts when all ranks have saved theirs.
+        Parameters
+        ----------
+        state : object
+            What torch.save can pickle, or a function without arguments that makes it, which is called only if a
+            checkpoint is due. None: this rank has nothing to save, only its position. Of a module, its state_dict().
 
-        checkpoint() returns the state of this rank, or that of rank 0 if this rank saved none, with tensors on the CPU;
-        None: there is no checkpoint.
-        The data then begin after it. See checkpoint_of() if ranks save shards, and the number of ranks may change.
+        Returns
+        -------
+        bool
+            Whether a checkpoint was due: always, unless Checkpoints(every=...) of the Supplier sets a pause.
 
-        Raises SupplyError without a checkpoint_folder, if the driver cannot write or read, and with shuffle="all" in
-        the middle of an epoch.
+        Raises
+        ------
+        SupplyError
+            The Supplier has no checkpoints=, the driver cannot write, or the position is in the middle of an epoch with
+            shuffle="all".
+
+        Examples
+        --------
+        >>> def train(data):
+        ...     saved = data.saved
+        ...     step = 0 if saved is None else saved["step"]
+        ...     for batch in data:
+        ...         step += 1
+        ...         data.save({"step": step})
+        ...     return step
         """
-        if state is ...:
-            return self._checkpoints.load()
-        return self._checkpoints.save(state, lambda: self.state_dict()["position"])
+        return self._checkpoints.save(state, self._known_position)
 
-    def checkpoint_of(self, rank: int) -> Any:
-        """The state of that rank of the ranks then, or None if it saved none. `checkpoint_ranks`: those that did."""
+    @property
+    def saved(self) -> Any:
+        """The state that this rank saved in the checkpoint from which the data begin, or None without a checkpoint.
+
+        A rank that saved none gets rank 0's. Tensors are on the CPU. Each access reads the state from the driver. If
+        ranks save shards, and their number may change, see saved_of() and saved_ranks.
+        """
+        return self._checkpoints.load()
+
+    def saved_of(self, rank: int) -> Any:
+        """The state that one of the ranks saved in the checkpoint from which the data begin.
+
+        Parameters
+        ----------
+        rank : int
+            A rank of the call that saved: its number of ranks may have been another one.
+
+        Returns
+        -------
+        object
+            The state, with tensors on the CPU. None: that rank saved none.
+        """
         return self._checkpoints.load(rank)
 
     @property
-    def checkpoint_ranks(self) -> list[int]:
-        """The ranks that have saved a state in the checkpoint from which this rank has begun."""
+    def saved_ranks(self) -> list[int]:
+        """The ranks that saved a state in the checkpoint from which the data begin, in their order."""
         return list(self._checkpoints.attempt.holders)
 
     def results(self, name: str = RESULTS, schema: Any = None) -> ResultWriter:
