@@ -1,6 +1,9 @@
 """Every way to install the launchers has the same launchers, by the names of places.py."""
 
+import os
 import re
+import subprocess
+import sys
 
 from spark_supplier.launch import installed
 from spark_supplier.launch.places import LAUNCHERS
@@ -35,3 +38,17 @@ def test_the_page_names_them():
     text = (ROOT / "docs/INSTALL.md").read_text()
     rows = re.findall(r"^\| `launch/([\w-]+)` \| `([\w-]+)` \|$", text, re.MULTILINE)
     assert dict(rows) == LAUNCHERS
+
+
+def test_python_runs_each_by_its_name():
+    def run(*words):
+        path = {**os.environ, "PYTHONPATH": str(ROOT / "mpi-client" / "python" / "src")}
+        command = [sys.executable, "-m", "spark_supplier.launch", *words]
+        return subprocess.run(command, env=path, capture_output=True, text=True, check=False)
+
+    for name in MODULES:
+        done = run(name, "--help")
+        assert done.returncode == 0 and done.stdout.startswith("Usage: "), done.stderr
+    for wrong in ([], ["supply"]):
+        done = run(*wrong)
+        assert done.returncode == 2 and "supply-run" in done.stderr
