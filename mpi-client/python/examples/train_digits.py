@@ -125,14 +125,13 @@ def main():
             else None
         )
         columns = COLUMNS + ["key"] * (samples is not None)
-        # Training synchronizes the ranks in each step. Evaluation does not.
-        uneven = "keep" if arguments.evaluate else "pad"
         dataset = Dataset(
             arguments.config,
             columns=columns,
             batch_size=arguments.batch_size,
             dtypes={"label": torch.long},
-            uneven=uneven,
+            # Training synchronizes the ranks in each step. Evaluation does not.
+            uneven="keep" if arguments.evaluate else "pad",
         )
         stack.push(dataset)
         if arguments.evaluate:

@@ -22,7 +22,7 @@ def counted_all_reduce(*arguments, **options):
 
 
 torch.distributed.all_reduce = counted_all_reduce
-with Dataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeout=60) as dataset:
+with Dataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeout=60) as dataset:  # type: ignore[arg-type]
     resumes = pathlib.Path(state).exists()
     if resumes:
         dataset.load_state_dict(torch.load(state))

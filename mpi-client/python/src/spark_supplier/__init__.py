@@ -24,7 +24,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spark_supplier import hf, ml, offload, ranks, torch, xgboost
+    from spark_supplier import hf, ml, offload, ranks, testing, torch, xgboost
     from spark_supplier._core import contract_version
     from spark_supplier._core import version as __version__
     from spark_supplier.driver.class_loader import jars
@@ -77,7 +77,7 @@ _MODULES = {
     "node.job": ("data",),
     "node.rank_data": ("RankData",),
 }
-_SUBMODULES = ("hf", "ml", "offload", "ranks", "torch", "xgboost")
+_SUBMODULES = ("hf", "ml", "offload", "ranks", "testing", "torch", "xgboost")
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
@@ -109,6 +109,7 @@ __all__ = [
     "ranks",
     "release",
     "session",
+    "testing",
     "torch",
     "xgboost",
 ]

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from multiprocessing.context import get_spawning_popen
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.distributed
@@ -39,6 +39,8 @@ from spark_supplier.workers import Workers
 
 __all__ = ["DataLoader", "Epoch", "EpochStatistics", "Jagged", "Dataset"]
 
+Uneven = Literal["keep", "drop", "pad"]
+Ragged = Literal["jagged", "list", "pad", "nested", "sparse"]
 _Item = TypeVar("_Item")
 
 
@@ -95,9 +97,9 @@ class Dataset(Closing, IterableDataset):
         transform: Callable[[Batch], Any] | None = None,
         collate_fn: Callable[[list[dict[str, Any]]], Any] | None = None,
         dtypes: Mapping[str, torch.dtype] | None = None,
-        ragged: Mapping[str, str] | str | None = None,
+        ragged: Mapping[str, Ragged] | Ragged | None = None,
         nulls: Mapping[str, Any] | None = None,
-        uneven: str = "keep",
+        uneven: Uneven = "keep",
         process_group: torch.distributed.ProcessGroup | None = None,
         zero_copy: bool = False,
         **options: Any,

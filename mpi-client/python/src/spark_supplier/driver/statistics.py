@@ -57,10 +57,7 @@ class Measurements:
                 self._rows[measured.rank, row.epoch] = row
                 for kind in KINDS:
                     self._seconds[kind] += getattr(row, kind) - (getattr(before, kind) if before else 0)
-            reports = [
-                {**report.values, "epoch": report.epoch, "batch": report.batch, "seconds": report.seconds}
-                for report in measured.reports
-            ]
+            reports = [report.row() for report in measured.reports]
             self._history += reports
             return reports
 

@@ -44,6 +44,16 @@ class _Compact:
             return NotImplemented if own is value else own.__reduce_ex__(2)
 
 
+def dumped(state: Any) -> io.BytesIO:
+    content = io.BytesIO()
+    torch.save(state, content, pickle_module=_Compact)
+    return content
+
+
+def loaded(content: io.BytesIO) -> Any:
+    return torch.load(content, map_location="cpu", weights_only=False)
+
+
 _SAVE, _LOAD = 0, 1
 _CALL = struct.Struct("!BqI")
 _TEXT = struct.Struct("!H")
@@ -91,7 +101,7 @@ class RankCheckpoints:
                     raise _refused("load", piece)
                 content.write(piece)
         content.seek(0)
-        return torch.load(content, map_location="cpu", weights_only=False)
+        return loaded(content)
 
     def save(self, state: Any, position: Callable[[], str | None]) -> bool:
         """False: none is due. state: also a function that makes it. position: of this rank."""
@@ -111,9 +121,7 @@ class RankCheckpoints:
         if callable(state):
             state = state()
         number, self._next = self._next, self._next + 1
-        if state is not None:
-            self._send(number, state)
-        self._tell(Saved(self.rank, number, place, state is not None))
+        self._keep(number, state, place)
         self._at = time.monotonic()
         return True
 
@@ -131,11 +139,14 @@ class RankCheckpoints:
         torch.distributed.broadcast(is_due, 0, group=group)
         return bool(is_due.item())
 
+    def _keep(self, number: int, state: Any, position: str | None) -> None:
+        if state is not None:
+            self._send(number, state)
+        self._tell(Saved(self.rank, number, position, state is not None))
+
     def _send(self, number: int, state: Any) -> None:
-        content = io.BytesIO()
-        torch.save(state, content, pickle_module=_Compact)
         with self._file(_SAVE, number, self.rank) as connection:
-            for head, piece in pieces_of(content.getbuffer()):
+            for head, piece in pieces_of(dumped(state).getbuffer()):
                 connection.sendall(head)
                 connection.sendall(piece)
             self._check(connection, "save")

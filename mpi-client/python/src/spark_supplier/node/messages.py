@@ -162,6 +162,10 @@ class Reported:
     seconds: float
     values: dict[str, float]
 
+    def row(self) -> dict[str, Any]:
+        """Of statistics.history."""
+        return {**self.values, "epoch": self.epoch, "batch": self.batch, "seconds": self.seconds}
+
 
 @dataclass
 class Measured:
