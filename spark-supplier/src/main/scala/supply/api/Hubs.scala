@@ -79,10 +79,14 @@ private[supply] object Hubs {
             e)
       }
     try endpoint = Some(new DriverEndpoint(sc, s"supply-hub-${UUID.randomUUID()}",
-          () => hub.close())(PartialFunction.empty))
+          () => { hub.close(); forget(hub) })(PartialFunction.empty))
     catch { case e: Throwable => hub.close(); throw e } // Spark is stopping.
     hub
   }
+
+  private def forget(hub: Hub): Unit = synchronized { current = current.filter(_._2 ne hub) }
+
+  private[api] def isEmpty: Boolean = synchronized(current.isEmpty)
 
   private def tls(sc: SparkContext): Option[HubTls] =
     if (!sc.getConf.getBoolean(TlsSetting, RpcSecurity.isEncrypted(sc))) None

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapabil
 import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.types.{BinaryType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
-import org.apache.spark.supply.{DriverEndpoint, SchedulerState, SparkInternals}
+import org.apache.spark.supply.{DriverEndpoint, OfApplication, SchedulerState, SparkInternals}
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
 import picocli.CommandLine.{Command, Option => Opt}
 
@@ -24,7 +24,10 @@ private[supply] object Starters {
   /** The description of the job that starts ranks. */
   def name: String = TaskSlots.StartersName
 
-  private var endpoint = Option.empty[(SparkContext, DriverEndpoint)]
+  private[api] val driver = new OfApplication[DriverCalls](sc =>
+    new DriverEndpoint(sc, s"supply-starters-${UUID.randomUUID()}")({
+      case Ends(run, stage, place, task, cause) => end(sc, run, stage, place, task, cause)
+    }).calls)
 
   /** One partition for each host, to be computed there, with one [[Starter]]. It takes the slots of the run. */
   def of(sc: SparkContext, run: String, hosts: java.util.List[String]): JavaRDD[Array[Byte]] = {
@@ -37,15 +40,6 @@ private[supply] object Starters {
   private[api] def begin(sc: SparkContext, run: String): Starter = {
     SlotRequests.end(run)
     new Starter(run, driver(sc))
-  }
-
-  /** It ends with Spark. */
-  private def driver(sc: SparkContext): DriverCalls = synchronized {
-    if (!endpoint.exists(_._1 eq sc))
-      endpoint = Some(sc -> new DriverEndpoint(sc, s"supply-starters-${UUID.randomUUID()}")({
-        case Ends(run, stage, place, task, cause) => end(sc, run, stage, place, task, cause)
-      }))
-    endpoint.get._2.calls
   }
 
   /** A starter cannot start its ranks. Whether it is a copy of one that may have. */

@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
+import org.apache.spark.supply.OfApplication
 
 import supply.core.ConfigException
 import supply.run.{SlotRequests, TaskSlots, Turns}
@@ -15,31 +16,24 @@ import supply.run.{SlotRequests, TaskSlots, Turns}
 private[supply] object TurnCalls {
   private val json = new ObjectMapper
   private val Wanted = """{"wanted": true}""".getBytes(UTF_8)
-  private var current = Option.empty[(SparkContext, Turns)]
+  private[api] val turns = new OfApplication(sc =>
+    new Turns(() => offer(sc), Hubs.find(_).isDefined, Hubs.tell(_, Wanted)))
 
   /** verb: ask, idle or release. needs: in JSON; else the answer has nothing. */
   def answer(sc: SparkContext, verb: String, run: String, needs: String, answer: ObjectNode): Unit =
     verb match {
       case "ask" =>
-        val found = of(sc).ask(run, parse(needs))
+        val found = turns(sc).ask(run, parse(needs))
         answer.put("state", found.state.name)
         val gpus = answer.putObject("gpus")
         found.gpus.foreach { case (host, addresses) => gpus.put(host, addresses.mkString(",")) }
-      case "idle" => of(sc).becomeIdle(run, parse(needs))
+      case "idle" => turns(sc).becomeIdle(run, parse(needs))
       case "release" =>
-        of(sc).release(run)
+        turns(sc).release(run)
         SlotRequests.end(run)
       case other =>
         throw new ConfigException(s"turn is '$other': it must be ask, idle or release")
     }
-
-  private def of(sc: SparkContext): Turns = synchronized {
-    current.filter(_._1 eq sc).map(_._2).getOrElse {
-      val turns = new Turns(() => offer(sc), Hubs.find(_).isDefined, Hubs.tell(_, Wanted))
-      current = Some(sc -> turns)
-      turns
-    }
-  }
 
   private def offer(sc: SparkContext): Turns.Offer = Turns.Offer(
     slots(TaskSlots.ofHostsForCoresOnly(sc), withDevices = false) ++

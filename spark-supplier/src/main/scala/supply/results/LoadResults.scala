@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.execution.datasources.v2.DataSourceRDDPartition
-import org.apache.spark.supply.{DriverEndpoint, SparkInternals}
+import org.apache.spark.supply.{DriverEndpoint, OfApplication, SparkInternals}
 
 import supply.core.{ContractException, Deadline, SupplyException}
 import supply.plan.{HostNames, Hostfile}
@@ -151,24 +151,26 @@ private[supply] object LoadedResults {
  * session ends.
  */
 private[supply] final class SessionResults(sc: SparkContext) {
-  /** How often the task of a partition of a stage has landed on a wrong node. */
-  private val moves = mutable.Map.empty[(Int, Int), Int].withDefaultValue(0)
+  /** How often the task of a partition of a stage has landed on a wrong node. The oldest are forgotten. */
+  private val moves = mutable.LinkedHashMap.empty[(Int, Int), Int]
 
   private val endpoint = new DriverEndpoint(sc, ResultsTask.Endpoint,
     ended = () => if (sc.isLocal) OpenResults.removeAll())({
     case ResultsTask.IsOver => sc.isStopped
     case PlacedTask.Ends(stage, partition, _, _) =>
-      moves((stage, partition)) += 1
-      moves((stage, partition)) < PlacedTask.Limit
+      val moved = moves.getOrElse((stage, partition), 0) + 1
+      moves((stage, partition)) = moved
+      if (moves.size > SessionResults.MostMoves) moves -= moves.head._1
+      moved < PlacedTask.Limit
   })
 }
 
 private[supply] object SessionResults {
-  private var last = Option.empty[(SparkContext, SessionResults)]
+  private[results] final val MostMoves = 10000
+
+  private[supply] val current = new OfApplication(new SessionResults(_))
 
   /** In which tasks read results. */
-  def reading(sc: SparkContext): PlacedTask = synchronized {
-    if (!last.exists(_._1 eq sc)) last = Some(sc -> new SessionResults(sc))
-    new PlacedTask(last.get._2.endpoint.calls, PlacedTask.ShortPauseMillis)
-  }
+  def reading(sc: SparkContext): PlacedTask =
+    new PlacedTask(current(sc).endpoint.calls, PlacedTask.ShortPauseMillis)
 }

@@ -2,6 +2,7 @@ package supply.run
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
@@ -24,8 +25,15 @@ import supply.core.{ConfigException, FailureText}
 private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
   import CheckpointFolder._
 
+  /** What this run has saved, since its last checkpoint. */
+  private val saved = ConcurrentHashMap.newKeySet[(Long, Int)]()
+
   /** A new file. It counts when [[complete]] has been called. */
-  def create(number: Long, rank: Int): FSDataOutputStream = create(number, rankFile(rank))
+  def create(number: Long, rank: Int): FSDataOutputStream = {
+    val file = create(number, rankFile(rank))
+    saved.add(number -> rank)
+    file
+  }
 
   /** No number is given twice in one call of the client, so another one has made a file that is there. */
   private def create(number: Long, file: String): FSDataOutputStream =
@@ -42,6 +50,10 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
 
   /** Makes a checkpoint of what these ranks have saved; then only the newest `keep` ones stay, and none that is torn. */
   def complete(number: Long, ranks: Seq[Int], text: String, keep: Int): Unit = {
+    val others = ranks.filterNot(rank => saved.contains(number -> rank))
+    if (ranks.isEmpty || others.nonEmpty)
+      throw new ConfigException(s"this run has not saved ${of(number)}" +
+        others.headOption.fold("")(rank => s"/${rankFile(rank)}"))
     val described = json.createObjectNode().put("text", text)
     val sizes = described.putObject("bytes")
     ranks.foreach(rank => sizes.put(rankFile(rank), sizeOf(number, rankFile(rank))))
@@ -56,6 +68,8 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
     val (whole, torn) = numbers().filter(_ < number).partition(number =>
       fs.exists(new Path(of(number), Complete)))
     (torn ++ whole.drop(keep - 1)).foreach(number => fs.delete(of(number), true))
+    saved.removeIf(_._1 < number)
+    ()
   }
 
   /** The number after those of all checkpoints, also of torn ones. */

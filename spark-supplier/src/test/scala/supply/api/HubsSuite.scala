@@ -11,6 +11,7 @@ import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, Deadline}
+import supply.results.SessionResults
 import supply.run.HubTls
 import supply.testing.HubSocket
 
@@ -57,6 +58,21 @@ class HubsSuite extends AnyFunSuite {
       }
       assert(last.exists(_.isEnded))
       last.foreach(_.close())
+    }
+  }
+
+  test("nothing of an application is kept when Spark has stopped") {
+    def areEmpty = Seq(Hubs.isEmpty, TurnCalls.turns.isEmpty, Starters.driver.isEmpty,
+      SessionResults.current.isEmpty)
+    (1 to 2).foreach { _ =>
+      withSpark() { sc =>
+        Hubs.open(sc, "run", key)
+        TurnCalls.turns(sc)
+        Starters.driver(sc)
+        SessionResults.reading(sc)
+        assert(areEmpty == Seq.fill(4)(false))
+      }
+      assert(new Deadline(10).poll(10)(areEmpty.forall(identity)), areEmpty)
     }
   }
 

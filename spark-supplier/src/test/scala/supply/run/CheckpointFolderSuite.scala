@@ -135,6 +135,25 @@ class CheckpointFolderSuite extends AnyFunSuite {
     }
   }
 
+  test("a call completes what it has saved, and deletes nothing for others") {
+    withCheckpoints { (folder, path) =>
+      (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))
+      val other = CheckpointFolder.of(s"file://$path", conf, isWritten = true)
+      other.create(3, 0).close()
+      Files.createDirectories(path.resolve("checkpoint-9"))
+      Files.write(path.resolve("checkpoint-9/rank-0"), Array.emptyByteArray)
+      for {
+        (number, ranks, missing) <- Seq((1L, Seq(0), "/rank-0"), (9L, Seq(0), "/rank-0"),
+          (3L, Seq(0, 1), "/rank-1"), (99L, Nil, ""))
+        text = intercept[ConfigException](other.complete(number, ranks, "text", keep = 1)).getMessage
+      } assert(text == s"this run has not saved file:$path/checkpoint-$number$missing")
+      assert(folder.latest(after = 0)._1.map(_.number).contains(2L))
+      assert(Files.exists(path.resolve("checkpoint-1/complete")))
+      other.complete(3, Seq(0), "text", keep = 1)
+      assert(folder.latest(after = 0)._1.map(_.number).contains(3L))
+    }
+  }
+
   test("one that cannot be read is an error, and no older one is used") {
     withCheckpoints { (folder, path) =>
       (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))

@@ -1,5 +1,7 @@
 package org.apache.spark.supply
 
+import java.util.UUID
+
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.util.{RpcUtils, Utils}
@@ -31,6 +33,27 @@ final class DriverEndpoint(sc: SparkContext, name: String, ended: () => Unit = (
   def calls: DriverCalls = new EndpointCalls(name)
 
   override def close(): Unit = env.stop(endpoint)
+}
+
+/** One for the application, which is forgotten when Spark stops: it would keep the SparkContext in memory. */
+final class OfApplication[A](make: SparkContext => A) {
+  private var current = Option.empty[(SparkContext, A)]
+
+  def isEmpty: Boolean = synchronized(current.isEmpty)
+
+  def apply(sc: SparkContext): A = synchronized {
+    if (!current.exists(_._1 eq sc)) {
+      val made = make(sc)
+      new DriverEndpoint(sc, s"supply-application-${UUID.randomUUID()}", () => forget(sc))(
+        PartialFunction.empty)
+      current = Some(sc -> made)
+    }
+    current.get._2
+  }
+
+  private def forget(sc: SparkContext): Unit = synchronized {
+    current = current.filter(_._1 ne sc)
+  }
 }
 
 private final class EndpointCalls(name: String) extends DriverCalls {
