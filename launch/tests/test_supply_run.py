@@ -100,7 +100,7 @@ def test_the_supplier_fails(supply_run, tmp_path):
 def test_fewer_task_slots_than_ranks(supply_run, entries):
     run = supply_run("--master", "local[1]", "--lmdb", entries, "--ranks", 2)
     assert run.finish() == 1
-    assert re.fullmatch(r"the Supplier failed \(status 1\): .* slots for 1: use --master local\[2\]", last_message(run))
+    assert re.fullmatch(r"the Supplier failed \(status 1\): .* slots for 1: use master local\[2\]", last_message(run))
 
 
 def test_an_unknown_option(supply_run, entries):

@@ -1,12 +1,13 @@
 """Messages of the Supplier and of libsupply name options of Supplier.run."""
 
 import inspect
+import re
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from spark_supplier import Supplier  # noqa: E402
+import spark_supplier  # noqa: E402
 from spark_supplier.node.exceptions import _OPTIONS, in_words_of_run  # noqa: E402
 
 
@@ -14,15 +15,10 @@ from spark_supplier.node.exceptions import _OPTIONS, in_words_of_run  # noqa: E4
     ("launcher", "run"),
     [
         ("rank 1 has had no Spark task for 5 s (--timeout)", "rank 1 has had no Spark task for 5 s (start_timeout)"),
-        ("(waited 5 s; --timeout or --rank-timeout)", "(waited 5 s; start_timeout)"),
-        ("--keep is for the file that --resident-folder names", "keep is for the file that resident_folder names"),
-        (
-            "set a larger block= (and ring=) in mapped-files.conf (/x/a.conf:1)",
-            "set a larger block= (and ring=) of the Supplier",
-        ),
-        ("set ring= (--ring) larger or block= (--block) smaller", "set ring= larger or block= smaller"),
-        ("ring=9 in mapped-files.conf (a:1; supply-run: --ring 9), or", "ring=9 of the Supplier, or"),
-        ("(--in-place, inPlace)", "(inPlace)"),
+        ("(waited 5 s; --rank-timeout)", "(waited 5 s; start_timeout)"),
+        ("--keep is for the file that --resident-folder names", "Cache(keep=) is for the file that cache names"),
+        ("smaller partitions (--partitions) and", "smaller partitions (df.repartition) and"),
+        ("in place (--in-place): ", "in place (inPlace): "),
         ("a program's own --option and --timeouts", "a program's own --option and --timeouts"),
     ],
 )
@@ -31,5 +27,13 @@ def test_words(launcher, run):
 
 
 def test_options_are_those_of_run():
-    parameters = {*inspect.signature(Supplier.run).parameters, *inspect.signature(Supplier).parameters}
-    assert set(_OPTIONS.values()) <= parameters
+    def parameters(kind):
+        return {*inspect.signature(kind).parameters}
+
+    settings = parameters(spark_supplier.Rows) | parameters(spark_supplier.Supplier) | parameters(spark_supplier.Supplier.run)
+    for words in _OPTIONS.values():
+        kind, _, option = words.rpartition("(")
+        if kind:
+            assert option.rstrip("=)") in parameters(getattr(spark_supplier, kind))
+        elif words not in ("df.repartition", "inPlace"):
+            assert re.split("=", words)[0] in settings

@@ -58,7 +58,7 @@ static supply_status_t fail_by_timeout(supply_t *supply) {
     if (!task_is_attached(supply))
         return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
                             "the Spark task of %s (process %u, attempt %u) has left and no other attempt came within "
-                            "%g s: see the Supplier's log (--timeout / SUPPLY_TIMEOUT)",
+                            "%g s: see Spark's log (--timeout / SUPPLY_TIMEOUT)",
                             name, pid, attempt, limit);
     return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
                         "the Spark task of %s (process %u, attempt %u) is attached and has supplied nothing for %g s: "
@@ -210,7 +210,7 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
             case PIPE_FAILED:
                 return supply->failure.status;
             case PIPE_EMPTY:
-                return supply__check_credit(supply, ", or set ring= (--ring) larger");
+                return supply__check_credit(supply, ", or set ring= larger");
         }
     }
     return SUPPLY_AGAIN;

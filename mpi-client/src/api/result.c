@@ -45,7 +45,7 @@ static supply_status_t begin(supply_result_t *result, const struct settings *set
     status = supply__block_writer_init(&result->writer, &result->schema, settings->block_bytes, &failure);
     if (status == SUPPLY_ERROR_CONFIG)
         return supply__result_fail(result, status,
-                                   "%s: set a larger block= (and ring=) in mapped-files.conf, or write fewer columns",
+                                   "%s: set a larger block= (and ring=), or write fewer columns",
                                    failure.text);
     if (status != SUPPLY_OK) return supply__result_fail(result, status, "%s", failure.text);
     status = supply__result_file_create(&result->file, settings, header, name, &result->schema, &result->failure);
@@ -138,7 +138,7 @@ static supply_status_t fail_too_large(supply_result_t *result, const struct colu
     return supply__result_fail(
         result, SUPPLY_ERROR_CONFIG,
         "row %llu does not fit into a block of %zu bytes: its column '%s' has %llu bytes: set a larger "
-        "block= (and ring=), at least block=%llu, in mapped-files.conf (%s)",
+        "block= (and ring=), at least block=%llu (%s)",
         (unsigned long long)result->rows, writer->block_bytes, supply__schema_path(&result->schema, largest).text,
         (unsigned long long)supply__block_writer_row_bytes(writer, largest, rows, row),
         supply__block_bytes_for(supply__block_writer_bytes_with(writer, rows, row)), result->pair_origin);

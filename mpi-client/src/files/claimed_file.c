@@ -187,7 +187,7 @@ static enum outcome set_access(const struct claimed_file *file, struct failure *
     char group[USER_TEXT_BYTES];
     if (file->group != NO_GROUP && fchown(file->fd, (uid_t)-1, file->group) != 0)
         return fail(file, failure, errno == EPERM ? SUPPLY_ERROR_CONFIG : SUPPLY_ERROR_SYSTEM,
-                    "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
+                    "cannot be given to the group %s: %m: is this user a member of it? (group=)",
                     supply__group_text(file->group, group));
     if (fchmod(file->fd, file->group != NO_GROUP ? OWNER_MODE | GROUP_MODE(file->kind) : OWNER_MODE) != 0)
         return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be chmodded: %m");

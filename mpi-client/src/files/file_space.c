@@ -30,7 +30,7 @@ static uint64_t free_bytes(const struct claimed_file *file) {
 }
 
 static const char *how_to_need_less(const struct claimed_file *file) {
-    return file->kind == FILE_RESULT ? "write fewer rows" : "set ring= (--ring) or block= (--block) smaller";
+    return file->kind == FILE_RESULT ? "write fewer rows" : "set ring= or block= smaller";
 }
 
 static const char *folder_setting(const struct claimed_file *file) {

@@ -71,7 +71,7 @@ supply_status_t supply__group_find(const char *name, const char *origin, gid_t *
     unsigned long number = strtoul(name, &end, 10);
     if (*name < '0' || *name > '9' || *end != '\0' || errno != 0 || number >= NO_GROUP)
         return supply__fail(failure, SUPPLY_ERROR_CONFIG,
-                            "%s: there is no group '%s' on this node: set group= (--group) to a name or number that "
+                            "%s: there is no group '%s' on this node: set group= to a name or number that "
                             "'getent group' knows",
                             origin, name);
     *group = (gid_t)number;
@@ -121,7 +121,7 @@ static supply_status_t share(const struct place *place, int folder, gid_t group)
     struct stat entry;
     if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "cannot be examined: %m");
     if (fchownat(folder, "", (uid_t)-1, group, AT_EMPTY_PATH) != 0)
-        return fail(place, "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
+        return fail(place, "cannot be given to the group %s: %m: is this user a member of it? (group=)",
                     supply__group_text(group, name));
     const mode_t kept = entry.st_mode & (S_ISGID | S_ISVTX);
     if (fchmodat(folder, ".", kept | S_IRWXU | GROUP_MODE, 0) != 0) return fail(place, "cannot be chmodded: %m");

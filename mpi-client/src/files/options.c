@@ -296,7 +296,7 @@ static supply_status_t set_sizes(const supply_options_t *options, struct setting
         return supply__fail(
             failure, SUPPLY_ERROR_CONFIG,
             "%s: a ring of %llu bytes holds %llu blocks of %llu bytes and must hold at least %d (at most "
-            "%u): set ring= (--ring) larger or block= (--block) smaller",
+            "%u): set ring= larger or block= smaller",
             origin, (unsigned long long)ring, (unsigned long long)(ring / block), (unsigned long long)block,
             BLOCK_COUNT_MIN, UINT32_MAX);
     settings->block_bytes = block;

@@ -213,7 +213,7 @@ supply_status_t supply__pair_fail_by_spark(const struct pair *pair, struct failu
     char text[sizeof header->task_failure];
     supply__copy_line(text, sizeof text, header->task_failure, sizeof text);
     if (text[0] == '\0')
-        return supply__fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark failed and did not say why: see the Supplier's log",
+        return supply__fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark failed and did not say why: see Spark's log",
                             pair->name);
     return supply__fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
 }

@@ -56,7 +56,7 @@ void Pair::close() {
         raise(status, "this rank has received everything, but another program writes into its notification pipe");
     if (status == SUPPLY_ERROR_SPARK)
         raise(status,
-              "this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log");
+              "this rank has received everything, but Spark's run has failed meanwhile: see Spark's log");
     if (status == SUPPLY_ERROR_TIMEOUT)
         raise(status, "this rank has received everything, but Spark has not confirmed it within the timeout: see the "
                       "Supplier's log (--timeout / SUPPLY_TIMEOUT)");

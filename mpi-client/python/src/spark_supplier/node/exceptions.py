@@ -9,39 +9,31 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# Options of Supplier and of run, with the names that the launchers have for them.
+# How a user of Supplier.run says an option of the Supplier, which the texts of both sides name as --option.
 _OPTIONS = {
-    name.replace("_", "-"): name
-    for name in (
-        "block_elements", "epochs", "exchange_fraction", "keep", "ranks", "resident", "resident_folder",
-        "resident_quota", "seed", "shuffle", "shuffle_buffer", "uneven",
-    )
-}  # fmt: skip
-_PHRASES = (
-    # The Supplier's ring= and block= become those of the config files.
-    (r" in mapped-files\.conf(?: \((?:[^()]|\([^()]*\))*\))?", " of the Supplier"),
-    (r" \(--(?:ring|block|group)\)", ""),
-    (r"--timeout(?: or --rank-timeout)?\b", "start_timeout"),
-    (r"\(--in-place, inPlace\)", "(inPlace)"),
-    (r"--in-place\b", "inPlace"),
-    (r"--resume-positions\b", "resume"),
-    (r" \(--partitions\)", " (df.repartition)"),
-    (r"--partitions\b", "number of partitions of df"),
-    (r"use --master ", "use master "),
-    (r"--num-executors|NUM_EXECUTORS", "spark.executor.instances"),
-    (r"--executor-cores|EXECUTOR_CORES", "spark.executor.cores"),
-    (r"; EXECUTOR_MEMORY of launch/submit-supplier| \(launch/submit-supplier computes it\)", ""),
-    (r"each node of --hosts", "each node of the ranks"),
-    (r"the Supplier's --hosts and mpirun's host file must", "Spark's executors and the ranks must"),
-    (r"the Supplier's log", "Spark's log"),
-)  # fmt: skip
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+    "block-elements": "batch_size",
+    "epochs": "epochs",
+    "exchange-fraction": "Shuffle(fraction=)",
+    "in-place": "inPlace",
+    "keep": "Cache(keep=)",
+    "partitions": "df.repartition",
+    "rank-timeout": "start_timeout",
+    "ranks": "ranks",
+    "resident": "cache='memory'",
+    "resident-folder": "cache",
+    "resident-quota": "Cache(quota=)",
+    "resume-positions": "resume",
+    "seed": "seed",
+    "shuffle": "shuffle",
+    "shuffle-buffer": "Shuffle(buffer=)",
+    "timeout": "start_timeout",
+    "uneven": "uneven",
+}
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)\b")
 
 
 def in_words_of_run(text: str) -> str:
     """The message of an error of this project."""
-    for pattern, words in _PHRASES:
-        text = re.sub(pattern, words, text)
     return _OPTION.sub(lambda found: _OPTIONS.get(found[1], found[0]), text)
 
 

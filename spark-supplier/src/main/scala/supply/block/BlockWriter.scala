@@ -171,8 +171,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
     if (block > Constant.BLOCK_BYTES_MAX)
       s"no block has more than ${Constant.BLOCK_BYTES_MAX} bytes: make it smaller, or split it into rows"
     else
-      s"set a larger block= (and ring=), at least block=$block ring=${2 * block}, in mapped-files.conf " +
-        s"(${pair.paths.configLine})"
+      s"set a larger block= (and ring=), at least block=$block ring=${2 * block} (${pair.paths.configLine})"
   }
 
   private def refuse(cursor: ElementCursor): Nothing = {
@@ -185,7 +184,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   private def refuseFullBlock(): Nothing = {
     val (why, mend) =
       if (refersToTooMuch)
-        "refers to less than 2 GiB of values in place (--in-place, inPlace), and has" -> "set fewer"
+        "refers to less than 2 GiB of values in place (--in-place), and has" -> "set fewer"
       else
         s"of $blockBytes bytes is full with" -> s"${largerBlock(2L * blockBytes)}, or fewer elements"
     throw new ConfigException(
@@ -223,7 +222,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
     while (i < from + count) {
       val length = values.lengths(places(i))
       if (length > StagedWindows.Stride) throw new ElementTooLargeException(
-        s"${pair.name}: an element has $length bytes, and in place (--in-place, inPlace) it may have " +
+        s"${pair.name}: an element has $length bytes, and in place (--in-place) it may have " +
           s"${StagedWindows.Stride}: supply it without that option")
       if (length > Constant.VIEW_INLINE_MAX) referenced += length
       usedAtMost += columns(column).refer(number, file, values, places(i))

@@ -64,7 +64,7 @@ private[supply] final class LmdbInPlaceCursor(
     if (datum.dataOffset < 0)
       throw new SourceException(
         s"the float_data of key '${entries.printable(key)}' of the LMDB ${file.path} is not packed, and ranks " +
-          "cannot read it in place (--in-place, inPlace): supply it without that option")
+          "cannot read it in place (--in-place): supply it without that option")
     // A short value stands in its view. An empty one may lie at the end of the mapping.
     val offset =
       if (datum.dataBytes > VIEW_INLINE_MAX)

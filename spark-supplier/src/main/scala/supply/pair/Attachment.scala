@@ -44,7 +44,7 @@ private[supply] final class Attachment(
     else if (obstacle.limit eq held) new PairHeldException(
       f"$name: ${obstacle.text}%s (waited $attemptTimeout%.0f s; --timeout)", isTimeout = true)
     else new RankException(
-      f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --timeout or --rank-timeout)",
+      f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --rank-timeout)",
       isTimeout = true)
 
   private def heldBy(holder: Option[Holder], where: String = ""): Obstacle = holder match {
@@ -171,7 +171,7 @@ private[supply] trait PairTerms {
   def writeOrCheckSchema(schema: Schema): Unit = {
     if (schema.hasViews && !file.acceptsReferences)
       throw new ConfigException(
-        s"$name: its rank cannot read values in place (--in-place, inPlace): its libsupply implements contract " +
+        s"$name: its rank cannot read values in place (--in-place): its libsupply implements contract " +
           s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
     if (schema.hasChildren && !file.acceptsChildren)
       throw new ConfigException(

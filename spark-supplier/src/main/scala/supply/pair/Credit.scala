@@ -116,7 +116,7 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
   def rankIsStuck(what: String): RankException =
     new RankException(
       f"$name%s: its rank (process ${file.rankPid}%d) lives, but $what%s for $timeout%.0f s: is it stuck, or " +
-        "slow? (--timeout or --rank-timeout)",
+        "slow? (--rank-timeout)",
       isTimeout = true)
 
   /** Why the rank has gone. If it left a text, that is still in the mapped file. */

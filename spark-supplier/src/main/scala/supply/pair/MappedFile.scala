@@ -209,7 +209,7 @@ private[supply] final class MappedFile private (
       case -1 =>
         if (count == Constant.FOREIGN_FILES_MAX)
           throw new SourceException(
-            s"$path: a rank cannot read more than ${Constant.FOREIGN_FILES_MAX} files in place (--in-place, inPlace): " +
+            s"$path: a rank cannot read more than ${Constant.FOREIGN_FILES_MAX} files in place (--in-place): " +
               "supply them without that option")
         writeForeignFile(count, file)
         ints.setRelease(header, At.foreignCount, count + 1)

@@ -138,15 +138,14 @@ private[supply] object PairFile {
   }
 
   private def twoWays: String =
-    "run both as one user, or name a group that both are in (group= in mapped-files.conf, " +
-      "docs/SECURITY.md)"
+    "run both as one user, or name a group that both are in (group=, docs/SECURITY.md)"
 
   private[supply] def named(group: String): GroupPrincipal =
     try FileSystems.getDefault.getUserPrincipalLookupService.lookupPrincipalByGroupName(group)
     catch {
       case e: UserPrincipalNotFoundException =>
         throw new ConfigException(
-          s"there is no group '$group' on this node: see group= in mapped-files.conf", e)
+          s"there is no group '$group' on this node: see group=", e)
     }
 
   private def check(path: Path, kind: Kind, group: Option[GroupPrincipal],

@@ -53,8 +53,7 @@ private[supply] object ContainerMemory {
         val (bytes, pairs) = mapped(configFiles, hosts)
         throw new ConfigException(
           s"the executors' containers are too small: spark.executor.memoryOverhead is $overhead MiB, but YARN also counts the " +
-            s"mapped files of $pairs pairs a node and the pages of an LMDB (${bytes / MiB} MiB): set it to ${needed}m (launch/submit-supplier " +
-            "computes it), or make ring= in mapped-files.conf smaller")
+            s"mapped files of $pairs pairs a node and the pages of an LMDB (${bytes / MiB} MiB): set it to ${needed}m, or make ring= smaller")
       }
     }
 }

@@ -115,8 +115,8 @@ private[supply] object TaskSlots {
     if (slots < ranks)
       throw new PlacementException(
         s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
-          (if (sc.isLocal) s"use --master local[$ranks]"
-           else "raise --num-executors or --executor-cores, or lower spark.task.cpus"),
+          (if (sc.isLocal) s"use master local[$ranks]"
+           else "raise spark.executor.instances or spark.executor.cores, or lower spark.task.cpus"),
         isTimeout = !sc.isLocal)
   }
 
@@ -137,8 +137,8 @@ private[supply] object TaskSlots {
     if (missing.nonEmpty)
       throw new PlacementException(
         s"${found.map(_.ranks).sum} of ${hosts.places.size} ranks have a slot: ${missing.mkString("; ")} " +
-          f"(waited $timeout%.0f s; --timeout). Give each node of --hosts an executor with a core for each of its ranks " +
-          "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun",
+          f"(waited $timeout%.0f s; --timeout). Give each node of the ranks an executor with a core for each of its ranks " +
+          "(spark.executor.instances, spark.executor.cores), or lower its slots= and those of mpirun",
         isTimeout = !sc.isLocal)
   }
 

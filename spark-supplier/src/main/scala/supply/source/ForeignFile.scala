@@ -25,7 +25,7 @@ private[supply] object ForeignFile {
   /** The kernel's clock of files may stand still for so long. */
   private val clockMillis = 20L
 
-  private val InPlace = "be supplied in place (--in-place, inPlace)"
+  private val InPlace = "be supplied in place (--in-place)"
 
   /**
    * The file as it is now. Throws a SourceException if ranks cannot read it there; `use`: what it

@@ -324,8 +324,8 @@ private[supply] object RingErrors {
     val least = if (deadline.passed) "more than " else ""
     new ConfigException(
       s"${pair.name}: the rank's elements cannot stay resident (--resident): they need $least$bytes bytes of the " +
-        s"mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} in " +
-        s"mapped-files.conf (${pair.paths.configLine}; supply-run: --ring $bytes), or leave --resident out")
+        s"mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} " +
+        s"(${pair.paths.configLine}), or leave --resident out")
   }
 
   private def add(partition: PlannedPartition, count: BlockCount, deadline: Deadline): Unit = {
@@ -359,7 +359,7 @@ private[supply] object HeapErrors {
         s": the executor's JVM is out of memory ($said): see spark.executor.extraJavaOptions"
       case _ =>
         s" does not fit into the executor's heap of ${Runtime.getRuntime.maxMemory / MiB} MiB ($said): give the " +
-          "executors more memory (spark.executor.memory; EXECUTOR_MEMORY of launch/submit-supplier), or the source more " +
+          "executors more memory (spark.executor.memory), or the source more " +
           "and smaller partitions (--partitions) and elements"
     }))
   }

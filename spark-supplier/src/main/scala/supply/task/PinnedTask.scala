@@ -53,7 +53,7 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
       if (!isUsable) last.close()
       if (isUsable) Some(last) else None
     }.getOrElse(throw new RankException(
-        s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout or --rank-timeout)",
+        s"${last.name}: its rank is at the end of the data, and does not close the pair (--rank-timeout)",
         isTimeout = true))
   }
 
@@ -167,8 +167,8 @@ private[supply] object PinnedTask {
         attemptTimeout, isExpected)
     if (pair.rank >= 0 && pair.rank != rank) {
       try throw new PlacementException(
-          s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +
-            s"mpirun's host file must name the same nodes in the same order (this is $host)")
+          s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: Spark's executors and " +
+            s"the ranks must be on the same nodes in the same order (this is $host)")
       finally pair.close()
     }
     pair

@@ -44,7 +44,7 @@ class ForeignFilesSuite extends AnyFunSuite with PairWithRank {
     withPair() { (_, pair) =>
       assert((1 to 4).map(i => pair.numberOf(file(s"/$i"))) == (1 to 4))
       val message = intercept[SourceException](pair.numberOf(file("/5"))).getMessage
-      assert(message.contains("more than 4 files") && message.contains("(--in-place, inPlace)"))
+      assert(message.contains("more than 4 files") && message.contains("(--in-place)"))
       assert(pair.numberOf(file("/2")) == 2)
     }
   }

@@ -76,7 +76,7 @@ class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
     Seq(new Values(values), new ManyValues(values, 1)).foreach { cursor =>
       val message = intercept[ElementTooLargeException](
         blocks(cursor, schema, None, Int.MaxValue, first = 0)).getMessage
-      assert(message.contains("1073741825 bytes") && message.contains("(--in-place, inPlace)"))
+      assert(message.contains("1073741825 bytes") && message.contains("(--in-place)"))
     }
   }
 

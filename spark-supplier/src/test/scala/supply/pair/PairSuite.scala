@@ -57,7 +57,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       assert(message.contains("'key-1' (4096 bytes of data)") && message.contains(
         "4096 bytes") && message.contains("(partition 0)") && message.contains(
         "of which column 'data' has 41") && message.contains(
-        "block=8192 ring=16384, in mapped-files.conf"))
+        "block=8192 ring=16384 ("))
     }
   }
 
@@ -81,7 +81,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val message = intercept[ConfigException](new BlockWriter(pair, schema, None, 1)).getMessage
       assert(message.contains(
         "200 columns need blocks of more than 6528 bytes: set a larger block= (and ring=), at least " +
-          "block=65536 ring=131072, ") && message.contains(
+          "block=65536 ring=131072 (") && message.contains(
         "mapped-files.conf:1"))
     }
   }
@@ -129,7 +129,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       val message = intercept[RankException](attach(rank, seconds = 0.2)).getMessage
       assert(message.contains(rank.paths.mappedFile) && message.contains(
-        "mapped-files.conf:1") && message.contains("--timeout"))
+        "mapped-files.conf:1") && message.contains("--rank-timeout"))
     }
   }
 
@@ -156,7 +156,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     withPair(seconds = 0.3) { (_, pair) =>
       val message = intercept[RankException](supply(pair, Seq.tabulate(3)(datum(_, 1)),
           blockElements = 1)).getMessage
-      assert(message.contains("released no block") && message.contains("--timeout"))
+      assert(message.contains("released no block") && message.contains("--rank-timeout"))
       assert(pair.waitedNanos >= 0.3e9)
     }
   }
@@ -301,7 +301,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         assert(message.contains(
           s"process ${rank.pid}) lives, but read no notification") && message.contains(
           "is it stuck") &&
-          message.contains("--timeout"))
+          message.contains("--rank-timeout"))
       }
       val pair = attach(rank, seconds = 0.3)
       try isStuck { supply(pair, Seq.tabulate(3000)(datum(_, 1)), blockElements = 1); () }

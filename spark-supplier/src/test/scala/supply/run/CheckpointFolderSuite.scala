@@ -145,7 +145,8 @@ class CheckpointFolderSuite extends AnyFunSuite {
       for {
         (number, ranks, missing) <- Seq((1L, Seq(0), "/rank-0"), (9L, Seq(0), "/rank-0"),
           (3L, Seq(0, 1), "/rank-1"), (99L, Nil, ""))
-        text = intercept[ConfigException](other.complete(number, ranks, "text", keep = 1)).getMessage
+        text =
+          intercept[ConfigException](other.complete(number, ranks, "text", keep = 1)).getMessage
       } assert(text == s"this run has not saved file:$path/checkpoint-$number$missing")
       assert(folder.latest(after = 0)._1.map(_.number).contains(2L))
       assert(Files.exists(path.resolve("checkpoint-1/complete")))

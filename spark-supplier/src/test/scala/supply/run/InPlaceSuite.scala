@@ -82,7 +82,7 @@ class InPlaceSuite extends AnyFunSuite with RunsWithRanks {
       Files.delete(database.resolve("data.mdb"))
       val (seen, outcome) = supply(1)(new LmdbSource(lmdb, inPlace = true))
       val message = outcome.swap.toOption.get.getMessage
-      assert(message.contains("data.mdb cannot be supplied in place (--in-place, inPlace): "))
+      assert(message.contains("data.mdb cannot be supplied in place (--in-place): "))
       assert(seen.head.last.contains("cannot be supplied in place"))
     }
   }

@@ -206,7 +206,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
           intercept[Exception](stream.start(options = options)().awaitTermination(60000)).getMessage
         assert(failed.contains("pair of rank 0") && failed.contains(
           "no rank has opened it: is mpirun running on this node, with the same") &&
-          failed.contains("(waited 1 s; --timeout or --rank-timeout)"))
+          failed.contains("(waited 1 s; --rank-timeout)"))
       }
     }
   }
@@ -240,7 +240,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       await(published(ranks.head) == 2)
       ranks.head.kill()
       val text =
-        "its files are there, but their rank is dead, and no new rank has opened it (waited 2 s; --timeout or --rank-timeout)"
+        "its files are there, but their rank is dead, and no new rank has opened it (waited 2 s; --rank-timeout)"
       assert(intercept[Exception](query.awaitTermination(60000)).getMessage.contains(text))
       assert(result(drained).last.contains(text))
     }

@@ -44,7 +44,7 @@ class ForeignFileSuite extends AnyFunSuite {
   test("a file that is not there is named, with what to do") {
     withFile { path =>
       val message = refused(path.resolveSibling("other.mdb"))
-      assert(message.contains("other.mdb cannot be supplied in place (--in-place, inPlace): "))
+      assert(message.contains("other.mdb cannot be supplied in place (--in-place): "))
       assert(message.endsWith("Supply it without that option"))
     }
   }
