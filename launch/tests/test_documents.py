@@ -51,9 +51,12 @@ def commands(document):
     return [line.strip() for line in text.splitlines() if re.match(r"( {4,}|exec )", line)]
 
 
-def test_the_client_on_the_page_is_the_example():
-    code = re.search(r"```c\n(.*?)```", (ROOT / "docs/LMDB.md").read_text(), re.DOTALL).group(1)
-    assert code == (ROOT / "mpi-client/examples/minimal.c").read_text()
+@pytest.mark.parametrize(
+    ("page", "example"), [("docs/LMDB.md", "datums.c"), ("mpi-client/README.md", "minimal.c")]
+)
+def test_the_client_on_the_page_is_the_example(page, example):
+    code = re.search(r"```c\n(.*?)```", (ROOT / page).read_text(), re.DOTALL).group(1)
+    assert code == (ROOT / "mpi-client/examples" / example).read_text()
 
 
 def test_the_scala_example_is_compiled():

@@ -92,7 +92,7 @@ def test_every_page_can_be_searched(site):
 def test_a_link_to_a_source_leads_to_the_tag_of_the_repository(site):
     address = "https://github.com/spark-supplier/spark-supplier"
     assert f"<url>{address}</url>" in (ROOT / "spark-supplier/pom.xml").read_text()
-    assert f'href="{address}/blob/v1.2.3/mpi-client/examples/minimal.c"' in (site / "docs/LMDB.html").read_text()
+    assert f'href="{address}/blob/v1.2.3/mpi-client/examples/datums.c"' in (site / "docs/LMDB.html").read_text()
     assert f'href="{address}/tree/v1.2.3/launch"' in (site / "launch/dev/index.html").read_text()
 
 

@@ -62,46 +62,27 @@ static bool add(struct total *total, const struct ArrowSchema *schema, const str
     return true;
 }
 
+_Noreturn static void fail(const char *text) {
+    fprintf(stderr, "arrow-columns: %s\n", text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
 /* Adds one column of a block. The array holds the block until it is released. */
-static supply_status_t add_column(supply_t *supply, const supply_block_t *block, const char *name, struct total *total,
-                                  const char **problem) {
+static bool add_column(supply_t *supply, const supply_block_t *block, const char *name, struct total *total) {
     struct ArrowSchema schema;
     struct ArrowArray array;
     const int index = supply_column_index(supply, name);
-    supply_status_t status =
-        index < 0 ? (supply_status_t)index : supply_export_arrow(supply, block, index, &schema, &array);
-    if (status != SUPPLY_OK) {
-        *problem = supply_error(supply);
-        return status;
-    }
+    if (index < 0 || supply_export_arrow(supply, block, index, &schema, &array) != SUPPLY_OK) return false;
     if (!add(total, &schema, &array)) {
-        *problem = "it is not of numbers";
-        status = SUPPLY_ERROR_ARGUMENT;
+        char text[512];
+        snprintf(text, sizeof text, "column '%s' is not of numbers", name);
+        supply_abort(supply, text);
+        fail(text);
     }
     array.release(&array);
     schema.release(&schema);
-    return status;
-}
-
-static supply_status_t receive(supply_t *supply, char **names, struct total *totals, char *text, size_t text_bytes) {
-    for (;;) {
-        supply_block_t block;
-        supply_status_t status = supply_next(supply, &block);
-        if (status == SUPPLY_END_OF_EPOCH) continue;
-        if (status == SUPPLY_END_OF_DATA) return SUPPLY_OK;
-        if (status < 0) {
-            snprintf(text, text_bytes, "%s", supply_error(supply));
-            return status;
-        }
-        for (int i = 0; i < COLUMNS; i++) {
-            const char *problem = NULL;
-            status = add_column(supply, &block, names[i], &totals[i], &problem);
-            if (status == SUPPLY_OK) continue;
-            snprintf(text, text_bytes, "column '%s': %s", names[i], problem);
-            return status;
-        }
-        supply_release(supply, &block);
-    }
+    return true;
 }
 
 int main(int argc, char **argv) {
@@ -111,31 +92,23 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return 2;
     }
-    supply_options_t options;
-    supply_options_init(&options);
-    supply_options_from_comm(&options, MPI_COMM_WORLD);
-
-    supply_t *supply;
-    struct total totals[COLUMNS] = {{0, 0}};
-    char text[2048];
-    supply_status_t status = supply_open(&supply, &options);
-    if (status == SUPPLY_OK)
-        status = receive(supply, argv + 1, totals, text, sizeof text);
-    else
-        snprintf(text, sizeof text, "%s", supply_error(supply));
-    if (status < 0) {
-        fprintf(stderr, "arrow-columns: rank %d: %s\n", options.rank, text);
-        supply_abort(supply, text);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    status = supply_close(supply);
-    if (status < 0) {
-        fprintf(stderr, "arrow-columns: rank %d: %s at the end\n", options.rank, supply_status_name(status));
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    struct total sums[COLUMNS];
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    supply_t *supply = supply_open_mpi(MPI_COMM_WORLD);
+    supply_block_t block;
+    struct total totals[COLUMNS] = {{0, 0}}, sums[COLUMNS];
+    do
+        while (supply_next(supply, &block) == SUPPLY_OK) {
+            int added = 0;
+            while (added < COLUMNS && add_column(supply, &block, argv[1 + added], &totals[added])) added++;
+            if (added < COLUMNS) break;
+            supply_release(supply, &block);
+        }
+    while (supply_status(supply) == SUPPLY_END_OF_EPOCH);
+    char why[SUPPLY_TEXT_BYTES];
+    if (supply_finish(supply, why) < 0) fail(why);
     MPI_Reduce(totals, sums, 2 * COLUMNS, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    for (int i = 0; options.rank == 0 && i < COLUMNS; i++)
+    for (int i = 0; rank == 0 && i < COLUMNS; i++)
         printf("arrow-columns: %s values=%.0f mean=%.6f\n", argv[1 + i], sums[i].count, sums[i].sum / sums[i].count);
     MPI_Finalize();
 }

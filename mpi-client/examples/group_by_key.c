@@ -77,40 +77,31 @@ int main(int argc, char **argv) {
     supply_options_init(&options);
     supply_options_from_comm(&options, MPI_COMM_WORLD);
     options.exchange = true;
-    supply_t *supply;
-    if (supply_open(&supply, &options) != SUPPLY_OK) fail(supply_error(supply));
-
     supply_exchange_options_t exchange;
     supply_exchange_options_init(&exchange);
     exchange.policy = SUPPLY_EXCHANGE_HASH;
     exchange.column = argv[1];
-    if (supply_exchange_open(&supply, MPI_COMM_WORLD, &exchange) != SUPPLY_OK) fail(supply_error(supply));
+    supply_t *supply;
+    supply_open(&supply, &options);
+    supply_exchange_open(&supply, MPI_COMM_WORLD, &exchange);
 
     struct keys keys = {0};
     uint64_t mine[2] = {0, 0}, all[2];
-    supply_status_t status;
     supply_block_t block;
-    while ((status = supply_next(supply, &block)) == SUPPLY_OK) {
+    while (supply_next(supply, &block) == SUPPLY_OK) {
         supply_column_t column;
-        status = supply_column(supply, &block, supply_column_index(supply, argv[1]), &column);
-        if (status != SUPPLY_OK) break;
+        if (supply_column_named(supply, &block, argv[1], NULL, &column) != SUPPLY_OK) break;
         count_block(&keys, &column);
         mine[1] += block.element_count;
         supply_release(supply, &block);
     }
-    if (status < 0) fail(supply_error(supply));
+    if (supply_status(supply) == SUPPLY_END_OF_EPOCH) supply_skip_rest(supply); /* one epoch is enough */
+    char why[SUPPLY_TEXT_BYTES];
+    if (supply_finish(supply, why) < 0) fail(why);
     mine[0] = keys.count;
     printf("rank %d: %" PRIu64 " keys, %" PRIu64 " elements\n", options.rank, mine[0], mine[1]);
     MPI_Reduce(mine, all, 2, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     if (options.rank == 0) printf("total: %" PRIu64 " keys, %" PRIu64 " elements\n", all[0], all[1]);
-
-    /* One epoch is enough. Spark must know that the rank has everything, so read to the end of the data. */
-    while (status == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH) {
-        status = supply_next(supply, &block);
-        if (status == SUPPLY_OK) supply_release(supply, &block);
-    }
-    if (status < 0) fail(supply_error(supply));
-    if (supply_close(supply) < 0) fail("Spark's run failed at its end");
     for (size_t i = 0; i < keys.capacity; i++) free(keys.slots[i].data);
     free(keys.slots);
     MPI_Finalize();

@@ -1,29 +1,31 @@
-/* A complete client: counts the Datums that each rank receives. */
-#include <mpi.h>
+/* The mean of a column over all ranks and epochs. */
 #include <stdio.h>
-#include <supply_datum.h>
 #include <supply_mpi.h>
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    supply_options_t options;
-    supply_options_init(&options);
-    supply_options_from_comm(&options, MPI_COMM_WORLD);
-
-    supply_t *supply;
-    supply_status_t status = supply_open(&supply, &options);
-    unsigned long elements = 0, bytes = 0;
-    while (status >= 0 && status != SUPPLY_END_OF_DATA) {
-        supply_datum_t datum;
-        status = supply_next_datum(supply, &datum);
-        if (status != SUPPLY_OK) continue;
-        elements += 1;
-        bytes += datum.data_bytes; /* datum.data lies in the memory that Spark wrote */
+    supply_t *supply = supply_open_mpi(MPI_COMM_WORLD); /* a failure is that of the first call */
+    supply_block_t block;
+    double sums[2] = {0, 0};
+    do
+        while (supply_next(supply, &block) == SUPPLY_OK) {
+            supply_column_t x;
+            if (supply_column_named(supply, &block, "x", "f", &x) != SUPPLY_OK) break; /* checks the type */
+            const float *values = x.data;
+            for (uint32_t i = 0; i < x.element_count; i++) {
+                if (supply_is_null(&x, i)) continue;
+                sums[0] += values[i];
+                sums[1] += 1;
+            }
+            supply_release(supply, &block);
+        }
+    while (supply_status(supply) == SUPPLY_END_OF_EPOCH);
+    char why[SUPPLY_TEXT_BYTES];
+    if (supply_finish(supply, why) < 0) { /* closes; the text of what failed first outlives the handle */
+        fprintf(stderr, "%s\n", why);
+        MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    if (status < 0) fprintf(stderr, "minimal: rank %d: %s\n", options.rank, supply_error(supply));
-    const supply_status_t closed = supply_close(supply);
-    if (closed < 0) fprintf(stderr, "minimal: rank %d: %s at the end\n", options.rank, supply_status_name(closed));
-    if (status < 0 || closed < 0) MPI_Abort(MPI_COMM_WORLD, 1);
-    printf("rank %d: %lu elements, %lu bytes\n", options.rank, elements, bytes);
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    printf("mean %g of %.0f values\n", sums[0] / sums[1], sums[1]);
     MPI_Finalize();
 }

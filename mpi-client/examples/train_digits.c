@@ -43,26 +43,18 @@ static _Noreturn void training_fail(struct training *training, const char *messa
     exit(1);
 }
 
-static supply_column_t column(struct training *training, const supply_block_t *block, const char *name) {
-    supply_column_t column;
-    int index = supply_column_index(training->supply, name);
-    if (index < 0) training_fail(training, "the elements have no column 'label' or 'data': are they Datums?");
-    if (supply_column(training->supply, block, index, &column) != SUPPLY_OK)
-        training_fail(training, supply_error(training->supply));
-    return column;
-}
-
 /* Reads the block where Spark wrote it. */
 static void add_block(struct training *training, const supply_block_t *block, struct softmax_sums *sums) {
-    const supply_column_t labels = column(training, block, "label");
-    const supply_column_t data = column(training, block, "data");
-    if (strcmp(labels.format, "i") != 0) training_fail(training, "'label' is not of a Datum's type");
+    supply_column_t labels, data;
+    if (supply_column_named(training->supply, block, "label", "i", &labels) != SUPPLY_OK ||
+        supply_column_named(training->supply, block, "data", "z", &data) != SUPPLY_OK)
+        training_fail(training, supply_error(training->supply));
     for (uint32_t i = 0; i < block->element_count; i++) {
         const int32_t label = ((const int32_t *)labels.data)[i];
         const void *pixels;
         size_t bytes;
         if (supply_value(&data, i, &pixels, &bytes) != SUPPLY_OK)
-            training_fail(training, "'data' is not of a Datum's type, or was written to while it was read");
+            training_fail(training, "an image was changed while it was read");
         if (label < 0 || label >= SOFTMAX_CLASSES || bytes != SOFTMAX_PIXELS) {
             char message[160];
             snprintf(message, sizeof message,
@@ -311,9 +303,10 @@ int main(int argc, char **argv) {
     if (supply_open(&training.supply, &options) != SUPPLY_OK) training_fail(&training, supply_error(training.supply));
     const struct digits_sums last = training_run(&training, training.rank == 0 && !arguments.evaluate);
     finish(&training, &arguments, &last);
-    const supply_status_t closed = supply_close(training.supply);
+    char why[SUPPLY_TEXT_BYTES];
+    const supply_status_t finished = supply_finish(training.supply, why);
     training.supply = NULL;
-    if (closed < 0) training_fail(&training, supply_status_name(closed));
+    if (finished < 0) training_fail(&training, why);
     MPI_Finalize();
     return 0;
 }

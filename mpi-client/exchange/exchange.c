@@ -206,7 +206,7 @@ static supply_status_t close_within(void *context, double seconds, const char *r
     if (exchange->owns_pair && reason != NULL && !exchange->spark_has_failed)
         status = supply_abort(exchange->pair, reason);
     else
-        status = exchange->owns_pair ? supply_close_within(exchange->pair, seconds) : SUPPLY_OK;
+        status = exchange->owns_pair ? supply_close_within(exchange->pair, seconds, NULL) : SUPPLY_OK;
     if (status <= SUPPLY_OK) exchange_free(exchange, keep);
     return status;
 }

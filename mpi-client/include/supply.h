@@ -2,15 +2,18 @@
  * libsupply: an MPI rank reads, in place, the data that Spark supplies.
  *
  *     supply_t *supply;
- *     if (supply_open(&supply, NULL) != SUPPLY_OK) die(supply_error(supply));
- *     supply_datum_t datum;
- *     supply_status_t status;
- *     while ((status = supply_next_datum(supply, &datum)) != SUPPLY_END_OF_DATA) {
- *         if (status == SUPPLY_OK) train(datum.data, datum.data_bytes, datum.label);
- *         else if (status < 0) die(supply_error(supply));
- *     }
- *     status = supply_close(supply);
- *     if (status != SUPPLY_OK) die(supply_status_name(status));
+ *     supply_block_t block;
+ *     supply_column_t labels;
+ *     supply_open(&supply, NULL); // if it fails, each later call fails with its status and text
+ *     do
+ *         while (supply_next(supply, &block) == SUPPLY_OK) {
+ *             if (supply_column_named(supply, &block, "label", "i", &labels) != SUPPLY_OK) break;
+ *             train(labels.data, labels.element_count);
+ *             supply_release(supply, &block);
+ *         }
+ *     while (supply_status(supply) == SUPPLY_END_OF_EPOCH);
+ *     char why[SUPPLY_TEXT_BYTES];
+ *     if (supply_finish(supply, why) < 0) die(why);
  *
  * Compile it with one of these lines:
  *
@@ -67,8 +70,8 @@ typedef struct supply supply_t;
  * other user may be able to write to it (unless it is sticky). Missing folders are created with mode 0700. Symbolic
  * links are not followed.
  *
- * options may be NULL: everything from the environment. On failure *supply is a handle that only supply_error(),
- * supply_error_errno() and supply_close() accept; it is NULL if there is no memory even for that.
+ * options may be NULL: everything from the environment. On failure *supply is a handle that must be closed, too, and
+ * every other call on it returns the same failure; it is NULL if there is no memory even for that.
  *
  * SUPPLY_OK, or _ARGUMENT, _CONFIG, _IN_USE, _NO_SPACE, _SYSTEM, _MEMORY.
  */
@@ -88,11 +91,25 @@ SUPPLY_API supply_status_t supply_open(supply_t **supply, const supply_options_t
  */
 SUPPLY_API supply_status_t supply_close(supply_t *supply);
 
+/** Enough bytes for the text of any failure, its terminating zero byte included. */
+#define SUPPLY_TEXT_BYTES 2048
+
 /**
  * Same as supply_close(), but waits at most `seconds`, and then returns SUPPLY_AGAIN: the handle is still open, so call
- * this again, or supply_abort(). Repeated calls share one time limit.
+ * this again, or supply_abort(). Repeated calls share one time limit. text: SUPPLY_TEXT_BYTES bytes, which say why the
+ * call failed; or NULL.
  */
-SUPPLY_API supply_status_t supply_close_within(supply_t *supply, double seconds);
+SUPPLY_API supply_status_t supply_close_within(supply_t *supply, double seconds, char *text);
+
+/**
+ * The end of a program's loop: closes the pair, and says what failed first, from supply_open() on. text:
+ * SUPPLY_TEXT_BYTES bytes for one line, which outlives the handle; or NULL.
+ *
+ * At the end of the data as supply_close(). Elsewhere Spark's run fails with the text: supply_status() is the status of
+ * what failed, or _ARGUMENT: nothing did, but the program has not read everything (supply_skip_rest()). SUPPLY_OK,
+ * SUPPLY_INTERRUPTED, and the errors of supply_close(), or that of another call; _MEMORY if supply is NULL.
+ */
+SUPPLY_API supply_status_t supply_finish(supply_t *supply, char *text);
 
 /**
  * Tells Spark why this rank fails (the Supplier prints the text), then closes the pair without waiting. After
@@ -117,6 +134,13 @@ SUPPLY_API const char *supply_error(const supply_t *supply);
 
 /** errno of that failure if its status is SUPPLY_ERROR_SYSTEM; else 0. */
 SUPPLY_API int supply_error_errno(const supply_t *supply);
+
+/**
+ * Where the handle is: the negative status of a call that has failed since the last call to receive, or of that call,
+ * or of supply_open(); otherwise what the last call to receive returned; SUPPLY_OK before the first. _MEMORY if supply
+ * is NULL. So a loop may end at any status but SUPPLY_OK, and ask here.
+ */
+SUPPLY_API supply_status_t supply_status(const supply_t *supply);
 
 /** A block in the mapped file: the values of many elements. */
 typedef struct supply_block_t {
@@ -149,6 +173,13 @@ SUPPLY_API supply_status_t supply_next(supply_t *supply, supply_block_t *block);
  * time limit, too.
  */
 SUPPLY_API supply_status_t supply_try_next(supply_t *supply, supply_block_t *block);
+
+/**
+ * Receives and releases everything that is left, so that a rank that needs no more ends with success, and Spark's run
+ * too. It takes as long as Spark takes to supply the rest: of a stream, until the stream ends. The blocks that the
+ * program holds must be released. SUPPLY_END_OF_DATA, or as supply_next().
+ */
+SUPPLY_API supply_status_t supply_skip_rest(supply_t *supply);
 
 /**
  * The program computes until its next call, so the time until then is no wait: neither for the time limit, nor in the
@@ -281,6 +312,19 @@ SUPPLY_API supply_status_t supply_column(supply_t *supply, const supply_block_t 
                                          supply_column_t *column);
 
 /**
+ * The column of that name, if it has that format: supply_field_t lists them. That of a list is followed by that of its
+ * values: "+w:64f", "+li". "z" stands for "vz", too, and NULL for any. As supply_column(), and _NO_COLUMN: there is no
+ * such column, or it has another format.
+ */
+SUPPLY_API supply_status_t supply_column_named(supply_t *supply, const supply_block_t *block, const char *name,
+                                               const char *format, supply_column_t *column);
+
+/** Whether element `index` of a column is null. */
+static inline bool supply_is_null(const supply_column_t *column, uint32_t index) {
+    return column->validity != NULL && (column->validity[index / 8] >> index % 8 & 1) == 0;
+}
+
+/**
  * Child `child`, from 0, of a column of a held block, or of another child. SUPPLY_OK, or as supply_column();
  * _NO_COLUMN: it has no such child.
  */
@@ -294,8 +338,8 @@ SUPPLY_API supply_status_t supply_column_child(supply_t *supply, const supply_bl
  * print supply_status_name(). SUPPLY_OK, or _ARGUMENT (no such element, or another format), _CONTRACT (something else
  * has written into the mapped file).
  */
-SUPPLY_API supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data,
-                                        size_t *bytes);
+static inline supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data,
+                                           size_t *bytes);
 
 /**
  * Copies `count` values of such a column, from element `first` on, one after the other to `to`, which has `to_bytes`
@@ -305,6 +349,24 @@ SUPPLY_API supply_status_t supply_value(const supply_column_t *column, uint32_t 
  */
 SUPPLY_API supply_status_t supply_gather(const supply_column_t *column, uint32_t first, uint32_t count, int64_t *ends,
                                          void *to, size_t to_bytes);
+
+/** supply_value() with every check. */
+SUPPLY_API supply_status_t supply_value_checked(const supply_column_t *column, uint32_t index, const void **data,
+                                                size_t *bytes);
+
+static inline supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data,
+                                           size_t *bytes) {
+    if (column == NULL || column->offsets == NULL || column->child_count != 0 || index >= column->element_count ||
+        data == NULL || bytes == NULL)
+        return supply_value_checked(column, index, data, bytes);
+    /* Another program may write to them: each is read once. */
+    const volatile int32_t *offsets = column->offsets + index;
+    const int32_t begin = offsets[0], end = offsets[1];
+    if (begin < 0 || end < begin || (size_t)end > column->data_bytes) return SUPPLY_ERROR_CONTRACT;
+    *data = (const uint8_t *)column->data + begin;
+    *bytes = (size_t)(end - begin);
+    return SUPPLY_OK;
+}
 
 /**
  * A descriptor for poll(), select(), epoll and event loops: readable when supply_try_next() may have something. Call

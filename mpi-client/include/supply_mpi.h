@@ -24,4 +24,17 @@ static inline int supply_options_from_comm(supply_options_t *options, MPI_Comm c
     return code != MPI_SUCCESS ? code : freed;
 }
 
+/**
+ * supply_open() with the ranks of the communicator, and everything else from the environment. Collective. If it fails,
+ * each later call on the handle fails with its status and text. NULL: no memory, of which supply_finish() tells, too.
+ */
+static inline supply_t *supply_open_mpi(MPI_Comm comm) {
+    supply_options_t options;
+    supply_t *supply;
+    supply_options_init(&options);
+    supply_options_from_comm(&options, comm);
+    supply_open(&supply, &options);
+    return supply;
+}
+
 #endif

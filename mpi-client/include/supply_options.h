@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /** Result of a call. Negative values are errors; supply_error() then says more. */
-typedef enum supply_status {
+typedef enum supply_status_t {
     SUPPLY_OK = 0,
     SUPPLY_END_OF_EPOCH = 1, /**< this rank has received every element of the epoch (of a stream: of the batch) */
     SUPPLY_END_OF_DATA = 2,  /**< every epoch, or the stream, has ended; later calls return this again */

@@ -275,7 +275,7 @@ static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct fail
     if (outlet->request.kind == REMOTE_STOP && outlet->failure.status != SUPPLY_ERROR_SPARK)
         status = supply_abort(outlet->supply, outlet->request.text);
     else
-        status = supply_close_within(outlet->supply, 0);
+        status = supply_close_within(outlet->supply, 0, NULL);
     if (status > SUPPLY_OK) return SUPPLY_OK;
     outlet->supply = NULL;
     if (status != SUPPLY_OK && outlet->failure.status == SUPPLY_OK)

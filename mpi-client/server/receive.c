@@ -259,22 +259,6 @@ static void place_rows(struct held *held, const struct ranks *ranks, bool is_spa
     part->column_indices = (const uint32_t *)held->columns.address;
 }
 
-/* The handle of the pair is gone, and with it its text. */
-static const char *reason_of(supply_status_t status) {
-    switch (status) {
-        case SUPPLY_ERROR_TIMEOUT:
-            return "Spark's task did not confirm the end of the rows within the timeout";
-        case SUPPLY_ERROR_SPARK:
-            return "Spark's run failed on another rank";
-        case SUPPLY_ERROR_CONTRACT:
-            return "another program wrote into its pipe";
-        case SUPPLY_INTERRUPTED:
-            return "supply-server was asked to end";
-        default:
-            return strerror(errno);
-    }
-}
-
 void reception_take_rows(struct reception *reception, const struct ranks *ranks) {
     struct intake intake = {.reception = reception, .ranks = ranks, .text = reception->text};
     bool received = false;
@@ -288,9 +272,12 @@ void reception_take_rows(struct reception *reception, const struct ranks *ranks)
     free(intake.ends);
     if (received) {
         intake.held->part.local_rows = intake.rows;
-        const supply_status_t status = supply_close(reception->supply);
-        if (status != SUPPLY_OK)
-            refuse(&intake, "all rows came, but the pair could not be closed: %s", reason_of(status));
+        char why[SUPPLY_TEXT_BYTES];
+        const supply_status_t status = supply_close_within(reception->supply, INFINITY, why);
+        if (status == SUPPLY_INTERRUPTED)
+            refuse(&intake, "supply-server was asked to end");
+        else if (status != SUPPLY_OK)
+            refuse(&intake, "%s", why);
         if (status != SUPPLY_INTERRUPTED) reception->supply = NULL;
     }
     supply_abort(reception->supply, reception->text);

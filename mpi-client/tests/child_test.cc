@@ -119,7 +119,7 @@ TEST_F(ChildTest, AbortInAChildIsAbandon) {
     Handle handle = open();
     supply_t *supply = handle.get();
     EXPECT_EQ(0, run_forked([&] { return supply_abort(supply, "a child") == SUPPLY_OK ? 0 : 1; }));
-    EXPECT_EQ(0, run_forked([&] { return supply_close_within(supply, 1) == SUPPLY_OK ? 0 : 1; }));
+    EXPECT_EQ(0, run_forked([&] { return supply_close_within(supply, 1, nullptr) == SUPPLY_OK ? 0 : 1; }));
     EXPECT_TRUE(rank_lives());
     Task task(files);
     EXPECT_STREQ("", task.header().rank_failure);

@@ -83,11 +83,11 @@ TEST_F(EndTest, ACloseThatIsOverKeepsThePair) {
     Handle handle = open();
     Task task(files);
     take_all(handle, task);
-    EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0));
-    EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0.001));
+    EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0, nullptr));
+    EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0.001, nullptr));
     EXPECT_TRUE(std::filesystem::exists(files.mapped_file));
     task.see_end();
-    EXPECT_EQ(SUPPLY_OK, supply_close_within(handle.release(), 0));
+    EXPECT_EQ(SUPPLY_OK, supply_close_within(handle.release(), 0, nullptr));
     EXPECT_TRUE(folder.is_empty());
 }
 
@@ -97,7 +97,8 @@ TEST_F(EndTest, RepeatedClosesShareTheTimeLimit) {
     Task task(files);
     take_all(handle, task);
     supply_status_t status = SUPPLY_AGAIN;
-    wait_until("the limit", [&] { return (status = supply_close_within(handle.get(), 0.001)) != SUPPLY_AGAIN; });
+    wait_until("the limit",
+               [&] { return (status = supply_close_within(handle.get(), 0.001, nullptr)) != SUPPLY_AGAIN; });
     EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, status);
     handle.release();
     EXPECT_TRUE(folder.is_empty());

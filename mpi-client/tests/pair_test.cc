@@ -190,13 +190,14 @@ TEST_F(PairTest, AHandleThatDidNotOpenRefusesEveryCall) {
     supply_statistics_t statistics;
     size_t bytes = 1;
     for (supply_t *supply : {handle.get(), static_cast<supply_t *>(nullptr)}) {
-        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_next(supply, &block));
-        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_try_next(supply, &block));
-        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_release(supply, &block));
-        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_column(supply, &block, 0, &column));
-        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_datum(supply, &block, 0, &datum));
-        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_next_datum(supply, &datum));
-        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_column_index(supply, "key"));
+        const supply_status_t refused = supply == nullptr ? SUPPLY_ERROR_ARGUMENT : SUPPLY_ERROR_CONFIG;
+        EXPECT_EQ(refused, supply_next(supply, &block));
+        EXPECT_EQ(refused, supply_try_next(supply, &block));
+        EXPECT_EQ(refused, supply_release(supply, &block));
+        EXPECT_EQ(refused, supply_column(supply, &block, 0, &column));
+        EXPECT_EQ(refused, supply_datum(supply, &block, 0, &datum));
+        EXPECT_EQ(refused, supply_next_datum(supply, &datum));
+        EXPECT_EQ(refused, supply_column_index(supply, "key"));
         EXPECT_EQ(-1, supply_fd(supply));
         EXPECT_EQ(nullptr, supply_mapping(supply, &bytes));
         EXPECT_EQ(0u, bytes);

@@ -39,7 +39,7 @@ mkdir /tmp/user
 export WORK=/tmp/user PREFIX=/usr EXAMPLES='{EXAMPLES}' LMDB='{DIGITS}' SPARK_HOME='{SPARK_HOME}'
 sh '{USE}'
 cd /tmp/user
-ldd minimal | grep '/usr/lib/x86_64-linux-gnu/libsupply.so.{library}\\|/lib/x86_64-linux-gnu/libsupply.so.{library}'
+ldd datums | grep '/usr/lib/x86_64-linux-gnu/libsupply.so.{library}\\|/lib/x86_64-linux-gnu/libsupply.so.{library}'
 cmake -S '{OUTSIDE}' -B build -DSUPPLY_VERSION={version} && cmake --build build && build/outside
 apt-get remove --yes libsupply{library}
 ! test -e /usr/bin/supply-server

@@ -7,6 +7,6 @@ for tool in supply-cat supply-clean supply-stat supply-doctor; do
     "$PREFIX/bin/$tool" --version
 done
 # shellcheck disable=SC2046
-"${MPICC:-mpicc}" "$EXAMPLES/minimal.c" -o minimal $(pkg-config --cflags --libs supply)
+"${MPICC:-mpicc}" "$EXAMPLES/datums.c" -o datums $(pkg-config --cflags --libs supply)
 "$PREFIX/bin/supply-make-configs" 1 "$WORK/pairs" conf
-"$PREFIX/bin/supply-run" --lmdb "$LMDB" --ranks 2 --epochs 1 -- ./minimal
+"$PREFIX/bin/supply-run" --lmdb "$LMDB" --ranks 2 --epochs 1 -- ./datums

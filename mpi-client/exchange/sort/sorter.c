@@ -249,7 +249,7 @@ static supply_status_t close_sorter(void *context, double seconds, const char *r
     *keep = false;
     /* The inner handle knows best why: Spark, another rank, or nothing but an early end. */
     (void)reason;
-    const supply_status_t status = supply_close_within(sorter->inner, seconds);
+    const supply_status_t status = supply_close_within(sorter->inner, seconds, NULL);
     if (status != SUPPLY_AGAIN && status != SUPPLY_INTERRUPTED) free_sorter(sorter);
     return status;
 }

@@ -370,7 +370,7 @@ static size_t all_copied_bytes(const struct schema *schema, const struct block *
 
 supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, int index,
                                     struct ArrowSchema *schema, struct ArrowArray *array) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     supply_status_t status = check(supply, block, index, array != NULL);
     if (status != SUPPLY_OK) return status;
     const struct schema *known = &supply->blocks.schema;

@@ -90,13 +90,13 @@ supply_status_t supply__schema_check_child(supply_t *supply, uint32_t entry, int
 }
 
 int supply_column_count(supply_t *supply) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     const supply_status_t status = supply__schema_learn(supply);
     return status == SUPPLY_OK ? (int)supply->blocks.schema.column_count : (int)status;
 }
 
 int supply_column_index(supply_t *supply, const char *name) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (name == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_index: name must not be NULL");
     const supply_status_t status = supply__schema_learn(supply);
@@ -120,7 +120,7 @@ static supply_field_t field_of(const struct schema *schema, uint32_t index) {
 }
 
 supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (field == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
     const supply_status_t status = supply__schema_check_index(supply, index);
@@ -130,7 +130,7 @@ supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field)
 }
 
 supply_status_t supply_field_child(supply_t *supply, const supply_field_t *field, int child, supply_field_t *found) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (field == NULL || found == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                             "supply_field_child: field and found must not be NULL");

@@ -63,8 +63,9 @@ struct supply {
     struct pair pair;
     struct blocks blocks;
     struct exports *exports;
-    struct failure failure; /**< of the last call that failed */
-    struct failure broken;  /**< status not SUPPLY_OK: why nothing can be received any more */
+    supply_status_t received; /**< what the last call to receive returned */
+    struct failure failure;   /**< of the last call that failed */
+    struct failure broken;    /**< status not SUPPLY_OK: why nothing can be received any more */
 
     int64_t last_wait;    /**< nanoseconds of the last wait of supply_next() */
     int64_t quiet_since;  /**< time of the first SUPPLY_AGAIN in a row; 0: the last call returned something else */
@@ -90,8 +91,14 @@ static inline void supply__unlock(const supply_t *supply) {
     if (supply__exports_are_mine(supply->exports)) pthread_mutex_unlock(&supply->exports->lock);
 }
 
-/** SUPPLY_OK; _ARGUMENT, with its text: the handle is not open, or this is a forked child of the process that opened
- * it. For calls that change the pair. */
+/** SUPPLY_OK; _ARGUMENT: there is no handle; or why it could not be opened, which stays its failure. */
+static inline supply_status_t supply__check_open(const supply_t *supply) {
+    if (supply == NULL) return SUPPLY_ERROR_ARGUMENT;
+    return supply->is_open ? SUPPLY_OK : supply->failure.status;
+}
+
+/** The same; or _ARGUMENT, with its text: this is a forked child of the process that opened it. For calls that change
+ * the pair. */
 supply_status_t supply__check_mine(supply_t *supply, const char *call);
 
 /** True if the program holds that block. */

@@ -296,7 +296,7 @@ supply_status_t supply__check_unbroken(supply_t *supply) {
 supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wait) {
     if (supply__check_unbroken(supply) != SUPPLY_OK) return supply->broken.status;
     supply->failure.status = SUPPLY_OK;
-    if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
+    if (supply->at_end_of_data) return supply->received = SUPPLY_END_OF_DATA;
     supply_status_t status = supply->is_filled ? SUPPLY_OK : check_whole(supply);
     if (status == SUPPLY_OK) {
         if (supply->at_end_of_epoch) supply__pair_acknowledge(&supply->pair);
@@ -307,7 +307,7 @@ supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wa
     }
     if (status < 0 && status != SUPPLY_ERROR_TIMEOUT && status != SUPPLY_ERROR_ALL_HELD)
         supply->broken = supply->failure;
-    return status;
+    return supply->received = status;
 }
 
 /* State that a handle shares with its Arrow arrays: any thread releases these, some only after supply_close(). */

@@ -60,8 +60,9 @@ static void take_schema(supply_result_t *result, struct schema *schema) {
 
 supply_status_t supply__result_open_schema(supply_result_t *result, const supply_t *supply, const char *name,
                                            struct schema *schema) {
-    if (supply == NULL || !supply->is_open)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "the pair is not open: begin a result while it is");
+    const supply_status_t opened = supply__check_open(supply);
+    if (opened != SUPPLY_OK)
+        return supply__result_fail(result, opened, "the pair is not open: %s", supply_error(supply));
     if (!supply__exports_are_mine(supply->exports))
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "%s was opened by the process from which this one was forked: begin a result there",

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/handle.h"
 #include "base/wait.h"
@@ -138,7 +139,7 @@ static bool is_in_child(const supply_t *supply) {
 }
 
 supply_status_t supply__check_mine(supply_t *supply, const char *call) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (!is_in_child(supply)) return SUPPLY_OK;
     return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                         "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
@@ -146,7 +147,34 @@ supply_status_t supply__check_mine(supply_t *supply, const char *call) {
                         call, supply->pair.name, (int)supply->exports->process);
 }
 
-supply_status_t supply_close_within(supply_t *supply, double seconds) {
+/* Why the end failed, for a program that has no handle any more. */
+static void explain_end(supply_t *supply, supply_status_t status) {
+    struct failure *failure = &supply->failure;
+    const char *name = supply->pair.name;
+    if (status == SUPPLY_ERROR_SPARK && !supply->is_filled)
+        supply__pair_fail_by_spark(&supply->pair, failure);
+    else if (status == SUPPLY_ERROR_SPARK)
+        supply__fail(
+            failure, status,
+            "%s: this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log",
+            name);
+    else if (status == SUPPLY_ERROR_TIMEOUT)
+        supply__fail(failure, status,
+                     "%s: this rank has received everything, but Spark has not confirmed it within %g s: see the "
+                     "Supplier's log (--timeout / SUPPLY_TIMEOUT)",
+                     name, supply->pair.settings.timeout);
+    else if (status == SUPPLY_ERROR_CONTRACT)
+        supply__fail(failure, status,
+                     "%s: this rank has received everything, but another program writes into its notification pipe",
+                     name);
+    else
+        supply__fail(failure, status, "%s: a pipe of the pair cannot be read at the end: %m", name);
+}
+
+supply_status_t supply_close_within(supply_t *supply, double seconds, char *text) {
+    char unused[SUPPLY_TEXT_BYTES];
+    if (text == NULL) text = unused;
+    text[0] = '\0';
     if (supply == NULL) return SUPPLY_OK;
     if (is_in_child(supply)) return supply_abandon_in_child(supply);
     supply_status_t status = SUPPLY_OK;
@@ -155,10 +183,39 @@ supply_status_t supply_close_within(supply_t *supply, double seconds) {
         const double limit = seconds > 0 ? seconds : 0;
         status = supply->is_filled ? leave_filler(supply, limit) : leave_pair(supply, limit);
     }
-    return status > SUPPLY_OK ? status : close_and_free(supply, status);
+    if (status > SUPPLY_OK) return status;
+    if (status < SUPPLY_OK) {
+        explain_end(supply, status);
+        memcpy(text, supply->failure.text, SUPPLY_TEXT_BYTES);
+    }
+    const supply_status_t closed = close_and_free(supply, status);
+    if (closed != status) snprintf(text, SUPPLY_TEXT_BYTES, "a file of the pair cannot be removed: %m");
+    return closed;
 }
 
-supply_status_t supply_close(supply_t *supply) { return supply_close_within(supply, INFINITY); }
+supply_status_t supply_close(supply_t *supply) { return supply_close_within(supply, INFINITY, NULL); }
+
+supply_status_t supply_finish(supply_t *supply, char *text) {
+    char unused[SUPPLY_TEXT_BYTES];
+    if (text == NULL) text = unused;
+    if (supply != NULL && (supply->at_end_of_data || is_in_child(supply)))
+        return supply_close_within(supply, INFINITY, text);
+    if (supply_status(supply) >= 0)
+        supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                     "%s: the program has not read to the end of the data: call supply_skip_rest() if it needs no more",
+                     supply->pair.name);
+    const supply_status_t status = supply_status(supply);
+    snprintf(text, SUPPLY_TEXT_BYTES, "%s",
+             supply != NULL && supply->broken.status != SUPPLY_OK ? supply->broken.text : supply_error(supply));
+    supply_abort(supply, text);
+    return status;
+}
+
+supply_status_t supply_status(const supply_t *supply) {
+    if (supply == NULL) return SUPPLY_ERROR_MEMORY;
+    if (supply->broken.status != SUPPLY_OK) return supply->broken.status;
+    return supply->failure.status != SUPPLY_OK ? supply->failure.status : supply->received;
+}
 
 supply_status_t supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return SUPPLY_OK;
@@ -220,6 +277,17 @@ supply_status_t supply_next(supply_t *supply, supply_block_t *block) { return ne
 
 supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) { return next(supply, block, false); }
 
+supply_status_t supply_skip_rest(supply_t *supply) {
+    supply_status_t status = supply__check_mine(supply, "supply_skip_rest");
+    if (status != SUPPLY_OK) return status;
+    if (supply->iterating) supply__release_block(supply, supply->iterated.sequence);
+    supply->iterating = false;
+    supply_block_t block;
+    while ((status = supply_next(supply, &block)) == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH)
+        if (status == SUPPLY_OK) supply_release(supply, &block);
+    return status;
+}
+
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     const supply_status_t mine = supply__check_mine(supply, "supply_release");
     if (mine != SUPPLY_OK) return mine;
@@ -234,7 +302,7 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
 }
 
 supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (block == NULL || column == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
                             block == NULL || column == NULL ? "block and column must not be NULL"
@@ -249,9 +317,25 @@ supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int
     return status;
 }
 
+/* format: with that of the values of a list. supply_value() reads views as bytes. */
+static bool has_format(const supply_column_t *column, const char *format) {
+    const size_t length = strlen(column->format);
+    if (column->views != NULL) return strcmp(format, "z") == 0 || strcmp(format, column->format) == 0;
+    return strncmp(format, column->format, length) == 0 && strcmp(format + length, column->child_format) == 0;
+}
+
+supply_status_t supply_column_named(supply_t *supply, const supply_block_t *block, const char *name, const char *format,
+                                    supply_column_t *column) {
+    const int index = supply_column_index(supply, name);
+    const supply_status_t status = index < 0 ? (supply_status_t)index : supply_column(supply, block, index, column);
+    if (status != SUPPLY_OK || format == NULL || has_format(column, format)) return status;
+    return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: column '%s' has the format '%s%s', not '%s'",
+                        supply->pair.name, name, column->format, column->child_format, format);
+}
+
 supply_status_t supply_column_child(supply_t *supply, const supply_block_t *block, const supply_column_t *column,
                                     int child, supply_column_t *found) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (block == NULL || column == NULL || found == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_child: %s",
                             block == NULL || column == NULL || found == NULL

@@ -43,7 +43,7 @@ static bool has_values(const supply_column_t *column, uint32_t first, uint32_t c
            first <= column->element_count && count <= column->element_count - first;
 }
 
-supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+supply_status_t supply_value_checked(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
     if (data == NULL || bytes == NULL || !has_values(column, index, 1)) return SUPPLY_ERROR_ARGUMENT;
     return value_find(column, index, data, bytes) ? SUPPLY_OK : SUPPLY_ERROR_CONTRACT;
 }
@@ -109,7 +109,7 @@ static supply_status_t fill(supply_t *supply, const struct datum_columns *column
 }
 
 supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (block == NULL || datum == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
                             block == NULL || datum == NULL ? "block and datum must not be NULL"
@@ -141,7 +141,7 @@ static supply_status_t advance(supply_t *supply) {
 }
 
 supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
     if (datum == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
     /* The block stays held: its Datums that were not handed out are not consumed. */

@@ -7,7 +7,7 @@
 struct failure {
     supply_status_t status;
     int error; /**< errno, if status is SUPPLY_ERROR_SYSTEM; else 0 */
-    char text[2048];
+    char text[SUPPLY_TEXT_BYTES];
 };
 
 /** Fills in *failure, with errno as it is now; the text becomes one line of at most its buffer. Returns status. */

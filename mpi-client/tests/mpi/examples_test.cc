@@ -73,8 +73,61 @@ class ExamplesTest : public ::testing::Test {
     std::vector<std::string> environment;
 };
 
-TEST_F(ExamplesTest, MinimalCounts) {
-    const Ended ended = run({SUPPLY_TEST_MINIMAL}, 3, 1, 2);
+/** Supplies x = first, first + 1, … in two epochs. Every third one is null. */
+void feed_numbers(const PairFiles &files, float first, uint32_t count) {
+    Task task(files);
+    std::string values;
+    for (uint32_t i = 0; i < count; i++) {
+        const float value = first + static_cast<float>(i);
+        values.append(reinterpret_cast<const char *>(&value), sizeof value);
+    }
+    std::vector<Column> columns = {Column::int32("id", std::vector<int32_t>(count)), Column::fixed("x", "f", values)};
+    columns[1].validity = "\x36"; // 0b110110
+    columns[1].null_count = (count + 2) / 3;
+    task.write_schema(schema_of(columns));
+    for (uint32_t epoch = 0; epoch < 2; epoch++) {
+        for (int block = 0; block < 3; block++) task.supply(BlockImage(columns, count), epoch);
+        task.end_of_epoch(epoch);
+    }
+    task.end_of_data(1);
+    task.see_end();
+}
+
+TEST_F(ExamplesTest, MinimalHasTheMeanOfAllRanks) {
+    Process ranks(mpirun(2, {SUPPLY_TEST_MINIMAL}), folder.path(), environment);
+    std::thread first(feed_numbers, pairs[0], 0.0F, 3), second(feed_numbers, pairs[1], 100.0F, 6);
+    first.join();
+    second.join();
+    const Ended ended = ranks.wait();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    // Of each block 1, 2 and 101, 102, 104, 105.
+    EXPECT_EQ("mean 69.1667 of 36 values\nmean 69.1667 of 36 values\n", ended.out);
+}
+
+TEST_F(ExamplesTest, MinimalNamesWhatFailedFirst) {
+    const auto ends_with = [&](const std::vector<Column> &columns, std::initializer_list<const char *> words) {
+        Process ranks(mpirun(1, {SUPPLY_TEST_MINIMAL}), folder.path(), environment);
+        Task task(pairs[0]);
+        task.write_schema(schema_of(columns));
+        task.supply(BlockImage(columns, 2));
+        const Ended ended = ranks.wait();
+        EXPECT_NE(0, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, words));
+        EXPECT_TRUE(says(task.header().rank_failure, words));
+    };
+    ends_with({Column::int32("x", {1, 2})}, {"column 'x' has the format 'i', not 'f'"});
+    ends_with({Column::int32("y", {1, 2})}, {"there is no column 'x'"});
+    ends_with({Column::variable("x", "u", {"a", "b"})}, {"column 'x' has the format 'u', not 'f'"});
+
+    for (std::string &variable : environment)
+        if (variable.rfind("SUPPLY_NAMED_PIPES", 0) == 0) variable = "SUPPLY_NAMED_PIPES=/nowhere";
+    const Ended ended = Process(mpirun(1, {SUPPLY_TEST_MINIMAL}), folder.path(), environment).wait();
+    EXPECT_NE(0, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"/nowhere", "No such file"}));
+}
+
+TEST_F(ExamplesTest, DatumsAreCounted) {
+    const Ended ended = run({SUPPLY_TEST_DATUMS}, 3, 1, 2);
     EXPECT_EQ(0, ended.exit_status) << ended.err;
     EXPECT_TRUE(says(ended.out, {"rank 0: 96 elements, 6144 bytes\n", "rank 1: 32 elements, 2048 bytes\n"}));
 }
@@ -176,13 +229,13 @@ TEST_F(ExamplesTest, ACheckpointOfOtherRanksIsRefused) {
 }
 
 TEST_F(ExamplesTest, AFailureOfSparkEndsEveryRank) {
-    for (const char *program : {SUPPLY_TEST_MINIMAL, SUPPLY_TEST_TRAIN_DIGITS}) {
+    for (const char *program : {SUPPLY_TEST_MINIMAL, SUPPLY_TEST_DATUMS, SUPPLY_TEST_TRAIN_DIGITS}) {
         Process ranks(mpirun(2, {program}), folder.path(), environment);
         Task first(pairs[0]), second(pairs[1]);
         first.send_failure("the source is gone");
         const Ended ended = ranks.wait();
         EXPECT_NE(0, ended.exit_status);
-        EXPECT_TRUE(says(ended.err, {"rank 0: the source is gone"}));
+        EXPECT_TRUE(says(ended.err, {"the source is gone"}));
     }
 }
 

@@ -123,7 +123,7 @@ class Pair {
     supply_t *take();
     /** While another thread is in a call that runs Python code, waits for its end. purpose: for an error's text. */
     void await_receiver(const char *purpose);
-    supply_status_t close_within(double seconds);
+    supply_status_t close_within(double seconds, char *text);
     supply_status_t ask(supply_block_t &block);
     supply_status_t try_next(supply_block_t &block);
     void pause();

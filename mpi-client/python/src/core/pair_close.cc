@@ -2,7 +2,6 @@
 #include "pair.h"
 
 #include <cerrno>
-#include <cstring>
 #include <limits>
 
 namespace nb = nanobind;
@@ -25,41 +24,31 @@ supply_t *Pair::take() {
 }
 
 /* SUPPLY_AGAIN: the pair is still open. */
-supply_status_t Pair::close_within(double seconds) {
+supply_status_t Pair::close_within(double seconds, char *text) {
     supply_t *const taken = take();
     supply_status_t status;
     {
         nb::gil_scoped_release released;
-        status = supply_close_within(taken, seconds);
+        status = supply_close_within(taken, seconds, text);
     }
     if (status == SUPPLY_AGAIN) supply_ = taken;
     return status;
 }
 
 void Pair::close() {
+    char text[SUPPLY_TEXT_BYTES];
     supply_status_t status;
     do {
         close_interrupted_ = true;
         throw_interruption();
         close_interrupted_ = false;
-        status = close_within(kPauseMilliseconds / 1e3);
+        status = close_within(kPauseMilliseconds / 1e3, text);
     } while (status == SUPPLY_AGAIN);
     const int error_number = errno;
     if (status == SUPPLY_ERROR_SYSTEM && link_ != nullptr)
         raise(status, link_->failure_text().empty() ? "a feeder could not close its pair: see its output"
                                                     : link_->failure_text());
-    if (status == SUPPLY_ERROR_SYSTEM)
-        raise(status,
-              std::string("a pipe of the pair cannot be read, or a file not be removed: ") + strerror(error_number),
-              error_number);
-    if (status == SUPPLY_ERROR_CONTRACT)
-        raise(status, "this rank has received everything, but another program writes into its notification pipe");
-    if (status == SUPPLY_ERROR_SPARK)
-        raise(status,
-              "this rank has received everything, but Spark's run has failed meanwhile: see Spark's log");
-    if (status == SUPPLY_ERROR_TIMEOUT)
-        raise(status, "this rank has received everything, but Spark has not confirmed it within the timeout: see the "
-                      "Supplier's log (--timeout / SUPPLY_TIMEOUT)");
+    if (status < 0) raise(status, text, status == SUPPLY_ERROR_SYSTEM ? error_number : 0);
 }
 
 void Pair::abort(const std::string &reason) {
@@ -72,7 +61,7 @@ void Pair::finish() {
     if (close_interrupted_)
         abort("close() was interrupted");
     else
-        close_within(std::numeric_limits<double>::infinity());
+        close_within(std::numeric_limits<double>::infinity(), nullptr);
 }
 
 void Pair::abandon_in_child() {
