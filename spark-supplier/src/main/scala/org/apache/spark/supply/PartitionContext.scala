@@ -3,7 +3,8 @@ package org.apache.spark.supply
 import java.io.Closeable
 import java.lang.reflect.Constructor
 import java.security.SecureRandom
-import java.util.concurrent.atomic.AtomicLong
+import java.util.WeakHashMap
+import java.util.concurrent.atomic.{AtomicLong, AtomicReference}
 
 import scala.language.reflectiveCalls
 import scala.util.control.{ControlThrowable, NonFatal}
@@ -80,6 +81,7 @@ private[supply] final class PartitionContext
       taskMemoryManager.cleanUpAllAllocatedMemory()
       addMetrics()
       InputFileBlockHolder.unset()
+      PartitionContext.currentOf(task).foreach(_.set(None))
       TaskContext.setTaskContext(task)
     }
 
@@ -106,6 +108,9 @@ private[supply] trait Interruptible {
 }
 
 object PartitionContext {
+  private type OfSpark43 = {
+    def addTaskInterruptListener(listener: (TaskContext, String) => Unit): TaskContext
+  }
   private type OfSpark4 = {
     def interruptible(): Boolean
     def pendingInterrupt(thread: Option[Thread], reason: String): Unit
@@ -127,6 +132,9 @@ object PartitionContext {
     val context = make(task, partition, partitions, attempt)
     SparkEnv.get.blockManager.registerTask(attempt)
     TaskContext.setTaskContext(context)
+    currentOf(task).foreach(_.set(Some(context)))
+    // Its own listeners are called by this alone.
+    if (task.isInterrupted()) context.markInterrupted(task.getKillReason().getOrElse(""))
     // A thread that feeds a Python worker inherits the place where input_file_name() is kept.
     InputFileBlockHolder.initialize()
     val result =
@@ -139,6 +147,22 @@ object PartitionContext {
     context.end(None)
     result
   }
+
+  /** Since Spark 4.3 a task has listeners of its kill: one of these tells its partition, which tells those that it has. */
+  private lazy val hasInterruptListeners =
+    classOf[TaskContext].getMethods.exists(_.getName == "addTaskInterruptListener")
+
+  private val current = new WeakHashMap[TaskContext, AtomicReference[Option[PartitionContext]]]
+
+  private def currentOf(task: TaskContext): Option[AtomicReference[Option[PartitionContext]]] =
+    if (!hasInterruptListeners) None
+    else Some(current.synchronized(current.computeIfAbsent(task,
+          _ => {
+            val partition = new AtomicReference(Option.empty[PartitionContext])
+            task.asInstanceOf[OfSpark43].addTaskInterruptListener((_, reason) =>
+              partition.get.foreach(_.markInterrupted(reason)))
+            partition
+          })))
 
   /**
    * TaskContextImpl has another constructor since Spark 4.3, where a task may have a part of a core.

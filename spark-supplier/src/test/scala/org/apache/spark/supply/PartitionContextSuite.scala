@@ -6,6 +6,7 @@ import java.lang.reflect.{InvocationTargetException, Modifier}
 import scala.concurrent.{Await, Future}
 import scala.concurrent.ExecutionContext.Implicits.global
 import scala.concurrent.duration._
+import scala.language.reflectiveCalls
 import scala.util.Try
 
 import org.apache.spark.{SparkConf, SparkContext, SparkEnv, TaskContext, TaskContextImpl, TaskKilledException}
@@ -170,6 +171,31 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
     } finally TaskContext.unset()
   }
 
+  test("a listener of a kill hears of it in its partition alone, also of one before") {
+    assume(classOf[TaskContext].getMethods.exists(_.getName == "addTaskInterruptListener"),
+      "this Spark has no such listeners")
+    val task = TaskContext.empty()
+    var heard = Seq.empty[String]
+    def listen(own: TaskContext): Unit = {
+      val number = own.partitionId()
+      own.asInstanceOf[{
+        def addTaskInterruptListener(listener: (TaskContext, String) => Unit): TaskContext
+      }].addTaskInterruptListener((_, reason) => heard :+= s"$number: $reason")
+      ()
+    }
+    try {
+      PartitionContext.use(task, 0, 4)(listen)
+      PartitionContext.use(task, 1, 4) { own =>
+        listen(own)
+        assert(heard.isEmpty)
+        task.markInterrupted("killed")
+        assert(heard == Seq("1: killed"))
+      }
+      (2 to 3).foreach(PartitionContext.use(task, _, 4)(listen))
+      assert(heard == Seq("1: killed", "2: killed", "3: killed"))
+    } finally TaskContext.unset()
+  }
+
   test("each method that Spark's contexts have is the task's, or is the partition's on purpose") {
     val methods = Seq(classOf[TaskContext], classOf[TaskContextImpl]).flatMap(_.getDeclaredMethods)
       .filter { method =>
@@ -200,7 +226,10 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
 }
 
 private object PartitionContextSuite {
-  /** What a partition has of its own: its number, what is freed at its end, and what it gets with the task's values. */
+  /**
+   * What a partition has of its own: its number, what is freed at its end, and what it gets with the task's values. Who
+   * listens for a sent status is the writer of a shuffle, in a task of its own.
+   */
   val ofPartition: Set[String] = Set("stageId", "stageAttemptNumber", "partitionId",
     "taskAttemptId", "attemptNumber",
     "numPartitions", "taskMemoryManager", "taskMetrics", "cpus", "cpuAmount", "resources",
@@ -208,7 +237,8 @@ private object PartitionContextSuite {
     "addTaskCompletionListener", "addTaskFailureListener", "runTaskWithListeners", "markTaskFailed",
     "markTaskCompleted",
     "getLocalProperty", "getLocalProperties", "getMetricsSources", "registerAccumulator",
-    "fetchFailed", "markInterrupted")
+    "fetchFailed", "markInterrupted", "addTaskInterruptListener", "addTaskPreCompletionListener",
+    "addPostStatusUpdateListener", "invokePostStatusUpdateListeners")
 
   private val logging: Set[String] =
     classOf[org.apache.spark.internal.Logging].getMethods.map(_.getName).toSet
