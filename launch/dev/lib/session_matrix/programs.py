@@ -1,4 +1,4 @@
-"""Five programs of README.md and docs/ONE-CALL.md, and what each prints."""
+"""Five programs of the pages, and what each prints."""
 
 import pathlib
 import re
@@ -17,8 +17,8 @@ torch.distributed.all_reduce(rows)
 print(rows.item(), "rows", *sys.argv[1:])
 """
 RUN_SCRIPT = """
-options = {"columns": ["features", "label"], "batch_size": 64, "uneven": "keep"}
-Supplier(ranks=2).run("train.py", df, args=("some",), kwargs={"rate": 0.1}, **options)
+rows = Rows(df, columns=["features", "label"], batch_size=64, uneven="keep")
+Supplier(ranks=2).run("train.py", rows, "some", rate=0.1)
 """
 SAVE = """
 from pyspark.ml import PipelineModel
@@ -41,18 +41,20 @@ class Program(NamedTuple):
 
 def programs():
     [readme] = _blocks("README.md")
-    first, several, predict, _, pipeline, *_ = _blocks("docs/ONE-CALL.md")
+    first, several = _blocks("docs/TUTORIAL.md")
+    [predict] = _blocks("docs/RESULTS.md")
+    pipeline = next(text for text in _blocks("docs/SPARK-ML.md") if "TorchEstimator(" in text)
     session = re.sub(r"^def train.*?(?=^\S)|^state = .*", "", first, flags=re.MULTILINE | re.DOTALL)
     return [
         Program("[README](../README.md)'s program", readme, r"(?m)^(2\.9|3\.0)\d*\s*$"),
         Program(
-            "[one call](ONE-CALL.md), and [several](ONE-CALL.md#several-calls) of ranks that stay",
+            "[the tutorial](TUTORIAL.md), and [several calls](TUTORIAL.md#several-calls)",
             first + several, r"tensor\(\[\[[\s\S]*(epoch 0: loss[\s\S]*){2}",
         ),
         Program("a script with `data()`", session + RUN_SCRIPT, "10000 rows some --rate 0.1"),
-        Program("[predictions back](ONE-CALL.md#predictions-back)", first + predict, r"\|\s*10000\|"),
+        Program("[predictions](RESULTS.md)", first + predict, r"\|\s*10000\|"),
         Program(
-            "[`TorchEstimator`](ONE-CALL.md#in-pipelines-of-spark-ml): fit, transform, save, load",
+            "[`TorchEstimator`](SPARK-ML.md): fit, transform, save, load",
             session + pipeline + SAVE, r"'validation_loss': 0\.0[\s\S]*prediction\|[\s\S]*\|\s*10000\|",
         ),
     ]  # fmt: skip

@@ -1,13 +1,13 @@
-"""The table in docs/CLUSTER.md: a column for each session, as of its last run."""
+"""The table in docs/TESTED.md: a column for each session, as of its last run."""
 
 import sys
 
 from session_matrix.programs import ROOT, programs
 from session_matrix.sessions import SESSIONS
 
-PAGE = ROOT / "docs" / "CLUSTER.md"
+PAGE = ROOT / "docs" / "TESTED.md"
 BEGIN, END = "<!-- sessions -->\n", "<!-- end of the sessions -->\n"
-LAST_ROW = "run, and commit"
+LAST_ROW = "run"
 
 
 def write(title, run, cells):
