@@ -156,7 +156,7 @@ static void explain_end(supply_t *supply, supply_status_t status) {
     else if (status == SUPPLY_ERROR_SPARK)
         supply__fail(
             failure, status,
-            "%s: this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log",
+            "%s: this rank has received everything, but Spark's run has failed meanwhile: see Spark's log",
             name);
     else if (status == SUPPLY_ERROR_TIMEOUT)
         supply__fail(failure, status,
