@@ -120,7 +120,7 @@ test-kubernetes: packages-for-cluster build $(WHEEL_READY) ## Supplier.run on a 
 	@$(call pytest,$(WHEEL_VENV)) -rs --confcutdir launch/tests/kubernetes launch/tests/kubernetes
 
 # SESSIONS=local,connect repeats only some columns.
-test-sessions: packages-for-cluster build $(WHEEL_READY) ## five programs of the pages in every kind of session, about 25 minutes: the table of docs/CLUSTER.md
+test-sessions: packages-for-cluster build $(WHEEL_READY) ## five programs of the pages in every kind of session, about 25 minutes: the table of docs/TESTED.md
 	@$(WHEEL_VENV)/bin/python launch/dev/session-matrix $(if $(SESSIONS),--only $(SESSIONS))
 
 test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed
@@ -232,7 +232,7 @@ test-connect: packages-for-tests build $(WHEEL_READY) ## the tests of spark_supp
 	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) $(CONNECT_TESTS)
 
 # PYTORCH=debian or newest: only with one of them.
-test-trainers: packages-for-tests build $(WHEEL_READY) ## every program of docs/TRAINERS.md, with Debian's PyTorch and the newest one, and the table there; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs
+test-trainers: packages-for-tests build $(WHEEL_READY) ## every program of docs/COMING-FROM.md, with Debian's PyTorch and the newest one, and the table there; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs
 	@mkdir -p $(REPORTS)
 	@rm -f $(REPORTS)/trainers-*.xml
 	@status=0; for pytorch in $(or $(PYTORCH),debian newest); do $(MAKE) --no-print-directory test-trainers-$$pytorch || status=1; done; \

@@ -46,7 +46,7 @@ HEAD = """# Python API
 
 Every public name of the package, with its signature. `make reference` writes this page from the sources, and a test
 compares it. Other names of the package may change. `help(spark_supplier.Supplier)` shows the whole text in Python.
-Guides: [PYTHON.md](PYTHON.md), [ONE-CALL.md](ONE-CALL.md), [OFFLOAD.md](OFFLOAD.md).
+Guides: [TUTORIAL.md](TUTORIAL.md), [RANKS.md](RANKS.md), [OFFLOAD.md](OFFLOAD.md).
 """
 
 

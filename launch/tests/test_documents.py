@@ -52,7 +52,7 @@ def commands(document):
 
 
 @pytest.mark.parametrize(
-    ("page", "example"), [("docs/LMDB.md", "datums.c"), ("mpi-client/README.md", "minimal.c")]
+    ("page", "example"), [("docs/LMDB.md", "datums.c"), ("README.md", "minimal.c")]
 )
 def test_the_client_on_the_page_is_the_example(page, example):
     code = re.search(r"```c\n(.*?)```", (ROOT / page).read_text(), re.DOTALL).group(1)
@@ -74,11 +74,11 @@ def test_the_pages_name_the_version():
     """That of files, and before 1.0 the minor one in the names of the library's package and of CMake's."""
     header = (ROOT / "mpi-client" / "include" / "supply.h").read_text()
     version = ".".join(re.findall(r"^#define SUPPLY_VERSION_[A-Z]+ (\d+)$", header, re.MULTILINE))
-    pages = ("docs/INSTALL.md", "docs/design/packaging.md", "mpi-client/README.md")
+    pages = ("docs/INSTALL.md", "docs/C-AND-MPI.md", "docs/design/packaging.md", "mpi-client/README.md")
     text = "".join((ROOT / page).read_text() for page in pages)
     assert set(re.findall(r"spark[_-]supplier(?:-[\d.]+_[\d.]+)?[-@:](\d+\.\d+\.\d+)", text)) == {version}
     library = re.findall(r"`libsupply([\d.]+)`|\(Supply ([\d.]+) ", text)
-    assert {"".join(each) for each in library} == {version.rpartition(".")[0]} and len(library) == 3
+    assert {"".join(each) for each in library} == {version.rpartition(".")[0]} and len(library) == 4
 
 
 def test_the_matrix_of_neighbours_has_every_row():

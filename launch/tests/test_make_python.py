@@ -80,7 +80,7 @@ def test_the_python_of_the_system_is_left_alone():
 
 @pytest.mark.long
 def test_what_is_added_to_the_environment_leaves_its_numpy_and_pytorch(tmp_path):
-    """With the packages of docs/ONE-CALL.md. The build that follows is left out."""
+    """With the packages of docs/TUTORIAL.md. The build that follows is left out."""
     folder, site = tmp_path / "a clone", tmp_path / "site"
     shutil.copytree(ROOT / "launch", folder / "launch")
     (folder / "spark-supplier").mkdir()

@@ -13,16 +13,16 @@ from places import BUILD, ROOT
 MKDOCS = BUILD / "docs-venv" / "bin" / "mkdocs"
 # Each document, or a new one, and what its build says.
 MISTAKES = {
-    "docs/PYTHON.md": ("[a file](MISSING.md)", "docs/PYTHON.md: the link MISSING.md leads to no file"),
+    "docs/RANKS.md": ("[a file](MISSING.md)", "docs/RANKS.md: the link MISSING.md leads to no file"),
     "docs/LMDB.md": ("[a built file](../build/report.md)", "the link ../build/report.md leads to no file"),
     "docs/OFFLOAD.md": ("[a source](../mpi-client/src/missing.c)", "missing.c leads to no file"),
-    "docs/EXCHANGE.md": ("[a heading](PYTHON.md#missing)", "does not contain an anchor '#missing'"),
-    "docs/TRAINERS.md": ("[here](#missing)", "contains a link '#missing', but there is no such anchor"),
-    "docs/FEEDERS.md": ("[absolute](/docs/PYTHON.md)", "contains an absolute link '/docs/PYTHON.md'"),
-    "docs/SECURITY.md": ('<a href="PYTHON.md#missing">x</a>', "PYTHON.md#missing names no heading of docs/PYTHON.md"),
-    "docs/CLUSTER.md": ('<img src="pictures/missing.svg">', "pictures/missing.svg leads to no file"),
+    "docs/EXCHANGE.md": ("[a heading](RANKS.md#missing)", "does not contain an anchor '#missing'"),
+    "docs/COMING-FROM.md": ("[here](#missing)", "contains a link '#missing', but there is no such anchor"),
+    "docs/FEEDERS.md": ("[absolute](/docs/RANKS.md)", "contains an absolute link '/docs/RANKS.md'"),
+    "docs/SECURITY.md": ('<a href="RANKS.md#missing">x</a>', "RANKS.md#missing names no heading of docs/RANKS.md"),
+    "docs/YARN.md": ('<img src="pictures/missing.svg">', "pictures/missing.svg leads to no file"),
     "docs/FAILURES.md": ('<picture><source srcset="missing.svg"></picture>', "missing.svg leads to no file"),
-    "docs/ONE-CALL.md": ("| a |\n|---|\n| `b\\|c` |", "docs/ONE-CALL.md: after"),
+    "docs/TUTORIAL.md": ("| a |\n|---|\n| `b\\|c` |", "docs/TUTORIAL.md: after"),
     "docs/NEW.md": ("# New", 'not included in the "nav" configuration:\n  - docs/NEW.md'),
 }
 PICTURE = """
@@ -30,7 +30,7 @@ PICTURE = """
   <source media="(prefers-color-scheme: dark)" srcset="docs/pictures/dark.svg">
   <img src="docs/pictures/light.svg" alt="A picture">
 </picture>
-<a href="docs/PYTHON.md#install">Install</a>
+<a href="docs/INSTALL.md#pip">Install</a>
 
 [A picture](docs/pictures/light.svg)
 """
@@ -92,7 +92,7 @@ def test_every_page_can_be_searched(site):
 def test_a_link_to_a_source_leads_to_the_tag_of_the_repository(site):
     address = "https://github.com/spark-supplier/spark-supplier"
     assert f"<url>{address}</url>" in (ROOT / "spark-supplier/pom.xml").read_text()
-    assert f'href="{address}/blob/v1.2.3/mpi-client/examples/datums.c"' in (site / "docs/LMDB.html").read_text()
+    assert f'href="{address}/blob/v1.2.3/mpi-client/examples/minimal.c"' in (site / "docs/C-AND-MPI.html").read_text()
     assert f'href="{address}/tree/v1.2.3/launch"' in (site / "launch/dev/index.html").read_text()
 
 
@@ -114,5 +114,5 @@ def test_pictures_and_links_in_html_lead_to_the_files_of_the_site(mistaken):
     assert "README.md" not in said
     assert 'srcset="docs/pictures/dark.svg"' in page
     assert '<img src="docs/pictures/light.svg"' in page
-    assert '<a href="docs/PYTHON.html#install">' in page
+    assert '<a href="docs/INSTALL.html#pip">' in page
     assert {path.name for path in (site / "docs/pictures").iterdir()} >= {"dark.svg", "light.svg"}

@@ -1,4 +1,4 @@
-"""Trains a linear model on a DataFrame, with one call (docs/ONE-CALL.md)."""
+"""Trains a linear model on a DataFrame, with one call (docs/TUTORIAL.md)."""
 
 import spark_supplier
 from pyspark.sql import SparkSession

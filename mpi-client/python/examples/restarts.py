@@ -1,4 +1,4 @@
-"""Trains while its ranks are killed, and ends with the model of an undisturbed run (docs/ONE-CALL.md, "Restarts")."""
+"""Trains while its ranks are killed, and ends with the model of an undisturbed run (docs/RESTARTS.md)."""
 
 import random
 import sys

@@ -175,12 +175,13 @@ def test_another_build_of_the_jar(server, tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_the_commands_of_the_page():
-    page = (ROOT / "docs" / "ONE-CALL.md").read_text().replace("\\\n", "")
+    page = (ROOT / "docs" / "CONNECT.md").read_text().replace("\\\n", "")
+    tutorial = (ROOT / "docs" / "TUTORIAL.md").read_text()
     [options] = re.findall(
         r"^ {4}PYSPARK_PYTHON=\S+ build/env/bin/spark-submit (.* spark-internal)$", page, re.MULTILINE
     )
     [session] = re.findall(r"with the session\n`(spark_supplier.session\(.*\))`:$", page, re.MULTILINE)
-    [program, *_] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    [program, *_] = re.findall(r"^```python\n(.*?)^```$", tutorial, re.MULTILINE | re.DOTALL)
     with submitted(shlex.split(options)) as server:
         over_connect = re.sub(r"(?<=^spark = ).*$", session, program, flags=re.MULTILINE)
         over_connect = over_connect.replace("sc://127.0.0.1:15002", server.remote)

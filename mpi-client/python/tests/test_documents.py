@@ -20,7 +20,9 @@ from values import batch
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 LIMIT_SECONDS = 240
-RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md", "CLUSTER.md", "FEEDERS.md"]
+RANK_DOCUMENTS = ["RANKS.md", "EXCHANGE.md", "SLURM.md", "FEEDERS.md"]
+# A part of each program that supplies ranks which something else starts.
+SUPPLIES = 'format("supply")'
 
 
 def examples(document):
@@ -28,6 +30,10 @@ def examples(document):
     found = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(found) == text.count("```python") > 0
     return found
+
+
+def rank_examples(document):
+    return [example for example in examples(document) if SUPPLIES not in example]
 
 
 # The function that the examples leave to the reader.
@@ -41,10 +47,10 @@ STATES = 'states = [{"position": None}] * 4'
 
 
 @pytest.mark.parametrize(
-    "document, number", [(name, number) for name in RANK_DOCUMENTS for number in range(len(examples(name)))]
+    "document, number", [(name, number) for name in RANK_DOCUMENTS for number in range(len(rank_examples(name)))]
 )
 def test_the_examples_of_ranks(files, document, number):
-    example = examples(document)[number]
+    example = rank_examples(document)[number]
     conf = files.folder / "conf"
     conf.mkdir(mode=0o700)
     environment = {"SUPPLY_TIMEOUT": "30", **ALONE}
@@ -111,12 +117,15 @@ def test_the_examples_of_dataframes(tmp_path):
     jar.symlink_to(JAR)
     make_configs = [ROOT / "launch" / "make-configs", "2", tmp_path / "pairs", tmp_path / "conf"]
     subprocess.run(make_configs, check=True, stdout=subprocess.DEVNULL)
+    pages = ("RANKS.md", "RESTARTS.md", "STREAMS.md")
+    programs = [example for page in pages for example in examples(page) if SUPPLIES in example]
+    assert len(programs) == len(pages)
     with concurrent.futures.ThreadPoolExecutor(2) as ranks, open(tmp_path / "log", "w+") as log:
         runs = [
             ranks.submit(lambda rank: [epochs_of(tmp_path / "conf", rank) for _ in range(3)], rank) for rank in (0, 1)
         ]
         program = subprocess.run(
-            [SPARK_PYTHON, "-c", "\n".join([STATES, *examples("DATAFRAMES.md")])], cwd=tmp_path, stdout=log, stderr=log,
+            [SPARK_PYTHON, "-c", "\n".join([STATES, *programs])], cwd=tmp_path, stdout=log, stderr=log,
             env={**os.environ, "PYSPARK_SUBMIT_ARGS": "--master local[4] pyspark-shell"}, timeout=LIMIT_SECONDS,
         )  # fmt: skip
         assert program.returncode == 0, (tmp_path / "log").read_text()[-2000:]
@@ -133,10 +142,14 @@ def test_the_table_of_trainers_has_the_versions_that_are_pinned():
         "Debian 12": ["requirements-trainers.txt", "requirements-arrays.txt"],
         "newest": ["requirements-newest.txt"],
     }
-    page = (ROOT / "docs" / "TRAINERS.md").read_text()
-    head, _, *rows = re.findall(r"^\|(.*)\|$", page.partition("\n\n## ")[0], re.MULTILINE)
-    trainers = [row.partition("]")[0].strip(" [") for row in rows]
-    assert [f"## {trainer}" for trainer in trainers] == re.findall(r"^## (?!Rules|Follow).*$", page, re.MULTILINE)
+    page = (ROOT / "docs" / "COMING-FROM.md").read_text()
+    head, _, *rows = re.findall(r"^\|(.*)\|$", page.partition("## Keep your trainer\n")[2], re.MULTILINE)
+    linked = {path for row in rows for path in re.findall(r"\(\.\./(\S+\.py)\)", row)}
+    # These need no trainer.
+    others = {"spark_side.py", "with_mlflow.py", "with_tensorboard.py"}
+    programs = (ROOT / "mpi-client" / "python" / "examples" / "trainers").glob("*.py")
+    assert linked == {str(path.relative_to(ROOT)) for path in programs if path.name not in others}
+    assert len(linked) == len(rows) > 0
     for row in rows:
         for column, cell in zip(map(str.strip, head.split("|")), map(str.strip, row.split("|"))):
             # Debian's PyTorch is not pinned.

@@ -84,12 +84,19 @@ def notebook(tmp_path):
         yield opened
 
 
+def programs(page):
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
 @pytest.mark.long
-def test_the_programs_of_the_page_run_in_cells(notebook):
-    page = (ROOT / "docs" / "ONE-CALL.md").read_text()
-    programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    # That of restarts is a part of an example.
-    train, several, predict, of_mpi, pipeline, measured, shown, metered, _, resume, _ = programs
+def test_the_programs_of_the_pages_run_in_cells(notebook):
+    train, several = programs("TUTORIAL.md")
+    [predict] = programs("RESULTS.md")
+    [of_mpi] = programs("C-AND-MPI.md")
+    pipeline = next(program for program in programs("SPARK-ML.md") if "TorchEstimator(" in program)
+    measured, shown, metered = programs("SLOW.md")
+    # The first one is a part of an example, and the last one is for ranks that something else starts.
+    _, resume, _ = programs("RESTARTS.md")
     assert train in (ROOT / "mpi-client" / "python" / "examples" / "one_call.py").read_text()
     notebook.start(train)
     text, error = notebook.read()

@@ -1,6 +1,6 @@
-"""Runs the programs of docs/TRAINERS.md, with real trainers and a real Spark.
+"""Runs the examples for trainers, with real trainers and a real Spark.
 
-Their reports have what the table of that page says: launch/dev/trainer-table.
+Their reports have what the table of docs/COMING-FROM.md says: launch/dev/trainer-table.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ import spark_supplier.hf  # noqa: E402
 import spark_supplier.xgboost  # noqa: E402
 from spark_supplier.torch import Dataset  # noqa: E402
 
-# Read what the programs of "Follow a run" have written.
+# Read what with_tensorboard.py and with_mlflow.py have written.
 BOARD = """
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 import glob
@@ -47,14 +47,14 @@ print(f"{len(losses)} losses, {sum(map(len, times))} times of ranks, {run.data.t
 """
 
 
-def programs(section):
-    """The programs of a section of the page: text by file name."""
-    [text] = re.findall(
-        rf"^## {section}\n(.*?)(?=^## |\Z)", (ROOT / "docs" / "TRAINERS.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-    blocks = re.findall(r"^```python\n(?:# (\S+\.py)\n)?(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert blocks
-    return {name or "train.py": program for name, program in blocks}
+EXAMPLES = ROOT / "mpi-client" / "python" / "examples" / "trainers"
+PAGE = (ROOT / "docs" / "COMING-FROM.md").read_text()
+
+
+def program_of(section):
+    """The example that the table of the page links."""
+    [name] = re.findall(rf"^\| \[{section}\]\(\S+/(\w+\.py)\)", PAGE, re.MULTILINE)
+    return EXAMPLES / name
 
 
 PROGRAMS = ROOT / "mpi-client" / "python" / "tests"
@@ -90,10 +90,6 @@ class Trainer:
         version = ".".join(importlib.metadata.version(package).split(".")[:2])
         self._record("version", f"{package} {version}")
 
-    def write(self, section):
-        for name, text in programs(section).items():
-            (self.folder / name).write_text(text)
-
     def start(self, *command, submit_args=SPARK_MASTER):
         process = subprocess.Popen(
             [str(word) for word in command], cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
@@ -109,23 +105,24 @@ class Trainer:
         return output
 
     def run(self, section, **options):
-        """The output of the section's one program."""
-        self.write(section)
-        return self.output(self.start(sys.executable, "train.py", **options))
+        """The output of the section's program."""
+        return self.output(self.start(sys.executable, program_of(section), **options))
 
     def run_ranks(self, section):
-        """The output of the ranks of the section, that torchrun starts. The Spark program is that of its section."""
-        self.write("torchrun")
-        self.write(section)
+        """The output of the ranks of the section, that torchrun starts."""
         self.make_configs()
         spark = self.start(
-            SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR, self.folder / "spark.py"
+            SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR, EXAMPLES / "spark_side.py"
         )
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
         # Under Python 3.11, PyTorch 1.13 cannot read its own defaults of these options.
-        ranks = self.output(self.start(*torchrun, "--redirects", "1", "--tee", "1", "rank.py"))
+        ranks = self.output(self.start(*torchrun, "--redirects", "1", "--tee", "1", program_of(section)))
         self.output(spark)
         return ranks
+
+    def checkpoints(self):
+        """How many are complete: all ranks have saved there."""
+        return len(list((self.folder / "saved").glob("checkpoint-*/complete")))
 
     def make_configs(self):
         make_configs = [ROOT / "launch" / "make-configs", "2", self.folder / "pairs", self.folder / "conf"]
@@ -191,22 +188,20 @@ def test_a_stateful_data_loader_loads_its_state_into_the_data_set(dataset):
 def test_lightning(trainer):
     trainer.needs("Lightning", "pytorch_lightning", "pytorch-lightning")
     output = trainer.run("Lightning")
-    [(steps, error, states)] = re.findall(r"^(\d+) steps, validation error (\S+), (\d) states", output, re.MULTILINE)
-    assert (int(steps), int(states)) == (60, 2)
+    [(steps, error)] = re.findall(r"^(\d+) steps, validation error (\S+)$", output, re.MULTILINE)
+    assert int(steps) == 60
     assert float(error) < 0.1
+    assert trainer.checkpoints() == 3
 
 
 @pytest.mark.long
 def test_accelerate(trainer):
-    import torch
-
     trainer.needs("Hugging Face Accelerate", "accelerate", "accelerate")
     output = trainer.run("Hugging Face Accelerate")
     [(steps, weight)] = re.findall(r"^(\d+) steps, \[\[(.*)\]\]$", output, re.MULTILINE)
     assert int(steps) == 60
     assert_is_the_line(weight)
-    saved = torch.load(trainer.folder / "checkpoint.pt")
-    assert saved["epoch"] == 2 and [bool(state["position"]) for state in saved["data"]] == [True, True]
+    assert trainer.checkpoints() == 3
 
 
 @pytest.mark.long
@@ -223,9 +218,11 @@ def test_ray_train(trainer):
 def test_hugging_face_trainer(trainer):
     trainer.needs("Hugging Face Trainer", "transformers", "transformers")
     output = trainer.run("Hugging Face Trainer")
-    [(steps, weight, states)] = re.findall(r"^(\d+) steps, \[\[(.*)\]\], (\d) states", output, re.MULTILINE)
-    assert (int(steps), int(states)) == (60, 2)
+    [(steps, weight)] = re.findall(r"^(\d+) steps, \[\[(.*)\]\]$", output, re.MULTILINE)
+    assert int(steps) == 60
     assert_is_the_line(weight)
+    # After 25 and 50 steps; newer Trainers save after the last one, too.
+    assert trainer.checkpoints() in (2, 3)
 
 
 @pytest.mark.long
@@ -305,8 +302,7 @@ def test_dlpack(trainer, section, module, package):
 @pytest.mark.long
 def test_tensorboard(trainer):
     pytest.importorskip("tensorboard", reason="no tensorboard (make test-trainers)")
-    trainer.write("Follow a run")
-    trainer.output(trainer.start(sys.executable, "board.py"))
+    trainer.output(trainer.start(sys.executable, EXAMPLES / "with_tensorboard.py"))
     events = trainer.output(trainer.start(sys.executable, "-c", BOARD))
     assert events.splitlines()[-1] == "60 losses, 3 of each kind of seconds"
 
@@ -314,7 +310,6 @@ def test_tensorboard(trainer):
 @pytest.mark.long
 def test_mlflow(trainer):
     pytest.importorskip("mlflow", reason="no mlflow (make test-trainers)")
-    trainer.write("Follow a run")
-    trainer.output(trainer.start(sys.executable, "track.py"))
+    trainer.output(trainer.start(sys.executable, EXAMPLES / "with_mlflow.py"))
     found = trainer.output(trainer.start(sys.executable, "-c", TRACKED))
     assert re.search(r"^60 losses, 6 times of ranks, .*[Bb]ound", found.splitlines()[-1])

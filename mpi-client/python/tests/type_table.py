@@ -1,4 +1,4 @@
-"""Every type that goes from Spark to ranks and back: the table of docs/DATAFRAMES.md, and columns of each row."""
+"""Every type that goes from Spark to ranks and back: the table of docs/TYPES.md, and columns of each row."""
 
 import datetime
 import decimal
@@ -6,29 +6,29 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-# Spark's type, in a block (Arrow), in a batch (PyTorch), and what Spark reads of a result: the cells of the page.
+# Spark's type, in a block (Arrow, numpy), in a batch (PyTorch), and what Spark reads of a result: cells of the page.
 PAGE = """
-| boolean | boolean | a tensor of bool | boolean |
-| tinyint, smallint, int, bigint | int8, int16, int32, int64 | a tensor of that type | the same |
-| float, double | float, double | a tensor of that type | the same |
-| float, double, with `half` | half precision | a tensor of float16 | float |
-| decimal(P, S) | decimal128(P, S) | `ColumnError`: cast it to double | the same |
-| string, also with a collation; char(N), varchar(N) | string | a list of `str` | string |
-| binary | binary | of one length: a tensor of uint8 of (rows, length) | binary |
-| date | date32 | a tensor of int32: days since 1970 | date |
-| timestamp | timestamp[us, UTC] | a tensor of int64: microseconds since 1970, in UTC | timestamp |
-| timestamp_ntz | timestamp[us] | a tensor of int64: microseconds since 1970 | timestamp_ntz |
-| interval day to second (from Spark 4) | duration[us] | a tensor of int64: microseconds | interval day to second |
-| interval year to month (from Spark 4) | interval of months | a tensor of int32: months | interval year to month |
-| time(P), with `spark.sql.timeType.enabled` | time64[ns] | a tensor of int64: nanoseconds since midnight | time(6) |
-| variant (from Spark 4) | string | a list of `str`: JSON, with times in UTC | string |
-| array, all of one length | fixed-size list | a tensor of more dimensions; of arrays of arrays likewise | array |
-| array | list | [jagged](PYTHON.md#lists-and-structs) | array |
-| struct | struct | a dict by field | struct |
-| map | map | a dict of the keys and the values, both jagged | map |
-| vector of Spark ML or MLlib | fixed-size list of double | a tensor, also of sparse ones | array of double |
-| vector, with `vectors=sparse` | struct of size, indices, values | with `ragged`: `torch.sparse_csr` | struct |
-| matrix of Spark ML or MLlib | fixed-size list of such lists | a tensor, row after row | array of arrays of double |
+| boolean | boolean | with `copy=True`: bool | bool | boolean |
+| tinyint, smallint, int, bigint | int8, int16, int32, int64 | that type | that type | the same |
+| float, double | float, double | that type | that type | the same |
+| float, double, with `dtypes` of `torch.float16` | half precision | float16 | float16 | float |
+| decimal(P, S) | decimal128(P, S) | – | `ColumnError`: cast it to double | the same |
+| string, also with a collation; char(N), varchar(N) | string | – | a list of `str` | string |
+| binary | binary | of one length: uint8, (rows, length) | of one length: uint8, (rows, length) | binary |
+| date | date32 | – | int32: days since 1970 | date |
+| timestamp | timestamp[us, UTC] | datetime64[us] | int64: microseconds since 1970, in UTC | timestamp |
+| timestamp_ntz | timestamp[us] | datetime64[us] | int64: microseconds since 1970 | timestamp_ntz |
+| interval day to second | duration[us] | timedelta64[us] | int64: microseconds | interval day to second |
+| interval year to month | interval of months | int32: months | int32: months | interval year to month |
+| time(P), with `spark.sql.timeType.enabled` | time64[ns] | int64: nanoseconds | int64: nanoseconds | time(6) |
+| variant | string | – | a list of `str`: JSON, with times in UTC | string |
+| array, all of one length | fixed-size list | (rows, length) | (rows, length); nested: more dimensions | array |
+| array | list | `Jagged` | [`Jagged`](#lists-and-structs) | array |
+| struct | struct | a dict by field | a dict by field | struct |
+| map | map | a dict of `"keys"`, `"values"` | a dict of `"keys"`, `"values"`, both `Jagged` | map |
+| vector of Spark ML or MLlib | fixed-size list of double | (rows, length) | (rows, length) | array of double |
+| vector, with `ragged` `"sparse"` | struct of size, indices, values | a dict by field | `torch.sparse_csr` | struct |
+| matrix of Spark ML or MLlib | list of lists of fixed size | (rows, N, M) | (rows, N, M) | array of arrays of double |
 """.strip().splitlines()
 
 

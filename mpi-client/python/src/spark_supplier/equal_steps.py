@@ -254,7 +254,7 @@ class EqualSteps:
         if not _is_initialized() and _ranks_of_launcher() > 1:
             raise SupplyError(
                 f"uneven='drop' and 'pad' need torch.distributed for {_ranks_of_launcher()} ranks: initialize it "
-                "before the first epoch, and destroy it after the last one (docs/PYTHON.md), or set uneven='keep'"
+                "before the first epoch, and destroy it after the last one (docs/ROWS.md), or set uneven='keep'"
             )
         if not _is_initialized() or distributed.get_world_size() == 1:
             return lambda: None

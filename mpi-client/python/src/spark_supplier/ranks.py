@@ -9,7 +9,7 @@
             a = pyarrow.record_batch(block)             # pyarrow.RecordBatch, in the same memory
 
 Spark reuses the memory of a block when you have dropped the block and every array, tensor and batch taken of it.
-docs/PYTHON.md is the guide.
+docs/RANKS.md is the guide.
 """
 
 from spark_supplier.block import Block

@@ -220,7 +220,7 @@ class Dataset(Closing, IterableDataset):
         return None if self._position is None else known_position(self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes after a state of a run of the same plan (docs/PYTHON.md). Call it before the first iteration."""
+        """Resumes after a state of a run of the same plan (docs/RESTARTS.md). Call it before the first iteration."""
         if self._supply is not None:
             raise SupplyError("load_state_dict() is too late: the pair is open, and Spark knows where to begin")
         if state.get("version") != 1:
@@ -254,7 +254,7 @@ class Dataset(Closing, IterableDataset):
         """Batches of this rank in a whole epoch. It does not wait.
 
         TypeError before the first epoch has begun (begin()), and if Spark has not counted the elements
-        (docs/PYTHON.md).
+        (docs/ROWS.md).
         """
         return _known(self._whole_epoch, self._number())
 

@@ -85,7 +85,7 @@ def check_frame(df: Any, name: str = "df") -> None:
     if df.isStreaming:
         raise RunError(
             f"{name} is a stream: start the ranks yourself, and supply it with {name}.writeStream.format('supply') "
-            "(docs/DATAFRAMES.md)"
+            "(docs/STREAMS.md)"
         )
 
 

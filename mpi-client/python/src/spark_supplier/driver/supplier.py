@@ -255,7 +255,7 @@ class Supplier:
             another number of ranks. Each element that it did not consume reaches one rank.
         checkpoint_folder: where data.checkpoint(state) saves: a folder of any file system that the driver's Hadoop
             knows, as "hdfs:///checkpoints/train" or "file:///data/checkpoints". It needs repeatable rows
-            (docs/DATAFRAMES.md).
+            (docs/ROWS.md).
         checkpoint_every: between two checkpoints, at least: seconds, or a text as "10 min". data.checkpoint(state) does
             nothing before that. None: each call saves.
         keep_checkpoints: how many of the newest checkpoints stay in the folder.

@@ -50,7 +50,7 @@ class Launcher:
         if not version.startswith(b"HYDRA") and b"Open MPI" not in version:
             raise Failure(
                 f"'{self._words[0]}' is neither Open MPI's mpirun nor MPICH's mpiexec: name one of them in MPIRUN, or "
-                "start the ranks yourself (docs/LMDB.md, docs/DATAFRAMES.md, docs/OFFLOAD.md)"
+                "start the ranks yourself (docs/LMDB.md, docs/RANKS.md, docs/OFFLOAD.md)"
             )
         return version
 

@@ -53,7 +53,7 @@ def main(arguments):
         if name in FROM_ALLOCATION:
             parser.error(f"{name} comes from the allocation")
         if name in NOT_IN_A_JOB:
-            parser.error(f"{name} is not for a job of Slurm: start both sides yourself (docs/CLUSTER.md#on-slurm)")
+            parser.error(f"{name} is not for a job of Slurm: start both sides yourself (docs/SLURM.md)")
     if not program:
         parser.error("no program after '--'")
     job = Job(options, slurm_allocation.read(), Spark())

@@ -1,6 +1,6 @@
 """Estimators of pyspark.ml that train on ranks. The models that they make need no ranks.
 
-TorchEstimator trains a PyTorch module (docs/ONE-CALL.md). The others fit on ranks of MPI that hold the rows as a matrix
+TorchEstimator trains a PyTorch module (docs/SPARK-ML.md). The others fit on ranks of MPI that hold the rows as a matrix
 (docs/OFFLOAD.md), with the parameters of pyspark.ml:
 
     from spark_supplier.ml import PCA

@@ -26,7 +26,7 @@ private[supply] object NamedOptions {
   }
 
   def wrong(e: ParameterException): ConfigException =
-    new ConfigException(UsageError.text(e, "docs/DATAFRAMES.md lists the options"), e)
+    new ConfigException(UsageError.text(e, "docs/RANKS.md lists the options"), e)
 }
 
 /** Says in one line which option is wrong. */

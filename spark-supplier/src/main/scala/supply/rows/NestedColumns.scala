@@ -7,7 +7,7 @@ import org.apache.spark.sql.types._
 import supply.protocol.Column
 import supply.source.ElementWriter
 
-/** Which column a type of Spark becomes, with all that is within it (docs/DATAFRAMES.md, "Columns"). */
+/** Which column a type of Spark becomes, with all that is within it (docs/TYPES.md). */
 private[rows] object NestedColumns {
   /** The field must be one that can be supplied. */
   def of(field: StructField, shape: Shape, form: ColumnForm): RowColumn =

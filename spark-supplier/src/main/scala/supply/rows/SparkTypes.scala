@@ -7,7 +7,7 @@ import org.apache.spark.sql.types._
 
 import supply.protocol.Column
 
-/** Which type of Spark is which format of the contract. docs/DATAFRAMES.md has the table. */
+/** Which type of Spark is which format of the contract. docs/TYPES.md has the table. */
 private[supply] object SparkTypes {
   private val Numbers: Seq[(DataType, String)] = Seq(ByteType -> "c", ShortType -> "s",
     IntegerType -> "i", LongType -> "l", FloatType -> "f", DoubleType -> "g")

@@ -49,7 +49,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
         resident = true, resumePositions = Some("no-position,no-position")))
     val message =
       intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3")).settings).getMessage
-    assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
+    assert(message.endsWith("did you mean --epochs? (docs/RANKS.md lists the options)"))
   }
 
   test("--shuffle all has a fraction, in millionths; a DataFrame's writer has it, too") {
