@@ -27,7 +27,10 @@ else:
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
 files = make_files(pathlib.Path(folder), rank)
 exchange = spark_supplier.ranks.Exchange(
-    policy, column="user" if policy == "hash" else None, window=2048, messages_only=rank == int(alone)
+    policy,  # type: ignore[arg-type]
+    column="user" if policy == "hash" else None,
+    window=2048,
+    messages_only=rank == int(alone),
 )
 with spark_supplier.ranks.open(files.folder, 0, rank=rank, timeout=60, exchange=exchange) as s:
     task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)

@@ -356,7 +356,9 @@ def test_a_dropped_handle_is_refused(ranks, numbers):
     from spark_supplier import RunError
 
     gone = ranks.matrix(numbers, features=["id"])
+    assert repr(gone) == f"<Matrix {NUMBERS} x 1>"
     gone.release()
+    assert repr(gone) == f"<Matrix {NUMBERS} x 1, released>"
     with pytest.raises(RunError, match="there is no matrix"):
         ranks.call("copy", gone)
 
@@ -374,7 +376,9 @@ def test_a_matrix_of_other_ranks_is_refused(spark, libraries, ranks, matrix):
     from spark_supplier import RunError
 
     with started(spark, libraries, ranks=1) as others, pytest.raises(RunError, match="belongs to other ranks"):
+        assert repr(others) == "<MatrixRanks: 1 ranks, open>"
         others.call("copy", matrix)
+    assert repr(others) == "<MatrixRanks: 1 ranks, closed>"
 
 
 @pytest.mark.skipif(not LINALG.exists(), reason="libsupply was built without OpenBLAS")

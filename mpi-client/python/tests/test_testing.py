@@ -174,7 +174,7 @@ def test_the_state_of_a_loader(workers):
 
 def test_written_rows():
     data = testing.data({"id": range_of(10), "x": numpy.ones((10, 2))}, batch_size=4, results="id long, score float")
-    assert data.written is None
+    assert [data.written] == [None]
     with data:
         with data.results() as out:
             for batch in data:
@@ -185,8 +185,20 @@ def test_written_rows():
     own = testing.data({"id": range_of(3)})
     with own.results() as out:
         out.write({"text": ["a", None], "list": [[1], [2, 3]]})
-        assert own.written is None
+        assert [own.written] == [None]
     assert own.written.to_pylist() == [{"text": "a", "list": [1]}, {"text": None, "list": [2, 3]}]
+
+
+def test_a_repr_opens_nothing():
+    data = testing.data({"id": range_of(4), "x": range_of(4)}, batch_size=2, epochs=2)
+    assert repr(data) == "<LocalData of id, x: batches of 2, not begun>" and data._supply is None
+    assert [repr(data) for _ in data] == ["<LocalData of id, x: batches of 2, in epoch 0>"] * 2
+    reader = data._open()
+    assert repr(reader) == "<spark_supplier.ranks.Reader open, epoch 0 has ended>"
+    assert repr(next(data.epochs())) == "<spark_supplier.torch.Epoch 1>"
+    data.close()
+    assert repr(data) == "<LocalData of id, x: batches of 2, closed>"
+    assert repr(reader) == "<spark_supplier.ranks.Reader closed, epoch 0 has ended>"
 
 
 def test_nothing_is_left():

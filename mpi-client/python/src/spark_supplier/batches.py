@@ -33,7 +33,7 @@ class Batches:
         self, values: BlockValues, batch_size: int, dtypes: Mapping[str, torch.dtype], zero_copy: bool
     ) -> None:
         self._values = values
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._dtypes = dtypes
         self._zero_copy = zero_copy
 
@@ -54,12 +54,12 @@ class Batches:
         for block, columns in blocks:
             begin, count = 0, len(block)
             while begin < count:
-                end = min(begin + self._batch_size - partial.filled, count)
+                end = min(begin + self.batch_size - partial.filled, count)
                 part = _rows(columns, begin, end, count)
                 position = block._place_after(end)
-                if partial.filled or end - begin < self._batch_size:
+                if partial.filled or end - begin < self.batch_size:
                     partial.append(part, end - begin)
-                    batch = partial.take() if partial.filled == self._batch_size else None
+                    batch = partial.take() if partial.filled == self.batch_size else None
                 else:
                     batch = self._whole(part)
                 begin = end
@@ -146,7 +146,7 @@ class _PartialBatch:
 
     def _append_numbers(self, name: str, values: torch.Tensor | TensorSlice) -> None:
         if name not in self._parts:
-            self._parts[name] = self._batches.empty(name, values, self._batches._batch_size)
+            self._parts[name] = self._batches.empty(name, values, self._batches.batch_size)
         whole = self._parts[name]
         if whole.shape[1:] != values.shape[1:]:
             raise SupplyError(

@@ -44,11 +44,19 @@ def require_arrow_views(formats: Iterable[tuple[str, str]]) -> None:
 
 
 class Block:
-    """The values of `element_count` elements, in columns. Iterating over a Reader yields blocks.
+    """The values of some rows, in columns. Iterating over a Reader yields blocks; users do not make them.
 
-    The block occupies its slot of the ring while you reference it, or an array, tensor or Arrow array that you took of
-    it. Such arrays stay readable after the Reader is closed. Those of values in place (Supplier --in-place) stay so
-    only as long as nobody writes to their file: copy what you keep.
+    The block occupies its place in the buffer while you reference it, or an array, tensor or Arrow array that you took
+    of it. Such arrays stay readable after the Reader is closed. Those of values in place (--in-place of the Spark side)
+    stay so only as long as nobody writes to their file: copy what you keep.
+
+    Examples
+    --------
+    ::
+
+        for block in reader:
+            x = block.numpy("x")                   # shape (len(block), ...), read-only, no copy
+            table = pyarrow.record_batch(block)    # all columns, no copy
     """
 
     __slots__ = ("_core", "__weakref__")
@@ -63,22 +71,22 @@ class Block:
 
     @property
     def epoch(self) -> int:
-        """Epoch of the elements, from 0."""
+        """Epoch of the rows, from 0."""
         return self._core.epoch
 
     @property
     def partition(self) -> int:
-        """Partition of the Spark data set that the elements come from, from 0."""
+        """Partition of the Spark data set that the rows come from, from 0."""
         return self._core.partition
 
     @property
     def first_element(self) -> int:
-        """Index of the block's first element in its partition."""
+        """Index of the block's first row in its partition."""
         return self._core.first_element
 
     @property
     def element_count(self) -> int:
-        """Number of elements, at least 1."""
+        """Number of rows, at least 1: len(block)."""
         return self._core.element_count
 
     @property
@@ -96,14 +104,29 @@ class Block:
 
     def __repr__(self) -> str:
         return (
-            f"<spark_supplier.Block {self.sequence}: {self.element_count} elements of partition {self.partition}, "
+            f"<spark_supplier.ranks.Block {self.sequence}: {self.element_count} rows of partition {self.partition}, "
             f"first {self.first_element}, epoch {self.epoch}>"
         )
 
     def views(self, name: str) -> list[numpy.ndarray]:
-        """The values of a column of bytes or text, of any lengths: for each a read-only array of uint8.
+        """The values of a column of bytes or text, of any lengths. Nothing is copied.
 
-        Nothing is copied. Raises KeyError if there is no such column, and ColumnError for other types and for nulls.
+        Parameters
+        ----------
+        name : str
+            Of the column.
+
+        Returns
+        -------
+        list of numpy.ndarray
+            For each row a read-only array of uint8, of shape (bytes,).
+
+        Raises
+        ------
+        KeyError
+            There is no such column.
+        ColumnError
+            It has another type, or nulls.
         """
         column = self._column(name)
         if column.format not in ("u", "z", "vz"):
@@ -144,21 +167,37 @@ class Block:
         return tensor.clone() if copy else tensor
 
     def numpy(self, name: str, copy: bool = False) -> Any:
-        """The values of a column: a read-only array over the mapped file, or with copy=True a writable copy.
+        """The values of a column as an array over the buffer, or as a copy.
 
-        The shape is (element_count,) for numbers, and (element_count, N) for lists of N numbers, (element_count, N, M)
-        for N lists of M numbers. Bytes that all have length L are uint8 of (element_count, L). `data` of Datums of one
-        shape is (element_count, channels, height, width), uint8 or float32. Timestamps are datetime64[us], durations
-        timedelta64[us], times int64 of nanoseconds. Booleans are bits in a block, so they need copy=True.
+        Values in place (--in-place of the Spark side) are one strided array over their file, if they lie at equal
+        distances there, with at most 64 KiB between two, and numbers are aligned. Otherwise they need copy=True, or
+        views().
 
-        Lists of different lengths are Jagged(values, offsets): list i is values[offsets[i] : offsets[i + 1]]. A struct
-        is a dict by field, and "point.x" is the name of one field. A map is a dict of "keys" and "values", both Jagged.
+        Parameters
+        ----------
+        name : str
+            Of the column. "point.x" is one field of the struct "point".
+        copy : bool, default False
+            Whether to make a writable copy, which does not occupy the buffer. Booleans are bits in a block, so they
+            need it.
 
-        Raises KeyError if there is no such column, and ColumnError for what an array cannot hold: text, bytes of
-        different lengths, dates, decimals, nulls, and bits without a copy. Use pyarrow.record_batch(block) for those.
+        Returns
+        -------
+        numpy.ndarray, Jagged or dict
+            Read-only without a copy. The shape is (rows,) for numbers, (rows, N) for lists of N numbers, (rows, N, M)
+            for N lists of M numbers. Bytes that all have length L are uint8 of (rows, L). `data` of Datums of one shape
+            is (rows, channels, height, width), uint8 or float32. Timestamps are datetime64[us], durations
+            timedelta64[us], times int64 of nanoseconds. Lists of different lengths are Jagged(values, offsets): list i
+            is values[offsets[i] : offsets[i + 1]]. A struct is a dict by field. A map is a dict of "keys" and "values",
+            both Jagged.
 
-        Values in place (Supplier --in-place) are one strided array over their file, if they lie at equal distances
-        there, with at most 64 KiB between two, and numbers are aligned. Otherwise they need copy=True, or views().
+        Raises
+        ------
+        KeyError
+            There is no such column.
+        ColumnError
+            An array cannot hold it: text, bytes of different lengths, dates, decimals, nulls, and bits without a copy.
+            Use pyarrow.record_batch(block) for those.
         """
         return nested.arrays(
             self._column(name),
@@ -167,10 +206,27 @@ class Block:
         )
 
     def torch(self, name: str, copy: bool = False) -> Any:
-        """As numpy(), but tensors. Timestamps and durations are int64, of microseconds. Offsets are int64.
+        """The values of a column as tensors: as numpy(). Timestamps and durations are int64, of microseconds.
 
-        Do not change a tensor in place without copy=True. The mapped file is read-only for this process and PyTorch
-        has no read-only tensors, so x.div_(16) kills the process (SIGSEGV). x / 16 makes a new tensor.
+        Do not change a tensor in place without copy=True. The buffer is read-only for this process and PyTorch has no
+        read-only tensors, so x.div_(16) kills the process (SIGSEGV). x / 16 makes a new tensor.
+
+        Parameters
+        ----------
+        name : str
+            Of the column.
+        copy : bool, default False
+            Whether to make a copy, which may be changed.
+
+        Returns
+        -------
+        torch.Tensor, Jagged or dict
+            Offsets of Jagged are int64.
+
+        Raises
+        ------
+        KeyError, ColumnError
+            As numpy().
         """
         import torch
 
@@ -190,9 +246,21 @@ class Block:
         return self._core.arrow_schema()
 
     def position_after(self, elements: int) -> str:
-        """The position after the block's first `elements` elements, for spark_supplier.ranks.open(position=...).
+        """The position after the block's first rows, for spark_supplier.ranks.open(position=...).
 
-        With more feeders than ranks, raises SupplyError if the rank reads several pairs.
+        Parameters
+        ----------
+        elements : int
+            How many rows of the block come before it, from 0 to len(block).
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        SupplyError
+            The rank reads several buffers, because there are more feeders than ranks.
         """
         return known_position(self._place_after(elements))
 

@@ -83,8 +83,12 @@ class EpochBlocks:
 class Epoch(IterableDataset):
     """The batches of one epoch, made by Dataset.epochs(). Read it once, before you take the next epoch.
 
-    number: number of the epoch, from 0.
-    dataset: the Dataset.
+    Attributes
+    ----------
+    number : int
+        Number of the epoch, from 0.
+    dataset : Dataset
+        The data set.
     """
 
     def __init__(self, dataset: Dataset, number: int) -> None:
@@ -97,7 +101,13 @@ class Epoch(IterableDataset):
         return self.dataset._batches_of(self.number)
 
     def __len__(self) -> int:
-        """Batches of this rank in this epoch. TypeError if Spark has not counted them, and in an epoch that resumes."""
+        """Batches of this rank in this epoch.
+
+        Raises
+        ------
+        TypeError
+            Spark has not counted them, or the epoch is the rest after a state.
+        """
         return self.dataset._length_of(self.number)
 
     def __bool__(self) -> bool:
@@ -189,10 +199,36 @@ def _copied(rows: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.Record
 class DataLoader(torch.utils.data.DataLoader):
     """torch.utils.data.DataLoader for a Dataset or an Epoch, with workers and an exact state_dict().
 
-    The process that has the pair gives each batch to a worker, which transforms it. The loop gets the batches in
+    The process that has the buffer gives each batch to a worker, which transforms it. The loop gets the batches in
     Spark's order.
 
-    options: as for torch.utils.data.DataLoader. A Dataset makes whole batches, so batch_size must be None.
+    Parameters
+    ----------
+    dataset : Dataset or Epoch
+        It makes whole batches.
+    batch_size : None
+        Set the size with Dataset(batch_size=...).
+    **options
+        As for torch.utils.data.DataLoader, as num_workers. Those that choose or order rows are refused: Spark does
+        that.
+
+    Raises
+    ------
+    ConfigError
+        An option is wrong.
+
+    Examples
+    --------
+    >>> from spark_supplier import testing
+    >>> from spark_supplier.torch import DataLoader
+    >>> loader = DataLoader(testing.data({"x": [1, 2, 3, 4]}, batch_size=2))
+    >>> next(iter(loader))["x"]
+    tensor([1, 2])
+    >>> state = loader.state_dict()
+    >>> resumed = DataLoader(testing.data({"x": [1, 2, 3, 4]}, batch_size=2))
+    >>> resumed.load_state_dict(state)
+    >>> [batch["x"].tolist() for batch in resumed]
+    [[3, 4]]
     """
 
     def __init__(self, dataset: Dataset | Epoch, batch_size: None = None, **options: Any) -> None:
@@ -217,11 +253,23 @@ class DataLoader(torch.utils.data.DataLoader):
         return self.dataset.dataset if isinstance(self.dataset, Epoch) else self.dataset
 
     def state_dict(self) -> dict[str, Any]:
-        """Dataset.state_dict(), of the batches that the loop was handed."""
+        """The state after the batches that the loop was handed, also with workers: Dataset.state_dict().
+
+        Returns
+        -------
+        dict
+            What torch.save can save. Batches that workers have made, and the loop has not got, come again after it.
+        """
         return self._data.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Dataset.load_state_dict()."""
+        """Resumes after a state: Dataset.load_state_dict(). Call it before the first iteration.
+
+        Parameters
+        ----------
+        state : dict
+            What state_dict() of a loader or of its data set returned on this rank.
+        """
         self._data.load_state_dict(state)
 
     def __bool__(self) -> bool:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Union, runtime_checkable
+from typing import Any, Literal, Protocol, Union, runtime_checkable
 
 from spark_supplier import _core
 from spark_supplier.arguments import optional_size
@@ -15,31 +15,55 @@ from spark_supplier.errors import ConfigError
 # Seconds, if neither open() nor SUPPLY_TIMEOUT sets it (options.c).
 _TIMEOUT = 120
 
+PolicyName = Literal["supplied", "all", "hash", "balance", "range"]
+
 # Offset and bytes of each rank's part of a buffer, in the order of ranks.
 Parts = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Which element goes to which rank. All ranks must set the same, but for messages_only.
+    """Which row goes to which rank. All ranks must set the same, but for messages_only.
 
-    policy: "supplied": what Spark says (shuffle=all). "all": each window in a random order is dealt to the ranks in
-        turn. "hash": elements with the same value in `column` go to the same rank. "balance": only surplus moves. With
-        "all" and "balance" every rank receives the same number of elements of each window, and may receive one more of
-        an epoch's last window. "range": the elements of rank 0 in the order of `column`, then those of rank 1, and so
-        on; a rank gets its first block when the whole epoch has arrived.
-    column: of "hash" and "range". It must not be nullable, unless nulls_together is set.
-    nulls_together: of "hash" and "range". Elements whose value is null form one group, with "range" the last one.
-    fraction: of "all". The part of each window that is dealt; the rest stays. None: 1.
-    seed: of "all". The seed of the order.
-    window: what a rank contributes to one exchange: bytes, or a text as "1MiB". None: half of the ring.
-    memory: of "range". What a rank keeps in memory of an epoch; more goes to spill_folder, sorted. None: 1 GiB.
-    spill_folder: of "range". None: TMPDIR, or /tmp.
-    messages_only: ranks that can map each other's memory (one machine, one user, one namespace of processes) copy their
-        elements into it. True: this rank takes no part in that. Ranks may differ in it.
+    Parameters
+    ----------
+    policy : {"supplied", "all", "hash", "balance", "range"}, default "supplied"
+        "supplied": what Spark says (shuffle=all). "all": each window in a random order is dealt to the ranks in turn.
+        "hash": rows with the same value in `column` go to the same rank. "balance": only surplus moves. With "all" and
+        "balance" every rank receives the same number of rows of each window, and may receive one more of an epoch's
+        last window. "range": the rows of rank 0 in the order of `column`, then those of rank 1, and so on; a rank gets
+        its first block when the whole epoch has arrived.
+    column : str, optional
+        With "hash" and "range", the column whose values decide. It must not be nullable, unless nulls_together is set.
+    nulls_together : bool, default False
+        With "hash" and "range", rows whose value is null form one group, with "range" the last one.
+    fraction : float, optional
+        With "all", the part of each window that is dealt, above 0 and at most 1; the rest stays. Default: 1.
+    seed : int, default 0
+        With "all", the seed of the order.
+    window : int or str, optional
+        What a rank contributes to one exchange: bytes, or a text as "1MiB". Default: half of the buffer.
+    memory : int or str, optional
+        With "range", what a rank keeps in memory of an epoch; more goes to spill_folder, sorted. Default: 1 GiB.
+    spill_folder : str or path, optional
+        With "range", where the rest goes. Default: TMPDIR, or /tmp.
+    messages_only : bool, default False
+        Ranks that can map each other's memory (one machine, one user, one namespace of processes) copy their rows into
+        it. True: this rank takes no part in that. Ranks may differ in it.
+
+    Raises
+    ------
+    ConfigError
+        A value is wrong.
+
+    Examples
+    --------
+    >>> from spark_supplier.ranks import Exchange
+    >>> Exchange("hash", column="user").column
+    'user'
     """
 
-    policy: str = "supplied"
+    policy: PolicyName = "supplied"
     column: str | None = None
     nulls_together: bool = False
     fraction: float | None = None
@@ -75,7 +99,7 @@ class Exchange:
         )
 
 
-Policy = Union[Exchange, str]
+Policy = Union[Exchange, PolicyName]
 
 
 @runtime_checkable

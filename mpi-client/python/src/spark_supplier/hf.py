@@ -17,12 +17,7 @@ __all__ = ["TrainerMixin"]
 
 
 class TrainerMixin:
-    """In front of transformers.Trainer, or of a class of it: each rank trains on all batches of its own Dataset.
-
-        class Trainer(spark_supplier.hf.TrainerMixin, transformers.Trainer):
-            pass
-
-        Trainer(model, TrainingArguments(max_steps=60, ...), train_dataset=data).train()
+    """Comes first in a class of transformers.Trainer: each rank trains on all batches of its own Dataset.
 
     Without it the Trainer divides the batches of each rank, or those of rank 0, among all ranks once more, and the
     other rows are lost. max_steps is needed, unless len(data) is known. If the data ends first, the training does, too.
@@ -32,8 +27,19 @@ class TrainerMixin:
     Other programs find data.pt in that folder, a list of the state_dict() of each rank. Spark then supplies the rows
     after them, so the Trainer skips none.
 
-    Data sets of other classes go their usual way, also for the evaluation. A Dataset can be evaluated on one rank
-    only: several ranks may have different numbers of batches of it, for which the Trainer would wait forever.
+    Data sets of other classes go their usual way, also for the evaluation. A Dataset can be evaluated on one rank only:
+    several ranks may have different numbers of batches of it, for which the Trainer would wait forever.
+
+    Examples
+    --------
+    ::
+
+        class Trainer(spark_supplier.hf.TrainerMixin, transformers.Trainer):
+            pass
+
+        def train(data):
+            arguments = transformers.TrainingArguments("model", max_steps=60, save_steps=20)
+            Trainer(model(), arguments, train_dataset=data).train(resume_from_checkpoint=data.saved)
     """
 
     train_dataset: Any
@@ -56,7 +62,18 @@ class TrainerMixin:
         return DataLoader(_Epochs(data), batch_size=None)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
-        """The same for an evaluation, on one rank only. Raises ConfigError on several."""
+        """The same for an evaluation, on one rank only.
+
+        Parameters
+        ----------
+        eval_dataset : Dataset, str or other data set, optional
+            As of the Trainer.
+
+        Raises
+        ------
+        ConfigError
+            It is a Dataset, and there are several ranks.
+        """
         data = self.eval_dataset if eval_dataset is None else eval_dataset
         if isinstance(data, str):
             data = self.eval_dataset[data]

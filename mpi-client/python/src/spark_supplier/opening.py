@@ -79,33 +79,64 @@ def open(
     comm: Any = None,
     feeders: Any = None,
 ) -> Reader:
-    """Opens this rank's side of its pair, without waiting for Spark.
+    """Opens this rank's side of its buffer (a pair, docs/PYTHON.md), without waiting for Spark.
 
-    config: the folder with mapped-files.conf and named-pipes.conf, or the paths of both files. None:
-        SUPPLY_MAPPED_FILES and SUPPLY_NAMED_PIPES of the environment.
-    local_rank: the rank's number on its node, from 0, which is its line in both files. None: from the launcher's
+    Parameters
+    ----------
+    config : str, path, or pair of paths, optional
+        The folder with mapped-files.conf and named-pipes.conf, or the paths of both files. Default: SUPPLY_MAPPED_FILES
+        and SUPPLY_NAMED_PIPES of the environment.
+    local_rank : int, optional
+        The rank's number on its node, from 0, which is its line in both files. Default: from the launcher's
         environment.
-    rank: the rank's number in the job, which Spark's task compares with its own. None: from the launcher's environment.
-    timeout: limit of each wait in seconds. None: SUPPLY_TIMEOUT, or 120.
-    ring, block: sizes of the ring and of a block: bytes, or a text as "8MiB". None: from the config line, or four
+    rank : int, optional
+        The rank's number in the job, which Spark's task compares with its own. Default: from the launcher's
+        environment.
+    timeout : float, optional
+        Limit of each wait in seconds. Default: SUPPLY_TIMEOUT, or 120.
+    ring, block : int or str, optional
+        Sizes of the buffer and of a block in it: bytes, or a text as "8MiB". Default: from the config line, or four
         blocks of 2 MiB.
-    group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
-    position: resume after this position of an earlier run of the same plan: partitions, ranks, seed,
-        shuffle (with exchange-fraction), uneven.
-        None: from the beginning.
-    results_folder: an absolute path, where results() writes. None: SUPPLY_RESULTS_FOLDER, or the mapped file's folder.
-    exchange: the ranks exchange elements before you read them: "supplied", "all", "balance" or an Exchange. The call
-        then waits for all ranks of `comm`, and so does each block. None: no exchange.
-    comm: of the exchange: an mpi4py communicator, or a torch.distributed group that serves nothing else. It must have
-        all ranks of the job. None: a group beside torch.distributed's default group if that is initialized, else
-        MPI.COMM_WORLD if mpi4py is imported.
-    feeders: an mpi4py communicator with all ranks of the job and its feeders, if it has any: MPI.COMM_WORLD. All ranks
-        must call open() then. Feeders open the rank's pair on their nodes, and send its blocks over MPI. Of the other
-        options, timeout, position, exchange and comm count then. If no process is a feeder, the rank's pair is on its
-        own node, and both ranks are by default those of the communicator. Reader.comm is a new communicator of the
-        ranks alone: use it instead of MPI.COMM_WORLD. An exchange uses it, too. None: there are no feeders.
+    group : str, optional
+        The group whose members may feed this rank. Default: from the config line (docs/SECURITY.md).
+    position : str, optional
+        Resume after this position of an earlier run of the same plan: partitions, ranks, seed, shuffle (with
+        exchange-fraction), uneven. Default: from the beginning.
+    results_folder : str or path, optional
+        An absolute path, where results() writes. Default: SUPPLY_RESULTS_FOLDER, or the mapped file's folder.
+    exchange : {"supplied", "all", "balance"} or Exchange, optional
+        The ranks exchange rows before you read them. The call then waits for all ranks of `comm`, and so does each
+        block. Default: no exchange.
+    comm : mpi4py.MPI.Comm or torch.distributed.ProcessGroup, optional
+        The ranks of the exchange: all of the job. A group must serve nothing else. Default: a group beside
+        torch.distributed's default group if that is initialized, else MPI.COMM_WORLD if mpi4py is imported.
+    feeders : mpi4py.MPI.Comm, optional
+        All ranks of the job and its feeders, if it has any: MPI.COMM_WORLD. All ranks must call open() then. Feeders
+        open the rank's buffer on their nodes, and send its blocks over MPI. Of the other options, timeout, position,
+        exchange and comm count then. If no process is a feeder, the rank's buffer is on its own node, and both ranks
+        are by default those of the communicator. Reader.comm is a new communicator of the ranks alone: use it instead
+        of MPI.COMM_WORLD. An exchange uses it, too. Default: there are no feeders.
 
-    Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
+    Returns
+    -------
+    Reader
+
+    Raises
+    ------
+    ConfigError
+        An option or a config file is wrong.
+    InUseError
+        Another process has opened the buffer.
+    NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError
+        The buffer cannot be made.
+
+    Examples
+    --------
+    ::
+
+        with spark_supplier.ranks.open("/dev/shm/my-run/conf") as reader:
+            for block in reader:
+                x = block.numpy("data")
     """
     for name, number in (("local_rank", local_rank), ("rank", rank)):
         if number is not None:
@@ -155,17 +186,29 @@ def create_results(
     group: str | None = None,
     results_folder: Path | None = None,
 ) -> ResultWriter:
-    """Begins a result as Reader.results(), in a program that only writes: no pair is opened.
-
-        with spark_supplier.ranks.create_results("predictions", config="/dev/shm/my-run/conf") as out:
-            out.write({"id": ids, "score": scores})
-
-    name, schema: of Reader.results(). The other options: of open(). The config says in which folder and under which
-    name Spark looks for this rank's part.
+    """Begins a result as Reader.results(), in a program that only writes: no buffer for rows is opened.
 
     Results of earlier runs stay: a sealed one of that name is a SupplyError. So let every rank begin before one seals
     (a barrier): otherwise parts of two runs may be taken for one result. Spark removes results that it has read. Such a
     result names no Spark process, so supply-clean removes it unless Spark reads it at that moment.
+
+    Parameters
+    ----------
+    name, schema
+        As for Reader.results().
+    config, local_rank, rank, block, group, results_folder : optional
+        As for open(). The config says in which folder and under which name Spark looks for this rank's part.
+
+    Returns
+    -------
+    ResultWriter
+
+    Examples
+    --------
+    ::
+
+        with spark_supplier.ranks.create_results("predictions", config="/dev/shm/my-run/conf") as out:
+            out.write({"id": ids, "score": scores})
     """
     for option, number in (("local_rank", local_rank), ("rank", rank)):
         if number is not None:
@@ -194,9 +237,20 @@ OPEN_OPTIONS = tuple(inspect.signature(open).parameters)[2:]
 
 
 def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Reader:
-    """As open(), with both ranks from an mpi4py communicator that spans the job, as MPI.COMM_WORLD does. Collective.
+    """Opens this rank's buffer as open(), with both ranks from an mpi4py communicator. Collective.
 
-    options: timeout, ring, block, group, position, results_folder and exchange of open(). The exchange uses `comm`.
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        It spans the job, as MPI.COMM_WORLD does. An exchange uses it, too.
+    config : optional
+        As for open().
+    **options
+        timeout, ring, block, group, position, results_folder and exchange of open().
+
+    Returns
+    -------
+    Reader
     """
     refuse_unknown("from_comm", options, OPEN_OPTIONS)
     if options.get("exchange") is not None:

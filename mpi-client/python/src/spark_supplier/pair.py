@@ -18,7 +18,15 @@ _LISTED_BLOCKS = 8
 
 
 class Statistics(NamedTuple):
-    """Totals of a Reader."""
+    """Totals of a Reader.
+
+    Attributes
+    ----------
+    elements, blocks, bytes : int
+        Rows, blocks and bytes that this rank has received.
+    seconds_waited : float
+        Time without a block to hand out.
+    """
 
     elements: int
     blocks: int
@@ -27,11 +35,25 @@ class Statistics(NamedTuple):
 
 
 class Reader(Closing):
-    """A rank's side of its pair, made by open() and from_comm(). Iterate over it for the blocks of all epochs.
+    """A rank's side of its buffer, made by open() and from_comm(). Iterate over it for the blocks of all epochs.
 
     Only one thread at a time may ask for the next block. While a call waits, other Python threads run, and Ctrl-C
     raises KeyboardInterrupt. Every wait ends after the timeout. The process that opened a Reader must read it: a forked
     child cannot.
+
+    Attributes
+    ----------
+    is_waiting : bool
+        Whether a call waits for a block. Any thread may ask.
+
+    Examples
+    --------
+    ::
+
+        with spark_supplier.ranks.open() as reader:
+            while not reader.at_end_of_data:
+                for block in reader.epoch():
+                    train(block.torch("features", copy=True))
     """
 
     def __init__(self, pair: _core.Pair, comm: Any = None) -> None:
@@ -48,6 +70,10 @@ class Reader(Closing):
         # Also at Python's exit: to Spark, a pair that is left open looks like a rank that was killed.
         weakref.finalize(self, pair.finish)
 
+    def __repr__(self) -> str:
+        ended = f", epoch {self._ended_epoch} has ended" if self._ended_epoch >= 0 else ""
+        return f"<spark_supplier.ranks.Reader {'closed' if self.closed else 'open'}{ended}>"
+
     def __iter__(self) -> Iterator[Block]:
         """The blocks of all epochs, to the end of the data."""
         while self.closed or not self.at_end_of_data:
@@ -61,9 +87,23 @@ class Reader(Closing):
             del block
 
     def next_block(self) -> Block | None:
-        """Waits for the next block. None at the end of an epoch, and at the end of the data (see at_end_of_data).
+        """Waits for the next block.
 
-        Raises RingFullError if the program holds the whole ring, SupplyTimeoutError, SparkError, ContractError.
+        Returns
+        -------
+        Block or None
+            None: at the end of an epoch, and at the end of the data (see at_end_of_data).
+
+        Raises
+        ------
+        RingFullError
+            The program holds all blocks of the buffer.
+        SupplyTimeoutError
+            The timeout has passed.
+        SparkError
+            Spark has failed.
+        ContractError
+            Spark's side has written what the contract forbids.
         """
         return self._receive(once=False)
 
@@ -86,9 +126,14 @@ class Reader(Closing):
         return Block(received)
 
     def is_ready(self) -> bool:
-        """Whether next_block() returns at once. It raises as next_block() does, except that no timeout passes.
+        """Whether next_block() returns at once.
 
-        It receives what is there: the block has its slot, and counts in the statistics.
+        It receives what is there: the block has its place in the buffer, and counts in the statistics. It raises as
+        next_block() does, except that no timeout passes.
+
+        Returns
+        -------
+        bool
         """
         if self._next is None and (self.closed or not self.at_end_of_data):
             received = self._pair.next_now()
@@ -102,11 +147,12 @@ class Reader(Closing):
 
     @property
     def position(self) -> str:
-        """The rank's position, for open(position=...) of a later run: after the last block that is released together
-        with all blocks before it.
+        """The rank's position, for open(position=...) of a later run.
+
+        It is after the last block that is released together with all blocks before it.
 
         For a position inside a block see Block.position_after(). With more feeders than ranks, raises SupplyError
-        inside an epoch if the rank reads several pairs.
+        inside an epoch if the rank reads several buffers.
         """
         return known_position(self._pair.position())
 
@@ -130,7 +176,7 @@ class Reader(Closing):
 
     @property
     def epoch_elements(self) -> int | None:
-        """The elements that this rank gets in each whole epoch. None: not known, or not yet.
+        """The rows that this rank gets in each whole epoch. None: not known, or not yet.
 
         Known as soon as a task has attached, if the data is an LMDB or Spark counted it (uneven). Otherwise known from
         the end of the first whole epoch. With resume-positions, not known in the first epoch. Never known of a stream.
@@ -160,14 +206,26 @@ class Reader(Closing):
     def results(self, name: str = "results", schema: Any = None) -> ResultWriter:
         """Begins this rank's part of a result, which Spark reads as a DataFrame.
 
-            with s.results("predictions") as out:
-                out.write({"id": ids, "score": scores})
-
-        name: 1 to 64 of the characters A-Z a-z 0-9 _ -. Each result of a run has its own.
-        schema: a pyarrow.Schema or anything with __arrow_c_schema__, or a text as "id long not null, vector
-            array<float>". None: that of the first batch; but then a rank without rows is an error.
-
         Every rank must seal its part, also one without rows. A result may outlive the Reader.
+
+        Parameters
+        ----------
+        name : str, default "results"
+            1 to 64 of the characters A-Z a-z 0-9 _ -. Each result of a run has its own.
+        schema : pyarrow.Schema, object with __arrow_c_schema__, or str, optional
+            As a text: "id long not null, vector array<float>". Default: that of the first batch; but then a rank
+            without rows is an error.
+
+        Returns
+        -------
+        ResultWriter
+
+        Examples
+        --------
+        ::
+
+            with reader.results("predictions") as out:
+                out.write({"id": ids, "score": scores})
         """
         if self.closed:
             raise SupplyError("this supply is closed")
@@ -203,12 +261,12 @@ class Reader(Closing):
         return pyarrow.RecordBatchReader.from_batches(pyarrow.schema(self), batches()).__arrow_c_stream__()
 
     def close(self) -> None:
-        """Closes the pair and removes its files. Arrays that you took of blocks stay readable (see Block).
+        """Closes the buffer and removes its files. Arrays that you took of blocks stay readable (see Block).
 
         Before the end of the data Spark is notified that this rank stopped early, and its run fails. If the last epoch
-        has just ended, close() waits for the end of the data, which needs a slot of the ring: RingFullError if you hold
-        all. Then it waits until Spark knows that this rank has everything. It waits at most the timeout. If Ctrl-C ends
-        that second wait, the pair stays open: call close() again, or abort().
+        has just ended, close() waits for the end of the data, which needs a place in the buffer: RingFullError if you
+        hold all blocks. Then it waits until Spark knows that this rank has everything. It waits at most the timeout. If
+        Ctrl-C ends that second wait, the buffer stays open: call close() again, or abort().
         """
         try:
             if self._last == "end of epoch" and not self.closed:
@@ -218,8 +276,13 @@ class Reader(Closing):
             self._pair.close()
 
     def abort(self, reason: str) -> None:
-        """Closes the pair without waiting and tells Spark why: its run fails with this text. After the end of the data
-        Spark is not notified."""
+        """Closes the buffer without waiting and tells Spark why. After the end of the data Spark is not notified.
+
+        Parameters
+        ----------
+        reason : str
+            The text with which Spark's run fails.
+        """
         self._next = None
         self._pair.abort(in_utf8(reason))
 

@@ -23,11 +23,10 @@ Begin = Callable[[str, "list[_core.ResultField]"], _core.Result]
 
 
 class ResultWriter(Closing):
-    """Writes a result of Reader.results() or create_results(). Leaving the `with` block seals it; an exception aborts
-    it with its text.
+    """Writes a result of Reader.results() or create_results(). Leaving the `with` block seals it.
 
-    Spark can read the result when every rank has sealed its part. It reads no row of an aborted one, and fails with the
-    exception's text.
+    An exception that leaves the block aborts the result with its text. Spark can read the result when every rank has
+    sealed its part. It reads no row of an aborted one, and fails with the exception's text.
     """
 
     def __init__(self, begin: Begin, name: str, schema: Any = None) -> None:
@@ -45,15 +44,20 @@ class ResultWriter(Closing):
     def write(self, batch: Batch) -> None:
         """Appends the rows of a batch. The values are copied.
 
-        batch: anything with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars), a pandas DataFrame without its
-            index, or a dict by column of arrays, tensors and lists. An array of two dimensions is a list of N numbers
-            for each row, of three dimensions N lists of M numbers. Jagged and lists of tensors are lists of any length,
-            a dict by field is a struct. None in a list, and NaT, are null; NaN is a number. float16 and bfloat16 become
-            float32.
+        Parameters
+        ----------
+        batch : Arrow data, pandas.DataFrame, or dict of str to array, tensor or list
+            Anything with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars), a pandas DataFrame without its
+            index, or a dict by column. An array of shape (rows, N) is a list of N numbers for each row, of (rows, N, M)
+            N lists of M numbers. Jagged and lists of tensors are lists of any length, a dict by field is a struct. None
+            in a list, and NaT, are null; NaN is a number. float16 and bfloat16 become float32.
 
-        Every batch must have the columns of the schema, or of the first batch, in any order. ColumnError and
-        SupplyError name the column and what to do; the rows of that batch are not written then. Of a stream of record
-        batches, those before it are.
+        Raises
+        ------
+        ColumnError, SupplyError
+            The batch must have the columns of the schema, or of the first batch, in any order. The text names the
+            column and what to do; the rows of that batch are not written then. Of a stream of record batches, those
+            before it are.
         """
         if self._is_closed:
             raise SupplyError(f"result '{self._name}' is sealed or aborted: write in its `with` block")
@@ -79,7 +83,13 @@ class ResultWriter(Closing):
         return 0 if self._core is None else self._core.rows
 
     def close(self) -> None:
-        """Seals the result. Raises SupplyError if there is no schema, because nothing was written."""
+        """Seals the result.
+
+        Raises
+        ------
+        SupplyError
+            There is no schema, because nothing was written.
+        """
         if self._is_closed:
             return
         if self._core is None and self._fields is not None:
@@ -99,7 +109,13 @@ class ResultWriter(Closing):
         self._is_closed = True
 
     def abort(self, reason: str) -> None:
-        """Says why this rank has no result: Spark fails with this text when it reads the result."""
+        """Says why this rank has no result.
+
+        Parameters
+        ----------
+        reason : str
+            The text with which Spark fails when it reads the result.
+        """
         if self._is_closed:
             return
         with self._opening:

@@ -159,8 +159,6 @@ class LocalData(RankData):
 
     Attributes
     ----------
-    saves : list
-        The states that the function saved by data.save(), as they come back: pickled once, on the CPU.
     restarts : int
         0, or what you set: how often the call has started its ranks again.
     last_failure : str or None

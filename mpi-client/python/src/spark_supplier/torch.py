@@ -45,46 +45,75 @@ _Item = TypeVar("_Item")
 
 
 class Dataset(Closing, IterableDataset):
-    """Batches of the rows that Spark supplies.
+    """Batches of the rows that Spark supplies to this rank.
 
-        with Dataset(columns=["data", "label"], batch_size=32) as dataset:
-            for epoch in dataset.epochs():
-                for batch in epoch:
-                    train(batch["data"], batch["label"])
+    A batch is a dict by column of writable copies. Iterating over the data set gives the batches of its next epoch, as
+    trainers want it that iterate once for each epoch. epochs() gives all epochs, with their numbers.
 
-    A batch is a dict by column. It is a writable copy. For trainers that iterate over a data set once for each epoch,
-    iterating over the Dataset itself gives the next epoch.
-
-    config, local_rank, options: as for ranks.open(). The first iteration opens the pair. With `exchange`, all ranks
-        must make their data sets in the same order, and take the same epochs. With `feeders`, all ranks must make the
-        data set, and its `comm` is the communicator of the ranks.
-    columns: names of the columns. "point.x" is a field of the struct "point", if no column has this name.
-    batch_size: elements of a batch, for blocks of any size.
-    transform: makes what the loop gets of a batch (a dict by column). In a DataLoader with workers, they call it.
-    collate_fn: makes what the loop gets of a list of rows. Each row is a dict by column. Set only one of both.
-    dtypes: types of tensors by column, as {"label": torch.long}. The other columns keep Spark's types. A setting
-        of dtypes, ragged or nulls for a list or a struct holds for everything in it; "point.x" is one field,
-        "scores.values" the values of a map.
-    ragged: forms of lists, text or bytes of different lengths, by column, or one form for all lists. "jagged": Jagged;
-        lists of numbers have this form if they are not named here. "list": a Python list, for each element a tensor, or
-        str or bytes; text and lists of text have this form. "pad": a dense tensor, with zeros up to the longest of the
+    Parameters
+    ----------
+    config, local_rank, **options
+        As for spark_supplier.ranks.open(). The first iteration opens the rank's buffer. With `exchange`, all ranks must
+        make their data sets in the same order, and take the same epochs. With `feeders`, all ranks must make the data
+        set, and its `comm` is the communicator of the ranks.
+    columns : sequence of str
+        Names of the columns. "point.x" is a field of the struct "point", if no column has this name.
+    batch_size : int
+        Rows of a batch, for blocks of any size.
+    transform : callable, optional
+        Makes what the loop gets of a batch (a dict by column). In a DataLoader with workers, they call it.
+    collate_fn : callable, optional
+        Makes what the loop gets of a list of rows. Each row is a dict by column. Set only one of both.
+    dtypes : dict of str to torch.dtype, optional
+        Types of tensors by column, as {"label": torch.long}. The other columns keep Spark's types. A setting of dtypes,
+        ragged or nulls for a list or a struct holds for everything in it; "point.x" is one field, "scores.values" the
+        values of a map.
+    ragged : dict of str to str, or str, optional
+        Forms of lists, text or bytes of different lengths, by column, or one form for all lists. "jagged": Jagged;
+        lists of numbers have this form if they are not named here. "list": a Python list, for each row a tensor, or str
+        or bytes; text and lists of text have this form. "pad": a dense tensor, with zeros up to the longest of the
         batch. "nested": a torch.nested tensor with jagged layout. "sparse": of vectors of Spark that are structs of
         size, indices and values, a torch.sparse_csr tensor. Bytes that are not named must all have one length, and are
         a tensor of uint8.
-    nulls: by column, the value that a null gets: a number, for text a text, for bytes in a list or jagged bytes; or
-        "mask": a null is 0 or empty, and the batch has a column NAME_mask of bool that is True for elements with a
-        value. Of lists, both are for the values in them: a null list is empty, and the mask has the form of the column,
-        with False for padding. Without it, a null text is None, and a null elsewhere is an error.
-    uneven: the end of an epoch if ranks have different numbers of elements. "keep": the last batch may be smaller, and
-        ranks may have different numbers of batches. "drop": all ranks have as many batches as the rank with the fewest
-        full ones. "pad": all ranks have as many elements as the rank with the most: the others repeat some. If Spark
-        has not counted the elements, drop and pad need one all_reduce for each block.
-    process_group: the torch.distributed group for that, with tensors on the CPU. With workers it must serve nothing
-        else. None: a gloo group of its own; then all ranks must make their data sets in the same order. It waits for
-        the other ranks for twice the timeout: each of them may first wait one timeout for Spark.
-    zero_copy: a batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the
-        block's slot while you keep it. A batch over several blocks is a copy, and so is one of values in place
-        (Supplier --in-place) that do not lie at equal distances in their file.
+    nulls : dict, optional
+        By column, the value that a null gets: a number, for text a text, for bytes in a list or jagged bytes; or
+        "mask": a null is 0 or empty, and the batch has a column NAME_mask of bool that is True for rows with a value.
+        Of lists, both are for the values in them: a null list is empty, and the mask has the form of the column, with
+        False for padding. Default: a null text is None, and a null elsewhere is an error.
+    uneven : {"keep", "drop", "pad"}, default "keep"
+        The end of an epoch if ranks have different numbers of rows. "keep": the last batch may be smaller, and ranks
+        may have different numbers of batches. "drop": all ranks have as many batches as the rank with the fewest full
+        ones. "pad": all ranks have as many rows as the rank with the most: the others repeat some. If Spark has not
+        counted the rows, drop and pad need one all_reduce for each block.
+    process_group : torch.distributed.ProcessGroup, optional
+        The group for that, with tensors on the CPU. With workers it must serve nothing else. Default: a gloo group of
+        its own; then all ranks must make their data sets in the same order. It waits for the other ranks for twice the
+        timeout: each of them may first wait one timeout for Spark.
+    zero_copy : bool, default False
+        A batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the block's
+        place in the buffer while you keep it. A batch over several blocks is a copy, and so is one of values in place
+        (--in-place of the Spark side) that do not lie at equal distances in their file.
+
+    Attributes
+    ----------
+    columns : sequence of str
+        As given.
+    comm : mpi4py.MPI.Comm or None
+        With `feeders`, the communicator of the ranks without them.
+
+    Raises
+    ------
+    ConfigError
+        An option is wrong.
+
+    Examples
+    --------
+    >>> from spark_supplier.torch import Dataset
+    >>> def train(step):
+    ...     with Dataset(columns=["data", "label"], batch_size=32) as dataset:
+    ...         for epoch in dataset.epochs():
+    ...             for batch in epoch:
+    ...                 step(batch["data"], batch["label"])
     """
 
     def __init__(
@@ -162,17 +191,30 @@ class Dataset(Closing, IterableDataset):
         self._in_worker = WorkerSide(self._workers.address, self._forms)
 
     def to(self, device: torch.device | str | int) -> Dataset:
-        """Batches arrive on this CUDA device; "cpu": in the host's memory, as without the call. Returns the data set.
+        """Lets the batches arrive on a CUDA device. It changes this data set, as torch.nn.Module.to() changes a module.
 
-        Call it before the first iteration. The ring is registered with CUDA, and blocks are copied to the device on a
+        Call it before the first iteration. The buffer is registered with CUDA, and blocks are copied to the device on a
         stream of their own, up to two ahead of the loop. Lists stay lists. A batch belongs to the stream that is
         current when the loop asks for it: on another stream, call wait_stream() and record_stream() as for any tensor.
-        Blocks that are there are copied together, up to 8 MiB, if the ring has more than four slots. Batches share the
-        memory of such a copy, so a kept batch keeps it. Changing a batch in place counts as a change of the others of
-        its block for autograd. `transform` and `collate_fn` get batches on the device. `zero_copy` has no effect.
+        Blocks that are there are copied together, up to 8 MiB, if the buffer holds more than four blocks. Batches share
+        the memory of such a copy, so a kept batch keeps it. Changing a batch in place counts as a change of the others
+        of its block for autograd. `transform` and `collate_fn` get batches on the device. `zero_copy` has no effect.
 
-        Raises SupplyError without a CUDA device. Workers of a DataLoader are an error: in their place the device copies
-        while the loop computes.
+        Parameters
+        ----------
+        device : torch.device, str or int
+            The CUDA device. "cpu": in the host's memory, as without the call.
+
+        Returns
+        -------
+        Dataset
+            This data set.
+
+        Raises
+        ------
+        SupplyError
+            There is no such device, or the first iteration has begun. A DataLoader with workers raises it later: in
+            their place the device copies while the loop computes.
         """
         if self._blocks is not None or self._copies is not None:
             raise SupplyError("to() is too late: the first iteration has begun, or results have")
@@ -185,24 +227,39 @@ class Dataset(Closing, IterableDataset):
 
         The rest of an epoch that you do not read to its end is skipped. With "drop" and "pad" all ranks must take the
         same epochs.
+
+        Yields
+        ------
+        Epoch
         """
         while self._begin():
             assert self._blocks is not None and self._blocks.begun is not None
             yield Epoch(self, self._blocks.begun)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is this epoch, from 0, as trainers say it. The rest of earlier epochs is skipped.
+        """Makes an epoch the next one, as trainers say it. The rest of earlier epochs is skipped.
 
-        Going back is an error.
+        Parameters
+        ----------
+        epoch : int
+            From 0. Going back is an error of the next iteration.
         """
         self._wanted_epoch = whole_number("epoch", epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:
         """The state after every batch that the loop was handed. Each rank saves its own state.
 
-        With uneven="pad" it has a copy of the last batch, which a rank repeats if nothing is left of its epoch. With
-        workers use the DataLoader of this module, which counts the batches that it hands out. With another DataLoader a
-        SupplyError says that the state is not known; epochs() knows it again when you take the next epoch.
+        Returns
+        -------
+        dict
+            What torch.save can save. With uneven="pad" it has a copy of the last batch, which a rank repeats if nothing
+            is left of its epoch.
+
+        Raises
+        ------
+        SupplyError
+            The batches went through the workers of another DataLoader than that of this module, which counts those that
+            it hands out. epochs() knows the state again when you take the next epoch.
         """
         state: dict[str, Any] = {"version": 1, "position": self._known_position()}
         if self._last is not None:
@@ -220,7 +277,18 @@ class Dataset(Closing, IterableDataset):
         return None if self._position is None else known_position(self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes after a state of a run of the same plan (docs/RESTARTS.md). Call it before the first iteration."""
+        """Resumes after a state. Call it before the first iteration.
+
+        Parameters
+        ----------
+        state : dict
+            What state_dict() returned on this rank, in a run of the same plan (docs/RESTARTS.md).
+
+        Raises
+        ------
+        SupplyError
+            The data set is open already, as in a call of a Supplier, or the state has an unknown version.
+        """
         if self._supply is not None:
             raise SupplyError("load_state_dict() is too late: the pair is open, and Spark knows where to begin")
         if state.get("version") != 1:
@@ -234,6 +302,10 @@ class Dataset(Closing, IterableDataset):
 
         The time of an epoch runs from the question for it to the question for the next one. In a program without
         another question, it runs to the last batch.
+
+        Returns
+        -------
+        list of EpochStatistics
         """
         return self._times.rows()
 
@@ -242,9 +314,14 @@ class Dataset(Closing, IterableDataset):
         return self._batches_of(None)
 
     def begin(self) -> bool:
-        """Waits until the next epoch has begun, which the next iteration reads. False: the data has ended.
+        """Waits until the next epoch has begun, which the next iteration reads.
 
         For trainers that ask for len() before the first epoch. With "drop" and "pad" all ranks must call it.
+
+        Returns
+        -------
+        bool
+            False: the data has ended.
         """
         with self._lock:
             self._is_begun = self._is_begun or self._begin()
@@ -253,21 +330,36 @@ class Dataset(Closing, IterableDataset):
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch. It does not wait.
 
-        TypeError before the first epoch has begun (begin()), and if Spark has not counted the elements
-        (docs/ROWS.md).
+        Raises
+        ------
+        TypeError
+            No epoch has begun (begin()), or Spark has not counted the rows (docs/ROWS.md).
         """
         return _known(self._whole_epoch, self._number())
+
+    def __repr__(self) -> str:
+        """Asks nothing of Spark, and opens nothing."""
+        number = self._number()
+        state = "closed" if self._is_closed else "not begun" if number is None else f"in epoch {number}"
+        columns = ", ".join(self.columns)
+        return f"<{type(self).__name__} of {columns:.200}: batches of {self._batches.batch_size}, {state}>"
 
     def __bool__(self) -> bool:
         """True. Without it, Python would ask for the length."""
         return True
 
     def close(self) -> None:
-        """Closes the pair: Reader.close()."""
+        """Closes the rank's buffer: Reader.close(). A closed data set cannot be read any more."""
         self._end(Reader.close)
 
     def abort(self, reason: str) -> None:
-        """Closes the pair and tells Spark why: Reader.abort()."""
+        """Closes the rank's buffer and tells Spark why: Reader.abort().
+
+        Parameters
+        ----------
+        reason : str
+            The text with which Spark's job fails.
+        """
         self._end(lambda supply: supply.abort(reason))
 
     def _end(self, end: Callable[[Reader], None]) -> None:
@@ -289,7 +381,17 @@ class Dataset(Closing, IterableDataset):
                     self._workers.close()
 
     def results(self, name: str = "results", schema: Any = None) -> ResultWriter:
-        """Begins this rank's part of a result, which Spark reads as a DataFrame: Reader.results()."""
+        """Begins this rank's part of a result, which Spark reads as a DataFrame: Reader.results().
+
+        Parameters
+        ----------
+        name, schema
+            As for Reader.results().
+
+        Returns
+        -------
+        ResultWriter
+        """
         return self._opened().results(name, schema)
 
     def _opened(self) -> Reader:

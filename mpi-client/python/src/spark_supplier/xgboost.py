@@ -30,11 +30,26 @@ def matrix(
     XGBoost reads the rows several times, and they must come in one order. So they stay in this rank's memory until the
     matrix is made, which then has about a byte for each value.
 
-    features: a column of lists of one length, or several columns of numbers.
-    options: of QuantileDMatrix, as max_bin.
+    Parameters
+    ----------
+    data : Dataset or Epoch
+        The rows: of the next epoch, or of that one.
+    features : str or sequence of str
+        A column of lists of one length, or several columns of numbers.
+    label, weight : str, optional
+        Columns of numbers.
+    **options
+        Of QuantileDMatrix, as max_bin.
 
-    Raises ConfigError if the data set has uneven="pad", with which rows come twice, or "drop", with which some are
-    missing: set uneven="keep".
+    Returns
+    -------
+    xgboost.QuantileDMatrix
+
+    Raises
+    ------
+    ConfigError
+        The data set has uneven="pad", with which rows come twice, or "drop", with which some are missing: set
+        uneven="keep".
     """
     dataset = data.dataset if isinstance(data, Epoch) else data
     if dataset._steps.uneven != "keep":
@@ -74,7 +89,17 @@ def matrix(
 
 @contextlib.contextmanager
 def collective() -> Iterator[None]:
-    """Lets XGBoost train one model on the rows of all ranks of torch.distributed. All ranks enter it, and train."""
+    """Lets XGBoost train one model on the rows of all ranks of torch.distributed. All ranks enter it, and train.
+
+    Examples
+    --------
+    ::
+
+        def train(data):
+            with spark_supplier.xgboost.collective():
+                rows = spark_supplier.xgboost.matrix(data, "features", "label")
+                return xgboost.train({"objective": "reg:squarederror"}, rows)
+    """
     import xgboost
     from xgboost.tracker import RabitTracker
 

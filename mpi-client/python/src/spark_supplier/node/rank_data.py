@@ -66,9 +66,16 @@ def _share(batch: int, rank: int) -> int:
 
 
 class RankData(Dataset):
-    """A Dataset with `validation`, the data set of the second DataFrame, or None.
+    """What the function of Supplier.run gets as `data`: a Dataset of this rank's rows, which also saves and reports.
 
-    restarts: how often the call has started its ranks again. last_failure: why, or None.
+    Attributes
+    ----------
+    validation : RankData or None
+        The data set of Rows(validation=...).
+    restarts : int
+        How often the call has started its ranks again.
+    last_failure : str or None
+        Why.
     """
 
     def __init__(self, spec: DataSpec, files: RunFiles, checkpoints: RankCheckpoints, is_train: bool = True) -> None:
@@ -102,7 +109,18 @@ class RankData(Dataset):
             dataset._open()
 
     def to(self, device: torch.device | str | int) -> RankData:
-        """As Dataset.to(), for the validation data, too."""
+        """Lets the batches arrive on a CUDA device, also those of the validation data: Dataset.to().
+
+        Parameters
+        ----------
+        device : torch.device, str or int
+            The CUDA device, or "cpu".
+
+        Returns
+        -------
+        RankData
+            This data set.
+        """
         for dataset in self._datasets():
             Dataset.to(dataset, device)
         return self
@@ -156,10 +174,29 @@ class RankData(Dataset):
         return 0 if supply is None else supply.statistics.elements
 
     def report(self, **values: Any) -> None:
-        """Reports numbers to the caller of Supplier.run while the function runs: data.report(loss=loss.item()).
+        """Reports numbers to the caller of Supplier.run while the function runs.
 
         The caller's bar shows the last ones of rank 0, and Supplier.statistics.history has them all, with the epoch,
         the batch and the time. What other ranks report is dropped. A tensor of a GPU waits for the GPU.
+
+        Parameters
+        ----------
+        **values : number, or tensor or array with one
+            By name. "epoch", "batch" and "seconds" are taken.
+
+        Raises
+        ------
+        SupplyError
+            A value is no number, or its name is taken.
+
+        Examples
+        --------
+        >>> from spark_supplier import testing
+        >>> data = testing.data({"x": [1.0, 2.0]}, batch_size=1)
+        >>> for batch in data:
+        ...     data.report(loss=batch["x"].mean())
+        >>> [row["loss"] for row in data.reports]
+        [1.0, 2.0]
         """
         if self._reports is not None:
             self._reports.add(max(0, self._number() or 0), self._batch, values)
@@ -229,9 +266,33 @@ class RankData(Dataset):
         return list(self._checkpoints.attempt.holders)
 
     def results(self, name: str = RESULTS, schema: Any = None) -> ResultWriter:
-        """As Dataset.results(). Without a name and a schema, those that the caller of Supplier.run reads.
+        """Begins this rank's part of the rows that the function writes: of RunResult.rows, or of another result.
 
-        A batch for these may have all columns of the data. Those that the schema does not name are left out.
+        A batch may have all columns of the data. Those that the schema does not name are left out.
+
+        Parameters
+        ----------
+        name, schema
+            As for Dataset.results(). Without them, those of Supplier.run(results=...).
+
+        Returns
+        -------
+        ResultWriter
+
+        Raises
+        ------
+        SupplyError
+            It was called before: let one `with data.results()` block surround all epochs.
+
+        Examples
+        --------
+        >>> from spark_supplier import testing
+        >>> data = testing.data({"x": [1.0, 2.0]}, batch_size=2, results="x double, twice double")
+        >>> with data.results() as out:
+        ...     for batch in data:
+        ...         out.write({**batch, "twice": 2 * batch["x"]})
+        >>> data.written.column("twice").to_pylist()
+        [2.0, 4.0]
         """
         if name != RESULTS or self._spec.results is None:
             return super().results(name, schema)

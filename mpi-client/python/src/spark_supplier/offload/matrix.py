@@ -41,12 +41,12 @@ def array_of(data: Any) -> numpy.ndarray:
 class MLlibMatrix:
     """What a matrix of ranks can be to MLlib.
 
-    Distributed matrices read a copy of the rows that the ranks write now, as to_df(): until
-    spark_supplier.release(matrix), or the session's end. An array goes to the driver. The keys of the rows are the
-    indices; of an array, the numbers of its rows. Raises RunError if rows have no keys, or keys that are no integers,
-    and over Spark Connect, which has no distributed matrices: there to_df() has the rows.
+    Distributed matrices read a copy of the rows that the ranks write now, as to_df(). An array goes to the driver. The
+    keys of the rows are the indices; of an array, the numbers of its rows. Raises RunError if rows have no keys, or
+    keys that are no integers, and over Spark Connect, which has no distributed matrices: there to_df() has the rows.
     """
 
+    shape: tuple[int, int]
     _ranks: MatrixRanks
     _java: Any
 
@@ -69,7 +69,13 @@ class MLlibMatrix:
         return CoordinateMatrix(self._to_mllib("coordinateMatrix"))
 
     def to_block_matrix(self, rows_per_block: int = 1024, columns_per_block: int = 1024) -> BlockMatrix:
-        """A pyspark.mllib BlockMatrix."""
+        """A pyspark.mllib BlockMatrix.
+
+        Parameters
+        ----------
+        rows_per_block, columns_per_block : int, default 1024
+            Of its blocks.
+        """
         from pyspark.mllib.linalg.distributed import BlockMatrix
 
         java = self._to_mllib("blockMatrix", rows_per_block, columns_per_block)
@@ -79,7 +85,7 @@ class MLlibMatrix:
         """A pyspark.mllib DenseMatrix of all values, in this process, at most 2 GB."""
         from pyspark.mllib.linalg import DenseMatrix
 
-        rows, columns = self._java.rows(), self._java.columns()
+        rows, columns = self.shape
         values = self.to_numpy().ravel()  # type: ignore[attr-defined]
         return DenseMatrix(rows, columns, values, isTransposed=True)
 
@@ -89,22 +95,32 @@ class MLlibMatrix:
 
 
 class Matrix(MLlibMatrix):
-    """A handle of a matrix. The ranks free it when Python no longer has the handle.
+    """A handle of a matrix that ranks hold. The ranks free it when Python no longer has the handle.
 
-    `A.T @ B` and `A @ B` call routines of libsupply_linalg: the results are matrices, too.
+    `A.T @ B` and `A @ B` call routines of libsupply_linalg: the results are matrices, too. MatrixRanks.matrix() and
+    call() make matrices.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (rows on all ranks, columns).
+
+    Examples
+    --------
+    ::
+
+        with MatrixRanks(spark, ranks=4) as ranks:
+            a = ranks.matrix(df, "features")
+            gram = (a.T @ a).to_numpy()        # float64, shape (columns, columns)
     """
 
     def __init__(self, ranks: MatrixRanks, java: Any, drop: Callable[[Any], None]) -> None:
         self._ranks = ranks
         self._java = java
+        self.shape: tuple[int, int] = (java.rows(), java.columns())
         # The ranks are notified with the next command: this may run in any thread.
         self._finalizer = weakref.finalize(self, drop, java)
         self._finalizer.atexit = False
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(rows on all ranks, columns)."""
-        return self._java.rows(), self._java.columns()
 
     @property
     def T(self) -> Transposed:
@@ -119,27 +135,50 @@ class Matrix(MLlibMatrix):
         return product
 
     def to_numpy(self) -> numpy.ndarray:
-        """All values in this process: float64, of `shape`; one-dimensional if it is an array of one column or row.
+        """All values in this process.
 
-        The array is read-only. Raises RunError above 2 GB.
+        Returns
+        -------
+        numpy.ndarray
+            Read-only, float64, of `shape`; one-dimensional if it is an array of one column or row.
+
+        Raises
+        ------
+        RunError
+            It has more than 2 GB.
         """
         values = numpy.frombuffer(self._ranks._ask(self._java.toBytes), dtype="<f8").reshape(self.shape)
         return values.ravel() if self._java.isArray() and 1 in self.shape else values
 
     def to_torch(self, device: torch.device | str | int = "cpu") -> torch.Tensor:
-        """All values as a tensor of its own on that device: as to_numpy() has them, through this process's memory.
+        """All values as a tensor of its own, through this process's memory.
 
         CuPy and JAX take the tensor without a copy: cupy.from_dlpack(matrix.to_torch("cuda")).
+
+        Parameters
+        ----------
+        device : torch.device, str or int, default "cpu"
+            Where the tensor is.
+
+        Returns
+        -------
+        torch.Tensor
+            As to_numpy().
         """
         import torch
 
         return torch.tensor(self.to_numpy(), device=device)
 
     def to_df(self) -> DataFrame:
-        """Its rows as a DataFrame: the columns "key", if they have keys, and "row", an array of doubles.
+        """Its rows as a DataFrame.
 
         Spark reads a copy that the ranks write now, where they are, also when the ranks have ended. It takes memory
-        until spark_supplier.release(df), or until the session ends.
+        until it is released, or until the session ends.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            The columns "key", if the rows have keys, and "row", an array of doubles.
         """
         return self._ranks._df_of(self)
 
@@ -149,7 +188,7 @@ class Matrix(MLlibMatrix):
             self._ranks._ask(self._java.drop)
 
     def __repr__(self) -> str:
-        return f"<Matrix {self.shape[0]} x {self.shape[1]}>"
+        return f"<Matrix {self.shape[0]} x {self.shape[1]}{'' if self._finalizer.alive else ', released'}>"
 
 
 class Transposed:

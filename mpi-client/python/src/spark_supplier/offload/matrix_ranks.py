@@ -34,17 +34,45 @@ _EXPLAIN_SECONDS = 10
 
 
 class MatrixRanks:
-    """MPI ranks that hold matrices of this session. Starts `supply-server` by mpirun; attach() does not.
+    """MPI ranks that hold matrices of a Spark session. Starts `supply-server` by mpirun; attach() does not.
 
-    spark: the session. It needs a free task slot for each rank, on the rank's node, while a matrix is sent.
-    ranks: their number.
-    library: the shared library whose routines call() calls if it names no other.
-    host_file: the nodes of the ranks, in Open MPI's format. Not set: those of Slurm's job, else this machine.
-    libraries: the folder of the libraries. server: the program. Not set: as installed, or SUPPLY_LIBRARIES and
-    SUPPLY_SERVER of the environment. Both are at the same paths on every node, and so is this Python.
-    folder: in memory, for the rings. ring, block: bytes, or texts as "64MiB". timeout: seconds of each wait.
+    As a context manager it ends the ranks.
 
-    As a context manager it ends the ranks. Raises RunError if they do not start.
+    Parameters
+    ----------
+    spark : SparkSession
+        It needs a free task slot for each rank, on the rank's node, while a matrix is sent.
+    ranks : int
+        Their number.
+    library : str, default "libsupply_linalg.so"
+        The shared library whose routines call() calls if it names no other.
+    host_file : str or path, optional
+        The nodes of the ranks, in Open MPI's format. Default: those of Slurm's job, else this machine.
+    libraries : str or path, optional
+        The folder of the libraries, at the same path on every node. Default: as installed, or SUPPLY_LIBRARIES of the
+        environment.
+    server : str or path, optional
+        The program, at the same path on every node, and so is this Python. Default: supply-server on PATH, or
+        SUPPLY_SERVER of the environment.
+    folder : str or path, default "/dev/shm"
+        In memory, for the buffers.
+    ring, block : int or str, optional
+        Sizes of a rank's buffer and of a block in it: bytes, or a text as "64MiB". Default: four blocks of 2 MiB.
+    timeout : float, default 120
+        Seconds of each wait.
+
+    Raises
+    ------
+    RunError
+        An option is wrong, or the ranks do not start.
+
+    Examples
+    --------
+    ::
+
+        with MatrixRanks(spark, ranks=4) as ranks:
+            a = ranks.matrix(df, "features", key="id")
+            left, values, right = ranks.call("truncated_svd", a, k=10)
     """
 
     def __init__(
@@ -104,15 +132,26 @@ class MatrixRanks:
     ) -> MatrixRanks:
         """Ranks that the program does not start: those of launch/supply-run --serve, launch/run-ranks, mpirun or srun.
 
-        ranks, mapped_files, named_pipes, host_file: as the ranks have them. Not set: SUPPLY_RANKS (or the slots of
-        host_file), SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES and SUPPLY_HOSTS of the environment. Without a host file,
-        all ranks are on this node.
-        folder: in memory, on each node, for the rows of Matrix.to_df(). Not set: SUPPLY_RESULTS_FOLDER, else /dev/shm.
-        timeout: seconds of each wait, also for the ranks to start.
-        take_over: a program that is attached to the ranks loses its matrices; otherwise that is an error.
-
         As a context manager it drops its matrices, and the ranks wait for another program. close(end_ranks=True) ends
         them.
+
+        Parameters
+        ----------
+        spark, library
+            As for MatrixRanks.
+        ranks, mapped_files, named_pipes, host_file : optional
+            As the ranks have them. Default: SUPPLY_RANKS (or the slots of host_file), SUPPLY_MAPPED_FILES,
+            SUPPLY_NAMED_PIPES and SUPPLY_HOSTS of the environment. Without a host file, all ranks are on this node.
+        folder : str or path, optional
+            In memory, on each node, for the rows of Matrix.to_df(). Default: SUPPLY_RESULTS_FOLDER, else /dev/shm.
+        timeout : float, default 120
+            Seconds of each wait, also for the ranks to start.
+        take_over : bool, default False
+            A program that is attached to the ranks loses its matrices; otherwise that is an error.
+
+        Returns
+        -------
+        MatrixRanks
         """
         in_memory = folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm"
         session = _checked(spark, 1 if ranks is None else ranks, in_memory, timeout)
@@ -126,6 +165,7 @@ class MatrixRanks:
         self, session: Session, library: str, ranks: RankFiles, server: Server | None, timeout: float, take_over: bool
     ) -> None:
         self._session = session
+        self._count = ranks.ranks
         self._offload = offload_of(self._session)
         self._library = library
         self._dropped: list[Any] = []
@@ -170,19 +210,33 @@ class MatrixRanks:
     def matrix(
         self, df: Any, features: str | list[str] | None = None, key: str | None = None, sparse: bool = False
     ) -> Matrix:
-        """Sends rows to the ranks: of a DataFrame, of a distributed matrix of pyspark.mllib, or of an array. A handle.
-
-        features: a column of arrays of numbers or of Spark ML's vectors, or columns of numbers. key: a column that
-        names the rows; it comes back with results. sparse: keep only the entries of vectors that are not 0, for
-        routines that take sparse matrices. Raises RunError for nulls, NaN, or too little memory.
+        """Sends rows to the ranks: of a DataFrame, of a distributed matrix of pyspark.mllib, or of an array.
 
         A distributed matrix has neither features nor key: an IndexedRowMatrix, CoordinateMatrix or BlockMatrix has its
         rows in the order of their indices, which are the keys, and a RowMatrix has its rows in their order. Spark
         Connect has none.
 
-        An array is one of numpy, PyTorch, CuPy, JAX, or another library with DLPack, also on a device. It has one or
-        two dimensions, and neither features nor key: its rows keep their order, and their numbers are the keys. It goes
-        through the driver's memory.
+        Parameters
+        ----------
+        df : DataFrame, distributed matrix, array or tensor
+            An array is one of numpy, PyTorch, CuPy, JAX, or another library with DLPack, also on a device, of shape
+            (rows, columns) or (rows,). It has neither features nor key: its rows keep their order, and their numbers
+            are the keys. It goes through the driver's memory.
+        features : str or list of str, optional
+            Of a DataFrame: a column of arrays of numbers or of Spark ML's vectors, or columns of numbers.
+        key : str, optional
+            Of a DataFrame: a column that names the rows; it comes back with results.
+        sparse : bool, default False
+            Keep only the entries of vectors that are not 0, for routines that take sparse matrices.
+
+        Returns
+        -------
+        Matrix
+
+        Raises
+        ------
+        RunError
+            There are nulls or NaN, or too little memory.
         """
         if is_array(df):
             if features is not None or key is not None:
@@ -202,9 +256,26 @@ class MatrixRanks:
         return self._held(self._ask(lambda: self._offload.matrix(self._ranks, df, names, key, sparse)))
 
     def call(self, routine: str, *arguments: Any, library: str | None = None, **parameters: Any) -> Any:
-        """Calls a routine: its result, or a tuple of its results.
+        """Calls a routine of a library on all ranks.
 
-        arguments, parameters: matrices, integers, numbers and texts. Raises RunError with the rank's text.
+        Parameters
+        ----------
+        routine : str
+            Its name.
+        *arguments, **parameters : Matrix, int, float or str
+            As the routine takes them (docs/OFFLOAD.md).
+        library : str, optional
+            The shared library. Default: that of the ranks.
+
+        Returns
+        -------
+        Matrix or tuple of Matrix
+            Its result, or its results.
+
+        Raises
+        ------
+        RunError
+            With the text of the rank that has failed.
         """
         values = [_plain(value) for value in arguments]
         named = {name: _plain(value) for name, value in parameters.items()}
@@ -234,9 +305,12 @@ class MatrixRanks:
         return copied
 
     def close(self, end_ranks: bool = False) -> None:
-        """Drops all matrices. Ends the ranks if this object has started them, or if end_ranks.
+        """Drops all matrices. Ends the ranks if this object has started them. Does nothing if it was closed.
 
-        Does nothing if it was closed.
+        Parameters
+        ----------
+        end_ranks : bool, default False
+            Also end ranks that it has not started.
         """
         if not self._is_open:
             return
@@ -266,6 +340,9 @@ class MatrixRanks:
             # The first error counts.
             with contextlib.suppress(RunError):
                 self.close()
+
+    def __repr__(self) -> str:
+        return f"<MatrixRanks: {self._count} ranks, {'open' if self._is_open else 'closed'}>"
 
     def _held(self, matrix: Any) -> Matrix:
         return Matrix(self, matrix, self._dropped.append)
