@@ -43,6 +43,19 @@ execute_process(COMMAND "${COMPILER}" "${OUTSIDE}/outside.c" -o "${FOLDER}/outsi
 get_filename_component(lib_folder "${pc_folder}" DIRECTORY)
 run("${FOLDER}/outside-by-pkg-config" "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${lib_folder}")
 
+# Programs with MPI.
+foreach(library IN ITEMS supply_exchange supply_remote)
+  if(NOT EXISTS "${prefix}/include/${library}.h")
+    continue()
+  endif()
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${pc_folder}"
+                          "${PKG_CONFIG}" --cflags --libs "${library} = ${VERSION}"
+                  OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT flags MATCHES "/include .*-l${library} -lsupply$")
+    message(FATAL_ERROR "pkg-config prints for ${library}: ${flags}")
+  endif()
+endforeach()
+
 foreach(tool IN ITEMS supply-cat supply-clean supply-stat supply-doctor)
   execute_process(COMMAND "${prefix}/bin/${tool}" --version OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
   if(NOT output MATCHES "^${tool} ${VERSION} ")

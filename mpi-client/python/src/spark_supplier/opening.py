@@ -79,7 +79,7 @@ def open(
     comm: Any = None,
     feeders: Any = None,
 ) -> Reader:
-    """Opens this rank's side of its buffer (a pair, docs/PYTHON.md), without waiting for Spark.
+    """Opens this rank's side of its buffer (a pair, docs/RANKS.md), without waiting for Spark.
 
     Parameters
     ----------
