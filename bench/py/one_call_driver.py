@@ -10,7 +10,7 @@ import session
 from one_call_training import BATCH, COLUMNS, train_parquet, train_partition, train_supplied
 from pyspark import StorageLevel
 from pyspark.ml.torch.distributor import TorchDistributor
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 
 WIDTH = 784
 # As Petastorm's converter.
@@ -41,7 +41,7 @@ def supplied(frame, rows, ranks, epochs, folder):
 
 
 def by_supplier(supplier, frame, epochs):
-    return supplier.run(train_supplied, frame, columns=COLUMNS, batch_size=BATCH, epochs=epochs, uneven="keep")
+    return supplier.run(train_supplied, Rows(frame, columns=COLUMNS, batch_size=BATCH, epochs=epochs, uneven="keep"))
 
 
 def supplied_again(frame, rows, ranks, epochs, folder):

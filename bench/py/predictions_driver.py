@@ -8,7 +8,7 @@ import numpy
 import predictions_model as model
 import session
 from pyspark.sql.functions import pandas_udf
-from spark_supplier import Supplier, release
+from spark_supplier import Rows, Supplier
 
 TOTALS = [f"count({model.SCORE})", f"sum({model.KEY})", f"sum({model.SCORE})"]
 SCANS = 3
@@ -60,23 +60,16 @@ def run(way, frame, ranks):
         seconds, found = timed(WAYS[way], frame)
         return {"seconds": seconds, "totals": found}
     start = time.monotonic()
-    predictions = predicted(frame, ranks)
-    found = totals(predictions)
-    seconds = time.monotonic() - start
-    scans = [timed(totals, predictions)[0] for _ in range(SCANS)]
-    release(predictions)
+    with predicted(frame, ranks) as predictions:
+        found = totals(predictions.rows)
+        seconds = time.monotonic() - start
+        scans = [timed(totals, predictions.rows)[0] for _ in range(SCANS)]
     return {"seconds": seconds, "totals": found, "scan": min(scans)}
 
 
 def predicted(frame, ranks):
-    return (
-        Supplier(ranks)
-        .run(
-            model.predict_on_rank, frame, columns=[model.KEY, *model.FEATURES], batch_size=model.BATCH, backend=None,
-            results=model.SCHEMA, zero_copy=True,
-        )
-        .results
-    )  # fmt: skip
+    rows = Rows(frame, columns=[model.KEY, *model.FEATURES], batch_size=model.BATCH, zero_copy=True)
+    return Supplier(ranks, backend=None).run(model.predict_on_rank, rows, results=model.SCHEMA)
 
 
 def plain_read(size):

@@ -6,8 +6,7 @@ DRIVER: this host, as the nodes name it. RANKS: `attach`, `start=HOST_FILE`, or 
 import sys
 
 import numpy
-from spark_supplier import release
-from spark_supplier.offload import MatrixRanks
+from spark_supplier.offload import MatrixRanks, release
 
 from one_call import session
 

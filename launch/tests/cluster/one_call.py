@@ -8,7 +8,7 @@ import sys
 
 import pyspark
 from pyspark.sql import SparkSession
-from spark_supplier import Supplier
+from spark_supplier import Mpirun, Rows, Supplier
 
 
 def train(data):
@@ -63,19 +63,13 @@ def session(jar, driver, **others):
 def main():
     jar, driver, epochs, *launchers = sys.argv[1:]
     spark = session(jar, driver)
-    options = {
-        "df": spark.range(0, 1000, 1, 8),
-        "columns": ["id"],
-        "batch_size": 16,
-        "epochs": int(epochs),
-        "uneven": "keep",
-    }
+    rows = Rows(spark.range(0, 1000, 1, 8), columns=["id"], batch_size=16, epochs=int(epochs), uneven="keep")
     for words in launchers:
         launcher, _, hosts = words.partition("=")
         if launcher == "torch":
-            found = Supplier(ranks=4).run(train, **options)
+            found = Supplier(ranks=4).run(train, rows)
         else:
-            found = Supplier(4, launcher=launcher, host_file=hosts or None).run(train_by_mpi, **options, backend=None)
+            found = Supplier(4, launcher=Mpirun(hosts or None), backend=None).run(train_by_mpi, rows)
         report(launcher, found)
     spark.stop()
 

@@ -9,7 +9,7 @@ import collections
 import json
 import sys
 
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 
 from one_call import session
 
@@ -69,11 +69,11 @@ def main():
     spark = session(jar, driver, **LIMITS)
     print("application", spark.sparkContext.applicationId, flush=True)
     spark.range(1).count()
-    hosts, rows, restarts = Supplier(4, min_ranks=2, max_restarts=3).run(
-        train, spark.range(0, ROWS, 1, 8), args=[faults], columns=["id"], batch_size=BATCH, epochs=EPOCHS,
-        order="global", uneven="keep", checkpoint_folder=folder, resume_from=None if faults else folder,
-        start_timeout=45,
-    )  # fmt: skip
+    supplier = Supplier(4, min_ranks=2, restarts=3, checkpoints=folder, start_timeout=45)
+    given = Rows(
+        spark.range(0, ROWS, 1, 8), columns=["id"], batch_size=BATCH, epochs=EPOCHS, order="global", uneven="keep"
+    )
+    hosts, rows, restarts = supplier.run(train, given, faults, resume=not faults)
     wanted = collections.Counter((epoch, row) for epoch in range(EPOCHS) for row in range(ROWS))
     print(json.dumps({"hosts": sorted(hosts), "once": collections.Counter(rows) == wanted, "restarts": restarts}))
     spark.stop()

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from mini_kubernetes.commands import ClusterError
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 from spark_supplier.errors import RunError
 
 from rank_functions import see_slowly
@@ -87,10 +87,13 @@ def test_each_row_once_whatever_happens(cluster, driver, tmp_path):
     while time.monotonic() < begin + SECONDS:
         try:
             with faults:
-                found = Supplier(RANKS, min_ranks=2, max_restarts=MOST_RESTARTS).run(
-                    see_slowly, frame(spark), uneven="keep", order="global", batch_size=8, epochs=EPOCHS,
-                    checkpoint_folder=str(tmp_path / str(runs + failed)), start_timeout=90,
+                supplier = Supplier(
+                    RANKS, min_ranks=2, restarts=MOST_RESTARTS, checkpoints=tmp_path / str(runs + failed),
+                    start_timeout=90,
                 )  # fmt: skip
+                found = supplier.run(
+                    see_slowly, Rows(frame(spark), uneven="keep", order="global", batch_size=8, epochs=EPOCHS)
+                )
         except RunError as error:
             failed += 1
             print(f"soak: failed: {error}")

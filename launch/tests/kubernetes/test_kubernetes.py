@@ -7,7 +7,7 @@ import time
 
 import pytest
 from mini_kubernetes.commands import ClusterError
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 from spark_supplier.errors import RankError, RunError
 
 from rank_functions import gather, save_until_lost, take_memory, take_one_and_wait
@@ -29,10 +29,10 @@ def frame(spark):
     return spark.range(0, ROWS, 1, 4 * RANKS)
 
 
-def run(spark, function, call=None, **options):
-    """call: options of the call."""
-    return Supplier(RANKS, **options).run(
-        function, frame(spark), uneven="keep", **{"start_timeout": START, **(call or {})}
+def run(spark, function, order="ranks", **options):
+    """options: of the Supplier."""
+    return Supplier(RANKS, **{"start_timeout": START, **options}).run(
+        function, Rows(frame(spark), uneven="keep", order=order)
     )
 
 
@@ -158,10 +158,10 @@ def test_a_node_is_cut_off_and_the_run_goes_on_without_it(cluster, driver, capfd
     spark = driver.session(**LOST_SOON)
     run(spark, gather)
     lost = {pod for pod, node in executors(cluster).items() if node == "node-2"}
-    call = {"order": "global", "checkpoint_folder": str(tmp_path), "start_timeout": 45}
+    options = {"order": "global", "checkpoints": tmp_path, "start_timeout": 45}
     try:
         found = ends_while(
-            spark, save_until_lost, lambda: cluster.cut("node-2"), capfd, call=call, min_ranks=2, max_restarts=3
+            spark, save_until_lost, lambda: cluster.cut("node-2"), capfd, **options, min_ranks=2, restarts=3
         )
     finally:
         cluster.cut("node-2", off=False)

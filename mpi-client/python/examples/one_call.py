@@ -2,7 +2,7 @@
 
 import spark_supplier
 from pyspark.sql import SparkSession
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 
 
 def train(data, learning_rate):  # runs on each rank; data is this rank's data set
@@ -26,6 +26,6 @@ df = spark.range(0, 10000, 1, 8).selectExpr("rand(1) as a", "rand(2) as b", "ran
 df = df.selectExpr("array(float(a), float(b), float(c)) as features", "float(a + 2 * b - c) as label")
 
 state = Supplier(ranks=2).run(
-    train, df, columns=["features", "label"], batch_size=64, epochs=5, seed=1, kwargs={"learning_rate": 0.1}
+    train, Rows(df, columns=["features", "label"], batch_size=64, epochs=5, seed=1), learning_rate=0.1
 )
 print(state["weight"])

@@ -8,7 +8,7 @@ import argparse
 
 import spark_supplier
 from pyspark.sql import SparkSession
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 
 PIXELS, CLASSES, BRIGHTEST = 64, 10, 16
 
@@ -61,21 +61,13 @@ def main():
         spark.read.format("lmdb").option("partitions", 4 * arguments.ranks).load(lmdb)
         for lmdb in (arguments.train, arguments.test)
     )
-    state = supplier.run(train, digits, columns=["data", "label"], batch_size=32, epochs=arguments.epochs, seed=1)
-    predictions = supplier.run(
-        predict,
-        unseen,
-        columns=["data", "label"],
-        batch_size=1024,
-        backend=None,  # These ranks do not communicate.
-        results="label, predicted long not null",
-        kwargs={"state": state},
-    ).results
-
-    predictions.crosstab("label", "predicted").orderBy("label_predicted").show()
-    accuracy = predictions.where("label = predicted").count() / unseen.count()
-    print(f"predict_digits: predicted={predictions.count()} accuracy={accuracy:.3f}")
-    spark_supplier.release(predictions)
+    state = supplier.run(train, Rows(digits, columns=["data", "label"], batch_size=32, epochs=arguments.epochs, seed=1))
+    rows = Rows(unseen, columns=["data", "label"], batch_size=1024)
+    with supplier.run(predict, rows, state, results="label, predicted long not null") as found:
+        predictions = found.rows
+        predictions.crosstab("label", "predicted").orderBy("label_predicted").show()
+        accuracy = predictions.where("label = predicted").count() / unseen.count()
+        print(f"predict_digits: predicted={predictions.count()} accuracy={accuracy:.3f}")
     spark.stop()
 
 

@@ -6,7 +6,7 @@ import tempfile
 
 import spark_supplier
 from pyspark.sql import SparkSession
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 
 KILLS = 3
 
@@ -54,19 +54,8 @@ kills = sorted(random.Random(seed).sample(range(1, 150), KILLS))
 models = []
 for killed in ([], kills):
     with tempfile.TemporaryDirectory() as folder:
-        supplier = Supplier(ranks=2, max_restarts=KILLS)
-        models.append(
-            supplier.run(
-                train,
-                df,
-                args=[killed],
-                batch_size=128,
-                epochs=2,
-                seed=1,
-                order="global",
-                checkpoint_folder=f"file://{folder}",
-            )  # fmt: skip
-        )
+        supplier = Supplier(ranks=2, restarts=KILLS, checkpoints=f"file://{folder}")
+        models.append(supplier.run(train, Rows(df, batch_size=128, epochs=2, seed=1, order="global"), killed))
 (batches, undisturbed), (all_batches, model) = models
 same = all(bool((model[name] == value).all()) for name, value in undisturbed.items())
 print(f"seed {seed}: killed at batches {kills} of {all_batches}; the same model, bit by bit: {same}")

@@ -16,7 +16,7 @@ import pandas  # noqa: E402
 import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql.functions import monotonically_increasing_id  # noqa: E402
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 
 ROWS, WIDTH, ROWS_OF_PARTITION = 12000, 32, 2000
 SETTINGS = {
@@ -55,11 +55,11 @@ def main():
     df = frame.union(frame.repartition(4)).selectExpr("*", "features[0] as label")
     df = df.withColumn("number", monotonically_increasing_id()).cache()
     results = "number, label, prediction float not null"
-    run = Supplier(ranks=1, folder=sys.argv[1]).run(predict, df, validation=df, backend=None, results=results)
+    run = Supplier(ranks=1, folder=sys.argv[1], backend=None).run(predict, Rows(df, validation=df), results=results)
     print("validated", run.value, flush=True)
     os.kill(spark.sparkContext.parallelize([0], 1).map(executor_of_task).first(), signal.SIGKILL)
-    print("predicted", run.results.distinct().where("prediction = label").count(), flush=True)
-    spark_supplier.release(run.results)
+    print("predicted", run.rows.distinct().where("prediction = label").count(), flush=True)
+    run.release()
     spark.stop()
 
 

@@ -17,6 +17,7 @@ os.environ["OMP_NUM_THREADS"] = "9"
 
 import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
+from spark_supplier import Rows  # noqa: E402
 
 SETTINGS = {"spark.jars": spark_supplier.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
 ON_CLUSTER = {
@@ -65,8 +66,8 @@ def card(data):
 
 def beside_idle_ranks(spark, folder, run):
     """Runs of one rank and of two, while a rank waits for a call."""
-    with spark_supplier.Supplier(1, folder=folder) as warm:
-        gpu, process = warm.run(card, spark.range(0, 20, 1, 2), backend=None)
+    with spark_supplier.Supplier(1, folder=folder, backend=None) as warm:
+        gpu, process = warm.run(card, spark.range(0, 20, 1, 2))
         process = f"/proc/{process}"
         return {
             "idle": gpu,
@@ -91,7 +92,7 @@ def main():
     def run(spark, ranks, function=describe, args=(), **options):
         supplier = spark_supplier.Supplier(ranks, folder=folder, **options)
         try:
-            return supplier.run(function, spark.range(0, 20, 1, 2), args=args, uneven="keep")
+            return supplier.run(function, Rows(spark.range(0, 20, 1, 2), uneven="keep"), *args)
         except spark_supplier.RunError as error:
             return str(error)
 

@@ -9,7 +9,7 @@ import spark_supplier.hf
 import torch
 import transformers
 from pyspark.sql import SparkSession
-from spark_supplier import Supplier, session
+from spark_supplier import Rows, Supplier, session
 from torch import distributed
 
 ROWS, RANKS, EPOCHS = 1000, 2, 3
@@ -33,7 +33,7 @@ class Trainer(spark_supplier.hf.TrainerMixin, transformers.Trainer):
     pass
 
 
-def train(data, folder, steps, checkpoint=None):
+def train(data, folder, steps):
     arguments = transformers.TrainingArguments(
         folder, max_steps=steps, save_steps=STOP, report_to="none", use_cpu=True, disable_tqdm=True,
         ddp_find_unused_parameters=False,
@@ -43,7 +43,7 @@ def train(data, folder, steps, checkpoint=None):
         trainer.evaluate(data)
     except spark_supplier.SupplyError as error:
         print(f"refused: {error}")
-    trainer.train(resume_from_checkpoint=checkpoint)
+    trainer.train(resume_from_checkpoint=data.checkpoint())
     ids: list[Any] = [None] * RANKS
     distributed.all_gather_object(ids, trainer.model.ids)
     return [id for part in ids for id in part], trainer.state.global_step
@@ -52,12 +52,10 @@ def train(data, folder, steps, checkpoint=None):
 folder = pathlib.Path("model").absolute()
 spark = session(SparkSession.builder)
 df = spark.range(0, ROWS, 1, 8)
-options: Any = {"columns": ["id"], "batch_size": 25, "epochs": EPOCHS, "seed": 1}
-ids, _ = Supplier(RANKS).run(train, df, kwargs={"folder": str(folder), "steps": STOP}, **options)
-checkpoint = folder / f"checkpoint-{STOP}"
-states = torch.load(checkpoint / "data.pt")
+rows = Rows(df, columns=["id"], batch_size=25, epochs=EPOCHS, seed=1)
+supplier = Supplier(RANKS, checkpoints=folder / "data")
+ids, _ = supplier.run(train, rows, folder=str(folder), steps=STOP)
 # More steps than rows: the end of the data ends the training.
-resumed = {"folder": str(folder), "steps": 1000, "checkpoint": str(checkpoint)}
-more, steps = Supplier(RANKS).run(train, df, kwargs=resumed, resume=states, **options)
+more, steps = supplier.run(train, rows, folder=str(folder), steps=1000, resume=True)
 times = collections.Counter(collections.Counter(ids + more).values())
 print(f"{len(ids)} rows, {len(more)} rows, {steps} steps, rows by times: {dict(times)}")

@@ -15,6 +15,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
+from spark_supplier import Mpirun, Rows  # noqa: E402
 
 ROWS = 100
 LIMIT = float(sys.argv[2])
@@ -45,15 +46,18 @@ def main():
     found: list[object] = []
     for launcher in os.environ.get("TEST_LAUNCHERS", "torch mpirun").split():
         supplier = spark_supplier.Supplier(
-            int(os.environ.get("TEST_RANKS", "2")), launcher=launcher, folder=sys.argv[1]
+            int(os.environ.get("TEST_RANKS", "2")),
+            launcher=Mpirun() if launcher == "mpirun" else "torch",
+            folder=sys.argv[1],
+            start_timeout=LIMIT,
         )
         try:
-            run = supplier.run(predict, spark.range(0, ROWS, 1, 4), uneven="keep", results="id", start_timeout=LIMIT)
+            run = supplier.run(predict, Rows(spark.range(0, ROWS, 1, 4), uneven="keep"), results="id")
         except spark_supplier.RunError as error:
             found.append(str(error))
             continue
-        found.append([run.value, run.results.count()])
-        spark_supplier.release(run.results)
+        found.append([run.value, run.rows.count()])
+        run.release()
     print(json.dumps(found))
     spark.stop()
 

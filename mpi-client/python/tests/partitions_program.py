@@ -21,7 +21,7 @@ import pandas  # noqa: E402
 import spark_supplier  # noqa: E402
 import spark_supplier.errors  # noqa: E402
 from pyspark.sql import SparkSession, Window, functions  # noqa: E402
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 
 WAIT_SECONDS = 120
 
@@ -124,10 +124,12 @@ def main(folder, partitions, epochs, *kinds):
                 measuring = threading.Thread(target=jvm.measure, args=(meeting, epochs, held), daemon=True)
                 measuring.start()
                 try:
-                    rows = Supplier(1, folder=folder).run(
-                        epochs_of, df, args=(epochs, meeting), columns=["k"], epochs=epochs, batch_size=4096,
-                        backend=None, repartition=False,
-                    )  # fmt: skip
+                    rows = Supplier(1, folder=folder, backend=None).run(
+                        epochs_of,
+                        Rows(df, columns=["k"], epochs=epochs, batch_size=4096, repartition=False),
+                        epochs,
+                        meeting,
+                    )
                     measuring.join()
                 except spark_supplier.errors.SupplyError as e:
                     rows = str(e)

@@ -5,7 +5,7 @@ from typing import Any
 import spark_supplier
 import torch
 from pyspark.sql import SparkSession
-from spark_supplier import Supplier
+from spark_supplier import Mpirun, Rows, Supplier
 from spark_supplier.ml import TorchEstimator
 
 RANKS, ROWS, LINES = 2, 20000, 8000
@@ -39,16 +39,15 @@ if __name__ == "__main__":
     df = spark.range(0, ROWS, 1, 8)
     supplier = Supplier(RANKS)
     # For a test that does not read, for longer than that time.
-    print(supplier.run(prints_much, df, args=[LINES], backend=None, stall_timeout=8, **OPTIONS))
+    print(Supplier(RANKS, backend=None, stall_timeout=8).run(prints_much, Rows(df, **OPTIONS), LINES))
     returned = [
-        supplier.run(returns_after_a_batch, df, epochs=2, validation=df, **OPTIONS),
-        supplier.run(returns_at_once, df, backend=None, **OPTIONS),
-        supplier.run(returns_after_a_batch, df.repartition(4), shuffle="all", **OPTIONS),
-        Supplier(RANKS, launcher="mpirun").run(returns_at_once, df, backend=None, **OPTIONS),
+        supplier.run(returns_after_a_batch, Rows(df, epochs=2, validation=df, **OPTIONS)),
+        Supplier(RANKS, backend=None).run(returns_at_once, Rows(df, **OPTIONS)),
+        supplier.run(returns_after_a_batch, Rows(df.repartition(4), **OPTIONS, shuffle="all")),
+        Supplier(RANKS, launcher=Mpirun(), backend=None).run(returns_at_once, Rows(df, **OPTIONS)),
     ]
-    results = supplier.run(predicts, df, backend=None, results="id long", **OPTIONS).results
-    print(returned, results.count())
-    spark_supplier.release(results)
+    with Supplier(RANKS, backend=None).run(predicts, Rows(df, **OPTIONS), results="id long") as results:
+        print(returned, results.rows.count())
     labelled = df.limit(100).selectExpr("float(id) as features", "float(id) as label")
     fitted = TorchEstimator(model=torch.nn.Linear(1, 1), loss=torch.nn.MSELoss(), validationFraction=0.2).fit(labelled)
     print(fitted.transform(labelled).count())

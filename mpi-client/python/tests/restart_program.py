@@ -15,7 +15,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 
 ROWS = 96
 
@@ -44,9 +44,9 @@ def main(folder):
         builder = builder.config(name, value)
     spark = spark_supplier.session(builder)
     with tempfile.TemporaryDirectory() as checkpoints:
-        found, restarts, failure = Supplier(ranks=1, max_restarts=1, folder=folder).run(
-            seen, spark.range(0, ROWS, 1, 4), batch_size=8, uneven="keep", checkpoint_folder=f"file://{checkpoints}"
-        )
+        found, restarts, failure = Supplier(
+            ranks=1, restarts=1, folder=folder, checkpoints=f"file://{checkpoints}"
+        ).run(seen, Rows(spark.range(0, ROWS, 1, 4), batch_size=8, uneven="keep"))
     counts = collections.Counter(found)
     print(json.dumps({"once": sorted(counts.elements()) == list(range(ROWS)), "restarts": restarts, "why": failure}))
     spark.stop()

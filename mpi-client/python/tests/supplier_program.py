@@ -11,7 +11,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import spark_supplier  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Mpirun, Rows, Supplier  # noqa: E402
 
 
 def train(data):
@@ -28,8 +28,8 @@ def main():
     builder = SparkSession.builder.master(sys.argv[1]).config("spark.jars", spark_supplier.jars())
     spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
     try:
-        supplier = Supplier(ranks=2, folder=sys.argv[2], launcher=sys.argv[3])
-        supplier.run(train, spark.range(0, 100000, 1, 4), columns=["id"], batch_size=1)
+        supplier = Supplier(ranks=2, folder=sys.argv[2], launcher=Mpirun() if sys.argv[3] == "mpirun" else "torch")
+        supplier.run(train, Rows(spark.range(0, 100000, 1, 4), columns=["id"], batch_size=1))
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         spark.stop()

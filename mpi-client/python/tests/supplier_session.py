@@ -1,6 +1,7 @@
 """What the tests of spark_supplier share: a session, a DataFrame, and a check that nothing is left."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -78,6 +79,25 @@ def made_session(master, settings, is_of_connect):
             spark = spark_supplier.session(SparkSession.builder.master(master).config(map=settings))
         yield spark
         spark.stop()
+
+
+def call(function, df, *, args=(), kwargs=None, results=None, resume=False, **options):
+    """A call of a new Supplier. options: of the Supplier and of Rows, by name; args and kwargs: of the function."""
+    import spark_supplier
+    from spark_supplier.settings import SupplierOptions
+
+    names = {field.name for field in dataclasses.fields(SupplierOptions)} & options.keys()
+    supplier = spark_supplier.Supplier(**{"ranks": 1, **{name: options.pop(name) for name in names}})
+    return call_of(supplier, function, df, args=args, kwargs=kwargs, results=results, resume=resume, **options)
+
+
+def call_of(supplier, function, df, *, args=(), kwargs=None, results=None, resume=False, **options):
+    """A call of a Supplier. options: of Rows."""
+    import spark_supplier
+
+    given = {} if results is None else {"results": results}
+    rows = spark_supplier.Rows(df, **options)
+    return supplier.run(function, rows, *args, **given, **({"resume": True} if resume else {}), **(kwargs or {}))
 
 
 def rows(spark, count, partitions=8):

@@ -52,7 +52,7 @@ def numbers(spark):
 
 def use(spark, ranks):
     """Sends a matrix, calls a routine, and brings the result back."""
-    from spark_supplier import release
+    from spark_supplier.offload import release
 
     copied = ranks.call("copy", ranks.matrix(numbers(spark), features="features", key="id"))
     df = copied.to_df()
@@ -146,8 +146,9 @@ def test_wrong_arguments(spark, wrong, text):
 
 
 def test_what_is_no_data_frame(spark):
-    from spark_supplier import RunError, release
+    from spark_supplier import RunError
     from spark_supplier.ml import TorchEstimator
+    from spark_supplier.offload import release
 
     for refuse in (release, TorchEstimator(model=len, loss=len).fit):
         with pytest.raises(RunError, match="must be a DataFrame of Spark, and is of type str: read the file first"):

@@ -20,7 +20,7 @@ prepare_environment()
 import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import RankError, RunError, Supplier, release  # noqa: E402
+from spark_supplier import RankError, Rows, RunError, Supplier  # noqa: E402
 from spark_supplier.driver.sessions import session_of  # noqa: E402
 
 # Ranks do not have this module.
@@ -62,11 +62,11 @@ def test_predictions_come_back_and_join_the_input(spark, capfd):
     df = rows(spark, COUNT)
     with shared_memory() as folder:
         returned = Supplier(ranks=2, folder=folder).run(
-            predict, df, kwargs={"factor": 2.0}, results="id, score double", uneven="keep"
+            predict, Rows(df, uneven="keep"), factor=2.0, results="id, score double"
         )
         assert returned.value == 2
-        assert df.join(returned.results, "id").where("score = 2 * id").count() == COUNT == returned.results.count()
-        release(returned.results)
+        assert df.join(returned.rows, "id").where("score = 2 * id").count() == COUNT == returned.rows.count()
+        returned.release()
     printed = capfd.readouterr().out
     assert "[rank 0] a line" in printed and "[rank 1] a line" in printed
 
@@ -77,12 +77,12 @@ def test_a_failure_has_its_cause(spark):
 
     failing = rows(spark, COUNT).selectExpr("if(id = 7, raise_error('bad row'), id) as id")
     with shared_memory() as folder:
-        supplier = Supplier(ranks=1, folder=folder)
+        supplier = Supplier(ranks=1, folder=folder, backend=None)
         with pytest.raises(RankError, match="of the function") as raised:
-            supplier.run(raises, rows(spark, COUNT), backend=None)
+            supplier.run(raises, rows(spark, COUNT))
         assert isinstance(raised.value.__cause__, ValueError)
         with pytest.raises(RunError, match=r"train data: \[USER_RAISED_EXCEPTION\] bad row") as raised:
-            supplier.run(list, failing, backend=None)
+            supplier.run(list, failing)
         assert raised.value.__cause__ is not None and "\n" not in str(raised.value)
 
 
@@ -108,9 +108,9 @@ def _interrupt(spark):
     with shared_memory() as folder:
         threading.Timer(10, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
-            Supplier(ranks=1, folder=folder).run(waits, rows(spark, COUNT), backend=None)
+            Supplier(ranks=1, folder=folder, backend=None).run(waits, rows(spark, COUNT))
         # The slots are free again.
-        assert Supplier(ranks=2, folder=folder).run(lambda data: len(list(data)), rows(spark, COUNT), backend=None)
+        assert Supplier(ranks=2, folder=folder, backend=None).run(lambda data: len(list(data)), rows(spark, COUNT))
     # Spark counts tasks late.
     end = time.monotonic() + LIMIT_SECONDS
     while session_of(spark).slots().busy and time.monotonic() < end:
@@ -161,4 +161,4 @@ def test_a_server_that_ends_during_a_run(tmp_path):
         sessions.append(spark)
         threading.Thread(target=kill, args=(server,), daemon=True).start()
         with pytest.raises(RunError, match="the server of Spark Connect has not answered for 60 s"):
-            Supplier(ranks=1, folder=folder).run(waits, rows(spark, COUNT), backend=None)
+            Supplier(ranks=1, folder=folder, backend=None).run(waits, rows(spark, COUNT))

@@ -24,7 +24,8 @@ prepare_environment()
 import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import RunError, Supplier, release  # noqa: E402
+from spark_supplier import Rows, RunError, Supplier  # noqa: E402
+from spark_supplier.driver.results import release  # noqa: E402
 from spark_supplier.ml import TorchEstimator, TorchModel  # noqa: E402
 
 # Ranks do not have this module.
@@ -68,11 +69,11 @@ def require_predictions(spark, factor):
     df = rows(spark, COUNT)
     with shared_memory() as folder:
         returned = Supplier(ranks=1, folder=folder).run(
-            predict, df, kwargs={"factor": factor}, results="id, score double", uneven="keep"
+            predict, Rows(df, uneven="keep"), factor=factor, results="id, score double"
         )
-        found = df.join(returned.results, "id").where(f"score = {factor} * id").count()
-        assert (returned.value, found, returned.results.count()) == (1, COUNT, COUNT)
-        release(returned.results)
+        found = df.join(returned.rows, "id").where(f"score = {factor} * id").count()
+        assert (returned.value, found, returned.rows.count()) == (1, COUNT, COUNT)
+        returned.release()
 
 
 def test_results_and_their_release(server):
@@ -109,19 +110,19 @@ def test_a_session_that_ends(server):
     require_predictions(another(server), 3.0)
 
 
-def test_states_resume(server):
+def test_a_checkpoint_resumes(server, tmp_path):
     def begin(data):
         next(iter(data))
-        return data.state_dict()
+        data.checkpoint(None)
 
     def rest(data):
         return [i for epoch in data.epochs() for batch in epoch for i in batch["id"].tolist()]
 
     df = rows(another(server), COUNT)
     with shared_memory() as folder:
-        supplier = Supplier(ranks=1, folder=folder)
-        state = supplier.run(begin, df, backend=None, batch_size=20)
-        assert len(set(supplier.run(rest, df, backend=None, batch_size=20, resume=[state]))) == COUNT - 20
+        supplier = Supplier(ranks=1, folder=folder, backend=None, checkpoints=f"file://{tmp_path}")
+        supplier.run(begin, Rows(df, batch_size=20))
+        assert len(set(supplier.run(rest, Rows(df, batch_size=20), resume=True))) == COUNT - 20
 
 
 @pytest.mark.long

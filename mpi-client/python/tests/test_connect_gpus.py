@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install pyth
 prepare_environment()
 import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -47,7 +47,7 @@ def test_the_task_that_starts_ranks_needs_no_gpu(tmp_path):
         connect_server("local-cluster[2,2,1024]", spark_supplier.jars(), **settings) as server,
     ):
         spark = spark_supplier.session(remote=server.remote)
-        found = Supplier(2, folder=folder).run(cards, spark.range(0, 20, 1, 2), uneven="keep")
+        found = Supplier(2, folder=folder).run(cards, Rows(spark.range(0, 20, 1, 2), uneven="keep"))
         spark.stop()
     # Both GPUs are for tasks of ranks.
     assert sorted(found[0][0].split(",")) == ["3", "5"]

@@ -156,7 +156,7 @@ def test_a_frame_without_rows_is_supplied(files, spark):
     [
         ("intervals", ["'span' is interval, use cast(span as string)", "'within.item.none' is void, use a cast"]),
         ("indeterminate", ["Spark may compute other rows each time", "write it to files first"]),
-        ("uneven-lists", ["column 'list' has an array of 1 numbers, and one of 2", "set the option lists to varying"]),
+        ("uneven-lists", ["column 'list' has an array of 1 numbers, and one of 2", "let its lists vary"]),
     ],
 )
 def test_both_sides_name_a_column_that_cannot_be_supplied(files, spark, name, says):

@@ -21,7 +21,7 @@ import spark_supplier  # noqa: E402
 import torch  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 from spark_supplier.ml import TorchEstimator  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -80,7 +80,7 @@ def test_two_ranks_share_a_gpu(spark, capfd):
 
 def test_nccl_with_two_ranks_on_one_gpu(spark):
     with pytest.raises(spark_supplier.RunError, match="nccl needs a GPU for each rank.* has 2 ranks and 1 GPUs"):
-        Supplier(ranks=2).run(describe, spark.range(10), backend="nccl")
+        Supplier(ranks=2, backend="nccl").run(describe, spark.range(10))
 
 
 def test_a_rank_that_sees_no_gpu(spark):
@@ -115,7 +115,7 @@ def test_rows_that_ranks_exchange_arrive_on_the_device(spark, ranks):
 
     df = spark.range(20_000, numPartitions=4).selectExpr("id", "array(float(id), id / 2.0F, 1.0F) as features")
     supplier = Supplier(ranks=ranks, ring="1MiB", block="128KiB")
-    found = supplier.run(work, df, batch_size=300, epochs=2, shuffle="all", uneven="keep")
+    found = supplier.run(work, Rows(df, batch_size=300, epochs=2, uneven="keep", shuffle="all"))
     orders = [[number for ids, _ in epoch for number in ids] for epoch in found]
     assert all(right for epoch in found for _, right in epoch)
     assert [sorted(order) for order in orders] == [list(range(20_000))] * 2
@@ -132,9 +132,7 @@ def test_kept_ranks_free_the_devices_memory_between_calls(spark):
         return os.getpid(), reserved, torch.cuda.memory_reserved(), rows, used.device.type
 
     with Supplier(ranks=1) as supplier:
-        first, second = (
-            supplier.run(work, spark.range(1000), uneven="keep", kwargs={"size": size}) for size in (1 << 28, 1)
-        )
+        first, second = (supplier.run(work, Rows(spark.range(1000), uneven="keep"), size=size) for size in (1 << 28, 1))
     assert first[0] == second[0] and first[3:] == second[3:] == (1000, "cuda")
     assert first[2] >= 1 << 28 and second[1] < 1 << 26
 
@@ -169,9 +167,8 @@ def test_training_on_the_device_continues_after_a_killed_rank(spark, tmp_path):
     )
 
     def run(name, dies):
-        supplier = Supplier(ranks=1, max_restarts=1)
-        return supplier.run(work, df, batch_size=100, epochs=2, checkpoint_folder=f"file://{tmp_path}/{name}",
-                            kwargs={"dies": dies})  # fmt: skip
+        supplier = Supplier(ranks=1, restarts=1, checkpoints=f"file://{tmp_path}/{name}")
+        return supplier.run(work, Rows(df, batch_size=100, epochs=2), dies=dies)
 
     restarts, *killed = run("killed", True)
     assert (restarts, run("whole", False)) == (1, (0, *killed))
@@ -183,8 +180,8 @@ def test_validation_data_arrive_on_the_device(spark):
         seen = {batch["id"].device.type for batch in data}
         return seen | {batch["id"].device.type for batch in data.validation}
 
-    run = Supplier(ranks=RANKS).run
-    assert run(work, spark.range(1000), validation=spark.range(100), uneven="keep") == {"cuda"}
+    frames = Rows(spark.range(1000), validation=spark.range(100), uneven="keep")
+    assert Supplier(ranks=RANKS).run(work, frames) == {"cuda"}
 
 
 def test_rows_arrive_on_the_device_and_results_come_back(spark):
@@ -200,11 +197,11 @@ def test_rows_arrive_on_the_device_and_results_come_back(spark):
 
     columns = [(F.col("id") * factor % 1000).cast("float") for factor in range(1, 9)]
     df = spark.range(ROWS, numPartitions=8).select("id", F.array(*columns).alias("features"))
-    run = Supplier(ranks=RANKS).run(work, df, batch_size=500, uneven="keep", results="id, total float not null")
+    run = Supplier(ranks=RANKS).run(work, Rows(df, batch_size=500, uneven="keep"), results="id, total float not null")
     expected = df.select("id", sum(columns).cast("float").alias("total"))
     assert run.value == {"cuda"}
-    assert run.results.count() == ROWS and run.results.exceptAll(expected).count() == 0
-    spark_supplier.release(run.results)
+    assert run.rows.count() == ROWS and run.rows.exceptAll(expected).count() == 0
+    run.release()
 
 
 def test_an_estimator_trains_on_the_device(spark):

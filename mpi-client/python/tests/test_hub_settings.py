@@ -15,6 +15,7 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 import spark_supplier  # noqa: E402
+from spark_supplier import Rows  # noqa: E402
 from spark_supplier.driver.hub import Hub  # noqa: E402
 from spark_supplier.driver.sessions import session_of  # noqa: E402
 from spark_supplier.node.hub import connect  # noqa: E402
@@ -43,7 +44,9 @@ def address_of_hub(data):
 def test_ranks_of_an_encrypted_spark_use_tls_and_its_log_has_no_key(tmp_path):
     log = {"spark_eventLog_enabled": "true", "spark_eventLog_dir": str(tmp_path), "spark_eventLog_compress": "false"}
     with session("local-cluster[1,3,1024]", **ENCRYPTED, **log) as spark, shared_memory() as folder:
-        count, address = spark_supplier.Supplier(1, folder=folder).run(address_of_hub, rows(spark, 100), uneven="keep")
+        count, address = spark_supplier.Supplier(1, folder=folder).run(
+            address_of_hub, Rows(rows(spark, 100), uneven="keep")
+        )
         assert count == 100 and address.endswith("/tls")
         received: queue.SimpleQueue[object] = queue.SimpleQueue()
         with contextlib.closing(Hub(session_of(spark), "logged", lambda _, message: received.put(message))) as hub:

@@ -210,8 +210,8 @@ def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
 
 @pytest.mark.long
 def test_rows_that_mllib_has_outlive_the_ranks_until_they_are_released(spark):
-    from spark_supplier import RunError, release
-    from spark_supplier.offload import MatrixRanks
+    from spark_supplier import RunError
+    from spark_supplier.offload import MatrixRanks, release
 
     with shared_memory() as folder:
         with MatrixRanks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:

@@ -18,14 +18,13 @@ import time
 
 import pytest
 
-from supplier_session import prepare_environment, rows, shared_memory
+from supplier_session import call, prepare_environment, rows, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import RankError, Supplier  # noqa: E402
+from spark_supplier import Mpirun, RankError, Rows  # noqa: E402
 from spark_supplier.driver.function_checks import check_arguments  # noqa: E402
-from spark_supplier.driver.option_checks import repartition_option  # noqa: E402
 from spark_supplier.driver.progress import Printer, ProgressBar, printable  # noqa: E402
 from spark_supplier.errors import RunError  # noqa: E402
 from spark_supplier.node.environment import path_entries  # noqa: E402
@@ -60,9 +59,9 @@ def run(spark):
     """Supplier.run of a function or script on a few rows. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, *, ranks=1, launcher="torch", environment=None, **options):
-            supplier = Supplier(ranks, launcher=launcher, folder=folder, environment=environment)
-            return supplier.run(function, rows(spark, 20, 2), uneven="keep", **options)
+        def run_in_folder(function, *, launcher="torch", **options):
+            launcher = Mpirun() if launcher == "mpirun" else launcher
+            return call(function, rows(spark, 20, 2), launcher=launcher, folder=folder, uneven="keep", **options)
 
         yield run_in_folder
 
@@ -261,12 +260,12 @@ def test_a_driver_without_streams(monkeypatch):
 def test_messages_are_short_and_options_take_numbers_of_numpy():
     import numpy
 
-    assert repartition_option(numpy.int64(8)) == 8
+    assert Rows(None, repartition=numpy.int64(8)).repartition == 8
     with pytest.raises(RunError, match=r"repartition is \[0, 0.*…: it must be") as raised:
-        repartition_option([0] * 10**5)
+        Rows(None, repartition=[0] * 10**5)  # type: ignore[arg-type]
     assert len(str(raised.value)) < 400
     with pytest.raises(RunError, match="cannot be called with the data, args=.*… and kwargs=.*: missing") as raised:
-        check_arguments(lambda data, first, second: None, [list(range(10**5))], {})
+        check_arguments(lambda data, first, second: None, (list(range(10**5)),), {})
     assert len(str(raised.value)) < 600
 
 

@@ -48,7 +48,7 @@ def test_rows_come_back_as_they_were(ranks, matrix):
 
 
 def test_arrays_are_matrices(spark, ranks):
-    from spark_supplier import release
+    from spark_supplier.offload import release
 
     values = numpy.random.default_rng(1).normal(size=(37, 5))
     for array in (values, numpy.asfortranarray(values), values.astype(">f8"), values.astype("float32")):
@@ -133,7 +133,7 @@ def test_spark_connect_has_no_distributed_matrices(ranks, matrix):
 
 
 def test_rows_come_back_with_their_keys(spark, ranks, matrix):
-    from spark_supplier import release
+    from spark_supplier.offload import release
 
     df = ranks.call("copy", matrix).to_df()
     assert df.schema.simpleString() == "struct<key:bigint,row:array<double>>"
@@ -145,7 +145,7 @@ def test_rows_come_back_with_their_keys(spark, ranks, matrix):
 
 
 def test_text_is_a_key(spark, ranks):
-    from spark_supplier import release
+    from spark_supplier.offload import release
 
     df = spark.range(50).selectExpr("repeat('ü', int(id)) as name", "double(id) as x")
     rows = ranks.matrix(df, features="x", key="name").to_df()
@@ -154,7 +154,7 @@ def test_text_is_a_key(spark, ranks):
 
 
 def test_keys_come_back_from_ranks_without_rows(spark, ranks, numbers):
-    from spark_supplier import release
+    from spark_supplier.offload import release
 
     texts = spark.createDataFrame([("a", 1.0)], ["name", "x"]).coalesce(1)
     for df, features, key, count in ((numbers.coalesce(1), "features", "id", NUMBERS), (texts, "x", "name", 1)):

@@ -19,7 +19,7 @@ from task import wait_until
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Mpirun, Rows, Supplier  # noqa: E402
 from spark_supplier.offload import MatrixRanks  # noqa: E402
 
 sys.path.append(str(ROOT / "launch" / "tests"))
@@ -64,11 +64,10 @@ def processes_with(word, file):
 def test_the_key_and_the_files_of_a_run(spark, tmp_path, launcher):
     with shared_memory() as folder:
         os.chmod(folder, 0o755)
-        options = {"columns": ["id"], "batch_size": 16, "backend": None}
+        ranks = Mpirun() if launcher == "mpirun" else launcher
         run = threading.Thread(
-            target=Supplier(ranks=RANKS, folder=folder, launcher=launcher).run,
-            args=(lingers(tmp_path), rows(spark, ROWS)),
-            kwargs=options,
+            target=Supplier(ranks=RANKS, folder=folder, launcher=ranks, backend=None).run,
+            args=(lingers(tmp_path), Rows(rows(spark, ROWS), columns=["id"], batch_size=16)),
         )
         run.start()
         try:

@@ -59,7 +59,7 @@ def unusable_pair(folder, rank):
 
 
 def test_rows_outlive_the_ranks(spark, libraries, numbers):
-    from spark_supplier import release
+    from spark_supplier.offload import release
 
     with shared_memory() as folder:
         from spark_supplier.offload import MatrixRanks
@@ -71,8 +71,8 @@ def test_rows_outlive_the_ranks(spark, libraries, numbers):
 
 
 def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libraries, numbers):
-    from spark_supplier import RunError, release
-    from spark_supplier.offload import MatrixRanks
+    from spark_supplier import RunError
+    from spark_supplier.offload import MatrixRanks, release
 
     with (
         shared_memory() as folder,

@@ -11,12 +11,12 @@ import signal
 import pytest
 
 from census import Census
-from supplier_session import found_by, only_classic, prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import call, found_by, only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Checkpoints, Rows, Supplier  # noqa: E402
 from spark_supplier.errors import RankError, RunError  # noqa: E402
 
 ROWS, EPOCHS, BATCH = 192, 2, 16
@@ -85,19 +85,16 @@ def seen_rows(data, faults, save_at=1):
     return shares, data.restarts, data.last_failure
 
 
-def options(checkpoints, **others):
-    return {
-        "columns": ["id"], "batch_size": BATCH, "epochs": EPOCHS, "seed": 3, "uneven": "keep",
-        "checkpoint_folder": checkpoints, **others,
-    }  # fmt: skip
+def numbered(spark, count=ROWS, **others):
+    """Rows(…) of a frame of that many numbers."""
+    options = {"columns": ["id"], "batch_size": BATCH, "epochs": EPOCHS, "seed": 3, "uneven": "keep", **others}
+    return Rows(rows(spark, count), **options)
 
 
 def test_each_row_once_whatever_is_killed(spark, memory, checkpoints, tmp_path):
     faults = faults_of(tmp_path, *zip((2, 3, 5, 9), KINDS))
-    supplier = Supplier(ranks=2, max_restarts=len(faults), folder=memory)
-    found, restarts, last = supplier.run(
-        seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints, shuffle="elements")
-    )
+    supplier = Supplier(ranks=2, restarts=len(faults), folder=memory, checkpoints=checkpoints)
+    found, restarts, last = supplier.run(seen_rows, numbered(spark, shuffle="rows"), faults=faults)
     assert collections.Counter(sum(found, [])) == ONCE
     assert restarts == len(faults)
     assert "was killed by SIGKILL" in last
@@ -112,8 +109,8 @@ def test_nothing_grows_with_twenty_restarts(spark, memory, checkpoints, tmp_path
     census = Census(spark._jvm.java.lang, memory)
     logging.getLogger("spark_supplier").addHandler(census)
     try:
-        found, restarts, _ = Supplier(ranks=2, max_restarts=len(faults), folder=memory).run(
-            seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints)
+        found, restarts, _ = Supplier(ranks=2, restarts=len(faults), folder=memory, checkpoints=checkpoints).run(
+            seen_rows, numbered(spark), faults=faults
         )
     finally:
         logging.getLogger("spark_supplier").removeHandler(census)
@@ -124,12 +121,12 @@ def test_nothing_grows_with_twenty_restarts(spark, memory, checkpoints, tmp_path
 
 @pytest.mark.long
 def test_after_the_last_checkpoint_rows_come_again_in_the_same_order(spark, memory, checkpoints, tmp_path):
-    undisturbed, *_ = Supplier(ranks=2, folder=memory).run(
-        seen_rows, rows(spark, ROWS), kwargs={"faults": []}, **options(tmp_path / "others")
+    undisturbed, *_ = Supplier(ranks=2, folder=memory, checkpoints=tmp_path / "others").run(
+        seen_rows, numbered(spark), faults=[]
     )
     faults = faults_of(tmp_path, (1, "rank"), (4, "rank"), (11, "rank"))
-    found, restarts, _ = Supplier(ranks=2, max_restarts=3, folder=memory).run(
-        seen_rows, rows(spark, ROWS), kwargs={"faults": faults, "save_at": 3}, **options(checkpoints)
+    found, restarts, _ = Supplier(ranks=2, restarts=3, folder=memory, checkpoints=checkpoints).run(
+        seen_rows, numbered(spark), faults=faults, save_at=3
     )
     assert (found, restarts) == (undisturbed, 3)
 
@@ -139,8 +136,8 @@ def test_a_new_call_begins_where_another_one_has_failed(spark, memory, checkpoin
     with pytest.raises(
         RankError, match=r"SIGKILL.*\nBefore it failed:\nattempt 1, from the beginning: rank . on .*SIGKILL"
     ) as raised:
-        Supplier(ranks=2, max_restarts=1, folder=memory).run(
-            seen_rows, rows(spark, ROWS), kwargs={"faults": faults}, **options(checkpoints)
+        Supplier(ranks=2, restarts=1, folder=memory, checkpoints=checkpoints).run(
+            seen_rows, numbered(spark), faults=faults
         )
     assert raised.value.rank in (0, 1)
     newest = max(checkpoints.iterdir(), key=lambda folder: int(folder.name.split("-")[1]))
@@ -148,12 +145,8 @@ def test_a_new_call_begins_where_another_one_has_failed(spark, memory, checkpoin
     (checkpoints / "checkpoint-91").mkdir()
     (checkpoints / "checkpoint-91" / "complete").write_text('{"text": "')
     # Three ranks continue what two have begun.
-    found, restarts, last = Supplier(ranks=3, folder=memory).run(
-        seen_rows,
-        rows(spark, ROWS),
-        kwargs={"faults": faults, "save_at": 0},
-        resume_from=checkpoints,
-        **options(tmp_path / "next"),
+    found, restarts, last = Supplier(ranks=3, folder=memory, checkpoints=checkpoints).run(
+        seen_rows, numbered(spark), faults=faults, save_at=0, resume=True
     )
     assert collections.Counter(sum(found, [])) == ONCE
     assert (restarts, last) == (0, None)
@@ -171,8 +164,8 @@ def test_without_a_folder_ranks_begin_at_the_beginning(spark, memory, tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return count, data.saved, data.saved_ranks
 
-    supplier = Supplier(ranks=1, max_restarts=1, folder=memory)
-    assert supplier.run(count, rows(spark, 10), args=[str(tmp_path / "mark")], backend=None) == (10, None, [])
+    supplier = Supplier(ranks=1, restarts=1, folder=memory, backend=None)
+    assert supplier.run(count, rows(spark, 10), str(tmp_path / "mark")) == (10, None, [])
 
 
 def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
@@ -182,8 +175,8 @@ def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
         raise ValueError("a bad row")
 
     with pytest.raises(RankError, match="twice from the same place") as raised:
-        Supplier(ranks=1, max_restarts=9, folder=memory).run(
-            fail, rows(spark, ROWS), columns=["id"], checkpoint_folder=checkpoints
+        Supplier(ranks=1, restarts=9, folder=memory, checkpoints=checkpoints).run(
+            fail, Rows(rows(spark, ROWS), columns=["id"])
         )
     assert "attempt 2, from checkpoint 1: rank 0 on" in str(raised.value)
     assert "attempt 3" not in str(raised.value)
@@ -212,8 +205,8 @@ def test_two_calls_in_one_folder(spark, memory, checkpoints):
 
     wanted = f"another call writes checkpoints into {checkpoints}: give each call a folder of its own.*SIGKILL"
     with pytest.raises(RunError, match=f"(?s){wanted}"):
-        Supplier(ranks=1, max_restarts=1, folder=memory).run(
-            save, rows(spark, 10), columns=["id"], backend=None, args=[str(checkpoints)], checkpoint_folder=checkpoints
+        Supplier(ranks=1, restarts=1, folder=memory, backend=None, checkpoints=checkpoints).run(
+            save, Rows(rows(spark, 10), columns=["id"]), str(checkpoints)
         )
 
 
@@ -224,8 +217,8 @@ def test_a_killed_rank_may_have_begun_a_checkpoint(spark, memory, checkpoints):
         if data.restarts < 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    Supplier(ranks=1, max_restarts=3, folder=memory).run(
-        save, rows(spark, 10), columns=["id"], backend=None, checkpoint_folder=checkpoints
+    Supplier(ranks=1, restarts=3, folder=memory, backend=None, checkpoints=checkpoints).run(
+        save, Rows(rows(spark, 10), columns=["id"])
     )
     # Its number is not given again.
     assert {folder.name for folder in checkpoints.iterdir()} == {"checkpoint-3", "checkpoint-5"}
@@ -249,16 +242,14 @@ def test_each_rank_saves_its_shard_when_it_is_due(spark, memory, checkpoints):
     def load(data):
         return data.saved, data.saved_ranks, [data.saved_of(rank) for rank in range(4)]
 
-    frame = rows(spark, ROWS)
-    several = options(checkpoints, epochs=1, checkpoint_every="1 h")
-    saved, made = Supplier(ranks=2, folder=memory).run(save, frame, **several)
+    seldom, often = Checkpoints(checkpoints, every="1 h"), Checkpoints(checkpoints, every=1e-6, keep=2)
+    saved, made = Supplier(ranks=2, folder=memory, checkpoints=seldom).run(save, numbered(spark, epochs=1))
     assert (any(saved), made) == (False, [])
-    several["checkpoint_every"] = 1e-6
-    saved, made = Supplier(ranks=2, folder=memory).run(save, frame, **several, keep_checkpoints=2)
+    saved, made = Supplier(ranks=2, folder=memory, checkpoints=often).run(save, numbered(spark, epochs=1))
     assert (all(saved), len(made)) == (True, ROWS // BATCH // 2)
     assert len(list(checkpoints.iterdir())) == 2
-    with Supplier(ranks=1, folder=memory) as supplier:
-        own, holders, shards = supplier.run(load, frame, resume_from=checkpoints, columns=["id"], epochs=1, seed=3)
+    with Supplier(ranks=1, folder=memory, checkpoints=checkpoints) as supplier:
+        own, holders, shards = supplier.run(load, numbered(spark, epochs=1), resume=True)
     assert (own, holders) == ({"shard": 0}, [0, 1])
     assert shards == [{"shard": 0}, {"shard": 1}, None, None]
 
@@ -269,9 +260,9 @@ def test_as_many_ranks_as_fit(spark, memory):
 
         return distributed.get_world_size()
 
-    assert Supplier(ranks=8, min_ranks=2, folder=memory).run(world, rows(spark, ROWS), columns=["id"]) == 4
+    assert Supplier(ranks=8, min_ranks=2, folder=memory).run(world, Rows(rows(spark, ROWS), columns=["id"])) == 4
     with pytest.raises(RunError, match="8 ranks need 8 task slots"):
-        Supplier(ranks=8, min_ranks=5, folder=memory).run(world, rows(spark, ROWS), columns=["id"])
+        Supplier(ranks=8, min_ranks=5, folder=memory).run(world, Rows(rows(spark, ROWS), columns=["id"]))
 
 
 @pytest.mark.parametrize(
@@ -279,34 +270,49 @@ def test_as_many_ranks_as_fit(spark, memory):
     [
         ({"order": "rank"}, "order is 'rank': it must be 'ranks' or 'global'"),
         ({"order": "global", "shuffle": "all"}, "order='global' gives all ranks one order"),
-        ({"order": "global", "resident": True}, "resident repeats the blocks of each rank"),
-        ({"checkpoint_folder": 3}, "checkpoint_folder is 3 .int.: it must be the path of a folder"),
-        ({"checkpoint_every": 3}, "checkpoint_every is for checkpoint_folder"),
-        ({"checkpoint_folder": "/tmp", "checkpoint_every": "soon"}, "checkpoint_every is 'soon'"),
-        ({"checkpoint_folder": "/tmp", "checkpoint_every": 1, "backend": None}, "checkpoint_every needs a backend"),
-        ({"keep_checkpoints": 0}, "keep_checkpoints is 0"),
-        ({"resume": [], "resume_from": "/tmp"}, "either resume or resume_from"),
-        ({"checkpoint_folder": "/tmp", "results": "id"}, "results and checkpoint_folder"),
-        ({"resume_from": "/nowhere"}, "there is no complete checkpoint in /nowhere"),
-        ({"checkpoint_folder": "nofs://host/x"}, "the folder of checkpoints nofs://host/x cannot be used"),
+        ({"order": "global", "cache": "memory"}, "cache repeats the blocks of each rank"),
+        ({"checkpoints": 3}, "checkpoints is 3 .int.: it must be the path of a folder"),
+        ({"checkpoints": ""}, "checkpoints is '' .str.: it must be the path of a folder"),
+        ({"checkpoints": Checkpoints("/tmp", every=1), "backend": None}, r"Checkpoints.every=…. needs a backend"),
+        ({"resume": True}, r"resume=True: this Supplier has no checkpoints: make Supplier.…, checkpoints="),
+        ({"checkpoints": "nofs://host/x"}, "the folder of checkpoints nofs://host/x cannot be used"),
+        ({"min_ranks": 3, "ranks": 2}, "min_ranks is 3, and ranks is 2"),
+        ({"min_ranks": 0}, "min_ranks is 0"),
+        ({"restarts": -1}, "restarts is -1"),
     ],
 )
 def test_wrong_options(spark, memory, wrong, says):
     with pytest.raises(RunError, match=says):
-        Supplier(ranks=1, folder=memory).run(print, rows(spark, 10), columns=["id"], **wrong)
+        call(print, rows(spark, 10), folder=memory, **wrong)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"min_ranks": 3}, "min_ranks is 3, and ranks is 2"),
-        ({"min_ranks": 0}, "min_ranks is 0"),
-        ({"max_restarts": -1}, "max_restarts is -1"),
-    ],
-)
-def test_wrong_options_of_the_supplier(wrong, says):
-    with pytest.raises(RunError, match=says):
-        Supplier(ranks=2, **wrong)
+@pytest.mark.parametrize(("wrong", "says"), [
+    ({"folder": None}, "folder is None"), ({"every": "soon"}, "every is 'soon'"), ({"every": 0}, "every is 0"),
+    ({"keep": 0}, "keep is 0"),
+])  # fmt: skip
+def test_wrong_checkpoints(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        Checkpoints(**{"folder": "/tmp", **wrong})
+
+
+def test_a_call_with_results_saves_nothing_and_may_resume(spark, memory, checkpoints, caplog):
+    def save(data):
+        data.checkpoint({"weight": 7})
+        return [data.checkpoint()]
+
+    def predict(data):
+        with data.results() as out:
+            for batch in data:
+                out.write(batch)
+        return data.checkpoint()
+
+    with Supplier(ranks=1, folder=memory, checkpoints=checkpoints) as supplier:
+        assert supplier.run(save, numbered(spark), resume=True) == [None]
+        assert f"no complete checkpoint is in {checkpoints} yet: ranks start at the beginning" in caplog.text
+        with supplier.run(predict, numbered(spark, epochs=1), results="id", resume=True) as found:
+            assert (found.value, found.rows.count()) == ({"weight": 7}, ROWS)
+        with pytest.raises(RankError, match="a call with results= saves no checkpoints"):
+            supplier.run(save, numbered(spark), results="id")
 
 
 def global_batches(data, killed_at=()):
@@ -328,21 +334,20 @@ def global_batches(data, killed_at=()):
 
 def test_the_sequence_of_batches_with_any_number_of_ranks(spark, memory, checkpoints, tmp_path):
     batch = 24
-    several = {"order": "global", "batch_size": batch, "shuffle": "elements"}
-    of_four = Supplier(ranks=4, folder=memory).run(
-        global_batches, rows(spark, ROWS), **options(tmp_path / "of four", **several)
+    several = {"order": "global", "batch_size": batch, "shuffle": "rows"}
+    of_four = Supplier(ranks=4, folder=memory, checkpoints=tmp_path / "of four").run(
+        global_batches, numbered(spark, **several)
     )
     assert [epoch for epoch, _ in of_four] == [0] * (ROWS // batch) + [1] * (ROWS // batch)
     assert collections.Counter(sum((batch for _, batch in of_four), [])) == dict.fromkeys(range(ROWS), EPOCHS)
     # In the middle of the first epoch, and at its end.
     with pytest.raises(RankError, match="SIGKILL"):
-        Supplier(ranks=3, max_restarts=1, folder=memory).run(
-            global_batches, rows(spark, ROWS), kwargs={"killed_at": (3, 8)}, **options(checkpoints, **several)
+        Supplier(ranks=3, restarts=1, folder=memory, checkpoints=checkpoints).run(
+            global_batches, numbered(spark, **several), killed_at=(3, 8)
         )
-    of_two = Supplier(ranks=2, max_restarts=1, folder=memory).run(
-        global_batches, rows(spark, ROWS), kwargs={"killed_at": (12,)}, resume_from=checkpoints,
-        **options(checkpoints, **several),
-    )  # fmt: skip
+    of_two = Supplier(ranks=2, restarts=1, folder=memory, checkpoints=checkpoints).run(
+        global_batches, numbered(spark, **several), killed_at=(12,), resume=True
+    )
     assert of_two == of_four
 
 
@@ -368,9 +373,9 @@ def rows_until(data, last=None):
     ("uneven", "last"), [("keep", (1, 0)), pytest.param("pad", (0, 1), marks=pytest.mark.long), ("pad", (1, 0))]
 )
 def test_other_ranks_continue_at_a_last_batch_that_is_smaller(spark, memory, checkpoints, uneven, last):
-    several = options(checkpoints, uneven=uneven, order="global", batch_size=64)
-    before = Supplier(ranks=2, folder=memory).run(rows_until, rows(spark, 70), args=(last,), **several)
-    after = Supplier(ranks=3, folder=memory).run(rows_until, rows(spark, 70), resume_from=checkpoints, **several)
+    seventy = numbered(spark, 70, uneven=uneven, order="global", batch_size=64)
+    before = Supplier(ranks=2, folder=memory, checkpoints=checkpoints).run(rows_until, seventy, last)
+    after = Supplier(ranks=3, folder=memory, checkpoints=checkpoints).run(rows_until, seventy, resume=True)
     wanted = {(epoch, row) for epoch in range(EPOCHS) for row in range(70)}
     assert set(before + after) == wanted
     if uneven == "keep":
@@ -379,16 +384,18 @@ def test_other_ranks_continue_at_a_last_batch_that_is_smaller(spark, memory, che
 
 def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
     with pytest.raises(RunError, match="Spark computes these in no certain order"):
-        Supplier(ranks=1, folder=memory).run(rows_until, rows(spark, 10).repartition(2), columns=["id"], order="global")
+        Supplier(ranks=1, folder=memory).run(
+            rows_until, Rows(rows(spark, 10).repartition(2), columns=["id"], order="global")
+        )
 
 
 @pytest.mark.parametrize(("wrong", "says"), [
-    ("no folder", "set checkpoints= of the Supplier"), ("a module", r"pass its state_dict\(\)"),
+    ("no folder", "the Supplier has no checkpoints="), ("a module", r"pass its state_dict\(\)"),
     ("a file", "the driver cannot save the checkpoint: "),
     ("a folder in place of a file", "the driver cannot save the checkpoint: "),
 ])  # fmt: skip
 def test_a_state_that_cannot_be_saved(spark, memory, checkpoints, wrong, says):
-    given = {} if wrong == "no folder" else {"checkpoint_folder": checkpoints}
+    given = {} if wrong == "no folder" else {"checkpoints": checkpoints}
 
     def save(data, folder, wrong):
         import shutil
@@ -403,9 +410,7 @@ def test_a_state_that_cannot_be_saved(spark, memory, checkpoints, wrong, says):
         data.save(torch.nn.Linear(1, 1) if wrong == "a module" else {"step": 1})
 
     with pytest.raises(RunError, match=says):
-        Supplier(ranks=1, folder=memory).run(
-            save, rows(spark, 10), columns=["id"], args=[str(checkpoints), wrong], **given
-        )
+        Supplier(ranks=1, folder=memory, **given).run(save, numbered(spark, 10), str(checkpoints), wrong)
 
 
 @pytest.mark.long
@@ -419,8 +424,8 @@ def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
             data.save({"epoch": epoch.number})
         return data.saved
 
-    shuffled = options(checkpoints, shuffle="all")
-    assert Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), **shuffled) is None
+    supplier = Supplier(ranks=2, folder=memory, checkpoints=checkpoints)
+    assert supplier.run(save, numbered(spark, shuffle="all")) is None
     assert "checkpoint 2 is complete" in caplog.text
 
     def save_inside(data):
@@ -428,7 +433,7 @@ def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
             data.save({})
 
     with pytest.raises(RunError, match="in the middle of an epoch with shuffle='all'"):
-        Supplier(ranks=2, folder=memory).run(save_inside, rows(spark, ROWS), **shuffled)
+        supplier.run(save_inside, numbered(spark, shuffle="all"))
 
 
 def test_a_checkpoint_of_different_epochs_is_not_used(spark, memory, checkpoints, caplog):
@@ -442,10 +447,11 @@ def test_a_checkpoint_of_different_epochs_is_not_used(spark, memory, checkpoints
                     data.save({})
                     return
 
-    Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), **options(checkpoints))
+    supplier = Supplier(ranks=2, folder=memory, checkpoints=checkpoints)
+    supplier.run(save, numbered(spark))
     assert "checkpoint 1 is not used: its ranks are in different epochs" in caplog.text
-    with pytest.raises(RunError, match=f"no complete checkpoint in {checkpoints}"):
-        Supplier(ranks=2, folder=memory).run(save, rows(spark, ROWS), columns=["id"], resume_from=checkpoints)
+    supplier.run(lambda data: None, numbered(spark), resume=True)
+    assert f"no complete checkpoint is in {checkpoints} yet" in caplog.text
 
 
 @only_classic("the program has a session of its own")
@@ -465,11 +471,11 @@ def test_what_the_driver_cannot_read_is_not_computed_again(spark, memory, tmp_pa
         return Unreadable()
 
     with pytest.raises(RunError, match="all ranks have returned, but the driver cannot unpickle"):
-        Supplier(ranks=1, max_restarts=2, folder=memory).run(train, spark.range(9), kwargs={"marks": str(tmp_path)})
+        Supplier(ranks=1, restarts=2, folder=memory).run(train, spark.range(9), marks=str(tmp_path))
     assert [mark.name for mark in tmp_path.iterdir()] == ["0"]
 
 
 def test_each_rank_needs_a_row_of_a_global_batch(spark, memory, caplog):
     with pytest.raises(RunError, match="batch_size is 1, and with order='global' it is that of all 2 ranks together"):
-        Supplier(ranks=2, max_restarts=2, folder=memory).run(list, spark.range(9), order="global", batch_size=1)
+        Supplier(ranks=2, restarts=2, folder=memory).run(list, Rows(spark.range(9), order="global", batch_size=1))
     assert "started again" not in caplog.text

@@ -72,8 +72,8 @@ def write(data):
 
 def run():
     returned = spark_supplier.Supplier(1, folder=folder).run(write, spark.range(100), results="id", uneven="keep")
-    print("rows:", returned.value, returned.results.count(), flush=True)
-    spark_supplier.release(returned.results)
+    print("rows:", returned.value, returned.rows.count(), flush=True)
+    returned.release()
 
 master, folder, *before = sys.argv[1:]
 builder = SparkSession.builder.master(master).config("spark.ui.enabled", False).config("spark.log.level", "OFF")

@@ -11,12 +11,12 @@ import zipfile
 import pytest
 
 from layout import ROOT
-from supplier_session import only_classic, over_connect, prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import call, only_classic, over_connect, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
+from spark_supplier import Cache, RankError, RunError, RunTimeoutError  # noqa: E402
 from spark_supplier.node.environment import Versions  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
@@ -31,11 +31,10 @@ def run():
     """Supplier.run. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(
-            function, df, *, ranks=RANKS, columns=("id", "features"), ring=None, uneven="keep", **options
-        ):
-            supplier = Supplier(ranks=ranks, folder=folder, ring=ring)
-            return supplier.run(function, df, columns=list(columns), batch_size=BATCH, uneven=uneven, **options)
+        def run_in_folder(function, df, *, ranks=RANKS, columns=("id", "features"), uneven="keep", **options):
+            return call(
+                function, df, ranks=ranks, folder=folder, columns=columns, batch_size=BATCH, uneven=uneven, **options
+            )
 
         yield run_in_folder
 
@@ -148,7 +147,7 @@ def test_padded_ranks_make_equal_steps_with_validation(run, spark):
 def test_both_data_sets_are_kept_in_files(run, spark, tmp_path):
     def supply():
         data, validation = rows(spark, 90, 3), rows(spark, 10, 2)
-        return run(gathers_ids(), data, validation=validation, epochs=2, resident_folder=tmp_path, keep="rows")
+        return run(gathers_ids(), data, validation=validation, epochs=2, cache=Cache(tmp_path, keep="rows"))
 
     first, second = supply()
     for mine, theirs in zip(first, second):
@@ -177,7 +176,7 @@ def test_a_column_with_a_dot_in_its_name(run, spark):
     assert run(lambda data: sum(len(batch["row.id"]) for batch in data), df, columns=["row.id"]) > 0
 
 
-def test_states_of_two_ranks_resume_on_three(run, spark):
+def test_a_checkpoint_of_two_ranks_resumes_on_three(run, spark, tmp_path):
     def begin(data):
         from torch import distributed
 
@@ -186,8 +185,9 @@ def test_states_of_two_ranks_resume_on_three(run, spark):
             seen += batch["id"].tolist()
             if len(seen) >= 10 * BATCH * (1 + distributed.get_rank()):
                 break
+        data.checkpoint(None)
         gathered = [None] * distributed.get_world_size()
-        distributed.all_gather_object(gathered, (seen, data.state_dict()))
+        distributed.all_gather_object(gathered, seen)
         return gathered
 
     def rest(data):
@@ -198,10 +198,9 @@ def test_states_of_two_ranks_resume_on_three(run, spark):
         distributed.all_gather_object(gathered, epochs)
         return gathered
 
-    begun = run(begin, rows(spark, ROWS), epochs=2, seed=5, shuffle="elements")
-    seen = [i for ids, _ in begun for i in ids]
-    states = [state for _, state in begun]
-    resumed = run(rest, rows(spark, ROWS), ranks=3, epochs=2, seed=5, shuffle="elements", resume=states)
+    options = {"epochs": 2, "seed": 5, "shuffle": "rows", "checkpoints": tmp_path}
+    seen = [i for ids in run(begin, rows(spark, ROWS), **options) for i in ids]
+    resumed = run(rest, rows(spark, ROWS), ranks=3, resume=True, **options)
     interrupted, last = ([i for epochs in resumed for i in epochs[epoch]] for epoch in range(2))
     assert sorted(seen + interrupted) == list(range(ROWS)) and len(seen) == 30 * BATCH
     assert sorted(last) == list(range(ROWS))
@@ -366,15 +365,11 @@ def test_a_failure_of_spark_is_the_cause(run, spark):
     [
         ({"columns": ["id", "label"]}, r"'label' is not a column \(columns of df: id, features\)"),
         ({"columns": []}, "must be a list of one or more names"),
-        ({"half": "features"}, "half is 'features': it must be a list of names of columns"),
-        ({"half": ["feature"]}, r"half names 'feature', .* \(did you mean 'features'\?\)"),
-        ({"half": ["id"]}, "half names 'id', which is bigint: it is for float, double"),
-        ({"vectors": "thin"}, "vectors is 'thin': it must be 'dense' or 'sparse'"),
         ({"ranks": 5}, r"5 ranks need 5 task slots.*local\[5\].*use master local\[6\]"),
-        ({"resume": [{"position": None}, {"position": None, "resume_positions": "x"}]}, "of several runs"),
-        ({"resume": [{"position": "1:2:exchange:3"}]}, "of the middle of an epoch with shuffle='all'"),
-        ({"resume": []}, "these are none"),
-        ({"function": lambda data: None, "kwargs": {"epochs": 5}}, "unexpected keyword argument 'epochs'"),
+        (
+            {"function": lambda data: None, "kwargs": {"epochs": 5}},
+            r"unexpected keyword argument 'epochs'. 'epochs': use Rows.df, epochs=",
+        ),
         ({"function": "no/such/script.py"}, "cannot read the script no/such/script.py"),
     ],
 )

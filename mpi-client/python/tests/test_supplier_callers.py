@@ -7,7 +7,7 @@ from supplier_session import only_classic, prepare_environment, rows, session_fi
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import Supplier  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 
 ROWS = 40
 
@@ -26,7 +26,7 @@ def count():
         return found.item()
 
     with shared_memory() as folder:
-        yield lambda df: Supplier(2, folder=folder).run(rows_of_ranks, df.select("id"), uneven="keep")
+        yield lambda df: Supplier(2, folder=folder).run(rows_of_ranks, Rows(df.select("id"), uneven="keep"))
 
 
 @only_classic("over Spark Connect the server runs the function of foreachBatch")

@@ -9,16 +9,17 @@ import time
 
 import pytest
 
-from supplier_session import only_classic, over_connect, prepare_environment, session_fixture, shared_memory
+from supplier_session import call, only_classic, over_connect, prepare_environment, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
 from py4j.protocol import Py4JJavaError  # noqa: E402
 from pyspark import inheritable_thread_target  # noqa: E402
-from spark_supplier import RankError, RunError, RunTimeoutError, Supplier, release  # noqa: E402
+from spark_supplier import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
 from spark_supplier.driver import failures  # noqa: E402
 from spark_supplier.driver.rank_pool import RankPool  # noqa: E402
+from spark_supplier.driver.results import release  # noqa: E402
 from spark_supplier.driver.sessions import session_of  # noqa: E402
 from spark_supplier.driver.turns import Turn  # noqa: E402
 from spark_supplier.node import exceptions  # noqa: E402
@@ -51,9 +52,8 @@ def run():
     """Supplier.run with one rank, which says on stderr what it is told. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, df, *, ranks=1, backend=None, ring=None, block=None, max_restarts=0, **options):
-            supplier = Supplier(ranks=ranks, folder=folder, ring=ring, block=block, max_restarts=max_restarts)
-            return supplier.run(function, df, backend=backend, **options)
+        def run_in_folder(function, df, **options):
+            return call(function, df, folder=folder, **{"backend": None, **options})
 
         yield run_in_folder
 
@@ -123,7 +123,7 @@ def test_spark_is_the_cause_also_for_a_rank_in_a_collective(run, spark):
             distributed.barrier()
         list(data)
 
-    options = {"ring": 16384, "block": 4096, "resident": True, "epochs": 2, "uneven": "keep"}
+    options = {"ring": 16384, "block": 4096, "cache": "memory", "epochs": 2, "uneven": "keep"}
     with pytest.raises(RunError, match="cannot stay resident"):
         run(train, spark.range(100000), ranks=2, backend="gloo", **options)
 
@@ -349,7 +349,7 @@ def test_slots_of_a_cancelled_run_are_not_taken(run, spark, monkeypatch):
     monkeypatch.setattr(Turn, "_ask", ask_later)
     monkeypatch.setattr(Turn, "release", say_released)
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
-        fits = [threads.submit(run, trains, spark.range(64), ranks=2, max_restarts=1) for _ in range(2)]
+        fits = [threads.submit(run, trains, spark.range(64), ranks=2, restarts=1) for _ in range(2)]
         while len(asked) < 2 or len(spark.sparkContext.statusTracker().getActiveJobsIds()) < 2:
             time.sleep(0.1)
         spark.sparkContext.cancelAllJobs()
@@ -393,6 +393,6 @@ def test_another_job_that_holds_the_slots_is_named(run, spark, caplog, tmp_path)
 def test_a_stopped_session_is_named(spark):
     df = spark.range(10)
     spark.stop()
-    for call in (lambda: Supplier(ranks=1).run(list, df), lambda: release(df), lambda: MatrixRanks(spark, ranks=1)):
+    for use in (lambda: Supplier(ranks=1).run(list, df), lambda: release(df), lambda: MatrixRanks(spark, ranks=1)):
         with pytest.raises(RunError, match="the session.* was stopped: make a session"):
-            call()
+            use()

@@ -12,7 +12,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import RunError, Supplier  # noqa: E402
+from spark_supplier import Rows, RunError, Supplier  # noqa: E402
 
 spark = session_fixture(3)
 
@@ -46,10 +46,10 @@ def cut(data, folder, left, by):
 )
 def test_a_cut_file_is_the_cause(spark, left, by):
     with shared_memory() as folder:
-        supplier = Supplier(ranks=2, ring="512KiB", block="64KiB", folder=folder)
+        supplier = Supplier(ranks=2, ring="512KiB", block="64KiB", folder=folder, backend=None)
         text = rf"mapped file {folder}/supply-.*/train-0.mapped was cut from 589824 to {left} bytes"
         with pytest.raises(RunError, match=text):
-            supplier.run(cut, rows(spark, 300_000), batch_size=1024, backend=None, args=(folder, left, by))
+            supplier.run(cut, Rows(rows(spark, 300_000), batch_size=1024), folder, left, by)
         for name in ("begun", "done"):
             pathlib.Path(folder, name).unlink()
     assert spark.range(100).count() == 100

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from supplier_session import over_connect, prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import call, over_connect, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
 from pyspark.sql.functions import col  # noqa: E402
-from spark_supplier import RunError, Supplier  # noqa: E402
+from spark_supplier import Cache, Mpirun, Rows, RunError, Shuffle, Supplier  # noqa: E402
 from spark_supplier.offload import MatrixRanks  # noqa: E402
 
 RANKS, ROWS = 2, 100
@@ -35,7 +35,7 @@ def refuses(spark):
         def refused(says, function=train, df=None, **options):
             frame = rows(spark, ROWS) if df is None else df
             with pytest.raises(RunError, match=says):
-                Supplier(ranks=RANKS, folder=folder).run(function, frame, **options)
+                call(function, frame, **{"ranks": RANKS, "folder": folder, **options})
 
         yield refused
 
@@ -43,15 +43,15 @@ def refuses(spark):
 def test_arguments_reach_the_function(spark, tmp_path, capfd):
     """The user's parameters may be named as options of run."""
 
-    def learn(data, first, epochs=3, seed=0, *rest, batch_size, timeout="none", **others):
+    def learn(data, /, first, epochs=3, seed=0, *rest, batch_size, timeout="none", **others):
         return first, epochs, seed, rest, batch_size, timeout, others, len(list(data))
 
     df = rows(spark, ROWS)
-    supplier = Supplier(ranks=RANKS)
-    options: dict[str, Any] = {"batch_size": ROWS, "epochs": 2, "uneven": "keep", "backend": None}
+    supplier = Supplier(ranks=RANKS, backend=None)
+    options: dict[str, Any] = {"batch_size": ROWS, "epochs": 2, "uneven": "keep"}
     given = {"batch_size": 7, "columns": "mine", "kwargs": 1}
     # One of two epochs was read.
-    assert supplier.run(learn, df, args=("a", 5), kwargs=given, **options) == (
+    assert supplier.run(learn, Rows(df, **options), "a", 5, **given) == (
         "a", 5, 0, (), 7, "none", {"columns": "mine", "kwargs": 1}, 1,
     )  # fmt: skip
     script = tmp_path / "train.py"
@@ -63,7 +63,7 @@ def test_arguments_reach_the_function(spark, tmp_path, capfd):
         "parser.add_argument('--batch-size')\n"
         "print('given', vars(parser.parse_args()), sum(1 for _ in spark_supplier.data().epochs()))\n"
     )
-    supplier.run(str(script), df, args=["x y"], kwargs={"epochs": 5, "batch_size": 8}, **options)
+    supplier.run(str(script), Rows(df, **options), "x y", epochs=5, batch_size=8)
     output = [line for line in capfd.readouterr().out.splitlines() if "given" in line]
     assert sorted(output) == [
         f"[rank {rank}] given {{'source': 'x y', 'epochs': 5, 'batch_size': '8'}} 2" for rank in range(RANKS)
@@ -79,20 +79,49 @@ def test_arguments_that_the_function_does_not_take(refuses):
     refuses("too many positional arguments", learn, args=(1, 2, 3))
     refuses("multiple values for argument 'rate'", learn, args=(1,), kwargs={"rate": 2})
     refuses("multiple values for argument 'data'", learn, args=(1,), kwargs={"data": 2})
-    refuses(r"args is 5 \(int\): it must be a tuple or a list, as args=\(5,\)", args=5)
-    refuses(r"args is 'text' \(str\): it must be a tuple", args="text")
-    refuses(r"kwargs is \[1\] \(list\): it must be a dict", kwargs=[1])
-    refuses(r"kwargs has the name 5 \(int\): it must be a text", kwargs={5: 1})
 
 
-def test_an_option_that_does_not_exist(spark):
-    for options, says in (
-        ({"epoch": 5}, r"Supplier.run has no option 'epoch' \(did you mean 'epochs'\?\)"),
-        ({"batchSize": 5}, r"'batchSize' \(did you mean 'batch_size'\?\)"),
-        ({"learning_rate": 0.1}, r"'learning_rate': arguments of the function go in args=\(…\) and kwargs={…}"),
+def test_an_option_in_the_wrong_place(refuses):
+    def learn(data, rate=1):
+        raise AssertionError
+
+    for given, says in (
+        (
+            {"batch_size": 5},
+            r"got an unexpected keyword argument 'batch_size'. 'batch_size': use Rows\(df, batch_size=…",
+        ),
+        ({"ring": 5}, r"'ring': use Supplier\(ranks, ring=…\)"),
+        ({"buffer": 5}, r"'buffer': use Rows\(df, shuffle=Shuffle\('rows', buffer=…\)\)"),
+        ({"quota": 5}, r"'quota': use Rows\(df, cache=Cache\(folder, quota=…\)\)"),
+        ({"every": 5}, r"'every': use Supplier\(ranks, checkpoints=Checkpoints\(folder, every=…\)\)"),
+        ({"host_file": "x"}, r"'host_file': use Supplier\(ranks, launcher=Mpirun\(host_file=…\)\)"),
+        ({"resident": True}, r"'resident': use Rows\(df, cache='memory'\)"),
+        ({"kwargs": {"rate": 5}}, r"'kwargs': use run\(function, rows, rate=0.1\)"),
+        ({"epoch": 5}, "'epoch': did you mean 'epochs'"),
+        ({"batchSize": 5}, "'batchSize': did you mean 'batch_size'"),
+        ({"rates": 5}, "'rates': did you mean 'rate'"),
+        ({"momentum": 5}, "got an unexpected keyword argument 'momentum'$"),
     ):
-        with pytest.raises(TypeError, match=says):
-            Supplier(ranks=1).run(train, rows(spark, ROWS), **options)
+        refuses(says, learn, kwargs=given)
+
+
+def test_parameters_that_are_options_of_run(refuses, spark):
+    def learn(data, results, rate=1):
+        return results, rate
+
+    def learn_again(data, rate, *, resume=False):
+        return resume, rate
+
+    says = (
+        r"learn\(data, results, rate=1\) has a parameter 'results', which is an option of Supplier.run: pass .*partial"
+    )
+    refuses(says, learn)
+    refuses("functools.partial.learn_again, resume=…", learn_again, args=(1,))
+    refuses("functools.partial", functools.partial(learn_again, 1))
+    with shared_memory() as folder:
+        supplier = Supplier(ranks=1, folder=folder, backend=None)
+        assert supplier.run(functools.partial(learn, results="mine"), rows(spark, ROWS), rate=2) == ("mine", 2)
+        assert supplier.run(lambda data, results, /: results, rows(spark, ROWS), "mine") == "mine"
 
 
 @pytest.mark.parametrize("name", ["df", "validation"])
@@ -238,39 +267,71 @@ def test_what_is_no_function(refuses, tmp_path):
     ({"epochs": True}, r"epochs is True \(bool\)"),
     ({"seed": "x"}, r"seed is 'x' \(str\): it must be a whole number"),
     ({"seed": 2**63}, "seed is 9223372036854775808: it must be below"),
-    ({"shuffle": "foo"}, "shuffle is 'foo': it must be 'none', 'partitions', 'elements' or 'all'"),
-    ({"shuffle": "element"}, r"shuffle is 'element'.* \(did you mean 'elements'\?\)"),
+    ({"shuffle": "foo"}, "shuffle is 'foo': it must be 'none', 'partitions', 'rows' or 'all'"),
+    ({"shuffle": "row"}, r"shuffle is 'row'.* \(did you mean 'rows'\?\)"),
     ({"shuffle": True}, "shuffle is True: it must be"),
-    ({"shuffle": "elements", "shuffle_buffer": 0}, "shuffle_buffer is 0: it must be a whole number, 1 or more"),
-    ({"shuffle_buffer": 10}, "shuffle_buffer is for shuffle='elements', and shuffle is 'partitions': set both"),
-    ({"shuffle": "all", "exchange_fraction": 2}, "exchange_fraction is 2: it must be above 0 and at most 1"),
-    ({"exchange_fraction": 0.5}, "exchange_fraction is for shuffle='all'"),
+    ({"repartition": 0}, "repartition is 0: it must be 'auto', False, or a number of partitions"),
+    ({"order": "rank"}, r"order is 'rank': it must be .* \(did you mean 'ranks'\?\)"),
     ({"uneven": "cut"}, "uneven is 'cut': it must be 'keep', 'drop' or 'pad'"),
     ({"uneven": False}, "uneven is False: it must be"),
-    ({"block_elements": 0}, "block_elements is 0"),
-    ({"start_timeout": 0}, "start_timeout is 0: it must be a number of seconds above 0"),
-    ({"start_timeout": "60"}, r"start_timeout is '60' \(str\): it must be a number of seconds"),
-    ({"stall_timeout": float("inf")}, "stall_timeout is inf: it must be a number of seconds above 0"),
+    ({"zero_copy": 1}, "zero_copy is 1: it must be True or False"),
     ({"transform": "scale"}, r"transform is 'scale' \(str\): it must be a function"),
     ({"transform": len, "collate_fn": len}, "set either transform or collate_fn"),
-    ({"dtypes": {"label": None}}, r"dtypes names 'label', which is not one of columns \(id, features\)"),
-    ({"dtypes": {"id": "float32"}}, r"dtypes gives 'float32' \(str\) for 'id': it must be a torch.dtype"),
+    ({"dtypes": {"label": "float32"}}, r"dtypes gives 'float32' \(str\) for 'label': it must be a torch.dtype"),
+    ({"dtypes": ["id"]}, r"dtypes is \['id'\] \(list\): it must be a dict by column"),
     ({"ragged": {"feature": "list"}}, r"ragged names 'feature', .* \(did you mean 'features'\?\)"),
     ({"ragged": {"id": "rows"}}, r"ragged\['id'\] is 'rows': it must be 'list', 'jagged', 'pad', 'nested' or 'sparse'"),
-    ({"nulls": {"label": 0}}, "nulls names 'label', which is not one of columns"),
+    ({"ragged": "sparse"}, "ragged is 'sparse': it must be 'list', 'jagged', 'pad' or 'nested'"),
+    ({"nulls": {"label": 0}}, r"nulls names 'label', which is not one of columns \(id, features\)"),
     ({"nulls": {"id": "none"}}, r"nulls gives 'none' \(str\) for 'id', which is bigint: give a number or 'mask'"),
     ({"nulls": {"id": 0.5}}, "nulls gives 0.5 .* for 'id', which is bigint: give a whole number, or dtypes="),
     ({"nulls": {"id": None}}, "nulls gives None .* for 'id': it must be a number"),
     ({"nulls": "mask"}, r"nulls is 'mask' \(str\): it must be a dict by column"),
-    ({"resident": "yes"}, "resident is 'yes'"),
-    ({"keep": "rows"}, "keep is for the file that resident_folder names: set both"),
-    ({"resident_folder": "cache"}, "resident_folder is 'cache': it must be the absolute path"),
-    ({"resident": True, "shuffle": "elements"}, "resident repeats the first epoch's blocks"),
-    ({"resident_quota": "5 GB"}, "resident_quota is '5 GB': it must be a number of bytes"),
+    ({"cache": "yes"}, r"cache is 'yes' \(str\): it must be 'memory', the absolute path of a folder"),
+    ({"cache": "memry"}, r"cache is 'memry' .* \(did you mean 'memory'\?\)"),
+    ({"cache": True}, r"cache is True \(bool\)"),
+    ({"cache": "memory", "shuffle": "rows"}, "cache repeats the first epoch's blocks, so shuffle='rows' cannot be"),
+    ({"cache": Cache("/tmp"), "shuffle": Shuffle("rows")}, "cache repeats the first epoch's blocks"),
+    ({"cache": "/tmp", "order": "global"}, "cache repeats the blocks of each rank, which order='global' changes"),
+    ({"shuffle": Shuffle("all"), "order": "global"}, "order='global' gives all ranks one order"),
+    ({"shuffle": "all", "backend": None}, "leave backend=None out, or use launcher=Mpirun"),
     ({"results": "id strange"}, "results is 'id strange': column 'id' has the type 'strange'"),
+    ({"results": "id", "uneven": "pad"}, "uneven='pad' repeats rows, and results= would have them twice"),
+    ({"resume": True}, "resume=True: this Supplier has no checkpoints"),
 ])  # fmt: skip
 def test_wrong_options(refuses, options, says):
     refuses(says, **options)
+
+
+@pytest.mark.parametrize("kind, given, says", [
+    (Shuffle, {"how": "element"}, "how is 'element': it must be 'none', 'partitions', 'rows' or 'all'"),
+    (Shuffle, {"how": "rows", "buffer": 0}, "buffer is 0: it must be a whole number, 1 or more"),
+    (Shuffle, {"how": "none", "buffer": 10}, r"buffer is for Shuffle\('rows'\), and this is 'none': leave it out"),
+    (Shuffle, {"how": "all", "fraction": 2}, "fraction is 2: it must be above 0 and at most 1"),
+    (Shuffle, {"how": "all", "fraction": "half"}, "fraction is 'half': it must be above 0 and at most 1"),
+    (Shuffle, {"how": "rows", "fraction": 0.5}, r"fraction is for Shuffle\('all'\)"),
+    (Cache, {"folder": "cache"}, r"folder is 'cache' \(str\): it must be the absolute path of a folder on a disk"),
+    (Cache, {"folder": "/tmp", "quota": "5 GB"}, "quota is '5 GB': it must be a number of bytes"),
+    (Cache, {"folder": "/tmp", "keep": ""}, "keep is '': it must be a text that says which data the file has"),
+    (Mpirun, {"host_file": 5}, r"host_file is 5 \(int\): it must be the path of a file"),
+])  # fmt: skip
+def test_wrong_parts_of_options(kind, given, says):
+    """Each is a RunError, and a ValueError as Python has it."""
+    with pytest.raises(RunError, match=says) as raised:
+        kind(**given)
+    assert isinstance(raised.value, ValueError)
+
+
+def test_options_are_shown_short(spark):
+    df = spark.range(3)
+    assert repr(Rows(df, batch_size=8, shuffle=Shuffle("rows", buffer=9))) == (
+        "Rows(df=DataFrame[id], batch_size=8, shuffle=Shuffle(how='rows', buffer=9))"
+    )
+    many = spark.range(1).selectExpr(*(f"id as column_{i}" for i in range(1000)))
+    assert len(repr(Rows(many, collate_fn=list))) < 300
+    assert repr(Supplier(2, launcher=Mpirun(), environment={"KEY": "secret"})) == (
+        "Supplier(ranks=2, launcher=Mpirun(), environment=['KEY'])"
+    )
 
 
 def test_wrong_values_for_nulls(refuses, spark):
@@ -286,8 +347,8 @@ def test_nulls_of_text(spark):
     def texts(data):
         return [(row["x"].item(), row["s"], row["s_mask"].item(), row["t"]) for rows in data for row in rows]
 
-    got = Supplier(ranks=1).run(
-        texts, df.coalesce(1), collate_fn=list, nulls={"x": -1, "s": "mask", "t": "none"}, batch_size=2, backend=None
+    got = Supplier(ranks=1, backend=None).run(
+        texts, Rows(df.coalesce(1), collate_fn=list, nulls={"x": -1, "s": "mask", "t": "none"}, batch_size=2)
     )
     assert got == [(1, "a", True, "a"), (2, "", False, "none"), (-1, "c", True, "c")]
 
@@ -298,7 +359,13 @@ def test_nulls_of_text(spark):
     ({"ranks": 0}, "ranks is 0: it must be a whole number, 1 or more"),
     ({"ranks": 2.0}, r"ranks is 2.0 \(float\)"),
     ({"ranks": None}, "ranks is None"),
-    ({"launcher": "mpi"}, r"launcher is 'mpi': it must be 'torch' or 'mpirun'"),
+    ({"launcher": "mpirun"}, r"launcher is 'mpirun': it must be 'torch', or Mpirun.host_file=…."),
+    ({"launcher": Mpirun}, r"launcher is <class .*: it must be 'torch', or Mpirun.host_file=…."),
+    ({"backend": True}, r"backend is True .bool.: it must be 'auto', a backend of torch.distributed, or None"),
+    ({"start_timeout": 0}, "start_timeout is 0: it must be a number of seconds above 0"),
+    ({"start_timeout": "60"}, r"start_timeout is '60' \(str\): it must be a number of seconds"),
+    ({"stall_timeout": float("inf")}, "stall_timeout is inf: it must be a number of seconds above 0"),
+    ({"checkpoints": 5}, r"checkpoints is 5 .int.: it must be the path of a folder"),
     ({"folder": "/dev/shm/my folder"}, "folder is '/dev/shm/my folder': it must be an absolute path without blanks"),
     ({"folder": pathlib.Path("/dev/shm/tab\there")}, "folder is .*: it must be an absolute path without blanks"),
     ({"folder": "shm"}, "folder is 'shm': it must be an absolute path"),
@@ -329,9 +396,10 @@ def test_a_numpy_number_and_a_path_are_fine(spark):
     import numpy
 
     with shared_memory() as folder:
-        supplier = Supplier(numpy.int64(1), folder=pathlib.Path(folder), ring="1MiB", block="256KiB")
-        count = supplier.run(
-            lambda data: sum(len(batch["id"]) for batch in data), rows(spark, ROWS), columns=(name for name in ["id"]),
-            batch_size=numpy.int32(8), start_timeout=numpy.float64(60), backend=None,
+        supplier = Supplier(
+            numpy.int64(1), folder=pathlib.Path(folder), ring="1MiB", block="256KiB", start_timeout=numpy.float64(60),
+            backend=None,
         )  # fmt: skip
+        given = Rows(rows(spark, ROWS), columns=(name for name in ["id"]), batch_size=numpy.int32(8))
+        count = supplier.run(lambda data: sum(len(batch["id"]) for batch in data), given)
         assert count == ROWS

@@ -6,7 +6,7 @@ from concurrent.futures import wait
 
 import pytest
 
-from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import call, only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -26,9 +26,8 @@ def run():
     """Supplier.run. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, df, *, launcher="torch", ring=None, block=None, **options):
-            supplier = Supplier(RANKS, launcher=launcher, folder=folder, ring=ring, block=block)
-            return supplier.run(function, df, columns=["id"], batch_size=BATCH, **options)
+        def run_in_folder(function, df, **options):
+            return call(function, df, ranks=RANKS, folder=folder, columns=["id"], batch_size=BATCH, **options)
 
         yield run_in_folder
 
@@ -78,7 +77,7 @@ def test_slow_functions_and_a_slow_spark_meet_no_limit(run, spark, limit, launch
         if os.environ["RANK"] == "1":
             time.sleep(seconds)
         count = sum(len(batch["id"]) for epoch in data.epochs() for batch in epoch)
-        if os.environ["RANK"] == "0" and launcher == "mpirun":
+        if os.environ["RANK"] == "0" and launcher != "torch":
             time.sleep(seconds)
         return count
 
@@ -107,9 +106,11 @@ def test_slots_that_other_jobs_hold(run, spark, limit):
 
 
 def test_a_message_of_the_supplier_names_options_of_run(run, spark):
-    says = r"cannot stay resident \(resident\): .*: set ring=\d+ block=4096 of the Supplier, or leave resident out$"
+    says = (
+        r"cannot stay resident .cache='memory'.: .*: set ring=\d+ block=4096 of the Supplier, or leave cache='memory'"
+    )
     with pytest.raises(RunError, match=says):
-        run(list, rows(spark, 100000), ring=16384, block=4096, resident=True, epochs=2)
+        run(list, rows(spark, 100000), ring=16384, block=4096, cache="memory", epochs=2)
 
 
 def test_ranks_that_do_not_start_are_named(run, spark):

@@ -7,13 +7,13 @@ import signal
 
 import pytest
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import call, prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import RankError, RunError, Supplier  # noqa: E402
-from spark_supplier.driver import option_checks  # noqa: E402
+from spark_supplier import Mpirun, RankError, RunError  # noqa: E402
+from spark_supplier.driver import supplier  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
@@ -27,10 +27,10 @@ def run(spark):
     """Supplier.run on two ranks of mpirun. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, shuffle="partitions", partitions=8, **of_supplier):
-            supplier = Supplier(**{"ranks": RANKS, "launcher": "mpirun", "folder": folder, **of_supplier})
-            options = {"columns": ["id"], "batch_size": BATCH, "backend": None, "shuffle": shuffle}
-            return supplier.run(function, rows(spark, ROWS, partitions), **options)
+        def run_in_folder(function, shuffle="partitions", partitions=8, host_file=None, **of_supplier):
+            of_ranks = {"ranks": RANKS, "launcher": Mpirun(host_file), "folder": folder, "backend": None, **of_supplier}
+            options = {"columns": ["id"], "batch_size": BATCH, "shuffle": shuffle}
+            return call(function, rows(spark, ROWS, partitions), **of_ranks, **options)
 
         yield run_in_folder
 
@@ -38,7 +38,7 @@ def run(spark):
 def test_an_exchange_without_mpi4py_is_refused(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RunError, match="over mpi4py, which is not installed"):
-        option_checks.exchange_over("all", "mpirun", None)
+        supplier.exchange_over("all", Mpirun(), None)
 
 
 def hosts(folder, slots):
@@ -114,12 +114,8 @@ def test_mpirun_says_why_it_fails(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"launcher": "ssh"}, "launcher is 'ssh': it must be 'torch' or 'mpirun'"),
-        ({"launcher": "torch", "host_file": "hosts"}, "host_file is for launcher='mpirun'"),
-        (
-            {"launcher": "torch", "shuffle": "all"},
-            "with shuffle='all' the ranks exchange elements over torch.distributed",
-        ),
+        ({"launcher": "mpirun"}, r"launcher is 'mpirun': it must be 'torch', or Mpirun.host_file=…."),
+        ({"launcher": "torch", "shuffle": "all"}, "with shuffle='all' the ranks exchange rows over torch.distributed"),
         ({"host_file": "no/such/hosts"}, "cannot read the host file no/such/hosts"),
         ({"ranks": RANKS + 1}, r"3 ranks need 3 task slots, but Spark .* use master local\[3\]"),
     ],

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import call, prepare_environment, rows, session_fixture, shared_memory
 
 pytest.importorskip("pyspark", reason="no PySpark in this environment")
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -22,14 +22,15 @@ SCHEMA = "id long not null, score double, name string"
 
 @pytest.fixture
 def run(spark):
-    from spark_supplier import Supplier
+    def called(function, launcher="torch", **options):
+        from spark_supplier import Mpirun
 
-    def call(function, launcher="torch", **options):
-        options = {"columns": ["id", "features"], "batch_size": 64, "results": SCHEMA, "uneven": "keep", **options}
-        return Supplier(ranks=RANKS, launcher=launcher, folder=folder).run(function, rows(spark, COUNT), **options)
+        of_rows = {"columns": ["id", "features"], "batch_size": 64, "uneven": "keep"}
+        of_ranks = {"ranks": RANKS, "launcher": Mpirun() if launcher == "mpirun" else launcher, "folder": folder}
+        return call(function, rows(spark, COUNT), **{"results": SCHEMA, **of_rows, **of_ranks, **options})
 
     with shared_memory() as folder:
-        yield call
+        yield called
 
 
 def predict(data, factor):
@@ -45,29 +46,27 @@ def predict(data, factor):
 
 @pytest.mark.parametrize("launcher", ["torch", "mpirun"])
 def test_predictions_come_back_and_join_the_input(run, spark, launcher):
-    from spark_supplier import release
 
     returned = run(predict, launcher, kwargs={"factor": 2.0})
     assert returned.value == "predicted"
-    assert returned.results.schema.simpleString() == "struct<id:bigint,score:double,name:string>"
-    joined = rows(spark, COUNT).join(returned.results, "id")
+    assert returned.rows.schema.simpleString() == "struct<id:bigint,score:double,name:string>"
+    joined = rows(spark, COUNT).join(returned.rows, "id")
     for _ in range(2):
         found = joined.where("score = 2 * id and name = concat('row ', id) and features[0] = id")
-        assert found.count() == COUNT == returned.results.count()
+        assert found.count() == COUNT == returned.rows.count()
     del joined, found
-    release(returned.results)
+    returned.release()
 
 
 def test_rows_are_read_after_other_runs(run):
-    from spark_supplier import release
 
     first = run(predict, kwargs={"factor": 1.0})
     second = run(predict, kwargs={"factor": 3.0})
-    assert first.results.where("score = id").count() == COUNT
-    assert second.results.where("score = 3 * id").count() == COUNT
-    release(first.results)
-    assert second.results.count() == COUNT
-    release(second.results)
+    assert first.rows.where("score = id").count() == COUNT
+    assert second.rows.where("score = 3 * id").count() == COUNT
+    first.release()
+    assert second.rows.count() == COUNT
+    second.release()
 
 
 def write_on_one_rank(data):
@@ -77,11 +76,10 @@ def write_on_one_rank(data):
 
 
 def test_a_rank_that_writes_nothing_has_no_rows(run):
-    from spark_supplier import release
 
     returned = run(write_on_one_rank)
-    assert [tuple(row) for row in returned.results.collect()] == [(7, None, "ü")]
-    release(returned.results)
+    assert [tuple(row) for row in returned.rows.collect()] == [(7, None, "ü")]
+    returned.release()
 
 
 def raise_while_writing(data):
@@ -118,13 +116,12 @@ def test_a_wrong_schema_is_refused_before_anything_starts(run):
 
 def test_a_struct_type_is_a_schema(run, spark):
     from pyspark.sql.types import StructType
-    from spark_supplier import release
 
     schema = rows(spark, 1).selectExpr("id", "cast(id as double) as score", "'' as name").schema
     assert isinstance(schema, StructType)
     returned = run(predict, results=schema, kwargs={"factor": 1.0})
-    assert returned.results.count() == COUNT
-    release(returned.results)
+    assert returned.rows.count() == COUNT
+    returned.release()
 
 
 @pytest.fixture(scope="module")
@@ -155,24 +152,29 @@ def copy_input(data):
 
 
 def test_columns_of_the_input_come_back_with_the_predictions(table, caplog):
-    from spark_supplier import Supplier, release
+    from spark_supplier import Rows, Supplier
 
     named = ", ".join(f"`{name}`" for name in table.columns if name != "unused")
     with shared_memory() as folder:
-        returned = Supplier(ranks=RANKS, folder=folder).run(
-            copy_input, table, batch_size=64, backend=None, results=f"{named}, score double not null", vectors="sparse",
-            ragged={"raw": "list", "image": "jagged", "sparse": "sparse"},
-            nulls={"gap": "mask", "holes": "mask", "nothing": "mask"},
-        ).results  # fmt: skip
+        returned = Supplier(ranks=RANKS, folder=folder, backend=None).run(
+            copy_input,
+            Rows(
+                table, batch_size=64,
+                ragged={"raw": "list", "image": "jagged", "sparse": "sparse", "within.a vector": "sparse"},
+                nulls={"gap": "mask", "holes": "mask", "nothing": "mask"},
+            ),
+            results=f"{named}, score double not null",
+        )  # fmt: skip
         wanted = table.drop("unused").selectExpr("*", "id * 2D as score")
-        vectors = returned.selectExpr(
+        found = returned.rows
+        vectors = found.selectExpr(
             "struct(3 as size, array(1) as indices, array(id + 1D) as values) as v", "sparse", "within"
         )
         assert vectors.where("v = sparse and v = within.`a vector`").count() == COUNT
-        returned, wanted = (frame.drop("sparse", "within") for frame in (returned, wanted))
-        assert returned.dtypes == wanted.dtypes
-        assert returned.count() == COUNT and wanted.exceptAll(returned).count() == 0
-        release(returned)
+        found, wanted = (frame.drop("sparse", "within") for frame in (found, wanted))
+        assert found.dtypes == wanted.dtypes
+        assert found.count() == COUNT and wanted.exceptAll(found).count() == 0
+        returned.release()
     assert "depends on the order" not in caplog.text
 
 
@@ -187,7 +189,7 @@ def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
 
 def test_a_key_that_may_change_is_named(spark, caplog):
     from pyspark.sql import functions
-    from spark_supplier import Supplier, release
+    from spark_supplier import Supplier
 
     def write(data):
         with data.results() as out:
@@ -196,9 +198,9 @@ def test_a_key_that_may_change_is_named(spark, caplog):
 
     def run(df, results):
         with shared_memory() as folder:
-            returned = Supplier(1, folder=folder).run(write, df, backend=None, results=results)
-            assert returned.results.count() == COUNT
-            release(returned.results)
+            returned = Supplier(1, folder=folder, backend=None).run(write, df, results=results)
+            assert returned.rows.count() == COUNT
+            returned.release()
 
     numbered = rows(spark, COUNT).withColumns(
         {"key": functions.monotonically_increasing_id(), "noise": functions.rand()}

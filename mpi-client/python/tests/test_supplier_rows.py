@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import call, call_of, prepare_environment, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 pandas = pytest.importorskip("pandas")
 
 from pyspark.sql import functions as F  # noqa: E402
-from spark_supplier import RankError, RunError, Supplier, release  # noqa: E402
+from spark_supplier import RankError, RunError, Supplier  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
@@ -29,8 +29,7 @@ def run(caplog):
         def run_in_folder(function, df, **options):
             caplog.clear()
             with caplog.at_level(logging.WARNING, logger="spark_supplier"):
-                ranks = options.pop("ranks", RANKS)
-                value = Supplier(ranks=ranks, folder=folder).run(function, df, batch_size=BATCH, **options)
+                value = call(function, df, folder=folder, **{"ranks": RANKS, "batch_size": BATCH, **options})
             return value, [record.getMessage() for record in caplog.records if record.name == "spark_supplier"]
 
         yield run_in_folder
@@ -155,7 +154,7 @@ def test_no_row_is_repeated_without_need_and_without_a_word(spark, caplog):
 
         def run(supplier, rows, function=steps, **options):
             caplog.clear()
-            value = supplier.run(function, spark.range(0, rows, 1, 2), **{"batch_size": BATCH, **options})
+            value = call_of(supplier, function, spark.range(0, rows, 1, 2), **{"batch_size": BATCH, **options})
             return value, [text for text in caplog.messages if "equal steps" in text]
 
         with Supplier(1, folder=folder) as one:
@@ -176,10 +175,10 @@ def test_no_row_is_repeated_without_need_and_without_a_word(spark, caplog):
             assert "repeated 1 rows" in said
             _, [said] = run(two, 70, uneven="drop")
             assert "left out 6 rows" in said
-            for options in ({}, {"backend": None}):
-                returned, said = run(two, 70, predict, results="id", epochs=2, **options)
-                assert sorted(row.id for row in returned.results.collect()) == sorted([*range(70)] * 2) and said == []
-                release(returned.results)
+            for supplier in (two, Supplier(RANKS, folder=folder, backend=None)):
+                returned, said = run(supplier, 70, predict, results="id", epochs=2)
+                assert sorted(row.id for row in returned.rows.collect()) == sorted([*range(70)] * 2) and said == []
+                returned.release()
             with pytest.raises(RunError, match="uneven='pad' repeats rows, and results would have them twice"):
                 run(two, 70, predict, results="id", uneven="pad")
             with pytest.raises(RunError, match=r"let one `with data.results\(\)` block surround all epochs"):
@@ -230,22 +229,23 @@ def test_a_frame_is_not_repartitioned_against_the_wish(run, spark):
         run(ids_of_ranks(), one, repartition=True)
 
 
-def test_an_interrupted_run_resumes_in_a_repartitioned_frame(run, spark):
+def test_an_interrupted_run_resumes_in_a_repartitioned_frame(run, spark, tmp_path):
     """On more ranks than before, in the middle of partitions that come from a shuffle."""
 
     def some(data):
         from torch import distributed
 
         ids = [batch["id"].tolist() for _, batch in zip(range(5), data)]
-        states = [None] * distributed.get_world_size()
-        distributed.all_gather_object(states, (ids, data.state_dict()))
-        return states
+        data.checkpoint(None)
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, ids)
+        return gathered
 
     df = aggregated(spark, None)
-    taken, [warning] = run(some, df, uneven="keep")
-    rest, [again] = run(ids_of_ranks(), df, uneven="keep", ranks=3, resume=[state for _, state in taken])
+    taken, [warning] = run(some, df, uneven="keep", checkpoints=tmp_path)
+    rest, [again] = run(ids_of_ranks(), df, uneven="keep", ranks=3, checkpoints=tmp_path, resume=True)
     assert warning == again
-    ids = [flat(batches) for batches, _ in taken] + [flat(epoch) for rank in rest for epoch in rank]
+    ids = [flat(batches) for batches in taken] + [flat(epoch) for rank in rest for epoch in rank]
     assert sorted(flat(ids)) == list(range(ROWS)) and len(flat(ids[:2])) == 10 * BATCH
 
 

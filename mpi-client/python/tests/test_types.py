@@ -23,7 +23,8 @@ pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow in this environment"
 prepare_environment()
 import spark_supplier  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
-from spark_supplier import Supplier, release  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
+from spark_supplier.driver.results import release  # noqa: E402
 
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -189,22 +190,23 @@ def through_batches(df, folder, seen, has_nulls):
     """A rank of Supplier.run."""
     names = [name for name, kind in OF_VERSION.items() if kind.batch is not None]
     nulls = dict.fromkeys(names, "mask") if has_nulls else None
-    returned = Supplier(ranks=1, folder=folder).run(
+    returned = Supplier(ranks=1, folder=folder, backend=None).run(
         take_batches,
-        df.select("id", *names),
-        backend=None,
-        batch_size=ROWS,
-        nulls=nulls,
-        ragged={"bytes": "list"},
-        half=HALF,
+        Rows(
+            df.select("id", *names),
+            batch_size=ROWS,
+            nulls=nulls,
+            ragged={"bytes": "list"},
+            dtypes=dict.fromkeys(HALF, torch.float16),
+        ),
         results=", ".join(["id", *names]),
     )
     seen.batches = returned.value
     before = dict(seen.results)
-    take_result(returned.results, names, seen)
+    take_result(returned.rows, names, seen)
     # As those of the blocks.
     seen.results.update(before)
-    release(returned.results)
+    returned.release()
 
 
 @NULLS
@@ -306,9 +308,9 @@ def take_sparse(data):
 def test_sparse_vectors_arrive_without_their_zeros(spark):
     df = frame(spark, has_nulls=False).select("id", "sparse")
     with shared_memory() as folder:
-        returned = Supplier(ranks=1, folder=folder).run(
-            take_sparse, df, backend=None, vectors="sparse", ragged={"sparse": "sparse"}, results="id, sum double"
+        returned = Supplier(ranks=1, folder=folder, backend=None).run(
+            take_sparse, Rows(df, ragged={"sparse": "sparse"}), results="id, sum double"
         )
         assert sorted(returned.value) == [(i, [0, i, 0], 1) for i in IDS]
-        assert [row["sum"] for row in returned.results.orderBy("id").collect()] == [*IDS]
-        release(returned.results)
+        assert [row["sum"] for row in returned.rows.orderBy("id").collect()] == [*IDS]
+        returned.release()

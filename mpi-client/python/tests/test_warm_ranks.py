@@ -1,6 +1,7 @@
 """Ranks that a Supplier keeps from call to call in its `with` block, on this machine."""
 
 import contextlib
+import functools
 import importlib
 import os
 import pathlib
@@ -17,7 +18,7 @@ from supplier_session import only_classic, prepare_environment, rows, session_fi
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
+from spark_supplier import Mpirun, RankError, Rows, RunError, RunTimeoutError, Supplier  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 120
@@ -36,6 +37,13 @@ def folder():
 @pytest.fixture
 def warm(folder):
     with Supplier(RANKS, folder=folder) as supplier:
+        yield supplier
+
+
+@pytest.fixture
+def alone(folder):
+    """Its ranks have no process group."""
+    with Supplier(RANKS, folder=folder, backend=None) as supplier:
         yield supplier
 
 
@@ -70,7 +78,7 @@ def is_killed():
 
 def call(supplier, df, **options):
     """The processes of the ranks, after a check that the call was a good one."""
-    found = supplier.run(processes(), df, batch_size=BATCH, uneven="keep", **options)
+    found = supplier.run(processes(), Rows(df, batch_size=BATCH, uneven="keep", **options))
     assert sum(received for _, _, received in found) == ROWS
     return [rank for rank, _, _ in found]
 
@@ -136,9 +144,9 @@ def test_a_call_sees_nothing_of_the_one_before(warm, df):
         torch.manual_seed(7)
         sys.stdout = io.StringIO()
 
-    before = warm.run(state, df, backend=None)
+    before = warm.run(state, df)
     warm.run(change, df)
-    after = warm.run(state, df, backend=None)
+    after = warm.run(state, df)
     assert before.pop("modules") is False and after.pop("modules") is True, "a module caches what it likes"
     assert after == before
     assert len(call(warm, df)) == RANKS
@@ -167,7 +175,7 @@ def test_calls_ranks_epochs_and_workers_have_random_numbers_of_their_own(warm, s
 
     def run(**kwargs):
         df = spark.range(0, 64, 1, 2)
-        return warm.run(of_ranks, df, epochs=2, batch_size=16, transform=drawn, kwargs=kwargs)
+        return warm.run(of_ranks, Rows(df, epochs=2, batch_size=16, transform=drawn), **kwargs)
 
     found = [run() for _ in range(3)]
     assert [len(each) for each in found] == [2 * (1 + 2 * 2)] * 3
@@ -210,9 +218,9 @@ def test_a_function_that_ends_the_process_group_and_makes_another(warm, spark, t
         return rows
 
     df = spark.range(0, 160, 1, 8)
-    assert warm.run(anew, df, batch_size=4, args=[True, str(tmp_path)]) == 80
+    assert warm.run(anew, Rows(df, batch_size=4), True, str(tmp_path)) == 80
     with pytest.raises(RunError, match="initialize it before the first epoch, and destroy it after the last one"):
-        warm.run(anew, df, batch_size=4, args=[False, str(tmp_path)])
+        warm.run(anew, Rows(df, batch_size=4), False, str(tmp_path))
 
 
 def test_a_rank_that_returns_early_is_named(warm, spark, monkeypatch):
@@ -226,28 +234,28 @@ def test_a_rank_that_returns_early_is_named(warm, spark, monkeypatch):
 
     text = r"rank 1 has returned after 3 batches of epoch 0, while rank 0 has had \d+ of epoch 0.*same batch"
     with pytest.raises(RunError, match=f"(?s){text}"):
-        warm.run(early, spark.range(0, 160, 1, 8), batch_size=4)
+        warm.run(early, Rows(spark.range(0, 160, 1, 8), batch_size=4))
 
 
-def test_scripts_with_modules_of_the_same_name(warm, df, tmp_path, capfd):
+def test_scripts_with_modules_of_the_same_name(alone, df, tmp_path, capfd):
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "beside.py").write_text(f"NAME = '{name}'\n")
         script = tmp_path / name / "train.py"
         script.write_text("import sys, beside, spark_supplier\nprint(beside.NAME, sys.argv[1:])\n")
-        warm.run(script, df, args=[name], backend=None)
+        alone.run(script, df, name)
         assert capfd.readouterr().out.splitlines().count(f"[rank 0] {name} ['{name}']") == 1
 
 
-def test_modules_that_the_program_finds_later(warm, df, tmp_path, monkeypatch):
+def test_modules_that_the_program_finds_later(alone, df, tmp_path, monkeypatch):
     call(warm, df)
     (tmp_path / "found_later.py").write_text("def train(data):\n    return sum(len(batch['id']) for batch in data)\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     found_later = importlib.import_module("found_later")
-    assert warm.run(found_later.train, df, backend=None) > 0
+    assert alone.run(found_later.train, df) > 0
 
 
-def test_all_that_a_call_prints_comes_before_it_returns(warm, df, capfd):
+def test_all_that_a_call_prints_comes_before_it_returns(alone, df, capfd):
     def prints(data, word):
         import ctypes
 
@@ -257,7 +265,7 @@ def test_all_that_a_call_prints_comes_before_it_returns(warm, df, capfd):
         ctypes.CDLL(None).printf(f"from C {word}\n".encode())
 
     for word in ("first", "second"):
-        warm.run(prints, df, args=[word], backend=None)
+        alone.run(prints, df, word)
         printed = capfd.readouterr()
         for rank in range(RANKS):
             of_rank = [line for line in printed.out.splitlines() if line.startswith(f"[rank {rank}] ")]
@@ -274,23 +282,18 @@ def test_results_stay_when_other_calls_have_come(spark, folder, df):
 
     with Supplier(RANKS, folder=folder) as supplier:
         schema = "id, sum long not null"
-        found = [
-            supplier.run(predict, df, args=[add], columns=["id"], results=schema, backend=None).results
-            for add in (1, 2)
-        ]
+        found = [supplier.run(predict, Rows(df, columns=["id"]), add, results=schema) for add in (1, 2)]
         call(supplier, df)
     for add, results in zip((1, 2), found):
-        assert results.selectExpr("sum(sum - id)").first()[0] == add * ROWS
-        import spark_supplier
-
-        spark_supplier.release(results)
+        with results:
+            assert results.rows.selectExpr("sum(sum - id)").first()[0] == add * ROWS
 
 
 def test_ranks_that_return_early_wait_for_the_next_call(warm, df):
     def first_batch(data):
         return os.getpid(), len(next(iter(data))["id"])
 
-    ended = [warm.run(first_batch, df, batch_size=BATCH, epochs=1000, backend=None) for _ in range(2)]
+    ended = [warm.run(first_batch, Rows(df, batch_size=BATCH, epochs=1000, uneven="keep")) for _ in range(2)]
     assert ended[0] == ended[1] == (call(warm, df)[0], BATCH)
 
 
@@ -301,9 +304,9 @@ def test_a_call_with_validation_has_room_in_the_same_ranks(spark, folder):
 
     few = rows(spark, 10)
     with Supplier(1, folder=folder) as supplier:
-        first, counted = supplier.run(count, rows(spark, ROWS), backend=None)
+        first, counted = supplier.run(count, rows(spark, ROWS))
         assert counted == [ROWS]
-        assert supplier.run(count, few, validation=rows(spark, 20), backend=None) == (first, [10, 20])
+        assert supplier.run(count, Rows(few, validation=rows(spark, 20))) == (first, [10, 20])
 
 
 def test_calls_of_two_threads_take_turns(warm, df):
@@ -337,8 +340,10 @@ def test_a_call_after_one_that_failed_has_other_ranks(warm, df):
     assert not any(map(is_there, first))
     second = call(warm, df)
     assert not set(first) & set(second)
+    warm.stall_timeout = 1
     with pytest.raises(RunTimeoutError, match="stall_timeout"):
-        warm.run(hangs, df, stall_timeout=1)
+        warm.run(hangs, df)
+    warm.stall_timeout = None
     with pytest.raises(RankError, match=r"^rank 1 .* was killed by SIGKILL"):
         warm.run(is_killed(), df)
     assert not any(map(is_there, second))
@@ -347,7 +352,7 @@ def test_a_call_after_one_that_failed_has_other_ranks(warm, df):
 
 @pytest.mark.parametrize("kept_by", [False, True], ids=["a rank", "its node process"])
 def test_a_call_after_one_of_the_processes_was_killed(warm, df, kept_by):
-    found = warm.run(processes(), df, uneven="keep")
+    found = warm.run(processes(), Rows(df, uneven="keep"))
     rank, node, _ = found[1]
     os.kill(node if kept_by else rank, signal.SIGKILL)
     assert not {rank for rank, _, _ in found} & set(call(warm, df))
@@ -400,26 +405,28 @@ def test_ranks_of_mpirun(folder, df):
         return MPI.COMM_WORLD.gather((os.getpid(), sum(len(batch["id"]) for batch in data)))
 
     def run(supplier):
-        found = supplier.run(of_ranks, df, batch_size=BATCH, backend=None)
+        found = supplier.run(of_ranks, Rows(df, batch_size=BATCH))
         assert sum(received for _, received in found) == ROWS
         return [rank for rank, _ in found]
 
-    with Supplier(RANKS, folder=folder, launcher="mpirun") as supplier:
+    with Supplier(RANKS, folder=folder, launcher=Mpirun(), backend=None) as supplier:
         first = run(supplier)
         assert run(supplier) == first
         os.kill(first[1], signal.SIGKILL)
         second = run(supplier)
         assert not set(first) & set(second)
         with pytest.raises(RankError, match=r"^rank 1 .* was killed by SIGKILL"):
-            supplier.run(is_killed(), df, backend=None)
+            supplier.run(is_killed(), df)
         assert run(supplier) != second
 
 
-def test_on_report_cannot_use_the_ranks_of_its_call(warm, df):
+def test_on_report_cannot_use_the_ranks_of_its_call(folder, df):
     def report(data):
         for number, _ in enumerate(data):
             data.report(number=number)
 
-    for within in (warm.close, lambda: call(warm, df)):
-        with pytest.raises(RunError, match="in a call of this thread: raise in on_report to end it"):
-            warm.run(report, df, batch_size=BATCH, on_report=lambda _, within=within: within())
+    for within in (Supplier.close, lambda supplier: call(supplier, df)):
+        reports = functools.partial(lambda within, _: within(supplier), within)
+        with Supplier(RANKS, folder=folder, on_report=reports) as supplier:  # noqa: SIM117
+            with pytest.raises(RunError, match="in a call of this thread: raise in on_report to end it"):
+                supplier.run(report, Rows(df, batch_size=BATCH))

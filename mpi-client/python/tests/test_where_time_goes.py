@@ -14,7 +14,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from spark_supplier import Supplier, release  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 from spark_supplier.driver.statistics import KINDS, Measurements, sentence  # noqa: E402
 from spark_supplier.errors import RankError, RunError  # noqa: E402
 from spark_supplier.node.messages import Measured, Reported  # noqa: E402
@@ -76,7 +76,7 @@ def test_rows_replace_earlier_ones_of_their_epoch():
         "loss 0.1235, Rank-bound: the ranks' own code took 75 % of the time; ranks waited 25 % of it for rows"
     )
     statistics = measurements.statistics([])
-    assert statistics.ranks == [{"rank": 1, "epoch": 0, "elements": 10, **seconds(spark=1.0, program=3.0)}]
+    assert statistics.ranks == [{"rank": 1, "epoch": 0, "rows": 10, **seconds(spark=1.0, program=3.0)}]
     assert statistics.history == [{"loss": 0.123456, "epoch": 0, "batch": 2, "seconds": 1.5}]
 
 
@@ -120,7 +120,7 @@ def counts(data):
     elements = [sum(len(batch["id"]) for batch in epoch) for epoch in data.epochs()]
     rows = data.statistics()
     assert [row.epoch for row in rows] == list(range(len(elements)))
-    assert [row.elements for row in rows] == elements
+    assert [row.rows for row in rows] == elements
     distributed.barrier()
     return sum(elements)
 
@@ -139,7 +139,7 @@ def test_a_slow_source_is_named(supplier, spark, caplog, monkeypatch):
     )
     waited, scan, copy = map(int, re.findall(r"\d+", said))
     assert waited > 50 and scan > copy
-    assert [(row["data"], row["rank"], row["elements"]) for row in supplier.statistics.tasks] == [
+    assert [(row["data"], row["rank"], row["rows"]) for row in supplier.statistics.tasks] == [
         ("df", rank, 2 * ROWS // RANKS) for rank in range(RANKS)
     ]
     for row in supplier.statistics.tasks:
@@ -154,13 +154,15 @@ def test_a_slow_program_is_named(supplier, spark, caplog):
                 data.report(loss=1 / (1 + epoch.number), rows=len(batch["id"]))
 
     with caplog.at_level(logging.INFO, "spark_supplier"):
-        ran = supplier.run(train, rows(spark, ROWS), batch_size=BATCH, epochs=EPOCHS, uneven="keep", results="x long")
-    release(ran.results)
+        ran = supplier.run(
+            train, Rows(rows(spark, ROWS), batch_size=BATCH, epochs=EPOCHS, uneven="keep"), results="x long"
+        )
+    ran.release()
     statistics = supplier.statistics
     assert statistics is ran.statistics
     assert statistics.sentence in caplog.messages
     assert re.match(r"Rank-bound: the ranks' own code took \d+ % of the time", statistics.sentence)
-    assert [(row["rank"], row["epoch"], row["elements"]) for row in statistics.ranks] == [
+    assert [(row["rank"], row["epoch"], row["rows"]) for row in statistics.ranks] == [
         (rank, epoch, ROWS // RANKS) for rank in range(RANKS) for epoch in range(EPOCHS)
     ]
     assert all(row["program"] > 0.5 for row in statistics.ranks)
@@ -179,12 +181,12 @@ def test_waits_for_validation_rows_are_no_time_of_the_program(supplier, spark):
 
     slow = slow_rows(spark, 0.01)
     fast = rows(spark, ROWS).selectExpr("id", "cast(null as string) as slept")
-    supplier.run(validate, fast, validation=slow, columns=["id"], batch_size=BATCH, uneven="keep")
+    supplier.run(validate, Rows(fast, validation=slow, columns=["id"], batch_size=BATCH, uneven="keep"))
     first = [row for row in supplier.statistics.ranks if row["rank"] == 0]
     assert len(first) == 1 and first[0]["waiting_for_spark"] > first[0]["program"]
 
 
-def test_reports_reach_the_caller_while_ranks_train(supplier, spark):
+def test_reports_reach_the_caller_while_ranks_train(spark):
     """What its function raises ends them."""
     found = []
 
@@ -201,13 +203,16 @@ def test_reports_reach_the_caller_while_ranks_train(supplier, spark):
             data.report(number=number)
             time.sleep(0.2)
 
+    reporting = Supplier(RANKS, on_report=enough)
     with pytest.raises(Enough):
-        supplier.run(train, spark.range(0, 1000, 1, RANKS), batch_size=1, on_report=enough)
+        reporting.run(train, Rows(spark.range(0, 1000, 1, RANKS), batch_size=1))
     assert 2 < len(found) < 100 and [report["number"] for report in found] == [*range(len(found))]
-    assert supplier.statistics.history[: len(found)] == found
+    assert reporting.statistics is not None and reporting.statistics.history[: len(found)] == found
     with pytest.raises(RunError, match="on_report is 7 .*: it must be a function of one argument"):
-        supplier.run(train, spark.range(1), on_report=7)
-    assert supplier.statistics.history == [], "a refused call has none of an earlier one"
+        Supplier(RANKS, on_report=7)  # type: ignore[arg-type]
+    with pytest.raises(RunError, match="missing"):
+        reporting.run(train, spark.range(1), missing=1)  # type: ignore[arg-type]
+    assert reporting.statistics.history == [], "a refused call has none of an earlier one"
 
 
 def test_a_call_that_fails_has_statistics_and_a_report_takes_numbers_only(supplier, spark):
@@ -217,5 +222,5 @@ def test_a_call_that_fails_has_statistics_and_a_report_takes_numbers_only(suppli
             data.report(loss="high")
 
     with pytest.raises(RankError, match="loss=...\\) is 'high', which is no number"):
-        supplier.run(train, rows(spark, ROWS), batch_size=BATCH)
+        supplier.run(train, Rows(rows(spark, ROWS), batch_size=BATCH))
     assert [told["loss"] for told in supplier.statistics.history] == [1.0]

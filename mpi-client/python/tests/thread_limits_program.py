@@ -8,6 +8,7 @@ import time
 
 import spark_supplier
 from pyspark.sql import SparkSession
+from spark_supplier import Rows
 
 GROUP = pathlib.Path(sys.argv[1])
 
@@ -30,7 +31,7 @@ def start_threads(data, group):
 def failure(ranks, function, frame, **options):
     begin = time.monotonic()
     try:
-        spark_supplier.Supplier(ranks).run(function, frame, start_timeout=60, **options)
+        spark_supplier.Supplier(ranks, start_timeout=60).run(function, Rows(frame, **options))
     except Exception as error:
         return f"{type(error).__name__} after {time.monotonic() - begin:.0f} s: {error}"
     return "it did not fail"

@@ -38,15 +38,14 @@ def main():
     gate = f"{folder}.open"
     spark = spark_supplier.session(remote=remote)
     df = spark.range(0, 20, 1, 2)
-    with (
-        Supplier(1, folder=folder) if mode == "warm" else contextlib.nullcontext(Supplier(1, folder=folder)) as supplier
-    ):
-        first = supplier.run(opens(gate if mode == "gate" else None), df, backend=None)
+    made = Supplier(1, folder=folder, backend=None)
+    with made if mode == "warm" else contextlib.nullcontext(made) as supplier:
+        first = supplier.run(opens(gate if mode == "gate" else None), df)
         print("first", flush=True)
         if mode == "warm":
             while not pathlib.Path(gate).exists():
                 time.sleep(0.05)
-            print("same" if supplier.run(opens(None), df, backend=None) == first else "others", flush=True)
+            print("same" if supplier.run(opens(None), df) == first else "others", flush=True)
     print("end", flush=True)
     spark.stop()
 

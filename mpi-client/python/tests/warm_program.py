@@ -54,10 +54,10 @@ def is_there(process):
 
 def main():
     spark = started("local-cluster[1,2,1024]")
-    with Supplier(1, folder=sys.argv[1]) as supplier:
+    with Supplier(1, folder=sys.argv[1], backend=None) as supplier:
 
         def run():
-            return supplier.run(of_rank, spark.range(0, 100, 1, 2), backend=None)
+            return supplier.run(of_rank, spark.range(0, 100, 1, 2))
 
         found = {"first": run(), "second": run()}
         (executor,) = executors()

@@ -6,7 +6,7 @@ import numpy
 import spark_supplier.xgboost
 import xgboost
 from pyspark.sql import SparkSession
-from spark_supplier import RankError, Supplier, session
+from spark_supplier import RankError, Rows, Supplier, session
 from torch import distributed
 
 
@@ -39,7 +39,7 @@ df = df.selectExpr("*", "array(a, b) as features", "float(a + 2 * coalesce(b, 0.
 options: Any = {"batch_size": 300, "uneven": "keep", "nulls": {"b": float("nan"), "features": float("nan")}}
 with Supplier(2) as supplier:
     for frame, features in ((df, ["a", "b"]), (df.coalesce(1), "features")):
-        ranks = supplier.run(train, frame, kwargs={"features": features}, repartition=False, **options)
+        ranks = supplier.run(train, Rows(frame, repartition=False, **options), features=features)
         rows, weights, models = zip(*ranks)
         print(f"rows {rows}, weights {sum(weights)}, models {len(set(models))}, error {error_of(models[0]):.3f}")
     try:

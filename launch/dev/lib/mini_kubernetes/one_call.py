@@ -9,6 +9,7 @@ import sys
 
 import spark_supplier
 from pyspark.sql import SparkSession
+from spark_supplier import Rows, Supplier
 
 ROWS, SLOPE = 20000, 3.0
 TEMPLATE = pathlib.Path(__file__).resolve().parents[4] / "configs" / "kubernetes" / "executor.yaml"
@@ -63,7 +64,7 @@ def main():
     frame = (
         spark.range(0, ROWS, 1, 4 * ranks).selectExpr("float(rand(1)) as x").selectExpr("x", f"float({SLOPE} * x) as y")
     )
-    weight, gathered = spark_supplier.Supplier(ranks).run(train, frame, epochs=epochs, start_timeout=300)
+    weight, gathered = Supplier(ranks, start_timeout=300).run(train, Rows(frame, epochs=epochs))
     hosts = {host for host, _ in gathered}
     rows = sum(rows for _, rows in gathered)
     spark.stop()

@@ -17,6 +17,7 @@ torch.distributed.all_reduce(rows)
 print(rows.item(), "rows", *sys.argv[1:])
 """
 RUN_SCRIPT = """
+from spark_supplier import Rows
 rows = Rows(df, columns=["features", "label"], batch_size=64, uneven="keep")
 Supplier(ranks=2).run("train.py", rows, "some", rate=0.1)
 """

@@ -35,14 +35,14 @@ def in_dynamic_allocation(ground):
 
 def of_kept_ranks(ground):
     """A call that loses ranks fails, and a later one starts others."""
-    from spark_supplier import RunError, Supplier
+    from spark_supplier import Rows, RunError, Supplier
 
     rows = seen.rows(ground.cluster.session)
     count, kills_before, failures = ground.chance.randint(1, _MOST_KILLS), ground.tally.kills, []
 
     def succeeds():
         try:
-            found = supplier.run(seen.see_without_checkpoints, rows, batch_size=seen.BATCH, uneven="keep")
+            found = supplier.run(seen.see_without_checkpoints, Rows(rows, batch_size=seen.BATCH, uneven="keep"))
         except RunError as error:
             failures.append(error)
             return False

@@ -33,7 +33,7 @@ def server_suspended(ground):
 
 def _use(ground, ranks, matrix):
     """A routine's result is right, and every row comes back once, also if an executor dies meanwhile."""
-    from spark_supplier import release
+    from spark_supplier.offload import release
 
     sums = ranks.call("column_sums", matrix, library="libcolumn_sums.so").to_numpy().tolist()
     assert sums == [NUMBERS * (NUMBERS - 1) / 2, NUMBERS, sum(i * i for i in range(NUMBERS))], sums

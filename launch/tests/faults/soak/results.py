@@ -15,18 +15,16 @@ _LATEST_SECONDS = 3
 
 def executors_killed_while_spark_reads(ground):
     """A rank's result outlives the rank, and every row of it arrives."""
-    from spark_supplier import release
-
     results = _run(ground)
     for _ in range(3):
         ground.kill(ground.chance.choice(sorted(ground.cluster.executors())))
         _check(ground, results)
-    release(results)
+    results.release()
 
 
 def killed_while_ranks_write(ground):
     """Either there are all rows, or there is an error: never a table that lacks some."""
-    from spark_supplier import RunError, release
+    from spark_supplier import RunError
 
     with kills(ground, 1, _LATEST_SECONDS, ground.cluster.executors):
         try:
@@ -35,7 +33,7 @@ def killed_while_ranks_write(ground):
             assert str(error)
             return
     _check(ground, results)
-    release(results)
+    results.release()
 
 
 def _write_scores(data):
@@ -45,18 +43,16 @@ def _write_scores(data):
 
 
 def _run(ground):
-    from spark_supplier import Supplier
+    from spark_supplier import Rows, Supplier
 
     rows = ground.cluster.session.range(0, COUNT, 1, 8).selectExpr("id", "double(id) as x")
-    supplier = Supplier(ranks=RANKS, folder=str(ground.memory))
+    supplier = Supplier(ranks=RANKS, folder=str(ground.memory), stall_timeout=TIMEOUT)
     schema = "id long not null, score double"
-    return supplier.run(
-        _write_scores, rows, batch_size=BATCH, results=schema, stall_timeout=TIMEOUT, uneven="keep"
-    ).results
+    return supplier.run(_write_scores, Rows(rows, batch_size=BATCH, uneven="keep"), results=schema)
 
 
 def _check(ground, results):
-    rows = results.collect()
+    rows = results.rows.collect()
     received = {row["id"] for row in rows}
     ground.tally.elements += len(rows)
     ground.tally.lost += COUNT - len(received)

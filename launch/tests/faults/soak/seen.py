@@ -27,12 +27,12 @@ def rows(session):
 
 
 def call_with_checkpoints(session, memory, checkpoints, restarts):
-    from spark_supplier import Supplier
+    from spark_supplier import Checkpoints, Rows, Supplier
 
-    return Supplier(ranks=RANKS, max_restarts=restarts, folder=str(memory)).run(
-        see, rows(session), batch_size=BATCH, epochs=EPOCHS, uneven="keep", stall_timeout=60,
-        checkpoint_folder=checkpoints, checkpoint_every=0.5,
-    )  # fmt: skip
+    supplier = Supplier(
+        RANKS, restarts=restarts, folder=str(memory), stall_timeout=60, checkpoints=Checkpoints(checkpoints, every=0.5)
+    )
+    return supplier.run(see, Rows(rows(session), batch_size=BATCH, epochs=EPOCHS, uneven="keep"))
 
 
 def see(data):

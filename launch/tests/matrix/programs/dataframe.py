@@ -45,7 +45,7 @@ def print_result(result, options):
     back = spark.read.format("supply").options(results=result, **options).load()
     [row] = back.selectExpr("count(distinct number) as rows", "sum(double) as sum").collect()
     print(f"{result}: rows={row.rows} sum={row['sum']}")
-    spark_supplier.release(back)
+    spark_supplier.offload.release(back)
 
 
 spark = spark_supplier.session(SparkSession.builder.master(f"local[{RANKS}]").config("spark.ui.enabled", False))

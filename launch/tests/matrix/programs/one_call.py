@@ -7,7 +7,7 @@ import sys
 
 import spark_supplier
 from pyspark.sql import SparkSession
-from spark_supplier import Supplier
+from spark_supplier import Mpirun, Rows, Supplier
 
 ROWS, RANKS = 10000, 2
 launcher = sys.argv[1]
@@ -30,13 +30,15 @@ def double(data, over_mpi):
 cores = RANKS if launcher == "mpirun" else RANKS + 1
 spark = spark_supplier.session(SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", False))
 df = spark.range(0, ROWS, 1, 4 * RANKS).withColumnRenamed("id", "number")
-done = Supplier(ranks=RANKS, launcher=launcher).run(
-    double, df, columns=["number"], batch_size=100, backend=None, results="number long, double long",
-    kwargs={"over_mpi": launcher == "mpirun"},
-)  # fmt: skip
-[row] = done.results.selectExpr("count(distinct number) as rows", "sum(double) as sum").collect()
+done = Supplier(ranks=RANKS, launcher=Mpirun() if launcher == "mpirun" else "torch", backend=None).run(
+    double,
+    Rows(df, columns=["number"], batch_size=100),
+    over_mpi=launcher == "mpirun",
+    results="number long, double long",
+)
+[row] = done.rows.selectExpr("count(distinct number) as rows", "sum(double) as sum").collect()
 print(f"rows: rows={row.rows} sum={row['sum']}")
 if launcher == "mpirun":
     print(f"ranks: rows={done.value[0]} mpi={done.value[1]}")
-spark_supplier.release(done.results)
+done.release()
 spark.stop()

@@ -1,6 +1,6 @@
 """Train on the rows of a Spark DataFrame in processes beside Spark, through shared memory.
 
-    from spark_supplier import Supplier, session
+    from spark_supplier import Rows, Supplier, session
 
     def train(data, learning_rate):                     # runs in each rank, under torch.distributed
         model = DDP(Net())
@@ -10,7 +10,7 @@
         return model.module.state_dict()
 
     spark = session()
-    state = Supplier(ranks=4).run(train, df, batch_size=64, epochs=10, kwargs={"learning_rate": 0.1})
+    state = Supplier(ranks=4).run(train, Rows(df, batch_size=64, epochs=10), learning_rate=0.1)
 
 `spark_supplier.ml` has the same as stages of pyspark.ml, `spark_supplier.offload` routines of MPI libraries on the rows
 of a DataFrame, `spark_supplier.ranks` and `spark_supplier.torch` the side of a rank in a program of your own. Importing
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spark_supplier._core import contract_version
     from spark_supplier._core import version as __version__
     from spark_supplier.driver.class_loader import jars
-    from spark_supplier.driver.results import RunResult, release
+    from spark_supplier.driver.results import RunResult
     from spark_supplier.driver.spark_session import session
     from spark_supplier.driver.statistics import RunStatistics
     from spark_supplier.driver.supplier import Supplier
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         NoSpaceError,
         RankError,
         RingFullError,
+        RunConfigError,
         RunError,
         RunTimeoutError,
         SparkError,
@@ -50,11 +51,12 @@ if TYPE_CHECKING:
     )
     from spark_supplier.node.job import data
     from spark_supplier.node.rank_data import RankData
+    from spark_supplier.settings import Cache, Checkpoints, Mpirun, Rows, Shuffle
 
 _MODULES = {
     "_core": ("contract_version", "__version__"),
     "driver.class_loader": ("jars",),
-    "driver.results": ("RunResult", "release"),
+    "driver.results": ("RunResult",),
     "driver.spark_session": ("session",),
     "driver.statistics": ("RunStatistics",),
     "driver.supplier": ("Supplier",),
@@ -66,6 +68,7 @@ _MODULES = {
         "NoSpaceError",
         "RankError",
         "RingFullError",
+        "RunConfigError",
         "RunError",
         "RunTimeoutError",
         "SparkError",
@@ -76,23 +79,30 @@ _MODULES = {
     ),
     "node.job": ("data",),
     "node.rank_data": ("RankData",),
+    "settings": ("Cache", "Checkpoints", "Mpirun", "Rows", "Shuffle"),
 }
 _SUBMODULES = ("hf", "ml", "offload", "ranks", "testing", "torch", "xgboost")
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "Cache",
+    "Checkpoints",
     "ColumnError",
     "ConfigError",
     "ContractError",
     "InUseError",
+    "Mpirun",
     "NoSpaceError",
     "RankData",
     "RankError",
     "RingFullError",
+    "Rows",
+    "RunConfigError",
     "RunError",
     "RunResult",
     "RunStatistics",
     "RunTimeoutError",
+    "Shuffle",
     "SparkError",
     "Supplier",
     "SupplyError",
@@ -107,7 +117,6 @@ __all__ = [
     "ml",
     "offload",
     "ranks",
-    "release",
     "session",
     "testing",
     "torch",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import functools
-import inspect
 import math
 import numbers
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
+from typing import Any
 
 from spark_supplier.errors import ConfigError
 
@@ -25,10 +24,6 @@ def optional_size(name: str, value: int | str | None) -> int | None:
     if found is None or isinstance(value, bool) or int(found[1]) == 0:
         raise ConfigError(f"{name} is {value!r}: it must be a number of bytes, or a text as '64KiB', '8MiB' or '1GiB'")
     return int(found[1]) << _SHIFTS[found[2]]
-
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 _SHOWN = 200
@@ -81,10 +76,11 @@ def duration(name: str, value: Any) -> float:
     return seconds(name, float(found[1]) * _SECONDS_OF[found[2]])
 
 
-def one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
+def one_of(name: str, value: Any, choices: Sequence[Any]) -> Any:
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         listed = ", ".join(map(repr, choices[:-1]))
         raise ConfigError(f"{name} is {brief(value)}: it must be {listed} or {choices[-1]!r}{close_to(value, choices)}")
+    return value
 
 
 def close_to(value: Any, known: Iterable[Any]) -> str:
@@ -99,22 +95,6 @@ def refuse_unknown(function: str, given: Iterable[str], known: Collection[str], 
     for name in given:
         if name not in known:
             raise TypeError(f"{function} has no option {name!r}{close_to(name, known) or hint}")
-
-
-def names_unknown_options(hint: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator: a call with an option that does not exist fails as refuse_unknown() says."""
-
-    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
-        known = inspect.signature(function).parameters
-
-        @functools.wraps(function)
-        def checked(*args: _P.args, **options: _P.kwargs) -> _R:
-            refuse_unknown(function.__qualname__, options, known, hint)
-            return function(*args, **options)
-
-        return checked
-
-    return decorate
 
 
 # What `ragged` may be. The last one is of a column, and not of all lists.
@@ -142,58 +122,75 @@ def column_names(columns: Any) -> list[str]:
     return names
 
 
-def check_options(
-    columns: list[str],
-    *,
-    batch_size: Any,
-    uneven: Any,
-    transform: Any = None,
-    collate_fn: Any = None,
-    dtypes: Any = None,
-    ragged: Any = None,
-    nulls: Any = None,
-) -> None:
-    """Raises ConfigError. columns: from column_names()."""
-    whole_number("batch_size", batch_size, 1)
-    one_of("uneven", uneven, ("keep", "drop", "pad"))
-    for option, function in (("transform", transform), ("collate_fn", collate_fn)):
-        if function is not None and not callable(function):
-            raise ConfigError(f"{option} is {shown(function)}: it must be a function")
-    if transform is not None and collate_fn is not None:
-        raise ConfigError("set either transform or collate_fn: one can call the other")
-    for name, dtype in _by_column("dtypes", dtypes, columns):
+def _function(name: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise ConfigError(f"{name} is {shown(value)}: it must be a function")
+    return value
+
+
+def _by_column(option: str, given: Any) -> list[tuple[Any, Any]]:
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(f"{option} is {shown(given)}: it must be a dict by column")
+    return list((given or {}).items())
+
+
+def _dtypes(option: str, given: Any) -> Any:
+    for name, dtype in _by_column(option, given):
         # A driver without PyTorch has no torch.dtype to compare with.
         if f"{type(dtype).__module__}.{type(dtype).__name__}" != "torch.dtype":
-            raise ConfigError(f"dtypes gives {shown(dtype)} for {name!r}: it must be a torch.dtype, as torch.float32")
-    if isinstance(ragged, str):
-        one_of("ragged", ragged, FORMS[:-1])
-    else:
-        for name, form in _by_column("ragged", ragged, columns):
-            one_of(f"ragged[{name!r}]", form, FORMS)
-    for name, fill in _by_column("nulls", nulls, columns):
+            raise ConfigError(f"{option} gives {shown(dtype)} for {name!r}: it must be a torch.dtype, as torch.float32")
+    return given
+
+
+def _ragged(option: str, given: Any) -> Any:
+    if isinstance(given, str):
+        return one_of(option, given, FORMS[:-1])
+    for name, form in _by_column(option, given):
+        one_of(f"{option}[{name!r}]", form, FORMS)
+    return given
+
+
+def _nulls(option: str, given: Any) -> Any:
+    for name, fill in _by_column(option, given):
         if not isinstance(fill, (str, bytes, numbers.Real)) and getattr(fill, "dtype", None) is None:
             raise ConfigError(
-                f"nulls gives {shown(fill)} for {name!r}: it must be a number, for text a text, for bytes bytes, or "
+                f"{option} gives {shown(fill)} for {name!r}: it must be a number, for text a text, for bytes bytes, or "
                 f"{MASK!r}"
             )
+    return given
+
+
+# What Rows and Dataset have in common: for each option, a function of its name and value that returns the value to use.
+BATCH_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "batch_size": partial(whole_number, least=1),
+    "uneven": partial(one_of, choices=("keep", "drop", "pad")),
+    "transform": _function,
+    "collate_fn": _function,
+    "dtypes": _dtypes,
+    "ragged": _ragged,
+    "nulls": _nulls,
+    "zero_copy": partial(one_of, choices=(True, False)),
+}
+
+
+def check_batches(given: Mapping[str, Any]) -> None:
+    """Raises ConfigError. given: the options of BATCH_CHECKS, and "columns" from column_names()."""
+    columns = given["columns"]
+    if given["transform"] is not None and given["collate_fn"] is not None:
+        raise ConfigError("set either transform or collate_fn: one can call the other")
+    for option in ("dtypes", "ragged", "nulls"):
+        for name in given[option] if isinstance(given[option], Mapping) else ():
+            if name not in columns and not any(str(name).startswith(f"{column}.") for column in columns):
+                raise ConfigError(
+                    f"{option} names {name!r}, which is not one of columns ({', '.join(columns)})"
+                    f"{close_to(name, columns)}"
+                )
+    for name, fill in (given["nulls"] or {}).items():
         if isinstance(fill, str) and fill == MASK and name + MASK_SUFFIX in columns:
             raise ConfigError(
                 f"nulls={{{name!r}: {MASK!r}}} adds a column {name + MASK_SUFFIX!r}, and columns has one of that name: "
                 "rename yours, or leave it out of columns"
             )
-
-
-def _by_column(option: str, given: Any, columns: list[str]) -> list[tuple[str, Any]]:
-    if given is None:
-        return []
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"{option} is {shown(given)}: it must be a dict by column")
-    for name in given:
-        if name not in columns and not any(str(name).startswith(f"{column}.") for column in columns):
-            raise ConfigError(
-                f"{option} names {name!r}, which is not one of columns ({', '.join(columns)}){close_to(name, columns)}"
-            )
-    return list(given.items())
 
 
 def _is_column(value: Any) -> bool:

@@ -59,7 +59,7 @@ class EpochBlocks:
         """The blocks of the epoch that has begun, as far as they are not received. It holds none while it waits."""
         block, self._first = self._first, None
         while block is not None:
-            self._times.elements += len(block)
+            self._times.received += len(block)
             yield block
             del block
             block = self._next_block()

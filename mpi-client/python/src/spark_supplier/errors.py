@@ -3,8 +3,8 @@
 Every exception of this package is a SupplyError:
 
 * On a rank its class says what failed. A wrong option or argument is a ConfigError, which is a ValueError, too.
-* On the driver it is a RunError, for a wrong argument as for a run that failed. A wrong param of an estimator is a
-  ConfigError: pyspark.ml raises ValueError for these.
+* On the driver it is a RunError, for a wrong argument as for a run that failed. A wrong argument is a RunConfigError,
+  which is a ValueError, too. A wrong param of an estimator is a ConfigError: pyspark.ml raises ValueError for these.
 * If a limit has passed, it is a SupplyTimeoutError on both sides.
 
 Python's own protocols keep Python's exceptions: TypeError for an option that does not exist and for a len() that is not
@@ -70,6 +70,10 @@ class ColumnError(SupplyError, TypeError):
 
 class RunError(SupplyError):
     """Anything of spark_supplier and spark_supplier.ml: wrong input, or a run that could not start or that failed."""
+
+
+class RunConfigError(RunError, ConfigError):
+    """A wrong option or argument of spark_supplier, on the driver: a ValueError, too."""
 
 
 class RunTimeoutError(RunError, SupplyTimeoutError):

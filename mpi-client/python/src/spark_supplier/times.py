@@ -16,8 +16,8 @@ class EpochStatistics:
     """How one rank spent the time of one epoch. All but the first two are seconds, and their sum is the epoch's.
 
     epoch: its number, from 0.
-    elements: that the loop has received.
-    waiting_for_spark: until a block was there. With an exchange, the rounds in which ranks exchange elements are in it.
+    rows: that the loop has received.
+    waiting_for_spark: until a block was there. With an exchange, the rounds in which ranks exchange rows are in it.
     waiting_for_ranks: until the ranks had agreed on their steps (uneven="drop" and "pad"). Collectives of the program
         are the program's.
     batching: making batches.
@@ -27,7 +27,7 @@ class EpochStatistics:
     """
 
     epoch: int
-    elements: int
+    rows: int
     waiting_for_spark: float
     waiting_for_ranks: float
     batching: float
@@ -79,7 +79,7 @@ class EpochTimes:
 
     def __init__(self) -> None:
         self.seconds = Seconds()
-        self.elements = 0
+        self.received = 0
         self._ended: list[EpochStatistics] = []
         self._epoch: int | None = None
         self._since = 0.0
@@ -92,7 +92,7 @@ class EpochTimes:
         with self._lock:
             if self._epoch is not None:
                 self._ended.append(self._row(self._epoch, now))
-            self._epoch, self.elements = None, 0
+            self._epoch, self.received = None, 0
             self._since, self._before = now, replace(self.seconds)
 
     def begin(self, epoch: int) -> None:
@@ -113,7 +113,7 @@ class EpochTimes:
         ranks, copying = now.ranks - before.ranks, now.copying - before.copying
         return EpochStatistics(
             epoch=epoch,
-            elements=self.elements,
+            rows=self.received,
             waiting_for_spark=spark,
             waiting_for_ranks=ranks,
             batching=max(0.0, inside - spark - ranks - copying),

@@ -16,7 +16,14 @@ import torch
 import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
-from spark_supplier.arguments import check_options, column_names, optional_size, refuse_unknown, whole_number
+from spark_supplier.arguments import (
+    BATCH_CHECKS,
+    check_batches,
+    column_names,
+    optional_size,
+    refuse_unknown,
+    whole_number,
+)
 from spark_supplier.batch import Batch, copied, moved, of_plain, plain
 from spark_supplier.batches import Batches, Made
 from spark_supplier.block import Block, known_position
@@ -135,10 +142,13 @@ class Dataset(Closing, IterableDataset):
     ) -> None:
         super().__init__()
         names = column_names(columns)
-        check_options(
-            names, batch_size=batch_size, uneven=uneven, transform=transform, collate_fn=collate_fn, dtypes=dtypes,
-            ragged=ragged, nulls=nulls,
-        )  # fmt: skip
+        given = {
+            "batch_size": batch_size, "uneven": uneven, "transform": transform, "collate_fn": collate_fn,
+            "dtypes": dtypes, "ragged": ragged, "nulls": nulls, "zero_copy": zero_copy,
+        }  # fmt: skip
+        for name, check in BATCH_CHECKS.items():
+            check(name, given[name])
+        check_batches({**given, "columns": names})
         if "position" in options:
             raise ConfigError("load_state_dict() sets the position: leave position out")
         refuse_unknown("Dataset", options, OPEN_OPTIONS)
@@ -296,6 +306,10 @@ class Dataset(Closing, IterableDataset):
         self._position = state["position"]
         if "last" in state:
             self._last = Batch(of_plain(state["last"]))
+
+    def _saves(self, state: Any) -> bool:
+        """Whether there are checkpoints of a call, which then have a state."""
+        return False
 
     def statistics(self) -> list[EpochStatistics]:
         """How this rank spent its time, by epoch. The last one may not have ended yet. Any thread may ask.
@@ -560,7 +574,7 @@ class Dataset(Closing, IterableDataset):
         batches.close()
         for block in blocks:
             del block
-        self._steps.end(self._times.elements)
+        self._steps.end(self._times.received)
         ended = None if self._supply is None or self._supply.at_end_of_data else self._supply.ended_epoch_position
         if final and ended is not None:
             final[-1] = Step(final[-1].batch, ended)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_supplier.driver import failures
-from spark_supplier.driver.checkpoints import Checkpoint, Checkpoints
+from spark_supplier.driver.checkpoints import CallCheckpoints, Checkpoint
 from spark_supplier.driver.sessions import Session
 from spark_supplier.errors import RankError, RunError
 from spark_supplier.launch.restarts import wording_of
@@ -29,7 +29,7 @@ class Restarts:
 
 
 def result_of(
-    session: Session, most: int, checkpoints: Checkpoints, attempt: Callable[[Checkpoint | None, Restarts], Any]
+    session: Session, most: int, checkpoints: CallCheckpoints, attempt: Callable[[Checkpoint | None, Restarts], Any]
 ) -> Any:
     """The result of the first attempt that does not fail, of 1 + most."""
     restarts = Restarts()

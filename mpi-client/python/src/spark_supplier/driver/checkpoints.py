@@ -16,6 +16,7 @@ from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.sessions import Session
 from spark_supplier.errors import RunError
 from spark_supplier.node.messages import Attempt, Saved
+from spark_supplier.settings import Checkpoints
 
 _VERSION = 1
 
@@ -59,19 +60,14 @@ def partitions_of(checkpoint: Checkpoint, repartition: str | int) -> str | int:
     return repartition if repartition != "auto" else checkpoint.partitions or "false"
 
 
-class Checkpoints:
-    """folder: where ranks save; None: nowhere. every: seconds between two checkpoints. keep: how many stay.
+class CallCheckpoints:
+    """saves: where ranks save; None: nowhere. resumes_from: the folder whose newest checkpoint is the beginning."""
 
-    resume_from: a folder whose newest checkpoint is the beginning.
-    """
-
-    def __init__(
-        self, session: Session, folder: str | None, every: float | None, keep: int, resume_from: str | None
-    ) -> None:
+    def __init__(self, session: Session, saves: Checkpoints | None, resumes_from: str | None) -> None:
         self._session = session
-        self._folder = folder
-        self._every = every
-        self._keep = keep
+        self._folder = None if saves is None else str(saves.folder)
+        self._every = None if saves is None else saves.seconds
+        self._keep = 0 if saves is None else saves.keep
         self._call = uuid.uuid4().hex
         # Those before it are of other calls.
         self._first: int | None = None
@@ -83,9 +79,9 @@ class Checkpoints:
         self._ranks = 0
         self._begins: str | None = None
         self._saved: dict[int, dict[int, Saved]] = {}
-        self._resumed = None if resume_from is None else self._latest(resume_from, 0)
-        if resume_from is not None and self._resumed is None:
-            raise RunError(f"resume_from: there is no complete checkpoint in {resume_from}")
+        self._resumed = None if resumes_from is None else self._latest(resumes_from, 0)
+        if resumes_from is not None and self._resumed is None:
+            _log.warning("no complete checkpoint is in %s yet: ranks start at the beginning", resumes_from)
 
     def newest(self) -> Checkpoint | None:
         """From which ranks that start now begin; None: from the beginning."""
@@ -127,7 +123,7 @@ class Checkpoints:
         if len(_epochs(positions)) > 1:
             _log.warning(
                 "checkpoint %d is not used: its ranks are in different epochs. Ranks that make different numbers of "
-                "steps must call data.checkpoint(state) at the end of an epoch, or with uneven='pad' or 'drop'",
+                "steps must call data.save(state) at the end of an epoch, or with uneven='pad' or 'drop'",
                 saved.number,
             )
             return

@@ -239,13 +239,34 @@ def _fix(kind: Any) -> str:
     return "cast it to a number, text or bytes, or leave it out"
 
 
-def result_schema(schema: Any, df: Any, columns: Sequence[str], half: Sequence[str], vectors: str) -> str:
+def half_columns(df: DataFrame, columns: Sequence[str], dtypes: Mapping[str, Any] | None) -> list[str]:
+    """The columns that travel in half precision: floats, arrays, structs and maps of them that become torch.float16."""
+    paths = Paths(df.schema)
+    given = [name for name in columns if str((dtypes or {}).get(name)) == "torch.float16"]
+    # Commas separate them in the writer's option.
+    return [name for name in given if "," not in name and _has_floats(paths.of(name)[-1].dataType)]
+
+
+def _has_floats(kind: Any) -> bool:
+    name = kind.typeName()
+    if name == "array":
+        return _has_floats(kind.elementType)
+    if name == "map":
+        return _has_floats(kind.keyType) or _has_floats(kind.valueType)
+    if name == "struct":
+        return any(_has_floats(field.dataType) for field in kind.fields)
+    return name in ("float", "double")
+
+
+def result_schema(schema: Any, df: Any, columns: Sequence[str], half: Sequence[str], sparse: Sequence[str]) -> str:
     """The schema of results as text, with the types of columns of df. Refuses types that ranks cannot write."""
-    of_ml = {**_OF_ML, "vector": _SPARSE} if vectors == "sparse" else _OF_ML
-    text: str = schema if isinstance(schema, str) else ", ".join(_text_of(field, field.name, of_ml) for field in schema)
+    text: str = (
+        schema if isinstance(schema, str) else ", ".join(_text_of(field, field.name, _OF_ML) for field in schema)
+    )
     try:
         paths = Paths(df.schema)
-        known = {name: _text_of(paths.of(name)[-1], name, of_ml) for name in columns}
+        of_sparse = {**_OF_ML, "vector": _SPARSE}
+        known = {name: _text_of(paths.of(name)[-1], name, of_sparse if name in sparse else _OF_ML) for name in columns}
         for name in half:
             # Of doubles, ranks have too few digits.
             known[name] = re.sub(r"(?<![\w`])double(?![\w`:])", "float", known[name])

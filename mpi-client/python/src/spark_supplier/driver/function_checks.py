@@ -7,17 +7,20 @@ import inspect
 import io
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark import cloudpickle
 
 from spark_supplier.arguments import brief, shown
 from spark_supplier.driver.sessions import is_of_connect
-from spark_supplier.errors import RunError
+from spark_supplier.errors import RunConfigError, RunError
+from spark_supplier.settings import where_is
 
 # How deep an object that cannot be pickled is looked for.
 _DEPTH = 4
+
+_KEYWORD, _KEYWORD_ONLY = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
 def check_function(function: Any) -> None:
@@ -36,7 +39,7 @@ def check_function(function: Any) -> None:
     if any(f"{kind.__module__}.{kind.__name__}" == "torch.nn.modules.module.Module" for kind in type(function).__mro__):
         raise RunError(
             f"function is a {type(function).__name__}, which is a torch.nn.Module: pass a function that trains it, and "
-            "the module in args or kwargs"
+            "the module as an argument"
         )
     called = _unwrapped(function)
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
@@ -45,30 +48,47 @@ def check_function(function: Any) -> None:
         raise RunError(f"{_name(function)} is `async`, so that calling it runs nothing: pass a plain function")
 
 
-def check_arguments(function: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """args and kwargs as a call has them. Refuses those that the function does not take. function: None: a script."""
-    if isinstance(args, (str, bytes, Mapping)) or not isinstance(args, Iterable):
-        raise RunError(f"args is {shown(args)}: it must be a tuple or a list, as args=(5,)")
-    if kwargs is not None and not isinstance(kwargs, Mapping):
-        raise RunError(f"kwargs is {shown(kwargs)}: it must be a dict by the names of the function's parameters")
-    args, kwargs = tuple(args), dict(kwargs or {})
-    for name in kwargs:
-        if not isinstance(name, str):
-            raise RunError(f"kwargs has the name {shown(name)}: it must be a text")
+# Arguments of Supplier.run that a function cannot have.
+_OF_RUN = ("results", "resume")
+
+
+def check_arguments(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Refuses arguments that the function does not take, with what to write instead. function: None: a script."""
     try:
         signature = None if function is None else inspect.signature(function)
     except (TypeError, ValueError):
         # A function in C.
         signature = None
-    if signature is not None:
-        try:
-            signature.bind(None, *args, **kwargs)
-        except TypeError as error:
-            raise RunError(
-                f"{_name(function)}{signature} cannot be called with the data, args={brief(args)} and "
-                f"kwargs={brief(kwargs)}: {error}"
-            ) from None
-    return args, kwargs
+    if signature is None:
+        return
+    bound = _bound(function)
+    for name, parameter in signature.parameters.items():
+        if name in _OF_RUN and name not in bound and parameter.kind in (_KEYWORD, _KEYWORD_ONLY):
+            raise RunConfigError(
+                f"{_name(function)}{signature} has a parameter '{name}', which is an option of Supplier.run: pass "
+                f"functools.partial({_name(function)}, {name}=…)"
+            )
+    try:
+        signature.bind(None, *args, **kwargs)
+    except TypeError as error:
+        hints = [
+            f"{name!r}: {hint}"
+            for name in kwargs
+            if name not in signature.parameters and (hint := where_is(name, signature.parameters))
+        ]
+        raise RunConfigError(
+            f"{_name(function)}{signature} cannot be called with the data, args={brief(args)} and "
+            f"kwargs={brief(kwargs)}: {error}{''.join(f'. {hint}' for hint in hints)}"
+        ) from None
+
+
+def _bound(function: Any) -> set[str]:
+    """The parameters that functools.partial has given."""
+    names: set[str] = set()
+    while isinstance(function, functools.partial):
+        names.update(function.keywords)
+        function = function.func
+    return names
 
 
 def pickled(job: Any, function: Any) -> bytes:
@@ -80,7 +100,7 @@ def pickled(job: Any, function: Any) -> bytes:
         names = [f"'{name}' ({type(value).__name__})" for name, value in found]
         what = f"{', '.join(names)} cannot be pickled" if names else "it cannot be pickled"
         fix = (
-            "ranks have no Spark session: give them rows as df or validation, and values in args or kwargs, and keep "
+            "ranks have no Spark session: give them rows as df or validation, and values as arguments, and keep "
             "the session out of the object, or leave it out in __getstate__"
             if any(_is_of_spark(value) for _, value in found)
             else "make it inside the function, or pass what it is made from"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,9 +12,9 @@ from spark_supplier.driver.sessions import Session
 from spark_supplier.driver.spark_jobs import SparkJobs
 from spark_supplier.driver.torch_launcher import TorchLauncher
 from spark_supplier.driver.turns import Needs
-from spark_supplier.errors import RunError
 from spark_supplier.node.messages import Stop
 from spark_supplier.node.run_files import RunFiles
+from spark_supplier.settings import Mpirun
 
 
 class Launcher(Protocol):
@@ -70,10 +69,6 @@ class Launcher(Protocol):
         """Begins to end the ranks."""
 
 
-def make_launcher(name: str, ranks: int, host_file: str | os.PathLike[str] | None) -> Launcher:
-    """name: "torch" or "mpirun". Raises RunError for a bad host file, or without mpirun."""
-    if name == "mpirun":
-        return MpirunLauncher(ranks, host_file)
-    if host_file is not None:
-        raise RunError("host_file is for launcher='mpirun': Spark's executors are the hosts of launcher='torch'")
-    return TorchLauncher(ranks)
+def make_launcher(chosen: str | Mpirun, ranks: int) -> Launcher:
+    """chosen: as of a Supplier. Raises RunError for a bad host file, or without mpirun."""
+    return MpirunLauncher(ranks, chosen.host_file) if isinstance(chosen, Mpirun) else TorchLauncher(ranks)

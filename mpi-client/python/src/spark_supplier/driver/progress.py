@@ -67,7 +67,7 @@ class ProgressBar:
         self.numbers: Callable[[], str] = lambda: ""
         self._progress: Progress | None = None
         self._lines = _shows_lines()
-        self._bar = _bar_class()(unit=" elements", desc="rank 0", disable=self._lines)
+        self._bar = _bar_class()(unit=" rows", desc="rank 0", disable=self._lines)
         self._next_waits = time.monotonic()
         self._next_line = self._next_waits + _LINE_SECONDS
         self._ended = threading.Event()
@@ -116,7 +116,7 @@ class ProgressBar:
             self._next_line = time.monotonic() + _LINE_SECONDS
             of = f" of {expected}" if expected else ""
             numbers = self.numbers()
-            _log.info("rank 0: %s, %d%s elements%s", epoch, progress.elements, of, f" ({numbers})" if numbers else "")
+            _log.info("rank 0: %s, %d%s rows%s", epoch, progress.elements, of, f" ({numbers})" if numbers else "")
 
 
 class RoutineProgress:

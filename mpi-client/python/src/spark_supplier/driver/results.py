@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql import DataFrame
 
+from spark_supplier.arguments import brief
 from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.frame_checks import check_is_frame
 from spark_supplier.driver.sessions import ClassicSession, session_of
@@ -20,19 +22,61 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spark_supplier")
 
 
+_Value = TypeVar("_Value")
+
+
 @dataclass(frozen=True)
-class RunResult:
-    """value: what rank 0's call has returned. results: the rows of all ranks, which Spark reads where they are.
+class RunResult(Generic[_Value]):
+    """What a call of Supplier.run with results= returns.
 
-    statistics: how the time was spent, and what rank 0 reported: as Supplier.statistics.
+    The rows take memory on the nodes of the ranks until release(), the end of a `with` block, or the end of the session
+    (over Spark Connect, of the server).
 
-    The rows take memory on the nodes of the ranks until release(results), or until the session ends (over
-    Spark Connect, the server).
+    Attributes
+    ----------
+    value : object
+        What rank 0's call has returned.
+    rows : DataFrame
+        The rows of all ranks, which Spark reads where they are.
+    statistics : RunStatistics
+        How the time was spent, and what rank 0 reported.
+
+    Examples
+    --------
+    >>> from spark_supplier import Supplier, session
+    >>> def keys(data):
+    ...     with data.results() as out:
+    ...         for batch in data:
+    ...             out.write(batch)
+    >>> with Supplier(ranks=1, backend=None).run(keys, session().range(5), results="id") as found:
+    ...     found.rows.count()
+    5
     """
 
-    value: Any
-    results: DataFrame
+    value: _Value
+    rows: DataFrame
     statistics: RunStatistics
+
+    def release(self) -> None:
+        """Removes the rows on all nodes. Spark has copied nothing, so no DataFrame of them can be computed afterwards.
+
+        Raises
+        ------
+        RunError
+            A node does not answer.
+        """
+        release(self.rows)
+
+    def __enter__(self) -> RunResult[_Value]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"RunResult(value={brief(self.value)}, rows={self.rows!r})"
 
 
 def java_matrix(data: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from spark_supplier.driver import failures
 from spark_supplier.driver.cancellable import run_cancellable
-from spark_supplier.driver.checkpoints import Checkpoints
+from spark_supplier.driver.checkpoints import CallCheckpoints
 from spark_supplier.driver.failures import Cause, NotAgain, Priority
 from spark_supplier.driver.hub import Peer
 from spark_supplier.driver.placement import what_holds_slots
@@ -83,7 +83,7 @@ class Run:
         limits: Limits,
         reads_results: bool,
         attempt: Attempt,
-        checkpoints: Checkpoints,
+        checkpoints: CallCheckpoints,
         on_report: Callable[[dict[str, Any]], object] | None,
     ) -> None:
         self._pool = pool
@@ -124,7 +124,7 @@ class Run:
         seconds, own = (sum(row[kind] for row in later) / self._ranks for kind in ("waiting_for_spark", "program"))
         options = self._supplied[0].options
         if seconds > max(_LONG_SECONDS, own) and not (options["resident"] or options["resident-folder"]):
-            why = "Spark computes df again in each, unless you persist df or set resident=True"
+            why = "Spark computes df again in each, unless you persist df or set cache='memory'"
             _log.warning("ranks waited %.0f s for rows in later epochs: %s", seconds, why)
 
     def result(self) -> Any:

@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from spark_supplier.arguments import (
-    check_options,
-    names_unknown_options,
-    one_of,
-    optional_size,
-    seconds,
-    shown,
-    whole_number,
-)
-from spark_supplier.driver import frame_checks, option_checks
+from spark_supplier.arguments import optional_size
 from spark_supplier.driver.attempts import Restarts, result_of
-from spark_supplier.driver.checkpoints import Checkpoint, Checkpoints, partitions_of
+from spark_supplier.driver.call_rows import CallRows
+from spark_supplier.driver.checkpoints import CallCheckpoints, Checkpoint, partitions_of
 from spark_supplier.driver.failures import NotAgain
 from spark_supplier.driver.function_checks import check_arguments, check_function, pickled
 from spark_supplier.driver.launcher import make_launcher
-from spark_supplier.driver.option_checks import (
-    check_checkpoints,
-    check_environment,
-    check_folder,
-    check_min_ranks,
-    check_order,
-    check_resident,
-)
 from spark_supplier.driver.placement import wait_for_ranks
 from spark_supplier.driver.rank_pool import RankPool
-from spark_supplier.driver.results import keys_of
+from spark_supplier.driver.results import RunResult
 from spark_supplier.driver.run import Limits, Run
 from spark_supplier.driver.sessions import Session
-from spark_supplier.driver.spark_jobs import Supplied
 from spark_supplier.driver.statistics import RunStatistics
 from spark_supplier.driver.warm_ranks import Wanted, WarmRanks
-from spark_supplier.errors import RunError
+from spark_supplier.errors import RunConfigError, RunError
 from spark_supplier.node.environment import OMP_NUM_THREADS
-from spark_supplier.node.job import NO_LIMIT_SECONDS, DataSpec, Job, Script
+from spark_supplier.node.job import Job, Script
 from spark_supplier.node.messages import Attempt
+from spark_supplier.settings import Checkpoints, Mpirun, Rows, SupplierOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+
+    from spark_supplier.node.rank_data import RankData
+
+_Arguments = ParamSpec("_Arguments")
+_Value = TypeVar("_Value")
+_Returned = TypeVar("_Returned", covariant=True)
+
+
+class _WithKeywords(Protocol[_Returned]):
+    """A function with **kwargs, which no Concatenate takes."""
+
+    def __call__(self, data: RankData, **kwargs: Any) -> _Returned: ...
+
 
 # spark-submit sets it, and OMP_NUM_THREADS to the driver's cores, in the Python that it starts.
 _OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
@@ -70,84 +68,92 @@ def _of_driver(session: Session) -> str | None:
     return os.environ.get(OMP_NUM_THREADS)
 
 
-def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
-    """The option resume-positions of df.write.format("supply"), from the state_dict() of every rank."""
-    if not isinstance(states, Sequence) or not all(isinstance(state, Mapping) for state in states):
-        raise RunError(f"resume is {states!r:.200}: it must be a list of the data.state_dict() of each rank")
-    earlier = {state.get("resume_positions") for state in states}
-    if len(earlier) != 1 or not all("position" in state for state in states):
-        raise RunError(
-            "resume must be the data.state_dict() of each rank of one run: these are none, or of several runs"
+def exchange_over(how: str, launcher: str | Mpirun, backend: str | None) -> str | None:
+    """What the ranks exchange rows over: "mpi" or "torch". None: they do not."""
+    if how != "all":
+        return None
+    if isinstance(launcher, Mpirun):
+        if importlib.util.find_spec("mpi4py") is None:
+            raise RunConfigError(
+                "with shuffle='all' and Mpirun() the ranks exchange rows over mpi4py, which is not installed: install "
+                "it on every node, or leave launcher out"
+            )
+        return "mpi"
+    if backend is None:
+        raise RunConfigError(
+            "with shuffle='all' the ranks exchange rows over torch.distributed: leave backend=None out, or use "
+            "launcher=Mpirun()"
         )
-    if any(":exchange:" in (state["position"] or "") for state in states):
-        raise RunError(
-            "resume: these states are of the middle of an epoch with shuffle='all', where the rows of a rank are with "
-            "other ranks, too: pass states that were saved at the end of an epoch"
-        )
-    positions = ",".join(state["position"] or "no-position" for state in states)
-    return "/".join(filter(None, [*earlier, positions]))
+    return "torch"
 
 
-# Small blocks reach a rank early.
-_BATCHES_IN_BLOCK = 4
-
-
-class Supplier:
+class Supplier(SupplierOptions):
     """Starts ranks where Spark's executors are, and supplies DataFrames to them.
 
-    ranks: number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and with
-        launcher="torch" one on each node to start its ranks.
-    min_ranks: if Spark has too few slots, also after start_timeout seconds, a call starts with as many ranks as fit,
-        but at least these. None: only with all.
-    max_restarts: how often a call starts its ranks again when one of them, an executor or a node fails. They begin from
-        the newest checkpoint of the call (checkpoint_folder), or without one from the beginning.
-    launcher: "torch": Spark starts the ranks where its executors are. "mpirun": the driver starts them by mpirun, for
-        functions that use MPI: in the allocation of Slurm's job if there is one, else on this machine. MPIRUN of the
-        environment is another mpirun or MPICH's mpiexec, with options of your own.
-    host_file: of mpirun, in Open MPI's format. Spark needs executors on its hosts.
-    ring, block: sizes of a rank's ring and of a block: bytes, or a text as "64MiB". None: four blocks of 2 MiB.
-    folder: shared memory of executors and ranks on each node.
-    environment: environment variables for the ranks.
-    idle_timeout: seconds after which ranks end that wait for a call.
-
-    In a `with` block the ranks' processes stay from call to call, with what they have imported, and with their GPUs:
-
-        with Supplier(ranks=4) as supplier:
-            state = supplier.run(train, df)
-            score = supplier.run(evaluate, other, kwargs={"state": state})
-
+    In a `with` block the ranks' processes stay from call to call, with what they have imported, and with their GPUs.
     The first call starts them. A call that fails, also by Ctrl-C, ends them all, and the next one starts others; so do
     ranks or executors that have gone meanwhile, idle_timeout, and another run of the session that needs their task
     slots. Between calls they hold one slot on each node, and they end with the block, the session and the driver. Calls
     of several threads take turns. A pickled Supplier has no ranks: enter it again.
+
+    Parameters
+    ----------
+    ranks : int
+        Number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and with
+        launcher="torch" one on each node to start its ranks.
+    launcher : {"torch"} or Mpirun
+        "torch": Spark starts the ranks where its executors are. `Mpirun`: the driver starts them by mpirun.
+    backend : str, optional
+        torch.distributed is initialized with it before a call. "auto" is gloo, and nccl for tensors on GPUs if each
+        rank has one. None: the function initializes it, or does not need it.
+    restarts : int
+        How often a call starts its ranks again when one of them, an executor or a node fails. They begin from the
+        newest checkpoint of the call, or without one from the beginning.
+    min_ranks : int, optional
+        If Spark has too few slots, also after start_timeout, a call starts with as many ranks as fit, but at least
+        these. Default: only with all.
+    checkpoints : folder or Checkpoints, optional
+        Where `data.save(state)` saves. Calls with results= save none: rows that ranks wrote before a checkpoint would
+        be lost.
+    start_timeout : float
+        Seconds until Spark has the task slots, and until all ranks have started. Neither Spark's work on the rows nor
+        the function count.
+    stall_timeout : float, optional
+        Seconds that a rank may take from one block to the next, and after the last one. Waits for Spark do not count.
+        The ranks then print where they are. Default: as long as they like.
+    idle_timeout : float
+        Seconds after which ranks end that wait for a call.
+    ring, block : int or str, optional
+        Sizes of a rank's ring and of a block: bytes, or a text as "64MiB". Default: four blocks of 2 MiB.
+    folder : str or path
+        Shared memory of executors and ranks on each node.
+    environment : dict, optional
+        Environment variables for the ranks.
+    on_report : function, optional
+        Called with each data.report() of rank 0, soon after it, on the thread of the call: with a dict as in
+        statistics.history. What it raises ends the ranks, and is raised by the call. Meanwhile nothing else is noticed.
+        It cannot call this Supplier, if that keeps its ranks.
+
+    Raises
+    ------
+    RunError
+        An option is wrong: it is also a ValueError.
+
+    Examples
+    --------
+    >>> from spark_supplier import Supplier, session
+    >>> def count(data, factor):
+    ...     return factor * sum(len(batch["id"]) for batch in data)
+    >>> with Supplier(ranks=1, backend=None) as supplier:
+    ...     supplier.run(count, session().range(10), 2)
+    ...     supplier.run(count, session().range(20), factor=3)
+    20
+    60
     """
 
-    def __init__(
-        self,
-        ranks: int,
-        *,
-        min_ranks: int | None = None,
-        max_restarts: int = 0,
-        launcher: str = "torch",
-        host_file: str | os.PathLike[str] | None = None,
-        ring: int | str | None = None,
-        block: int | str | None = None,
-        folder: str | os.PathLike[str] = "/dev/shm",
-        environment: Mapping[str, str] | None = None,
-        idle_timeout: float = 600,
-    ) -> None:
-        with option_checks.as_run_errors():
-            self._ranks = whole_number("ranks", ranks, 1)
-            self._min_ranks = check_min_ranks(min_ranks, ranks)
-            self._max_restarts = whole_number("max_restarts", max_restarts, 0)
-            one_of("launcher", launcher, ("torch", "mpirun"))
-            self._ring = optional_size("ring", ring)
-            self._block = optional_size("block", block)
-            self._folder = check_folder(folder)
-            self._environment = check_environment(environment)
-            self._warm = WarmRanks(seconds("idle_timeout", idle_timeout))
-        self._launcher = launcher
-        self._host_file = host_file
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._warm = WarmRanks(self.idle_timeout)
         self._statistics: RunStatistics | None = None
 
     def __enter__(self) -> Supplier:
@@ -165,10 +171,10 @@ class Supplier:
         self._warm.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_warm": self._warm.idle_timeout, "_statistics": None}
+        return {**vars(self), "_warm": None, "_statistics": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({**state, "_warm": WarmRanks(state["_warm"])})
+        vars(self).update({**state, "_warm": WarmRanks(state["idle_timeout"])})
 
     @property
     def statistics(self) -> RunStatistics | None:
@@ -179,190 +185,129 @@ class Supplier:
         """
         return self._statistics
 
-    @names_unknown_options(": arguments of the function go in args=(…) and kwargs={…}")
+    @overload
     def run(
         self,
-        function: Callable[..., Any] | str | os.PathLike[str],
-        df: DataFrame,
-        *,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        columns: Iterable[str] | None = None,
-        batch_size: int = 32,
-        epochs: int = 1,
-        seed: int = 0,
-        shuffle: str = "partitions",
-        shuffle_buffer: int | None = None,
-        order: str = "ranks",
-        exchange_fraction: float | None = None,
-        uneven: str | None = None,
-        repartition: str | int = "auto",
-        lists: str = "auto",
-        half: Sequence[str] = (),
-        vectors: str = "dense",
-        block_elements: int | None = None,
-        resident: bool = False,
-        resident_folder: str | os.PathLike[str] | None = None,
-        resident_quota: str | int | None = None,
-        keep: str | None = None,
-        validation: DataFrame | None = None,
-        resume: Sequence[Mapping[str, Any]] | None = None,
-        resume_from: str | os.PathLike[str] | None = None,
-        checkpoint_folder: str | os.PathLike[str] | None = None,
-        checkpoint_every: float | str | None = None,
-        keep_checkpoints: int = 3,
-        transform: Callable[[Any], Any] | None = None,
-        collate_fn: Callable[[Any], Any] | None = None,
-        dtypes: Mapping[str, Any] | None = None,
-        ragged: Mapping[str, str] | str | None = None,
-        nulls: Mapping[str, Any] | None = None,
-        zero_copy: bool = False,
-        results: str | StructType | None = None,
-        backend: str | None = "auto",
-        start_timeout: float = 120,
-        stall_timeout: float | None = None,
-        on_report: Callable[[dict[str, Any]], object] | None = None,
-    ) -> Any:
-        """Calls function(data, *args, **kwargs) on each rank. Returns what rank 0's call returns, or a RunResult.
+        function: Callable[..., _Value],
+        rows: DataFrame | Rows,
+        /,
+        *args: Any,
+        results: str | StructType,
+        resume: bool = False,
+        **kwargs: Any,
+    ) -> RunResult[_Value]: ...
 
-        function: a function that can be pickled, or the path of a Python script on the driver. A script gets its data
-            set from spark_supplier.data(), args as words of sys.argv, and kwargs as --name value.
-        df: the training data. Only Spark's own shuffles and resident_folder write it to disk, and training starts while
-            Spark still computes df.
-        columns: the columns of df that ranks get; None: all. "point.x" is a field of the struct "point".
-        order: "ranks": each rank has its own order, of its own partitions. "global": there is one order of all rows, a
-            function of seed, shuffle and epoch, and batch_size is that of all ranks together: each rank gets a run of
-            each batch. So the sequence of batches is the same with any number of ranks, also if a restart has fewer.
-            The task of each rank then computes all rows: persist a df that is costly. It must not come from a shuffle.
-        batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy: as for Dataset.
-        epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
-            resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
-            torch.distributed or with launcher="mpirun" over mpi4py; the rows of `validation` are not exchanged.
-        uneven: the steps of ranks that get different numbers of rows, as for Dataset. None: "pad" if a backend is
-            initialized, since collectives need equal steps, else "keep"; with results, too, which have each row once.
-            If rows were repeated or left out, the call says at its end how many.
-        repartition: "auto": if df has fewer partitions than ranks, or one rank would get more than twice the rows of
-            another, as far as Spark knows before it computes the rows, they are repartitioned round-robin (a shuffle),
-            with a warning. False: never. A number: always, over that number of partitions. The same for validation.
-        lists: "auto": a column of arrays that all have one length in the first rows becomes an array of more
-            dimensions, and an array of another length is an error. "varying": every array may have its own length.
-        half: names of columns whose floats and doubles ranks get in half precision: float, double, and arrays, structs
-            and maps of them.
-        vectors: "dense": a vector of Spark ML or MLlib becomes an array of its numbers. "sparse": a struct of its size,
-            indices and values, of which ragged={"x": "sparse"} makes sparse tensors.
-        validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
-        resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
-            another number of ranks. Each element that it did not consume reaches one rank.
-        checkpoint_folder: where data.checkpoint(state) saves: a folder of any file system that the driver's Hadoop
-            knows, as "hdfs:///checkpoints/train" or "file:///data/checkpoints". It needs repeatable rows
-            (docs/ROWS.md).
-        checkpoint_every: between two checkpoints, at least: seconds, or a text as "10 min". data.checkpoint(state) does
-            nothing before that. None: each call saves.
-        keep_checkpoints: how many of the newest checkpoints stay in the folder.
-        resume_from: a folder of checkpoints of an earlier call: the ranks begin from its newest one.
-        results: the schema of rows that ranks write in `with data.results() as out: out.write(batch)`, for example
-            predictions: "id, label, score float not null", or a StructType. A name without a type is a column of df
-            that ranks get: it comes back with its values. The call then returns a RunResult, with the DataFrame of all
-            rows. Spark reads them in place, on the ranks' nodes.
-        backend: torch.distributed is initialized with it before the call. "auto" is gloo, and nccl for tensors on
-            GPUs if each rank has one. None: the function initializes it, or does not need it.
-        start_timeout: seconds until Spark has the task slots, and until all ranks have started. Neither Spark's work on
-            df nor the function count.
-        stall_timeout: seconds that a rank may take from one block to the next, and after the last one. Waits for Spark
-            do not count. The ranks then print where they are. None: as long as they like.
-        on_report: called with each data.report() of rank 0, soon after it, on the thread of this call: with a dict as
-            in statistics.history. What it raises ends the ranks, and is raised here. Meanwhile nothing else is noticed.
-            It cannot call this Supplier, if that keeps its ranks.
+    @overload
+    def run(
+        self, function: Callable[..., _Value], rows: DataFrame | Rows, /, *args: Any, resume: bool, **kwargs: Any
+    ) -> _Value: ...
+
+    @overload
+    def run(
+        self,
+        function: Callable[Concatenate[RankData, _Arguments], _Value],
+        rows: DataFrame | Rows,
+        /,
+        *args: _Arguments.args,
+        **kwargs: _Arguments.kwargs,
+    ) -> _Value: ...
+
+    @overload
+    def run(self, function: _WithKeywords[_Value], rows: DataFrame | Rows, /, *args: Any, **kwargs: Any) -> _Value: ...
+
+    @overload
+    def run(
+        self,
+        function: str | os.PathLike[str],
+        rows: DataFrame | Rows,
+        /,
+        *args: Any,
+        results: str | StructType | None = None,
+        resume: bool = False,
+        **kwargs: Any,
+    ) -> Any: ...
+
+    def run(  # type: ignore[misc]
+        self,
+        function: Callable[..., Any] | str | os.PathLike[str],
+        rows: DataFrame | Rows,
+        /,
+        *args: Any,
+        results: str | StructType | None = None,
+        resume: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Calls function(data, *args, **kwargs) on each rank.
 
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
 
-        Raises RankError if a rank raises or ends, RunTimeoutError if a limit has passed, and RunError if anything else
-        fails.
+        Parameters
+        ----------
+        function : function or path
+            A function that can be pickled, or the path of a Python script on the driver. A script gets its data set
+            from spark_supplier.data(), args as words of sys.argv, and kwargs as --name value.
+        rows : DataFrame or Rows
+            What ranks get. A DataFrame alone has the defaults of Rows.
+        *args, **kwargs
+            Of the function, after the data. For parameters that are called results or resume, use functools.partial.
+        results : str or StructType, optional
+            The schema of rows that ranks write in `with data.results() as out: out.write(batch)`, for example
+            predictions: "id, label, score float not null". A name without a type is a column that ranks get: it comes
+            back with its values.
+        resume : bool
+            The ranks begin from the newest checkpoint in the Supplier's checkpoints=. If there is none, they begin from
+            the beginning, and the log says so.
+
+        Returns
+        -------
+        What rank 0's call returns; with results= a RunResult, which has that and the rows of all ranks.
+
+        Raises
+        ------
+        RankError
+            A rank raised an exception, or its process ended.
+        RunTimeoutError
+            A limit has passed.
+        RunError
+            Anything else failed. A wrong argument is also a ValueError.
+
+        Examples
+        --------
+        >>> from spark_supplier import Rows, Supplier, session
+        >>> def predict(data):
+        ...     with data.results() as out:
+        ...         for batch in data:
+        ...             out.write({**batch, "score": batch["id"] * 0.5})
+        >>> supplier = Supplier(ranks=1, backend=None)
+        >>> with supplier.run(predict, Rows(session().range(3)), results="id, score double") as found:
+        ...     found.rows.agg({"score": "sum"}).first()[0]
+        1.5
         """
         self._warm.check_open()
         self._statistics = RunStatistics()
-        session = frame_checks.check_session(df)
-        if results is not None and uneven == "pad":
-            raise RunError("uneven='pad' repeats rows, and results would have them twice: leave it out, or set 'drop'")
-        default = "keep" if backend is None or results is not None else "pad"
-        uneven = default if uneven is None else uneven
-        with option_checks.as_run_errors():
-            columns = frame_checks.check_columns(df, columns)
-            check_options(
-                columns, batch_size=batch_size, uneven=uneven, transform=transform, collate_fn=collate_fn,
-                dtypes=dtypes, ragged=ragged, nulls=nulls,
-            )  # fmt: skip
-            check_order(epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, order)
-            check_resident(resident, resident_folder, resident_quota, keep, shuffle, order)
-            folder, every, begins_from = check_checkpoints(
-                checkpoint_folder, checkpoint_every, keep_checkpoints, resume, resume_from, results, backend
-            )
-            seconds("start_timeout", start_timeout)
-            if stall_timeout is not None:
-                seconds("stall_timeout", stall_timeout)
-            if on_report is not None and not callable(on_report):
-                raise RunError(f"on_report is {shown(on_report)}: it must be a function of one argument")
-        frame_checks.check_nulls(df, nulls, ragged, dtypes)
-        if validation is not None:
-            frame_checks.check_frame(validation, "validation")
-            frame_checks.check_columns(validation, columns, "validation")
-            frame_checks.check_same_types(df, validation, columns)
-            frame_checks.check_nulls(validation, nulls, ragged, dtypes)
-        spread = option_checks.repartition_option(repartition)
-        option_checks.check_forms(lists, half, vectors, columns)
-        over = option_checks.exchange_over(shuffle, self._launcher, backend)
+        given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend)
+        session, is_global, batch_size = given.session, given.is_global, given.rows.batch_size
+        over = exchange_over(given.shuffle.how, self.launcher, self.backend)
         check_function(function)
         script, call = (
             (None, function)
             if callable(function)
             else (Script.read(function, session.is_connect or not session.is_local), None)
         )
-        args, kwargs = check_arguments(call, args, kwargs)
-        schema = None if results is None else frame_checks.result_schema(results, df, columns, half, vectors)
-        is_global = order == "global"
-        if is_global and spread == "auto":
-            spread = "false"
-        positions = None if resume is None else resume_positions(resume)
-        checkpoints = Checkpoints(session, folder, every, keep_checkpoints, begins_from)
-        kinds = ("train",) if validation is None else ("train", "validation")
-        dataset = {
-            "columns": columns, "batch_size": batch_size, "timeout": NO_LIMIT_SECONDS,
-            "uneven": uneven,
-            "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
-            "zero_copy": zero_copy,
-        }  # fmt: skip
-        data = DataSpec("train", dataset, epochs, results=schema, exchange_over=over, is_global=is_global)
-        if validation is not None:
-            data.validation = DataSpec("validation", {**dataset, "uneven": "keep"}, epochs, is_global=is_global)
-        payload = pickled(Job(call, script, args, kwargs, data), function)
-        options = {
-            "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
-            "exchange-fraction": exchange_fraction,
-            "resident": resident, "resident-folder": resident_folder,
-            "resident-quota": optional_size("resident_quota", resident_quota), "keep": keep,
-            "lists": lists, "half": ",".join(half) or None, "vectors": vectors,
-            "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
-            "timeout": start_timeout, "rank-timeout": NO_LIMIT_SECONDS,
-        }  # fmt: skip
-        # Other data, with a name of its own.
-        named = {**options, "keep": keep and f"{keep} (validation)"}
-        if over is not None:
-            named.update({"shuffle": "partitions", "exchange-fraction": None})
-        limits = Limits(start_timeout, stall_timeout)
-
-        def supplied(ranks: int, begins: str | None, partitions: str | int) -> Iterator[Supplied]:
-            train = frame_checks.selected(df, columns)
-            of_train = {**options, "ranks": ranks, "resume-positions": begins}
-            of_train["global-batch"] = batch_size if is_global else None
-            yield Supplied(train, "train", of_train, partitions, keys_of(df, schema))
-            if validation is not None:
-                other = frame_checks.selected(validation, columns)
-                yield Supplied(other, "validation", {**named, "ranks": ranks}, spread)
+        check_arguments(call, args, kwargs)
+        payload = pickled(Job(call, script, args, kwargs, given.spec(over)), function)
+        saves = self.checkpoints if isinstance(self.checkpoints, Checkpoints) else None
+        if resume and saves is None:
+            raise RunConfigError("resume=True: this Supplier has no checkpoints: make Supplier(…, checkpoints=…)")
+        resumes_from = str(saves.folder) if resume and saves is not None else None
+        # Rows that ranks wrote before a checkpoint are lost with these ranks.
+        checkpoints = CallCheckpoints(session, None if results is not None else saves, resumes_from)
 
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
-            starters = 1 if self._launcher == "torch" else 0
-            ranks = wait_for_ranks(session, self._min_ranks, self._ranks, len(kinds), starters, start_timeout)
+            starters = 0 if isinstance(self.launcher, Mpirun) else 1
+            fewest = self.ranks if self.min_ranks is None else self.min_ranks
+            ranks = wait_for_ranks(session, fewest, self.ranks, len(given.kinds), starters, self.start_timeout)
             if is_global and batch_size < ranks:
                 raise NotAgain(
                     f"batch_size is {batch_size}, and with order='global' it is that of all {ranks} ranks together: "
@@ -370,26 +315,27 @@ class Supplier:
                 )
             wanted = Wanted(
                 session,
-                lambda: make_launcher(self._launcher, ranks, self._host_file),
+                lambda: make_launcher(self.launcher, ranks),
                 ranks,
-                self._folder,
-                len(kinds),
-                rank_environment(session, self._environment),
-                start_timeout,
+                str(self.folder),
+                len(given.kinds),
+                rank_environment(session, self.environment or {}),
+                self.start_timeout,
             )
-            of_ranks, partitions = Attempt(positions), spread
+            of_ranks, partitions = Attempt(), given.spread
             if checkpoint is not None:
                 # Its positions are in these partitions, whatever the number of ranks.
-                of_ranks, partitions = checkpoint.beginning(ranks), partitions_of(checkpoint, spread)
+                of_ranks, partitions = checkpoint.beginning(ranks), partitions_of(checkpoint, given.spread)
             of_ranks.restarts, of_ranks.last_failure = restarts.count, restarts.last_failure
 
             def use(pool: RankPool) -> Any:
-                frames = list(supplied(ranks, of_ranks.resume_positions, partitions))
-                files = pool.files_of_call(kinds, self._ring, self._block)
+                frames = list(given.supplied(ranks, of_ranks.resume_positions, partitions, self.start_timeout))
+                ring, block = optional_size("ring", self.ring), optional_size("block", self.block)
+                files = pool.files_of_call(given.kinds, ring, block)
                 checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
                 run = Run(
-                    session, pool, files, frames, payload, backend, limits, schema is not None, of_ranks, checkpoints,
-                    on_report,
+                    session, pool, files, frames, payload, self.backend, Limits(self.start_timeout, self.stall_timeout),
+                    results is not None, of_ranks, checkpoints, self.on_report,
                 )  # fmt: skip
                 try:
                     return run.result()
@@ -398,4 +344,4 @@ class Supplier:
 
             return self._warm.call(wanted, use)
 
-        return result_of(session, self._max_restarts, checkpoints, attempt)
+        return result_of(session, self.restarts, checkpoints, attempt)

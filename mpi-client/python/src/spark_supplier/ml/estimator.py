@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from spark_supplier.errors import ConfigError, RunError
 from spark_supplier.ml.features import Features, Label, labels_of, require_columns, shown_column
 from spark_supplier.ml.torch_model import Held, ObjectsStage, TorchModel, TorchParams, accessors, held, is_json, param
 from spark_supplier.ml.training import Training, train
+from spark_supplier.settings import Rows
 
 if TYPE_CHECKING:
     import torch
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
 _OPTIONAL = ("optimizer", "validationFraction", "validationIndicatorCol")
 # Into which rows are hashed.
 _SIDES = 1 << 30
-# Options of Supplier.run that the estimator sets, and by what.
+# Options of Rows that the estimator sets, and by what.
 _OWN_OPTIONS = {
-    "args": "it has a function of its own",
-    "kwargs": "it has a function of its own",
-    "results": "its ranks write no rows",
+    "df": "it is what fit() gets",
     "columns": "set featuresCol and labelCol",
     "batch_size": "set batchSize",
     "epochs": "set epochs",
@@ -43,16 +42,14 @@ def _to_supplier(value: Any) -> Any:
     return held(value) if isinstance(value, (Supplier, Held)) else TypeConverters.toInt(value)
 
 
-def _to_run_options(value: Any) -> Any:
+def _to_rows_options(value: Any) -> Any:
     options = dict(value.value if isinstance(value, Held) else value)
-    known = inspect.signature(Supplier.run).parameters.values()
-    names = [option.name for option in known if option.kind == inspect.Parameter.KEYWORD_ONLY]
+    possible = [option.name for option in dataclasses.fields(Rows) if option.name not in _OWN_OPTIONS]
     for name in options:
         if name in _OWN_OPTIONS:
-            raise ConfigError(f"runOptions has '{name}', which the estimator sets: {_OWN_OPTIONS[name]}")
-        if name not in names:
-            possible = [option for option in names if option not in _OWN_OPTIONS]
-            raise ConfigError(f"runOptions has '{name}', must be options of Supplier.run: {', '.join(possible)}")
+            raise ConfigError(f"rowsOptions has '{name}', which the estimator sets: {_OWN_OPTIONS[name]}")
+        if name not in possible:
+            raise ConfigError(f"rowsOptions has '{name}', must be options of Rows: {', '.join(possible)}")
     return held(options)
 
 
@@ -70,7 +67,7 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         of numbers.
     labelCol: a column of numbers. predictionCol: what the model adds.
     batchSize: rows of a batch, of one rank and of transform(). A rank repeats some rows, so that all make equal steps.
-    epochs, seed: as for Supplier.run.
+    epochs, seed: as for Rows.
     validationIndicatorCol: a column that is true for the rows that are for validation, and not for training.
     validationFraction: the fraction of rows for that, chosen by a hash of their values: equal rows stay together.
     handleInvalid: what fit() and the model do with rows that have a null, NaN, or an array of another length. "error":
@@ -78,7 +75,7 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         model and the loss must know. With the last two, and vectors or arrays whose length no metadata say, Spark
         computes one row first, whose length counts.
     supplier: the number of ranks, or a Supplier. In the `with` block of that, all fits have the same ranks.
-    runOptions: a dict of other options of Supplier.run, for example shuffle or resident.
+    rowsOptions: a dict of other options of Rows, for example shuffle or cache.
 
     save() pickles what is no JSON: the model, the loss, the optimizer, a Supplier (without its ranks). Load only what
     you trust.
@@ -91,7 +88,7 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
     loss = param("loss", "a function of output and labels", held)
     optimizer = param("optimizer", "a function of the model's parameters; None: torch.optim.Adam", held)
     supplier = param("supplier", "the number of ranks, or a Supplier", _to_supplier)
-    runOptions = param("runOptions", "a dict of other options of Supplier.run", _to_run_options)
+    rowsOptions = param("rowsOptions", "a dict of other options of Rows", _to_rows_options)
 
     @keyword_only
     def __init__(
@@ -110,10 +107,10 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         validationFraction: float | None = None,
         handleInvalid: str = "error",
         supplier: int | Supplier = 1,
-        runOptions: Mapping[str, Any] | None = None,
+        rowsOptions: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self._setDefault(optimizer=None, supplier=1, runOptions={})
+        self._setDefault(optimizer=None, supplier=1, rowsOptions={})
         self.setParams(**self._input_kwargs)
 
     def setParams(self, **params: Any) -> TorchEstimator:
@@ -128,7 +125,7 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
     getLoss, setLoss = accessors("loss")
     getOptimizer, setOptimizer = accessors("optimizer")
     getSupplier, setSupplier = accessors("supplier")
-    getRunOptions, setRunOptions = accessors("runOptions")
+    getRowsOptions, setRowsOptions = accessors("rowsOptions")
     _, setLabelCol = accessors("labelCol")
     _, setBatchSize = accessors("batchSize")
     _, setEpochs = accessors("epochs")
@@ -154,13 +151,14 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         training = Training(
             self.getModel(), self.getLoss(), self.getOptimizer(), self.getSeed(), features.alias, label.name, labels
         )  # fmt: skip
-        supplier = self.getSupplier()
-        trained = (supplier if isinstance(supplier, Supplier) else Supplier(supplier)).run(
-            train, self._selected(first, features, label), columns=[features.alias, label.name],
+        rows = Rows(
+            self._selected(first, features, label), columns=[features.alias, label.name],
             batch_size=self.getBatchSize(), epochs=self.getEpochs(), seed=self.getSeed(),
             validation=None if second is None else self._selected(second, features, label),
-            kwargs={"training": training}, **self.getRunOptions(),
+            **self.getRowsOptions(),
         )  # fmt: skip
+        supplier = self.getSupplier()
+        trained = (supplier if isinstance(supplier, Supplier) else Supplier(supplier)).run(train, rows, training)
         model = TorchModel(trained.module, trained.history, trained.size, trained.is_scalar)
         self._copyValues(model)
         model._resetUid(self.uid)

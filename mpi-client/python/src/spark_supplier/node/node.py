@@ -175,7 +175,7 @@ def lift_memory_limit(host: str) -> None:
         raise RunError(
             f"spark.executor.pyspark.memory limits the address space of every process that Spark's Python starts on "
             f"{host}, also of the ranks, to {limit} MiB, and this user may not lift the limit: leave this setting out, "
-            "or use launcher='mpirun'"
+            "or use launcher=Mpirun()"
         ) from None
 
 

@@ -173,7 +173,7 @@ class Matrix(MLlibMatrix):
         """Its rows as a DataFrame.
 
         Spark reads a copy that the ranks write now, where they are, also when the ranks have ended. It takes memory
-        until it is released, or until the session ends.
+        until offload.release(df), or until the session ends.
 
         Returns
         -------

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from spark_supplier.arguments import optional_size, seconds, shown, whole_number
 from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.frame_checks import check_frame
-from spark_supplier.driver.option_checks import as_run_errors, check_folder
 from spark_supplier.driver.progress import RoutineProgress
 from spark_supplier.driver.results import java_matrix
 from spark_supplier.driver.sessions import ClassicSession, Session, session_of
@@ -24,6 +23,7 @@ from spark_supplier.offload.calls import RANKS_PART, offload_of
 from spark_supplier.offload.matrix import Matrix, array_of, is_array
 from spark_supplier.offload.rank_files import RankFiles, find_rank_files
 from spark_supplier.offload.server import Server
+from spark_supplier.settings import as_run_errors, memory_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -379,7 +379,7 @@ def _checked(spark: Any, ranks: int, folder: str | os.PathLike[str], timeout: fl
     with as_run_errors():
         whole_number("ranks", ranks, 1)
         seconds("timeout", timeout)
-        check_folder(folder)
+        memory_folder("folder", folder)
     session = session_of(spark)
     session.check("the session")
     return session

@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
-import supply.rows.{ColumnForms, EvenRows, Shapes}
+import supply.rows.{ColumnForms, EvenRows, NamedColumns, Shapes}
 import supply.run.{Progress, RunOptions, RunPlan, SlotRequests}
 import supply.source.Source
 import supply.task.SupplySettings
@@ -125,7 +125,8 @@ private[supply] final class ColumnOptions {
   @Opt(names = Array("--lists"), paramLabel = "HOW", defaultValue = ColumnOptions.Auto,
     description = Array(
       "auto: a column of arrays that all have one length in the first rows becomes an array of more dimensions, and an array of another " +
-        "length is an error. varying: every array may have its own length. Default: ${DEFAULT-VALUE}."))
+        "length is an error. varying: every array may have its own length. Names of columns, separated by commas: the arrays of these. " +
+        "Default: ${DEFAULT-VALUE}."))
   var lists: String = _
 
   @Opt(names = Array("--half"), paramLabel = "COLUMN", split = ",",
@@ -136,18 +137,14 @@ private[supply] final class ColumnOptions {
   @Opt(names = Array("--vectors"), paramLabel = "HOW", defaultValue = ColumnOptions.Dense,
     description = Array(
       "dense: a vector of Spark ML or MLlib becomes an array of its numbers. sparse: a struct of size, indices and values, without its " +
-        "zeros. Default: ${DEFAULT-VALUE}."))
+        "zeros. Names of columns, separated by commas: sparse are the vectors of these. Default: ${DEFAULT-VALUE}."))
   var vectors: String = _
 
   /** The shapes to find. */
-  def shapes: Shapes = {
-    if (!Set("varying", ColumnOptions.Auto)(lists))
-      throw new ConfigException(s"lists is '$lists': it must be auto or varying")
-    if (!Set("sparse", ColumnOptions.Dense)(vectors))
-      throw new ConfigException(s"vectors is '$vectors': it must be dense or sparse")
-    new Shapes(lists != ColumnOptions.Auto,
-      ColumnForms(half.map(_.trim).toSet, vectors != ColumnOptions.Dense))
-  }
+  def shapes: Shapes = new Shapes(ColumnForms(
+      NamedColumns("half", half.map(_.trim).toSet),
+      NamedColumns.of("lists", lists, ColumnOptions.Auto, "varying"),
+      NamedColumns.of("vectors", vectors, ColumnOptions.Dense, "sparse")))
 }
 
 private[supply] object ColumnOptions {

@@ -123,7 +123,7 @@ private[supply] final class SessionCall {
     Hubs.find(run).toSeq.flatMap(_.call.times).foreach { case (data, task) =>
       val scan = math.min(task.waitedForSource, task.nanos - task.waitedForRank)
       tasks.addObject().put("data", data).put("rank", task.rank).put("host", task.host)
-        .put("elements", task.elements).put("bytes", task.bytes).put("seconds", task.nanos / 1e9)
+        .put("rows", task.elements).put("bytes", task.bytes).put("seconds", task.nanos / 1e9)
         .put("scan", scan / 1e9).put("copy", (task.nanos - task.waitedForRank - scan) / 1e9)
         .put("waiting_for_rank", task.waitedForRank / 1e9)
     }

@@ -4,29 +4,53 @@ import org.apache.spark.sql.types._
 
 import supply.core.ConfigException
 
+/** Columns that an option names, separated by commas. */
+private[supply] final case class NamedColumns(option: String, names: Set[String],
+    areAll: Boolean = false) {
+  def apply(name: String): Boolean = areAll || names(name)
+
+  /** Throws a ConfigException if it names anything else. */
+  private[rows] def check(schema: StructType): Unit =
+    names.find(!schema.fieldNames.contains(_)).foreach(name =>
+      throw new ConfigException(
+        s"$option names '$name', and there is no such column: ${schema.fieldNames.mkString(", ")}"))
+}
+
+private[supply] object NamedColumns {
+  /** Of the value of an option, or of the words for no column and for each. */
+  def of(option: String, value: String, none: String, all: String): NamedColumns =
+    NamedColumns(option,
+      if (Set(none, all)(value)) Set.empty else value.split(',').map(_.trim).toSet, value == all)
+}
+
 /**
  * What columns become besides their types, as options say.
  *
- * @param half names of columns whose floats and doubles are rounded to half precision
- * @param areSparse vectors are structs of size, indices and values
+ * @param half columns whose floats and doubles are rounded to half precision
+ * @param varying columns whose lists get no common length
+ * @param sparse columns whose vectors are structs of size, indices and values
  */
-private[supply] final case class ColumnForms(half: Set[String], areSparse: Boolean) {
+private[supply] final case class ColumnForms(
+    half: NamedColumns = NamedColumns("half", Set.empty),
+    varying: NamedColumns = NamedColumns("lists", Set.empty),
+    sparse: NamedColumns = NamedColumns("vectors", Set.empty)) {
   private[rows] def of(field: StructField): ColumnForm =
-    ColumnForm(isHalf = half(field.name), areSparse)
+    ColumnForm(isHalf = half(field.name), areSparse = sparse(field.name))
 
-  /** Throws a ConfigException if `half` names anything else. */
-  private[rows] def check(schema: StructType): Unit = half.foreach { name =>
-    val field = schema.fields.find(_.name == name).getOrElse(throw new ConfigException(
-        s"half names '$name', and there is no such column: ${schema.fieldNames.mkString(", ")}"))
-    if (!ColumnForms.hasFloats(field.dataType)) throw new ConfigException(
-      s"half names '$name', which is ${field.dataType.simpleString}: it is for float, double, and arrays, structs and " +
-        "maps of them; of a vector, vector_to_array() makes an array")
+  /** Throws a ConfigException for columns that are not there, or have no numbers for `half`. */
+  private[rows] def check(schema: StructType): Unit = {
+    Seq(half, varying, sparse).foreach(_.check(schema))
+    schema.fields.filter(field => half(field.name) && !ColumnForms.hasFloats(field.dataType))
+      .foreach(field =>
+        throw new ConfigException(
+          s"half names '${field.name}', which is ${field.dataType.simpleString}: it is for float, double, and arrays, structs and " +
+            "maps of them; of a vector, vector_to_array() makes an array"))
   }
 }
 
 private[supply] object ColumnForms {
   /** Those of their types. */
-  val Own: ColumnForms = ColumnForms(Set.empty, areSparse = false)
+  val Own: ColumnForms = ColumnForms()
 
   private def hasFloats(dataType: DataType): Boolean = dataType match {
     case FloatType | DoubleType => true

@@ -71,8 +71,8 @@ private[rows] final class ListValue(name: String, number: DataType, format: Stri
       Shape.refuse(name, s"an array of ${list.numElements()} numbers", length.toString)
     if (containsNull && RowBytes.hasNull(list))
       throw new SourceException(
-        s"column '$name' has an array with a null in it, and none among the first rows: set the option lists to " +
-          "varying, fill it, or drop the row")
+        s"column '$name' has an array with a null in it, and none among the first rows: let its lists vary " +
+          s"(the option lists, in Python ragged={'$name': 'jagged'}), fill it, or drop the row")
     RowBytes.write(list, number, format, to.reserve(column, width))
   }
 }

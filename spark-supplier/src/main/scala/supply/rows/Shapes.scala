@@ -26,24 +26,23 @@ private[supply] object Shape {
   /** Throws a SourceException: the column has `value`, and the sample said `first`. */
   def refuse(column: String, value: String, first: String): Nothing =
     throw new SourceException(
-      s"column '$column' has $value, and one of $first among the first rows: set the option lists to varying")
+      s"column '$column' has $value, and one of $first among the first rows: let its lists vary (the option " +
+        s"lists, in Python ragged={'$column': 'jagged'})")
 }
 
 /**
  * The shapes of a DataFrame's columns. A stream keeps those of its first batch with rows. For one
  * thread.
- *
- * @param areVarying lists get no common length, whatever a sample would say
  */
-private[supply] final class Shapes(
-    areVarying: Boolean = false, val forms: ColumnForms = ColumnForms.Own) {
+private[supply] final class Shapes(val forms: ColumnForms = ColumnForms.Own) {
   private var found: Option[IndexedSeq[Shape]] = None
 
   /** None: there is no row. If there are lists, computes rows of the first partition that has any. */
   def of(schema: StructType, rows: => RDD[InternalRow]): Option[IndexedSeq[Shape]] = {
-    val types = schema.fields.map(_.dataType).toIndexedSeq
-    if (areVarying || !types.exists(ShapeSample.hasLists))
-      Some(types.map(_ => Shape.Unknown))
+    // Lists that vary get no common length, whatever a sample would say.
+    val types = schema.fields.toIndexedSeq.map(field =>
+      if (forms.varying(field.name)) NullType else field.dataType)
+    if (!types.exists(ShapeSample.hasLists)) Some(types.map(_ => Shape.Unknown))
     else {
       if (found.isEmpty) found = rows.mapPartitions { partition =>
         if (partition.isEmpty) Iterator.empty

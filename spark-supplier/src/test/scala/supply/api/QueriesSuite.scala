@@ -14,7 +14,7 @@ import supply.block.WrittenBlocks
 import supply.core.Hint
 import supply.lmdb.CaffeProtos.{Datum => Proto}
 import supply.lmdb.TestLmdb
-import supply.rows.{EvenRows, Shapes}
+import supply.rows.{ColumnForms, EvenRows, NamedColumns, Shapes}
 import supply.source.Source
 import supply.testing.{BlockFileBytes, LocalSpark, LongTest, ResultFiles, TemporaryFolder}
 
@@ -40,7 +40,8 @@ class QueriesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
   /** The blocks of all partitions of a query, each as the result of a rank. */
   private def throughRanks(data: DataFrame, partitions: Option[Int])(
       body: DataFrame => Unit): Unit = {
-    val own = FrameSource.of(data, new Shapes(areVarying = true))
+    val own = FrameSource.of(data,
+      new Shapes(ColumnForms(varying = NamedColumns("lists", Set.empty, areAll = true))))
     val source = partitions.fold(own)(EvenRows.of(data, own, _).get)
     val written = new Array[Seq[Array[Byte]]](source.rdd.partitions.length)
     use = (own, partition, context) =>

@@ -13,7 +13,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
 import supply.plan.Hostfile
-import supply.rows.{ColumnForms, RefusedColumns, RowSource, Shapes}
+import supply.rows.{ColumnForms, NamedColumns, RefusedColumns, RowSource, Shapes}
 import supply.run.RunPlan
 import supply.task.SupplySettings
 import supply.testing.LocalSpark
@@ -63,13 +63,20 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
       "use a cast to a struct with a name for each field)")
   }
 
+  private def varying(names: String = "varying"): Shapes = new Shapes(ColumnForms(
+      varying = NamedColumns.of("lists", names, "auto", "varying")))
+
   test("lists that have one length in the first rows become arrays of more dimensions") {
     assert(formats(rows("array(id, id) as c")) == Seq("+w:2l"))
     assert(formats(rows("array(id, null) as c")) == Seq("+w:2", "l"))
     assert(formats(rows("array(array(id, id), array(id, id)) as c")) == Seq("+w:2", "+w:2l"))
     assert(formats(rows("array('a') as c")) == Seq("+w:1", "u"))
     assert(formats(rows("sequence(1, id) as c")) == Seq("+l", "l"))
-    assert(formats(rows("array(id, id) as c"), new Shapes(areVarying = true)) == Seq("+l", "l"))
+    assert(formats(rows("array(id, id) as c"), varying()) == Seq("+l", "l"))
+    val two = rows("array(id, id) as c", "array(id) as d", "id as e")
+    assert(formats(two, varying("d")) == Seq("+w:2l", "+l", "l", "l"))
+    assert(intercept[ConfigException](formats(two, varying("d, f"))).getMessage ==
+      "lists names 'f', and there is no such column: c, d, e")
     assert(formats(rows("map(id, 'a') as c")) == Seq("+m", "+s", "l", "u"))
     assert(formats(rows("struct(id, array(id) as a) as c")) == Seq("+s", "l", "+w:1l"))
     for (none <- Seq("cast(array() as array<int>)", "cast(null as array<int>)"))
@@ -78,7 +85,7 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
 
   test("half names columns of floats, and what is in them becomes half precision") {
     def halved(data: DataFrame): Seq[String] =
-      formats(data, new Shapes(forms = ColumnForms(Set("c"), areSparse = false)))
+      formats(data, new Shapes(ColumnForms(NamedColumns("half", Set("c")))))
     assert(halved(rows("float(id) as c", "id / 2 as d")) == Seq("e", "g"))
     assert(halved(rows("array(id / 2, 1D) as c")) == Seq("+w:2e"))
     assert(halved(rows("struct(id, map('a', id / 2) as m) as c")) ==
@@ -97,8 +104,11 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
         Matrices.dense(2, 3, Array(1, 2, 3, 4, 5, 6)), Seq(Vectors.dense(1, 2)))).toDF("new", "old",
       "matrix", "several")
     assert(formats(data) == Seq("+w:2g", "+w:2g", "+w:2", "+w:3g", "+w:1", "+w:2g"))
-    assert(formats(data, new Shapes(areVarying = true)) ==
+    assert(formats(data, varying()) ==
       Seq("+l", "g", "+l", "g", "+l", "+l", "g", "+l", "+l", "g"))
+    val sparse = NamedColumns.of("vectors", "old", "dense", "sparse")
+    assert(formats(data.select("new", "old"), new Shapes(ColumnForms(sparse = sparse))) ==
+      Seq("+w:2g", "+s", "i", "+l", "i", "+l", "g"))
   }
 
   test("a name that is too long is refused, with advice") {

@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.block.WrittenBlocks
 import supply.core.ConfigException
-import supply.rows.{ColumnForms, RowSource, Shapes}
+import supply.rows.{ColumnForms, NamedColumns, RowSource, Shapes}
 import supply.testing.{BlockFileBytes, LocalSpark, ResultFiles}
 
 /**
@@ -43,7 +43,7 @@ class TypesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
       vectors.selectExpr("id" +: kinds.zipWithIndex.map { case (kind, i) =>
         there(hasNulls)(of(kind), i) + s" as c$i"
       }: _*)
-    val source = RowSource.of(select(_._1), new Shapes(forms = forms))
+    val source = RowSource.of(select(_._1), new Shapes(forms))
     val partition = source.rdd.partitions.head
     var raw = Seq.empty[Array[Byte]]
     use = context =>
@@ -78,7 +78,10 @@ class TypesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
           "'values', if(id = 0, array(), array(double(id))))"),
         "dense" -> ("named_struct('size', 2, 'indices', if(id = 0, array(1), array(0, 1)), " +
           "'values', if(id = 0, array(2D), array(double(id), 2D)))"))
-      compare(kinds, hasNulls, ColumnForms(Set("c0", "c1"), areSparse = true))
+      compare(kinds, hasNulls,
+        ColumnForms(
+          NamedColumns("half", Set("c0", "c1")),
+          sparse = NamedColumns("vectors", Set.empty, areAll = true)))
     }
   }
 
