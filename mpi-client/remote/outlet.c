@@ -82,10 +82,16 @@ static supply_status_t send_failure(struct outlet *outlet, const struct failure 
     return send_notice(outlet, &notice, of_pair->text, NULL, failure);
 }
 
+/* Until then the rank must receive what is under way, or close a pair that has failed. */
+static void begin_wait(struct outlet *outlet) {
+    outlet->send_end = supply__clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
+}
+
 /* The pair has failed. The rank learns why, and closes it. */
 static supply_status_t fail(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
     outlet->failure = *of_pair;
     outlet->state = OUTLET_WAITS_FOR_CLOSE;
+    begin_wait(outlet);
     return send_failure(outlet, of_pair, failure);
 }
 
@@ -107,11 +113,6 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
     notice.block_bytes = outlet->inspected.slot_bytes;
     notice.block_count = outlet->inspected.slots;
     return send_notice(outlet, &notice, NULL, NULL, failure);
-}
-
-/* Until then the rank must receive what is under way. */
-static void begin_wait(struct outlet *outlet) {
-    outlet->send_end = supply__clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
 }
 
 static supply_status_t begin_close(struct outlet *outlet) {
@@ -259,18 +260,24 @@ static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct f
 
 /* The handle and its memory stay: MPI may still read them. The end of the process closes the pair. */
 static supply_status_t abandon(struct outlet *outlet) {
+    const struct failure *before = &outlet->failure;
     outlet->state = OUTLET_ABANDONED;
-    supply__fail(
-        &outlet->failure, SUPPLY_ERROR_TIMEOUT,
-        "process %d of the communicator closed the pair, and does not receive what was under way: has it died, or "
-        "does it no longer call MPI?",
-        outlet->rank);
+    supply__fail(&outlet->failure, SUPPLY_ERROR_TIMEOUT,
+                 "%s%sprocess %d of the communicator %s: has it died, or does it no longer call MPI?", before->text,
+                 before->status != SUPPLY_OK ? "; " : "", outlet->rank,
+                 is_last_request(outlet) ? "closed the pair, and does not receive what was under way"
+                                         : "does not close the pair");
     return SUPPLY_OK;
+}
+
+/* The rank may be busy for any time as long as Spark lives. */
+static supply_status_t check_spark(struct outlet *outlet, struct failure *failure) {
+    const supply_status_t status = supply__filler_check_running(outlet->supply);
+    return status == SUPPLY_OK ? SUPPLY_OK : fail_by_status(outlet, status, failure);
 }
 
 /* Closes the pair when nothing of its ring is on its way any more. */
 static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
-    if (outlet->first != NULL) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
     supply_status_t status;
     if (outlet->request.kind == REMOTE_STOP && outlet->failure.status != SUPPLY_ERROR_SPARK)
         status = supply_abort(outlet->supply, outlet->request.text);
@@ -288,14 +295,22 @@ static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct fail
     return send_notice(outlet, &notice, NULL, NULL, failure);
 }
 
+/* Whether something that only the rank can end must end by send_end. */
+static bool must_end(const struct outlet *outlet) {
+    if (outlet->state == OUTLET_WAITS_FOR_CLOSE) return outlet->failure.status != SUPPLY_OK;
+    return outlet->state > OUTLET_WAITS_FOR_CLOSE && outlet->first != NULL;
+}
+
 supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure *failure) {
+    if (outlet->state == OUTLET_ABANDONED) return SUPPLY_OK;
     supply_status_t status = take_requests(outlet, busy, failure);
     if (status == SUPPLY_OK) status = finish_sendings(outlet, busy, failure);
     if (status != SUPPLY_OK) return status;
-    if (outlet->state == OUTLET_SUPPLIES) return supply_blocks(outlet, busy, failure);
+    if (must_end(outlet)) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
+    if (outlet->state == OUTLET_SUPPLIES && outlet->held < outlet->inspected.slots)
+        return supply_blocks(outlet, busy, failure);
     if (outlet->state == OUTLET_CLOSES) return close_pair(outlet, busy, failure);
-    if (outlet->state != OUTLET_SENDS_CLOSED) return SUPPLY_OK;
-    if (outlet->first != NULL) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
-    outlet->state = OUTLET_CLOSED;
-    return SUPPLY_OK;
+    if (outlet->state == OUTLET_SENDS_CLOSED) outlet->state = OUTLET_CLOSED;
+    const bool is_open = outlet->state > OUTLET_WAITS_FOR_OPEN && outlet->state < OUTLET_CLOSES;
+    return is_open ? check_spark(outlet, failure) : SUPPLY_OK;
 }

@@ -41,7 +41,7 @@ struct outlet {
     struct sending *first;
     struct sending **end;
     uint32_t held;    /**< blocks that are not sent yet */
-    int64_t send_end; /**< OUTLET_CLOSES, _SENDS_CLOSED: until when the rank must have received what is under way */
+    int64_t send_end; /**< until when the rank must have received what is under way, or closed a pair that has failed */
     uint64_t elements, bytes; /**< sent */
     struct failure failure;   /**< why the pair has failed; status SUPPLY_OK: it has not */
 };

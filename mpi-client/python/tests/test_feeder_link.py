@@ -1,8 +1,10 @@
 """A link that fails or is interrupted. The feeder and the rank are threads, and the task is the test's own."""
 
 import concurrent.futures
+import os
 import signal
 import threading
+import time
 
 import pyarrow
 import pytest
@@ -10,9 +12,11 @@ import spark_supplier
 from spark_supplier import _core
 from spark_supplier.opening import Job
 
-from exchanging import SCHEMA, epochs_of, feeding, ids_of
+from exchanging import SCHEMA, epochs_of, feeding, ids_of, row
 from task import HANG_SECONDS, Task, wait_until
 from thread_link import Post, ThreadLink
+
+BLOCK = pyarrow.RecordBatch.from_pylist([row(0)], SCHEMA)
 
 
 class Feeder:
@@ -112,6 +116,44 @@ def test_a_link_that_fails_while_the_rank_reads(files):
     feeder.rank_link.is_broken = False
     s.abort("the test has ended")
     assert feeder.outcome.result(HANG_SECONDS)[2] == 0
+
+
+def ring_is_full(s, task):
+    """The rank has called nothing since it opened the pair."""
+    for number in range(task.header("block_count")):
+        task.supply(BLOCK, first_element=number)
+
+
+def epoch_has_ended(s, task):
+    task.supply(BLOCK)
+    task.end_of_epoch()
+    assert len([*s.epoch()]) == 1
+
+
+def data_has_ended(s, task):
+    task.supply(BLOCK)
+    task.end_of_epoch()
+    task.end_of_data()
+    epochs_of(s)
+
+
+@pytest.mark.parametrize("until", [ring_is_full, epoch_has_ended, data_has_ended])
+def test_spark_fails_when_the_rank_is_lost(files, until):
+    """The rank calls nothing any more, as if its node were lost."""
+    feeder = Feeder(files)
+    s = feeder.open(timeout=0.5)
+    task = Task(*files.paths)
+    until(s, task)
+    time.sleep(1.5)
+    assert not feeder.outcome.done(), "the rank may be busy as long as Spark lives"
+    task.fail("the source is gone")
+    with pytest.raises(supply.SupplyTimeoutError, match="the source is gone; process 1 .* does not close the pair"):
+        feeder.outcome.result(HANG_SECONDS)
+    s.abort("the test has ended")
+    task.leave()
+    # A feeder's process ends then, and the next one opens the same pair.
+    for path in files.paths:
+        os.unlink(path)
 
 
 def test_a_signal_ends_the_meeting():

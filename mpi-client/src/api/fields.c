@@ -37,8 +37,7 @@ static supply_status_t fail_without_schema(supply_t *supply) {
         supply->pair.name, supply->pair.settings.timeout);
 }
 
-/* Without a pair in this process, learning the schema reports a failure of Spark. */
-static supply_status_t check_running(supply_t *supply) {
+supply_status_t supply__filler_check_running(supply_t *supply) {
     const struct pair *pair = supply__filler_pair(supply);
     if (pair == NULL) return SUPPLY_OK;
     const supply_status_t status = supply__pair_check_running(pair, &supply->failure);
@@ -58,7 +57,7 @@ supply_status_t supply_wait_schema(supply_t *supply) {
         if (pause > wait.pause && pause < supply__clock_add(0, PAUSE_SECONDS_MAX)) wait.pause = pause;
         status = supply__wait_more(&wait);
         if (status == SUPPLY_ERROR_TIMEOUT) return fail_without_schema(supply);
-        if (status == SUPPLY_OK) status = check_running(supply);
+        if (status == SUPPLY_OK) status = supply__filler_check_running(supply);
         if (status != SUPPLY_OK) break;
     }
     /* Until then there was none. */

@@ -138,6 +138,12 @@ SUPPLY_API supply_status_t supply__filler_inspect(const supply_t *pair, struct f
 SUPPLY_API supply_status_t supply__filler_schema(supply_t *supply, const struct schema **schema,
                                                  struct failure *failure);
 
+/**
+ * Whether Spark's run still lives, without receiving anything. SUPPLY_OK, also without a pair in this process: then
+ * learning the schema reports a failure of Spark. Or a failure, which later calls return, too.
+ */
+SUPPLY_API supply_status_t supply__filler_check_running(supply_t *supply);
+
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
 SUPPLY_API void supply__filler_claim(supply_t *pair);
 
