@@ -179,8 +179,8 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
     def listen(own: TaskContext): Unit = {
       val number = own.partitionId()
       own.asInstanceOf[{
-        def addTaskInterruptListener(listener: (TaskContext, String) => Unit): TaskContext
-      }].addTaskInterruptListener((_, reason) => heard :+= s"$number: $reason")
+          def addTaskInterruptListener(listener: (TaskContext, String) => Unit): TaskContext
+        }].addTaskInterruptListener((_, reason) => heard :+= s"$number: $reason")
       ()
     }
     try {
@@ -238,7 +238,7 @@ private object PartitionContextSuite {
     "markTaskCompleted",
     "getLocalProperty", "getLocalProperties", "getMetricsSources", "registerAccumulator",
     "fetchFailed", "markInterrupted", "addTaskInterruptListener", "addTaskPreCompletionListener",
-    "addPostStatusUpdateListener", "invokePostStatusUpdateListeners")
+    "addPostStatusUpdateListener", "invokePostStatusUpdateListeners", "getTaskFailure")
 
   private val logging: Set[String] =
     classOf[org.apache.spark.internal.Logging].getMethods.map(_.getName).toSet
