@@ -43,7 +43,7 @@ def train(data, folder, steps):
         trainer.evaluate(data)
     except spark_supplier.SupplyError as error:
         print(f"refused: {error}")
-    trainer.train(resume_from_checkpoint=data.checkpoint())
+    trainer.train(resume_from_checkpoint=data.saved)
     ids: list[Any] = [None] * RANKS
     distributed.all_gather_object(ids, trainer.model.ids)
     return [id for part in ids for id in part], trainer.state.global_step

@@ -113,7 +113,7 @@ def test_a_session_that_ends(server):
 def test_a_checkpoint_resumes(server, tmp_path):
     def begin(data):
         next(iter(data))
-        data.checkpoint(None)
+        data.save(None)
 
     def rest(data):
         return [i for epoch in data.epochs() for batch in epoch for i in batch["id"].tolist()]

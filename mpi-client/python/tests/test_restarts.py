@@ -297,14 +297,14 @@ def test_wrong_checkpoints(wrong, says):
 
 def test_a_call_with_results_saves_nothing_and_may_resume(spark, memory, checkpoints, caplog):
     def save(data):
-        data.checkpoint({"weight": 7})
-        return [data.checkpoint()]
+        data.save({"weight": 7})
+        return [data.saved]
 
     def predict(data):
         with data.results() as out:
             for batch in data:
                 out.write(batch)
-        return data.checkpoint()
+        return data.saved
 
     with Supplier(ranks=1, folder=memory, checkpoints=checkpoints) as supplier:
         assert supplier.run(save, numbered(spark), resume=True) == [None]

@@ -185,7 +185,7 @@ def test_a_checkpoint_of_two_ranks_resumes_on_three(run, spark, tmp_path):
             seen += batch["id"].tolist()
             if len(seen) >= 10 * BATCH * (1 + distributed.get_rank()):
                 break
-        data.checkpoint(None)
+        data.save(None)
         gathered = [None] * distributed.get_world_size()
         distributed.all_gather_object(gathered, seen)
         return gathered

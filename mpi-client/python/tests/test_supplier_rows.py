@@ -236,7 +236,7 @@ def test_an_interrupted_run_resumes_in_a_repartitioned_frame(run, spark, tmp_pat
         from torch import distributed
 
         ids = [batch["id"].tolist() for _, batch in zip(range(5), data)]
-        data.checkpoint(None)
+        data.save(None)
         gathered = [None] * distributed.get_world_size()
         distributed.all_gather_object(gathered, ids)
         return gathered

@@ -5,7 +5,7 @@ import java.nio.file.Files
 import java.security.MessageDigest
 import java.util.HexFormat
 
-import org.apache.spark.util.{MutableURLClassLoader, Utils}
+import org.apache.spark.util.{ChildFirstURLClassLoader, MutableURLClassLoader, Utils}
 
 /**
  * The jar that a client of Spark Connect has brought by addArtifacts. Spark loads it for the session
@@ -35,8 +35,17 @@ object ClientJar {
     }
   }
 
-  /** Whether these classes are of one session: its loader is inside the driver's. */
-  def isArtifact: Boolean = driverOf(getClass.getClassLoader).isDefined
+  /** Whether these classes are of one session: its loader is inside the driver's, or hides that. */
+  def isArtifact: Boolean =
+    driverOf(getClass.getClassLoader).isDefined || isHidden(getClass.getClassLoader)
+
+  /** With spark.executor.userClassPathFirst a session's loader has no parent, but the folder of the session's classes. */
+  private[supply] def isHidden(loader: ClassLoader): Boolean = loader match {
+    case own: ChildFirstURLClassLoader =>
+      own.getURLs.map(_.getPath.stripSuffix("/")).exists(path =>
+        path.endsWith("/classes") && path.contains("/artifacts"))
+    case _ => false
+  }
 
   /** SHA-256 of the jar, if a client has brought it for the driver: hexadecimal. */
   lazy val digest: Option[String] =

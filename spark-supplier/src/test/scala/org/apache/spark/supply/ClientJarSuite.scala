@@ -3,7 +3,7 @@ package org.apache.spark.supply
 import java.net.{URL, URLClassLoader}
 import java.nio.file.{Files, Path, Paths}
 
-import org.apache.spark.util.MutableURLClassLoader
+import org.apache.spark.util.{ChildFirstURLClassLoader, MutableURLClassLoader}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.testing.TemporaryFolder
@@ -35,6 +35,18 @@ class ClientJarSuite extends AnyFunSuite {
       assert(!isArtifact(place, ours))
       assert(isArtifact(place, driver))
     }
+  }
+
+  test("a session's loader that hides the driver's has the folder of its classes") {
+    def isHidden(loader: String => ClassLoader, path: String) = ClientJar.isHidden(loader(path))
+    def childFirst(path: String) =
+      new ChildFirstURLClassLoader(Array(new URL(s"file:$path")), getClass.getClassLoader)
+    def usual(path: String) =
+      new MutableURLClassLoader(Array(new URL(s"file:$path")), getClass.getClassLoader)
+    val folders = Seq("/tmp/artifacts/a-session/classes/", "/tmp/artifacts-1/a-session/classes")
+    assert(folders.forall(isHidden(childFirst, _)) && !folders.exists(isHidden(usual, _)))
+    // The driver's own, with spark.driver.userClassPathFirst.
+    assert(!Seq("/artifacts/spark-supplier.jar", "/app/classes/").exists(isHidden(childFirst, _)))
   }
 }
 
