@@ -171,10 +171,7 @@ def test_a_rank_that_does_not_open_its_pair(make_job):
     job.start(0, 2, "open_alone")
     _, status = job.wait()
     ((name, text),) = job.outcomes()
-    assert (
-        name == "SupplyTimeoutError"
-        and "has not called ranks.open(feeders=...), and is no feeder, for 1 s" in text
-    )
+    assert name == "SupplyTimeoutError" and "has not called ranks.open(feeders=...), and is no feeder, for 1 s" in text
     assert status != 0
 
 

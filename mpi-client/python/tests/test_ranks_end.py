@@ -144,7 +144,7 @@ def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
 
 @pytest.mark.parametrize("rank", [1, 0])
 def test_a_routine_that_ends_its_rank_is_told(spark, libraries, rank):
-    from supply.spark import RunError
+    from spark_supplier import RunError
 
     ended = f"rank {rank} on node .* was ended in the routine leave by exit\\(\\); all matrices of these ranks are gone"
     with started(spark, libraries) as ranks, pytest.raises(RunError, match=ended):

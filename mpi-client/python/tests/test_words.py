@@ -30,7 +30,9 @@ def test_options_are_those_of_run():
     def parameters(kind):
         return {*inspect.signature(kind).parameters}
 
-    settings = parameters(spark_supplier.Rows) | parameters(spark_supplier.Supplier) | parameters(spark_supplier.Supplier.run)
+    settings = (
+        parameters(spark_supplier.Rows) | parameters(spark_supplier.Supplier) | parameters(spark_supplier.Supplier.run)
+    )
     for words in _OPTIONS.values():
         kind, _, option = words.rpartition("(")
         if kind:

@@ -106,7 +106,9 @@ class RankCheckpoints:
     def save(self, state: Any, position: Callable[[], str | None]) -> bool:
         """False: none is due. state: also a function that makes it. position: of this rank."""
         if self._next is None:
-            raise SupplyError("save(state): the Supplier has no checkpoints=, or the call has results=, which save none")
+            raise SupplyError(
+                "save(state): the Supplier has no checkpoints=, or the call has results=, which save none"
+            )
         if isinstance(state, torch.nn.Module):
             # It is callable, too.
             raise SupplyError("save(state): it is a module: pass its state_dict()")
