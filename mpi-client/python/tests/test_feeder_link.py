@@ -147,7 +147,7 @@ def test_spark_fails_when_the_rank_is_lost(files, until):
     time.sleep(1.5)
     assert not feeder.outcome.done(), "the rank may be busy as long as Spark lives"
     task.fail("the source is gone")
-    with pytest.raises(spark_supplier.SupplyTimeoutError, match="the source is gone; process 1 .* does not close the pair"):
+    with pytest.raises(spark_supplier.SupplyTimeoutError, match="source is gone; process 1 .* does not close the pair"):
         feeder.outcome.result(HANG_SECONDS)
     s.abort("the test has ended")
     task.leave()
