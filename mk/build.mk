@@ -22,7 +22,7 @@ reference: $(JAR) $(SPARK_READY) $(WHEEL_READY) ## docs/OPTIONS.md and docs/PYTH
 	@$(WHEEL_VENV)/bin/python launch/dev/python_api.py docs/PYTHON-API.md
 
 # With --quiet, MkDocs would not count warnings. The theme would announce its own end (docs/design/packaging.md).
-docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/docs (DOCS_REF=v0.2.0: links to sources lead to that tag)
+docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/docs (DOCS_REF=v0.3.0: links to sources lead to that tag)
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --config-file configs/docs/mkdocs.yml > build/docs.log 2>&1 \
 		|| { cat build/docs.log >&2; exit 1; }
 	@echo "docs: ok, $(DOCS)/index.html"

@@ -55,10 +55,10 @@ extern "C" {
 
 /** The version of this header. The build reads it from here. */
 #define SUPPLY_VERSION_MAJOR 0
-#define SUPPLY_VERSION_MINOR 2
+#define SUPPLY_VERSION_MINOR 3
 #define SUPPLY_VERSION_PATCH 0
 
-/** The version of the loaded library ("0.2.0"), and of the contract that it implements ("1.3"). */
+/** The version of the loaded library ("0.3.0"), and of the contract that it implements ("1.3"). */
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
