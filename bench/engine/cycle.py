@@ -35,7 +35,7 @@ def run(
     source: the tally of the source that Spark has open. baselines: the words of each pair's baseline (Baseline.scala);
     by default the memcpy baseline. rings: the words of another baseline of each pair, if any. baselines_from: the first
     round whose baseline reads the whole source; None if none does. beside: makes a context for the time of the run from
-    the ranks' process ids. shuffle_buffer: that of --shuffle elements; None keeps the order of the source.
+    the ranks' process ids. shuffle_buffer: that of --shuffle rows; None keeps the order of the source.
     resident_folder: that of --resident-folder. check: says what else is wrong, from the ranks' output and the rounds of
     each pair. repeat: measure marked rounds once more.
 

@@ -101,7 +101,7 @@ def arrow(frame, rows, tries=5, **_):
 
 
 def shuffled(frame, rows, pair, timeout):
-    return ours(frame, rows, pair, timeout, shuffle="elements", seed=1)
+    return ours(frame, rows, pair, timeout, shuffle="rows", seed=1)
 
 
 def ours(frame, rows, pair, timeout, **options):

@@ -10,7 +10,7 @@ HINT = "the ranks could read this LMDB in place, without copies: use "
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--shuffle", "elements", "--shuffle-buffer", 16), ("--resident",), ("--block-elements", 10)],
+    [(), ("--shuffle", "rows", "--shuffle-buffer", 16), ("--resident",), ("--block-elements", 10)],
     ids=["in order", "shuffled", "resident", "steps"],
 )
 def test_every_element_once(supply, database, options):

@@ -119,7 +119,7 @@ def test_every_row_goes_back_unchanged_as_a_result(files, spark, tmp_path, name)
 @pytest.mark.parametrize("name", ["numbers", "cached"])
 def test_shuffled_rows_come_in_whole_blocks(files, spark, name):
     # A partition has 250 rows: 4 blocks of 64 with padding, in another order in each epoch.
-    spark.write(files, name, epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
+    spark.write(files, name, epochs=2, shuffle="rows", uneven="pad", **{"block-elements": 64})
     with spark_supplier.ranks.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
         assert counts(s) == (16 * 64, 16)

@@ -116,7 +116,7 @@ def trained(dataset, workers):
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("zero_copy", [False, True])
 def test_training_is_the_same_as_in_a_copied_run(open_supply, spark, zero_copy, workers):
-    options = ("--epochs", "2", "--shuffle", "elements", "--seed", "5", "--block-elements", "48")
+    options = ("--epochs", "2", "--shuffle", "rows", "--seed", "5", "--block-elements", "48")
     results = []
     for run in RUNS:
         dataset = open_supply(

@@ -15,8 +15,6 @@ from spark_supplier.settings import Cache, Rows, Shuffle, as_run_errors
 
 # Small blocks reach a rank early.
 _BATCHES_IN_BLOCK = 4
-# Of Spark's side.
-_WORD_OF_WRITER = {"rows": "elements"}
 
 
 class CallRows:
@@ -71,7 +69,7 @@ class CallRows:
         files = cache if isinstance(cache, Cache) else None
         options = {
             "epochs": rows.epochs, "seed": rows.seed, "ranks": ranks,
-            "shuffle": _WORD_OF_WRITER.get(self.shuffle.how, self.shuffle.how), "shuffle-buffer": self.shuffle.buffer,
+            "shuffle": self.shuffle.how, "shuffle-buffer": self.shuffle.buffer,
             "exchange-fraction": self.shuffle.fraction,
             "resident": cache == "memory", "resident-folder": files and files.folder,
             "resident-quota": files and optional_size("quota", files.quota), "keep": files and files.keep,

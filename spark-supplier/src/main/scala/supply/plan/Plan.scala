@@ -183,7 +183,7 @@ object Shuffle {
       if (isGiven && name != of) throw new ConfigException(
         s"--$option is for --shuffle $of, and --shuffle is '$name': give both, or neither")
     only("exchange-fraction", exchangeFraction.isDefined, "all")
-    only("shuffle-buffer", buffer.isDefined, "elements")
+    only("shuffle-buffer", buffer.isDefined, "rows")
     shuffle
   }
 
@@ -191,14 +191,14 @@ object Shuffle {
     name match {
       case "none" => Off
       case "partitions" => Partitions
-      case "elements" =>
+      case "rows" =>
         if (buffer < 1)
           throw new ConfigException(s"--shuffle-buffer is $buffer: it must be at least 1")
         Elements(buffer)
       case "all" => exchangeFraction.fold(All())(all)
       case other =>
         throw new ConfigException(
-          s"--shuffle is '$other': it must be none, partitions, elements or all")
+          s"--shuffle is '$other': it must be none, partitions, rows or all")
     }
 
   private def all(fraction: Double): All = {

@@ -37,7 +37,7 @@ private[supply] final class RunOptions {
     defaultValue = "partitions",
     description = Array(
       "none: a rank gets its partitions, and their elements, in the order of the source. partitions: it gets its " +
-        "partitions in a new order in each epoch. elements: the elements of each partition also come in a new order, " +
+        "partitions in a new order in each epoch. rows: the elements of each partition also come in a new order, " +
         "within --shuffle-buffer. all: as partitions, and then the ranks exchange elements, so that each rank gets elements of all " +
         "partitions. Their program must be written for it (docs/EXCHANGE.md). Default: ${DEFAULT-VALUE}."))
   var shuffle: String = _
@@ -46,7 +46,7 @@ private[supply] final class RunOptions {
     names = Array("--shuffle-buffer"),
     paramLabel = "N",
     description = Array(
-      "With --shuffle elements, the number of elements from which the next one is drawn. Each task keeps them on its " +
+      "With --shuffle rows, the number of elements from which the next one is drawn. Each task keeps them on its " +
         "executor's heap: N times the bytes of an element. A buffer as large as a partition shuffles it fully. Default: 1024."))
   var shuffleBuffer: Integer = _
 

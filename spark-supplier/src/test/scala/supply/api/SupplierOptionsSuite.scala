@@ -70,7 +70,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
       assert(refused("--shuffle=all", s"--exchange-fraction=$fraction").startsWith(
           "--exchange-fraction is "), fraction)
     }
-    Seq("none", "partitions", "elements").foreach(how =>
+    Seq("none", "partitions", "rows").foreach(how =>
       assert(refused(s"--shuffle=$how", "--exchange-fraction=1").contains(
           s"is for --shuffle all, and --shuffle is '$how'")))
     assert(refused("--shuffle", "ranks").endsWith("none, partitions, elements or all"))

@@ -61,10 +61,10 @@ class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
   test("options that have no effect, or a wrong value") {
     assert(failure(options = Map("shuffle" -> "foo"))().startsWith("--shuffle is 'foo'"))
     assert(failure(options = Map("shuffle-buffer" -> "-5"))().startsWith(
-        "--shuffle-buffer is for --shuffle elements, and --shuffle is 'partitions'"))
+        "--shuffle-buffer is for --shuffle rows, and --shuffle is 'partitions'"))
     assert(failure(options = Map("shuffle-buffer" -> "16", "shuffle" -> "all"))().contains(
         "give both, or neither"))
-    assert(failure(options = Map("shuffle-buffer" -> "-5", "shuffle" -> "elements"))().startsWith(
+    assert(failure(options = Map("shuffle-buffer" -> "-5", "shuffle" -> "rows"))().startsWith(
         "--shuffle-buffer is -5"))
   }
 
