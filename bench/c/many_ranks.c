@@ -90,7 +90,7 @@ static void read_rank(struct rank *rank) {
 }
 
 static void close_rank(struct rank *rank) {
-    const supply_status_t status = supply_close_within(rank->supply, 0);
+    const supply_status_t status = supply_close_within(rank->supply, 0, NULL);
     if (status == SUPPLY_AGAIN) return;
     if (status != SUPPLY_OK)
         die("rank %d was not closed: %s", first_rank + (int)(rank - ranks), supply_status_name(status));

@@ -33,8 +33,9 @@ typedef struct supply_datum_t {
 
 /**
  * The next Datum, block after block: waits and releases by itself. The pointers are valid until the next call on this
- * handle. Returns what supply_next() returns (at SUPPLY_END_OF_EPOCH datum->epoch says which), and
- * SUPPLY_ERROR_CONTRACT if the columns are not those of a Datum. Do not call supply_next() in the same epoch.
+ * handle. Returns what supply_next() returns (at SUPPLY_END_OF_EPOCH datum->epoch says which), and _CONTRACT if the
+ * elements are no Datums: they have the columns key, label, channels, height, width, encoded and data, and may have
+ * others. Do not call supply_next() in the same epoch.
  */
 SUPPLY_API supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum);
 

@@ -189,7 +189,7 @@ TEST_F(ChildrenTest, TheyAreNoColumnsOfADatum) {
     ASSERT_STATUS(SUPPLY_OK, receive(task, all, BlockImage(all, 1)), handle);
     supply_datum_t datum;
     EXPECT_EQ(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 0, &datum));
-    EXPECT_TRUE(says(supply_error(handle.get()), {"column 2 is 'channels' of format '+s'"}));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"column 'channels' has the format '+s', not 'i'"}));
 }
 
 TEST_F(ChildrenTest, AListOfAnUnknownFormatHasNoData) {

@@ -99,9 +99,9 @@ TEST_F(DatumTest, ColumnsThatAreNotADatumsAreNamed) {
     struct {
         std::vector<Column> columns;
         std::initializer_list<const char *> words;
-    } cases[] = {{datum_columns(elements), {"'label' of format 'l'", "'label' of format 'i'"}},
-                 {datum_columns(elements), {"'Width'", "'width'"}},
-                 {datum_columns(elements), {"6 columns", "7"}}};
+    } cases[] = {{datum_columns(elements), {"column 'label' has the format 'l', not 'i'", "no Datums"}},
+                 {datum_columns(elements), {"no column 'width'", "no Datums"}},
+                 {datum_columns(elements), {"no column 'data' among 6", "no Datums"}}};
     cases[0].columns[1] = Column::fixed("label", "l", std::string(8, 'x'));
     cases[1].columns[4].name = "Width";
     cases[2].columns.pop_back();
@@ -118,6 +118,26 @@ TEST_F(DatumTest, ColumnsThatAreNotADatumsAreNamed) {
         EXPECT_TRUE(says(supply_error(handle.get()), wrong.words));
         for (int i = 0; i < 2; i++)
             EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
+    }
+}
+
+TEST_F(DatumTest, OtherColumnsAndAnotherOrderDoNotMatter) {
+    const std::vector<Element> elements = {numbered_element(0), numbered_element(1)};
+    std::vector<Column> reversed = datum_columns(elements), more = reversed, twisted = reversed;
+    std::reverse(reversed.begin(), reversed.end());
+    more.insert(more.begin(), Column::int32("id", {1, 2}));
+    std::swap(twisted[0], twisted[6]);
+    twisted.push_back(Column::int32("id", {1, 2}));
+    for (const std::vector<Column> &columns : {reversed, more, twisted}) {
+        Handle handle = open();
+        Task task(files);
+        task.write_schema(schema_of(columns));
+        task.supply(BlockImage(columns, 2));
+        for (const Element &element : elements) {
+            supply_datum_t datum;
+            ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
+            expect_equal(element, datum);
+        }
     }
 }
 

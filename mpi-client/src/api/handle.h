@@ -45,10 +45,7 @@ void supply__exports_detach(struct exports *exports);
 /** The handle leaves its mappings to the exports that are not released; without any, they are unmapped. */
 void supply__exports_leave(struct exports *exports, const struct exported_mappings *mappings);
 
-/** The seven columns of a block of Datums. */
-struct datum_columns {
-    supply_column_t column[DATUM_COLUMNS];
-};
+enum { DATUM_COLUMNS = 7 };
 
 struct supply {
     bool is_open;
@@ -75,7 +72,8 @@ struct supply {
     bool iterating;
     supply_block_t iterated;
     uint32_t next_datum;
-    struct datum_columns datum_columns;
+    uint64_t datum_block; /**< number, plus 1, of the block whose columns these are; 0: none */
+    supply_column_t datum_columns[DATUM_COLUMNS];
 
     supply_statistics_t statistics;
 };

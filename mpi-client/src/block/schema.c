@@ -13,29 +13,6 @@
 #define LIST_PREFIX "+w:"
 #define FORMAT_NOT_KNOWN ((struct format){FORMAT_UNKNOWN, 0, 0})
 
-static const struct {
-    const char *name;
-    const char *format;
-} datum_columns[DATUM_COLUMNS] = {
-    [DATUM_KEY] = {"key", "z"},       [DATUM_LABEL] = {"label", "i"}, [DATUM_CHANNELS] = {"channels", "i"},
-    [DATUM_HEIGHT] = {"height", "i"}, [DATUM_WIDTH] = {"width", "i"}, [DATUM_ENCODED] = {"encoded", "b"},
-    [DATUM_DATA] = {"data", "z"},
-};
-
-/* The data is in place if it has the format of views. */
-static bool is_datum_column(const struct schema_entry *entry, uint32_t index) {
-    return entry->name_bytes == 0 && strcmp(entry->name, datum_columns[index].name) == 0 &&
-           (strcmp(entry->format, datum_columns[index].format) == 0 ||
-            (index == DATUM_DATA && strcmp(entry->format, "vz") == 0));
-}
-
-static bool is_datum(const struct schema *schema) {
-    if (schema->count != DATUM_COLUMNS || schema->column_count != DATUM_COLUMNS) return false;
-    for (uint32_t i = 0; i < DATUM_COLUMNS; i++)
-        if (!is_datum_column(&schema->entries[i], i)) return false;
-    return true;
-}
-
 static const char *wrong_text(const struct schema *schema, const struct schema_entry *entry) {
     if (memchr(entry->name, '\0', sizeof entry->name) == NULL) return "name";
     if (memchr(entry->format, '\0', sizeof entry->format) == NULL) return "format";
@@ -118,10 +95,7 @@ supply_status_t supply__schema_read(struct schema *schema, const struct mapped_f
     }
     if (status == SUPPLY_OK) status = supply__schema_check_texts(schema, failure);
     if (status == SUPPLY_OK) status = supply__schema_index_entries(schema, failure);
-    if (status == SUPPLY_OK)
-        schema->is_datum = is_datum(schema);
-    else
-        supply__schema_free(schema);
+    if (status != SUPPLY_OK) supply__schema_free(schema);
     return status;
 }
 
@@ -303,21 +277,4 @@ struct format supply__schema_format(const struct schema_entry *entry) {
     if (strncmp(format, "tsu:", 4) == 0) return (struct format){FORMAT_FIXED, 8, 0};
     if (is_decimal(format)) return (struct format){FORMAT_FIXED, 16, 0};
     return simple_format(format);
-}
-
-supply_status_t supply__schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {
-    if (schema->is_datum) return SUPPLY_OK;
-    for (uint32_t i = 0; i < DATUM_COLUMNS && i < schema->column_count; i++) {
-        const uint32_t index = supply__schema_entry(schema, i);
-        const struct schema_entry *entry = &schema->entries[index];
-        if (!is_datum_column(entry, i))
-            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                                "%s: column %u is '%s' of format '%s', a Datum's is '%s' of format '%s': use "
-                                "supply_next() and supply_column()",
-                                who, i, supply__schema_name(schema, index), entry->format, datum_columns[i].name,
-                                datum_columns[i].format);
-    }
-    return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                        "%s: there are %u columns, a Datum has %d: use supply_next() and supply_column()", who,
-                        schema->column_count, DATUM_COLUMNS);
 }

@@ -44,7 +44,6 @@ struct schema {
     uint32_t count;               /**< entries */
     uint32_t text_bytes;          /**< of the texts after the entries: names that are too long for them */
     uint32_t column_count;
-    bool is_datum;
 };
 
 /** The names that are too long for their entries, each with a zero byte at its end. */
@@ -80,18 +79,6 @@ supply_status_t supply__schema_copy(struct schema *schema, const void *entries, 
 /** Sets the name of an entry, once. Its text may need more memory. SUPPLY_OK, or _MEMORY, _ARGUMENT: too long. */
 supply_status_t supply__schema_set_name(struct schema *schema, uint32_t entry, const char *name,
                                         struct failure *failure);
-
-/** The columns of a Datum, in their order. */
-enum datum_column {
-    DATUM_KEY,
-    DATUM_LABEL,
-    DATUM_CHANNELS,
-    DATUM_HEIGHT,
-    DATUM_WIDTH,
-    DATUM_ENCODED,
-    DATUM_DATA,
-    DATUM_COLUMNS
-};
 
 /** What supply_field_t and supply_column_t call child_format. */
 static inline const char *supply__schema_child_format(const struct schema *schema, uint32_t entry) {
@@ -132,9 +119,6 @@ struct schema_path supply__schema_path(const struct schema *schema, uint32_t ent
 
 /** The entry of child `number` of an entry that has more. */
 uint32_t supply__schema_child(const struct schema *schema, uint32_t entry, uint32_t number);
-
-/** SUPPLY_OK if the columns are those of a Datum; else _CONTRACT with the first that is not. */
-supply_status_t supply__schema_check_datum(const struct schema *schema, const char *who, struct failure *failure);
 
 /** The bytes with what aligns the next buffer. */
 static inline size_t supply__aligned(size_t bytes) {
