@@ -117,7 +117,7 @@ def test_params_are_those_of_spark_ml(points, tmp_path):
     estimator = TorchEstimator().setModel(linear).setLoss(torch.nn.L1Loss()).setOptimizer(torch.optim.SGD)
     estimator.setFeaturesCol(("a", "b")).setLabelCol("y").setPredictionCol("guess").setBatchSize(8).setEpochs(2)
     estimator.setSeed(3).setValidationFraction(0.25).setHandleInvalid("skip").setSupplier(2)
-    estimator.setRunOptions({"shuffle": "none"})
+    estimator.setRowsOptions({"shuffle": "none"})
     assert "batchSize: rows of a batch of one rank (>= 1) (default: 32, current: 8)" in estimator.explainParams()
     copied = estimator.copy({estimator.batchSize: 4})
     assert (copied.getBatchSize(), estimator.getBatchSize(), copied.getEpochs()) == (4, 8, 2)
@@ -589,8 +589,8 @@ def test_wrong_columns_are_refused_before_anything_starts(points, params, says):
         ({"validationFraction": 1.5}, "validationFraction is 1.5, must be between 0 and 1"),
         ({"batchSize": 0}, "batchSize is 0, must be 1 or more"),
         ({"handleInvalid": "drop"}, "handleInvalid is 'drop', must be one of error, skip, keep"),
-        ({"runOptions": {"batch_size": 3}}, "runOptions has 'batch_size', which the estimator sets: set batchSize"),
-        ({"runOptions": {"shufle": "all"}}, "runOptions has 'shufle', must be options of Supplier.run: shuffle, "),
+        ({"rowsOptions": {"batch_size": 3}}, "rowsOptions has 'batch_size', which the estimator sets: set batchSize"),
+        ({"rowsOptions": {"shufle": "all"}}, "rowsOptions has 'shufle', must be options of Rows: shuffle, "),
         ({"label_col": "y"}, "unexpected keyword argument 'label_col'"),
     ],
 )

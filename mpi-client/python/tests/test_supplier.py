@@ -418,7 +418,7 @@ def test_executors_without_the_package_are_named(run, spark, monkeypatch):
 
 def test_another_version_of_the_package_is_refused():
     versions = Versions(supply="0.0.1")
-    with pytest.raises(RunError, match=r"the package supply is [\d.]+ on n1, but 0.0.1 on the driver: install"):
+    with pytest.raises(RunError, match=r"spark_supplier is [\d.]+ on n1, but 0.0.1 on the driver: install"):
         versions.check("n1")
 
 
