@@ -143,7 +143,6 @@ class Results:
         self.figures = {}
         self.notes = {}
         self.cases = []
-        self.published = []
         self.wrong = []
 
     def case(self, about, measured):
@@ -184,10 +183,6 @@ class Results:
         self.tables.append(table)
         print(table.text(), end="\n\n", flush=True)
 
-    def publish(self, source, what, theirs, ours):
-        """Adds a figure that others have published, and ours beside it: a row of the report."""
-        self.published.append([source, what, theirs, ours])
-
     def as_json(self, options, about):
         return {
             "benchmark": self.name,
@@ -200,7 +195,6 @@ class Results:
             "wrong": self.wrong,
             "tables": [table.as_json() for table in self.tables],
             "cases": self.cases,
-            "published": self.published,
         }
 
 

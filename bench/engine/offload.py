@@ -13,14 +13,15 @@ RANKS = 2
 OURS = "ranks"
 COLUMNS = ["job", "rows", "columns", "MLlib's way", "ranks s", "MLlib s", "MLlib / ranks"]
 COLUMNS += ["processor time, MLlib / ranks", "answers apart"]
+# A matrix of bench/offload, sent again before the last one is dropped, and what else the ranks and Python have.
+RANKS_MEMORY = 4 << 30
 LIBRARY = machine.ROOT / "build" / "mpi-client" / "libsupply_linalg.so"
 
 
 class Case(NamedTuple):
     """job: of bench/py/offload_jobs.py. ways: MLlib's. with_vectors: it takes those of pyspark.ml.
 
-    right_columns: of the matrix to multiply with. random_features: MLlib begins with that many of each row.
-    mllib: MLlib has the matrix, too. sockets: receivers of rows wait for it.
+    mllib: MLlib has the matrix, too.
     """
 
     job: str
@@ -28,15 +29,11 @@ class Case(NamedTuple):
     columns: int
     ways: tuple
     with_vectors: bool = False
-    right_columns: int = 1
-    random_features: int = 0
     mllib: bool = True
-    sockets: bool = False
 
     def matrix(self):
         """What the driver program makes of it."""
-        keys = ("rows", "columns", "right_columns", "random_features", "mllib", "sockets")
-        return {key: getattr(self, key) for key in keys}
+        return {"rows": self.rows, "columns": self.columns, "mllib": self.mllib}
 
 
 def truncated_svd(rows, columns):
@@ -65,30 +62,22 @@ def gram_vector_sent(rows, columns):
     return gram_vector(rows, columns)._replace(job="gram_vector_sent")
 
 
-def multiply(rows, columns, right_columns):
-    return Case("multiply", rows, columns, ("RowMatrix.multiply",), right_columns=right_columns)
-
-
-def conjugate_gradient(rows, columns, features):
-    """On random features: `columns` are sent, and the ranks expand them."""
-    job = f"conjugate_gradient_{features}"
-    return Case(job, rows, columns, ("multiplyGramianMatrixBy",), random_features=features)
-
-
 def sending(rows, columns):
-    """ranks.matrix alone, and rows of the same DataFrame over sockets."""
-    return Case("matrix", rows, columns, ("socket",), mllib=False, sockets=True)
+    """ranks.matrix alone."""
+    return Case("matrix", rows, columns, (), mllib=False)
 
 
 def started_driver(heap):
-    """heap: bytes."""
+    """heap: bytes of Spark's JVM. Beside it the ranks need memory, and Python."""
+    if machine.available_memory() < heap + RANKS_MEMORY:
+        needed = (heap + RANKS_MEMORY) / 1e9
+        raise BenchError(
+            f"{needed:.1f} GB of memory are needed, and {machine.available_memory() / 1e9:.1f} GB are free"
+        )
     if not LIBRARY.exists():
         raise BenchError(
             f"no {LIBRARY}: it needs OpenBLAS and SLEPc (on Debian: make packages-offload, as root), then make build"
         )
-    jar = machine.spark().jar
-    # Only the sockets need it.
-    bench_jar = jar.with_name("spark-supplier-bench.jar")
     python_path = os.pathsep.join(
         [machine.pyspark(), *(str(machine.ROOT / folder) for folder in ("bench/py", "bench", "mpi-client/python/src"))]
     )
@@ -100,8 +89,7 @@ def started_driver(heap):
     }
     return PythonSpark(
         "offload_driver.py",
-        ",".join(map(str, [jar, bench_jar] if bench_jar.exists() else [jar])),
-        machine.PROGRAMS / "bench-rows",
+        machine.spark().jar,
         heap >> 20,
         RANKS,
         python=machine.SUPPLY_PYTHON,
@@ -143,7 +131,7 @@ def compare(driver, case, rounds, warm_up, results):
     counted = quiet.rounds(warm_up, rounds, one_round)
     results.judged({"job": case.job, "warm_up": warm_up}, counted)
     ours = spread([one["seconds"][OURS] for one in counted])
-    return {OURS: {"s": ours}} | {
+    return {OURS: {"s": ours, "others": counted.others}} | {
         way: {
             "s": spread([one["seconds"][way] for one in counted]),
             "ratio": spread([one["seconds"][way] / one["seconds"][OURS] for one in counted]),

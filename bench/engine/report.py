@@ -5,7 +5,7 @@ import re
 import matplotlib
 from matplotlib import pyplot
 
-from engine import chart, paper, quiet, targets
+from engine import chart, quiet, targets
 from engine.figures import Table, leading_number
 from engine.machine import BenchError
 
@@ -137,26 +137,6 @@ def machine_lines(outputs):
     ]
 
 
-def published_lines(outputs):
-    """A table of what others have published, with this run's figures."""
-    ours = f"ours, one node with {outputs[0]['machine']['cores']} cores"
-    table = Table("Figures that others have published", ["source", "what", "theirs", ours])
-    for row in [*paper.rows(outputs), *(row for output in outputs for row in output["published"])]:
-        table.add(*row)
-    return [
-        "The paper's nodes had two Xeon E5-2697 v3 and an NVMe of 2.6 GB/s. Alchemist ran on Cori's nodes of 32 cores. "
-        "Spark+MPI (Anderson et al., Bridging the Gap between HPC and Big Data Frameworks, VLDB 2017) writes RDDs to "
-        "files in /dev/shm for an MPI program. Its matrices are sparse, and ours are dense.",
-        "",
-        "MPI4Spark, SparkUCX and SparkRDMA replaced the transport of Spark's shuffle, and the rows stayed in Spark. "
-        "Ours is the exchange between ranks, and not a faster Spark shuffle: the rows leave Spark, and MPI programs "
-        "get them. Job and reading stage are ratios to Spark (MPI4Spark: over IPoIB, and to RDMA-Spark). "
-        "On YARN: Al-Attar et al., MPI4Spark Meets YARN, IEEE Big Data 2023.",
-        "",
-        table.markdown(),
-    ]
-
-
 def write(file, outputs):
     """Writes the report of `outputs`, the JSON of each benchmark, with pictures and README's chart beside it."""
     file.write_text("\n".join(lines(outputs, file.parent)) + "\n", encoding="utf-8")
@@ -169,7 +149,6 @@ def lines(outputs, folder):
     made += missed(outputs)
     made += ["", COMPUTED, ""]
     made += ["## The machine", "", *machine_lines(outputs), ""]
-    made += ["## Figures that others have published", "", *published_lines(outputs), ""]
     for output in outputs:
         made += [f"## {output['benchmark']}", ""]
         for number, table in enumerate(output["tables"]):

@@ -12,43 +12,30 @@ from engine.machine import processor_seconds
 from offload_jobs import JOBS
 from offload_mllib import MLlib, native_blas
 from offload_ranks import OnRanks
-from offload_sockets import RowReceivers
 from spark_supplier.offload import MatrixRanks
 
 OURS = "ranks"
 
 
 class Matrix:
-    """A matrix in Spark's memory, in the forms that the ways take. `right`: a small one, to multiply it with."""
+    """A matrix in Spark's memory, in the forms that the ways take. `right`: a vector, to multiply it with."""
 
-    def __init__(self, spark, ranks, receiver, about):
+    def __init__(self, spark, ranks, about):
         columns = about["columns"]
         self._frame = offload_data.matrix(spark, about["rows"], columns, 2 * about["ranks"])
         # The ranks keep the order of rows if each has one partition.
-        self._right = offload_data.matrix(spark, columns, about["right_columns"], about["ranks"])
+        self._right = offload_data.matrix(spark, columns, 1, about["ranks"])
         self.on_ranks = OnRanks(ranks, self._frame, self._right)
-        self._receivers = RowReceivers(spark, receiver, about["ranks"]) if about["sockets"] else None
         self.mllib = None
         if about["mllib"]:
-            frame, self.right = self._frame, offload_data.collected(self._right)
-            if about["random_features"]:
-                frame, self.right = self.on_ranks.expanded(about["random_features"])
-            self.mllib = MLlib(spark, frame, about["with_vectors"])
-
-    def by_sockets(self):
-        return {"rows": self._receivers.send(self._frame)}
+            self.right = offload_data.collected(self._right)
+            self.mllib = MLlib(spark, self._frame, about["with_vectors"])
 
     def release(self):
-        """Returns what is wrong with what has been sent by sockets."""
-        wrong = []
-        if self._receivers is not None:
-            wrong = self._receivers.check()
-            self._receivers.close()
         if self.mllib is not None:
             self.mllib.release()
         for frame in (self._frame, self._right):
             frame.unpersist(blocking=True)
-        return wrong
 
 
 def one_round(matrix, name, ways):
@@ -71,7 +58,7 @@ def one_round(matrix, name, ways):
     return {"seconds": seconds, "processor": processor, "differences": differences, "wrong": wrong}
 
 
-def answers(spark, ranks, receiver, count):
+def answers(spark, ranks, count):
     """count: ranks."""
     matrix = None
     for line in sys.stdin:
@@ -79,22 +66,20 @@ def answers(spark, ranks, receiver, count):
         if "job" in what:
             yield one_round(matrix, what["job"], what["ways"])
             continue
-        wrong = [] if matrix is None else matrix.release()
-        matrix = None
-        if "rows" in what:
-            matrix = Matrix(spark, ranks, receiver, {"ranks": count, **what})
-        conversion = None if matrix is None or matrix.mllib is None else matrix.mllib.conversion_s
-        yield {"wrong": wrong, "conversion_s": conversion}
+        if matrix is not None:
+            matrix.release()
+        matrix = Matrix(spark, ranks, {"ranks": count, **what}) if "rows" in what else None
+        yield {"conversion_s": None if matrix is None or matrix.mllib is None else matrix.mllib.conversion_s}
 
 
 def main():
-    local_dir, jars, receiver, heap_mib, ranks = (*sys.argv[1:4], *map(int, sys.argv[4:]))
+    local_dir, jar, heap_mib, ranks = (*sys.argv[1:3], *map(int, sys.argv[3:]))
     # MLlib warns of conversions, and of the BLAS that the table names.
-    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jars, "spark.log.level": "ERROR"})
+    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jar, "spark.log.level": "ERROR"})
     try:
         with MatrixRanks(spark, ranks) as of_session:
             print(json.dumps({"blas": native_blas(spark)}), flush=True)
-            for answer in answers(spark, of_session, receiver, ranks):
+            for answer in answers(spark, of_session, ranks):
                 print(json.dumps(answer), flush=True)
     except Exception as error:
         traceback.print_exc()

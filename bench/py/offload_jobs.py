@@ -10,10 +10,6 @@ L2 = 1.0
 # A number that doubles hold without scaling, and about what Lanczos takes for 20 vectors.
 GRAM_ITERATIONS = 50
 
-RANDOM_FEATURES = (500, 1000, 2000)
-CG_L2, CG_TOLERANCE = 1.0, 1e-8
-ROWS_COMPARED = 100
-
 
 class Job(NamedTuple):
     """ours: of OnRanks. theirs: name → of a Matrix of offload_driver. difference: of both answers, at most `limit`.
@@ -36,15 +32,6 @@ def relative(name):
         return float(numpy.max(numpy.abs(ours[name] - theirs[name])) / numpy.max(numpy.abs(theirs[name])))
 
     return difference
-
-
-def other_rows(ours, theirs):
-    return abs(ours["rows"] - theirs["rows"])
-
-
-def first_rows(ours, theirs):
-    ours, theirs = (numpy.array(answer["rows"](ROWS_COMPARED)) for answer in (ours, theirs))
-    return float(numpy.max(numpy.abs(ours - theirs)) / numpy.max(numpy.abs(theirs)))
 
 
 def directions(name):
@@ -105,24 +92,6 @@ JOBS = {
             ("gram_vector_sent", lambda ranks: ranks.gram_vector_sent(GRAM_ITERATIONS)),
         )
     },
-    "matrix": Job(lambda ranks: ranks.matrix(), {"socket": lambda matrix: matrix.by_sockets()}, other_rows, 0.0),
-    "multiply": Job(
-        lambda ranks: ranks.multiply(),
-        {"RowMatrix.multiply": lambda matrix: matrix.mllib.multiply(matrix.right)},
-        first_rows,
-        1e-6,
-    ),
-    **{
-        f"conjugate_gradient_{features}": Job(
-            lambda ranks, features=features: ranks.conjugate_gradient(features, CG_L2, CG_TOLERANCE),
-            {
-                "multiplyGramianMatrixBy": lambda matrix: matrix.mllib.conjugate_gradient(
-                    matrix.right, CG_L2, CG_TOLERANCE
-                )
-            },
-            relative("X"),
-            1e-3,
-        )
-        for features in RANDOM_FEATURES
-    },
+    # Nothing of MLlib is compared with it.
+    "matrix": Job(lambda ranks: ranks.matrix(), {}, None, 0.0),
 }

@@ -10,7 +10,7 @@ from pyspark.ml.clustering import KMeans
 from pyspark.ml.functions import array_to_vector
 from pyspark.ml.regression import LinearRegression
 from pyspark.mllib.common import _java2py, _py2java
-from pyspark.mllib.linalg import DenseMatrix, Vectors
+from pyspark.mllib.linalg import Vectors
 from pyspark.mllib.linalg.distributed import RowMatrix
 from pyspark.mllib.util import MLUtils
 from pyspark.sql import functions
@@ -77,26 +77,6 @@ class MLlib:
             # computeSVD calls it, too.
             vector = self._java.multiplyGramianMatrixBy(vector)
         return {"vector": self._numpy(vector)}
-
-    def multiply(self, right):
-        rows, columns = right.shape
-        product = self.matrix.multiply(DenseMatrix(rows, columns, right.ravel(order="F")))
-        compute(product)
-        return {"rows": lambda count: [row.toArray() for row in product.rows.take(count)]}
-
-    def conjugate_gradient(self, right, l2, tolerance):
-        """As the routine of that name, with MLlib's Aᵀ(Av)."""
-        solution, residual, direction = numpy.zeros_like(right), right.copy(), right.copy()
-        square = right @ right
-        limit = square * tolerance**2
-        while square > limit:
-            product = self._numpy(self._java.multiplyGramianMatrixBy(self._breeze(direction))) + l2 * direction
-            step = square / (direction @ product)
-            solution += step * direction
-            residual -= step * product
-            before, square = square, residual @ residual
-            direction = residual + (square / before) * direction
-        return {"X": solution}
 
     def _breeze(self, values):
         return _py2java(self._context, Vectors.dense(values)).asBreeze()

@@ -2,9 +2,6 @@
 
 import functools
 
-# About the norm of a row.
-BANDWIDTH = 2.0
-
 
 class OnRanks:
     """ranks: MatrixRanks. frame: of offload_data. right: the same, with a row for each column of frame."""
@@ -60,33 +57,7 @@ class OnRanks:
     def _gram_vector(self, matrix, vector, iterations):
         return {"vector": self._ranks.call("gram_vector", matrix, vector, iterations=iterations).to_numpy()}
 
-    def multiply(self):
-        matrix = self._ranks.matrix(self._frame, features="features", key="id")
-        right = self._ranks.matrix(self._right, features="features")
-        rows = compute(self._ranks.call("multiply", matrix, right))
-        return {"rows": lambda count: [row["row"] for row in rows.where(f"key < {count}").orderBy("key").collect()]}
-
-    def conjugate_gradient(self, features, l2, tolerance):
-        label = self._ranks.matrix(self._frame, features="label")
-        expanded = self._random_features(features)
-        solution = self._ranks.call("conjugate_gradient", expanded, label, l2=l2, tolerance=tolerance)
-        return {"X": solution.to_numpy()}
-
-    def _random_features(self, features):
-        matrix = self._ranks.matrix(self._frame, features="features", key="id")
-        return self._ranks.call("random_features", matrix, features=features, bandwidth=BANDWIDTH)
-
-    def expanded(self, features):
-        """A DataFrame of the random features with the labels, and the right side of the normal equations."""
-        label = self._ranks.matrix(self._frame, features="label")
-        expanded = self._random_features(features)
-        labels = self._frame.select("id", "label")
-        rows = expanded.to_df().withColumnsRenamed({"key": "id", "row": "features"})
-        return labels.join(rows, "id"), self._ranks.call("transpose_multiply", expanded, label).to_numpy()
-
 
 def compute(matrix):
-    """Reads all rows of a result. Returns them."""
-    rows = matrix.to_df()
-    rows.write.format("noop").mode("overwrite").save()
-    return rows
+    """Reads all rows of a result."""
+    matrix.to_df().write.format("noop").mode("overwrite").save()

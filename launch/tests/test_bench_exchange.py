@@ -10,7 +10,7 @@ from places import ROOT
 
 sys.path.append(str(ROOT / "bench"))
 
-from engine import benchmark, exchange, exchange_cost, exchange_papers, exchange_settings, quiet
+from engine import benchmark, exchange, exchange_cost, exchange_settings, quiet
 from engine.exchange import GROUP, SORT
 
 SOURCE = {"elements": 5, "groups": 4, "key_sum": 30, "bound": 7}
@@ -164,20 +164,6 @@ class TestCost:
             "the ranks received crc_sum 6, the source has 5"
         ]
         assert exchange_cost.wrong(self.SOURCE, self.ranks(sums=[1, 2, 4])) == ["epoch 2 differs from epoch 0"]
-
-
-def test_the_papers_are_beside_this_run():
-    results = benchmark.Results("exchange")
-    for key in ("groupby", "sortby"):
-        results.summary.update({f"{key}_ratio": 3.5, f"{key}_job_ratio": 4.0})
-        results.summary.update({f"{key}_rdd_ratio": 5.0, f"{key}_rdd_job_ratio": 6.0})
-    exchange_papers.publish(results)
-    assert results.published[0] == [
-        "MPI4Spark",
-        "GroupByTest, 8 nodes, 112 GB",
-        "job 4.23 and 2.04, reading stage 13.1 and 5.6",
-        "RDD: job 6.00, reading stage 5.00; Spark's fastest way: job 4.00, reading stage 3.50",
-    ]
 
 
 def test_read_stages_of_a_setting_are_those_of_the_fastest_ways_that_do_the_same():

@@ -14,7 +14,7 @@ from places import ROOT
 
 sys.path.append(str(ROOT / "bench"))
 
-from engine import benchmark, chart, paper, report, targets
+from engine import benchmark, chart, report, targets
 from engine.figures import Table, spread
 from engine.suite import BENCHMARKS
 
@@ -23,8 +23,6 @@ def output_of(name, quick=False, wrong=(), reduced=()):
     """The JSON of a benchmark, as its program writes it."""
     results = benchmark.Results(name)
     ratio = spread([0.97, 0.97, 0.98, 0.98, 0.99, 0.99])
-    if name == "read":
-        results.case({"operation": "copy", "ring_bytes": 8, "ranks": 1}, {"in_place_gb_s": spread([8.0, 9.0, 10.0])})
     results.figure(f"{name}_ratio", {"ratio": ratio, "others": [0.0, 0.01, 0.2, 0.2, 0.0, 0.0]})
     results.summary["plain"] = 3
     results.wrong += wrong
@@ -72,27 +70,6 @@ class TestReport:
         assert any("17.0" in line and "7.0" in line and line.endswith(" 90 |") for line in lines)
         assert any("together took 2 minutes" in line for line in lines)
         assert {file.name for file in tmp_path.glob("*.png")} == {f"read-0-{page}.png" for page in ("light", "dark")}
-
-    def test_the_paper_is_beside_this_run(self):
-        rows = paper.rows([output_of("read")])
-        what = "ranks copy blocks out of shared memory"
-        assert rows[0] == ["the paper, figure 14", what, "1 process: 6.57 GB/s", "1 pair: 9.00 GB/s"]
-        assert rows[1][2] == "5 processes: 33.55 GB/s, 6.71 each"
-        assert len(rows) == 2
-
-    def test_a_run_without_one_pair_has_no_row_of_one_process(self):
-        output = output_of("read")
-        output["cases"][0]["ranks"] = 2
-        [row] = paper.rows([output])
-        assert row[3] == "2 pairs: 9.00 GB/s, 4.50 each"
-
-    def test_what_others_have_published_is_one_table(self, tmp_path):
-        output = output_of("read")
-        output["published"] = [["Alchemist", "Sending", "0.3 GB/s", "3 GB/s"]]
-        report.write(tmp_path / "report.md", [output])
-        section = (tmp_path / "report.md").read_text().partition("## Figures that others")[2].partition("## read")[0]
-        assert "| the paper, figure 14 | " in section
-        assert "| Alchemist | Sending | 0.3 GB/s | 3 GB/s |" in section
 
 
 class TestChart:
