@@ -159,7 +159,7 @@ def test_an_estimator_on_ranks(server):
     numbers = spark.range(100).selectExpr("double(id) as a", "1D as b")
     vectors = VectorAssembler(inputCols=["a", "b"], outputCol="features").transform(numbers)
     with started(spark, LINALG.parent) as ranks:
-        model = TruncatedSVD(ranks, k=1, inputCol="features", outputCol="reduced").fit(vectors)
+        model = TruncatedSVD(ranks=ranks, k=1, inputCol="features", outputCol="reduced").fit(vectors)
     (value,) = model.singularValues.toArray()
     assert value**2 == pytest.approx(sum(i * i + 1 for i in range(100)), rel=1e-3)
     assert model.transform(vectors).count() == 100

@@ -1,6 +1,7 @@
 """TorchEstimator and TorchModel, in pipelines of pyspark.ml."""
 
 import importlib
+import io
 import math
 import os
 import subprocess
@@ -15,13 +16,16 @@ from supplier_session import prepare_environment, session_fixture, shared_memory
 prepare_environment()
 pytest.importorskip("pyspark")
 
+import numpy  # noqa: E402
 import torch  # noqa: E402
 from pyspark import cloudpickle  # noqa: E402
 from pyspark.ml import Pipeline, PipelineModel  # noqa: E402
-from pyspark.ml.evaluation import RegressionEvaluator  # noqa: E402
-from pyspark.ml.feature import VectorAssembler  # noqa: E402
+from pyspark.ml.classification import LogisticRegression  # noqa: E402
+from pyspark.ml.evaluation import BinaryClassificationEvaluator, MulticlassClassificationEvaluator, RegressionEvaluator  # noqa: E402
+from pyspark.ml.feature import IndexToString, StringIndexer, VectorAssembler  # noqa: E402
+from pyspark.ml.functions import array_to_vector  # noqa: E402
 from pyspark.ml.linalg import Vectors, VectorUDT  # noqa: E402
-from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationSplit  # noqa: E402
+from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder, TrainValidationSplit  # noqa: E402
 from pyspark.sql import functions  # noqa: E402
 from pyspark.sql.types import StructType  # noqa: E402
 from spark_supplier import RunError, Supplier  # noqa: E402
@@ -61,7 +65,7 @@ def plane(supplier, **params):
     return TorchEstimator(
         **{
             "model": linear, "loss": torch.nn.MSELoss(), "optimizer": adam, "labelCol": "y", "featuresCol": ["a", "b"],
-            "batchSize": 16, "supplier": supplier, **params,
+            "batchSize": 16, "numRanks" if isinstance(supplier, int) else "supplier": supplier, **params,
         }
     )  # fmt: skip
 
@@ -116,8 +120,11 @@ def test_a_pipeline_learns_a_plane_predicts_and_is_saved(points, supplier, tmp_p
 def test_params_are_those_of_spark_ml(points, tmp_path):
     estimator = TorchEstimator().setModel(linear).setLoss(torch.nn.L1Loss()).setOptimizer(torch.optim.SGD)
     estimator.setFeaturesCol(("a", "b")).setLabelCol("y").setPredictionCol("guess").setBatchSize(8).setEpochs(2)
-    estimator.setSeed(3).setValidationFraction(0.25).setHandleInvalid("skip").setSupplier(2)
-    estimator.setRowsOptions({"shuffle": "none"})
+    estimator.setSeed(3).setValidationFraction(None).setHandleInvalid("skip").setNumRanks(2).setNumClasses(3)
+    estimator.setWeightCol("w").setRowsOptions({"shuffle": "none"}).setRawPredictionCol(None).setProbabilityCol(
+        "p"
+    ).setSupplier(None)
+    estimator.setFeaturesDtype("int64")
     assert "batchSize: rows of a batch of one rank (>= 1) (default: 32, current: 8)" in estimator.explainParams()
     copied = estimator.copy({estimator.batchSize: 4})
     assert (copied.getBatchSize(), estimator.getBatchSize(), copied.getEpochs()) == (4, 8, 2)
@@ -264,7 +271,7 @@ def test_an_integer_label_of_a_number_and_rows_that_the_model_cannot_take(points
     assert predictions(kept, bad) == [None, None, None, None, expected]
     with pytest.raises(RunError, match="featuresCol 'id' has 1 numbers a row, and the model was trained on 2"):
         model.copy().setFeaturesCol("id").transform(bad)
-    with pytest.raises(RunError, match="predictionCol 'v' is a column of df already"):
+    with pytest.raises(RunError, match="the model adds the column 'v', which df has already"):
         model.copy().setPredictionCol("v").transform(bad)
 
 
@@ -276,8 +283,8 @@ class Seen(torch.nn.Module):
         return torch.full((len(features), 1), float(len(features)))
 
 
-def modelled(module, size=1, is_scalar=True, **params):
-    model = TorchModel(module, [], size, is_scalar)
+def modelled(module, size=1, outputs=1, classes=0, **params):
+    model = TorchModel(module, [], size, outputs, classes)
     return model._set(**params)
 
 
@@ -288,7 +295,7 @@ def test_a_model_gets_batches(spark):
         size = 1 if params["featuresCol"] == "x" else 2
         seen = modelled(Seen(), size, batchSize=32, **params).transform(numbers)
         assert seen.agg(functions.max("prediction"), functions.min("prediction")).first()[:] == (32, 1000 % 32)
-    wide = modelled(torch.nn.Identity(), 2, False, featuresCol="v", batchSize=7).transform(numbers)
+    wide = modelled(torch.nn.Identity(), 2, 2, featuresCol="v", batchSize=7).transform(numbers)
     assert [row.prediction for row in wide.collect()] == [[i / 2, 1] for i in range(1000)]
 
 
@@ -317,7 +324,9 @@ def test_integers_keep_their_digits_or_are_refused(spark):
 def test_no_column_of_the_user_is_replaced(spark):
     df = spark.sql("SELECT 1D AS x, 'mine' AS Prediction")
     for name in ("prediction", "PREDICTION", "X"):
-        with pytest.raises(RunError, match=f"predictionCol '{name}' is a column of df already .'(Prediction|x)'"):
+        with pytest.raises(
+            RunError, match=f"the model adds the column '{name}', which df has already .'(Prediction|x)'"
+        ):
             modelled(torch.nn.Identity(), featuresCol="x", predictionCol=name).transform(df)
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
@@ -329,12 +338,12 @@ def test_no_column_of_the_user_is_replaced(spark):
 def test_a_model_is_saved_in_chunks(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("spark_supplier.ml.torch_model._CHUNK", 1000)
     module = torch.nn.Linear(20, 20)
-    modelled(module, 20, False).save(str(tmp_path / "model"))
+    modelled(module, 20, 20).save(str(tmp_path / "model"))
     assert len(list(tmp_path.glob("model/objects/begin=*"))) > 2
     found = TorchModel.load(str(tmp_path / "model")).module
     assert torch.equal(found.weight, module.weight) and torch.equal(found.bias, module.bias)
     with pytest.raises(Exception, match="(?i)already exists"):
-        modelled(module, 20, False).save(str(tmp_path / "model"))
+        modelled(module, 20, 20).save(str(tmp_path / "model"))
     assert torch.equal(TorchModel.load(str(tmp_path / "model")).module.weight, module.weight)
 
 
@@ -348,7 +357,7 @@ builder = SparkSession.builder.master("local-cluster[1,2,1024]").config("spark.u
 builder = builder.config("spark.rpc.message.maxSize", 1).config("spark.driver.maxResultSize", "2m")
 spark = spark_supplier.session(builder)
 module = torch.nn.Linear(1000, 1000)
-TorchModel(module, [], 1000, False).save(sys.argv[1])
+TorchModel(module, [], 1000, 1000).save(sys.argv[1])
 assert torch.equal(TorchModel.load(sys.argv[1]).module.weight, module.weight)
 features = spark.range(3).selectExpr("array_repeat(1D, 1000) as features")
 assert TorchModel.load(sys.argv[1]).transform(features).count() == 3
@@ -508,8 +517,10 @@ def test_a_loss_is_one_number_and_its_history_the_mean():
     for reduction in ("mean", "sum"):
         for loss in (torch.nn.MSELoss(reduction=reduction), partial(torch.nn.functional.mse_loss, reduction=reduction)):
             training = Training(linear, loss, None, 0, "x", "y", labels_of(loss))
-            total, rows = training.summed(loss_of(loss, output, label, training.labels, "y"), 4)
-            assert total / rows == pytest.approx(expected)
+            value, (total, rows) = training.step(output, {"y": label})
+            assert total / rows == pytest.approx(expected) and value == loss_of(
+                loss, output, label, training.labels, "y"
+            )
     for loss, labels in (
         (torch.nn.MSELoss(reduction="none"), Labels.NUMBERS),
         (torch.nn.CrossEntropyLoss(reduction="none"), Labels.CLASSES),
@@ -537,23 +548,247 @@ def test_labels_of_a_loss_that_would_broadcast():
     assert loss_of(lambda output, label: loss(output[:, 0], label), three, label[:3], Labels.ANY, "y") > 0
 
 
-@pytest.mark.long
-def test_a_classifier_of_two_columns_predicts_an_array(points, supplier):
-    module = torch.nn.Linear(2, 2)
-    before = module.weight.detach().clone()
-    # As StringIndexer makes them.
-    df = points.selectExpr("a", "b", "double(kind) as kind")
+def test_the_columns_of_a_classifier_are_those_of_mllib(points):
+    """With the coefficients of MLlib's own models."""
+    df = points.selectExpr("id", "array(a, b) as v", "float(kind) as label", "int(a * 3) as third")
+    df = df.withColumn("features", array_to_vector("v")).cache()
+    for labels, classes, outputs in (("label", 2, 1), ("label", 2, 2), ("third", 3, 3)):
+        family = "binomial" if outputs == 1 else "multinomial"
+        expected = LogisticRegression(labelCol=labels, family=family, regParam=0.01).fit(df)
+        module = torch.nn.Linear(2, outputs)
+        with torch.no_grad():
+            module.weight.copy_(torch.tensor(expected.coefficientMatrix.toArray()))
+            module.bias.copy_(torch.tensor(expected.interceptVector.toArray()))
+        model = modelled(module, 2, outputs, classes, labelCol=labels, batchSize=300)
+        assert (model.numClasses, model.numFeatures) == (expected.numClasses, expected.numFeatures) == (classes, 2)
+        found, reference = model.transform(df), expected.transform(df)
+        assert [(f.name, f.dataType) for f in found.schema] == [(f.name, f.dataType) for f in reference.schema]
+        for one, other in zip(found.orderBy("id").collect(), reference.orderBy("id").collect()):
+            for name in ("rawPrediction", "probability"):
+                assert one[name].toArray() == pytest.approx(other[name].toArray(), abs=1e-5)
+            assert one.prediction == other.prediction or max(one.probability) < 0.5 + 1e-5
+        evaluators = [MulticlassClassificationEvaluator(labelCol=labels, metricName=m) for m in ("accuracy", "logLoss")]
+        if classes == 2:
+            evaluators.append(BinaryClassificationEvaluator(labelCol=labels))
+        for evaluator in evaluators:
+            assert evaluator.evaluate(found) == pytest.approx(evaluator.evaluate(reference), abs=1e-3)
+
+
+def test_columns_of_a_classifier_that_are_left_out_and_rows_of_nan(points):
+    model = modelled(Known(), 2, 1, 2, featuresCol=["a", "b"])
+    model.setParams(rawPredictionCol=None, probabilityCol="")
+    assert model.transform(points).columns == [*points.columns, "prediction"]
+    with pytest.raises(RunError, match="the model adds the column 'A', which df has already .'a'.: set another name"):
+        model.copy().setProbabilityCol("A").transform(points)
+    with pytest.raises(RunError, match="the model adds the column 'prediction', which df has already"):
+        model.copy().setProbabilityCol("prediction").transform(points)
+    nothing = points.selectExpr("id", "a", "if(id % 2 = 0, b, null) as b")
+    for outputs in (1, 3):
+        module = torch.nn.Linear(2, outputs)
+        found = modelled(module, 2, outputs, outputs + 1, featuresCol=["a", "b"], handleInvalid="keep").transform(
+            nothing
+        )
+        assert found.where("(prediction is null) != (id % 2 = 1)").count() == 0
+
+
+@pytest.mark.parametrize("kind", ["one logit", "classes"])
+def test_a_pipeline_classifies_text(points, supplier, tmp_path, kind):
+    """From text to text, and with a grid whose fits are chosen by a metric of classes."""
+    names = ["under", "over"] if kind == "one logit" else ["low", "middle", "high"]
+    value = "int(a > b)" if kind == "one logit" else "int((a + b) * 1.5)"
+    texts = ", ".join(f"'{name}'" for name in names)
+    df = points.selectExpr("id", "a", "b", f"array({texts})[{value}] as name", f"{value} as number")
+    indexer = StringIndexer(inputCol="name", outputCol="label", stringOrderType="alphabetAsc").fit(df)
     estimator = plane(
-        supplier, model=module, loss=torch.nn.CrossEntropyLoss(), labelCol="kind", predictionCol="scores",
-        validationFraction=0.2,
+        supplier, labelCol="label", optimizer=fast, featuresCol="features", epochs=4,
+        **({"numClasses": 2, "loss": torch.nn.BCEWithLogitsLoss()} if kind == "one logit" else {
+            "model": partial(torch.nn.Linear, 2, 3), "loss": torch.nn.CrossEntropyLoss()
+        }),
     )  # fmt: skip
-    model = estimator.fit(df)
-    assert [math.isfinite(value) for losses in model.history for value in losses.values()] == [True, True]
-    # The module of the caller is not the one that ranks train.
-    assert torch.equal(module.weight, before) and not torch.equal(model.module.weight, before)
-    row = model.transform(df).first()
-    expected = model.module(torch.tensor([[row["a"], row["b"]]])).tolist()[0]
-    assert row["scores"] == pytest.approx(expected, abs=1e-5)
+    pipeline = Pipeline(stages=[
+        indexer, VectorAssembler(inputCols=["a", "b"], outputCol="features"), estimator,
+        IndexToString(inputCol="prediction", outputCol="found", labels=indexer.labels),
+    ])  # fmt: skip
+    grid = ParamGridBuilder().addGrid(estimator.optimizer, [slow, fast]).build()
+    evaluator = MulticlassClassificationEvaluator(metricName="accuracy")
+    fitted = CrossValidator(
+        estimator=pipeline, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, parallelism=2, seed=1
+    ).fit(df)
+    assert fitted.avgMetrics[1] > max(0.85, fitted.avgMetrics[0])
+    fitted.save(str(tmp_path / "fitted"))
+    loaded = CrossValidatorModel.load(str(tmp_path / "fitted"))
+    found = loaded.transform(df)
+    assert found.where("name = found").count() > 0.85 * ROWS
+    again = found.select("id", "rawPrediction", "probability", "prediction").orderBy("id").collect()
+    assert (
+        again == fitted.transform(df).select("id", "rawPrediction", "probability", "prediction").orderBy("id").collect()
+    )
+    assert loaded.bestModel.stages[2].numClasses == len(names)
+
+
+def zeros():
+    module = torch.nn.Linear(2, 1)
+    torch.nn.init.zeros_(module.weight)
+    torch.nn.init.zeros_(module.bias)
+    return module
+
+
+def step(parameters):
+    return torch.optim.SGD(parameters, 0.3)
+
+
+@pytest.mark.parametrize("loss", [torch.nn.MSELoss(), partial(torch.nn.functional.mse_loss, reduction="sum")])
+def test_weights_of_rows_are_those_of_numpy(points, loss):
+    """Steps of gradient descent with all rows, in numpy."""
+    is_sum = not isinstance(loss, torch.nn.MSELoss)
+    df = points.selectExpr("id", "a", "b", "y", "id % 3 as w", "held_out").where("id < 100")
+    rows = df.orderBy("id").collect()
+    x, y, w = (
+        numpy.array(value) for value in ([[r.a, r.b, 1] for r in rows], [r.y for r in rows], [r.w for r in rows])
+    )
+    held_out = numpy.array([r.held_out for r in rows])
+    model = plane(
+        1, model=zeros, loss=loss, optimizer=partial(torch.optim.SGD, lr=0.004) if is_sum else step, weightCol="w",
+        batchSize=100, epochs=3, validationIndicatorCol="held_out",
+    ).fit(df)  # fmt: skip
+    found, histories, side = numpy.zeros(3), [], ~held_out
+    for _ in range(3):
+        errors = (x @ found - y) ** 2 * w
+        before = errors[side].sum() / w[side].sum()
+        gradient = (2 * (x @ found - y) * w)[side] @ x[side]
+        found = found - (0.004 * gradient if is_sum else 0.3 * gradient / side.sum())
+        after = ((x @ found - y) ** 2 * w)[held_out].sum() / w[held_out].sum()
+        histories.append({"loss": pytest.approx(before, rel=1e-4), "validation_loss": pytest.approx(after, rel=1e-4)})
+    assert [*model.module.weight[0].tolist(), model.module.bias.item()] == pytest.approx(found, rel=1e-4, abs=1e-5)
+    assert model.history == histories
+
+
+def test_losses_of_rows():
+    from spark_supplier.ml.features import Labels, by_row, labels_of, loss_of
+
+    nn, weight = torch.nn, torch.tensor([0.0, 1.0, 2.0, 3.0])
+    one, three, number = torch.rand(4, 1), torch.rand(4, 3), torch.tensor([0.0, 1.0, 1.0, 0.0])
+    for loss in (nn.MSELoss(), nn.BCEWithLogitsLoss(reduction="sum"), partial(nn.functional.l1_loss, reduction="sum")):
+        kept = getattr(loss, "reduction", None)
+        found = loss_of(by_row(loss), one, number, Labels.NUMBERS, "y", weight)
+        alone = [loss(one[i, 0], number[i]) * weight[i] for i in range(4)]
+        assert found.tolist() == pytest.approx([value.item() for value in alone])
+        assert getattr(loss, "reduction", None) == kept
+    for loss in (nn.CrossEntropyLoss(), nn.functional.cross_entropy):
+        found = loss_of(by_row(loss), three, number.long(), labels_of(loss), "y", weight)
+        expected = [loss(three[i : i + 1], number[i : i + 1].long()) * weight[i] for i in range(4)]
+        assert found.tolist() == pytest.approx([value.item() for value in expected])
+    own = [lambda output, label: (output - label) ** 2, lambda output, label: ((output - label) ** 2)[:, 0]]
+    for loss in own:
+        assert loss_of(by_row(loss), one, number, Labels.ANY, "y", weight).shape == (4,)
+    for bad in (lambda output, label: (output - label).mean(), lambda output, label: (output - label)[:2]):
+        with pytest.raises(
+            RunError, match=r"the loss has shape \(.*\): with weightCol it must have one number for each"
+        ):
+            loss_of(by_row(bad), one, number, Labels.ANY, "y", weight)
+
+
+@pytest.mark.parametrize("weight", ["-1", "double('nan')", "null", "float('inf')"])
+def test_a_weight_that_is_none_is_refused_or_left_out(points, weight):
+    from spark_supplier.ml.features import weight_column
+
+    df = points.selectExpr("id", "a", "b", "y", f"if(id < 3, {weight}, 0.5) as w")
+    assert df.where(weight_column(df, "w")[1]).count() == ROWS - 3
+    with pytest.raises(RunError, match="weightCol 'w' is no number of 0 or more in the row whose 'a, b' is "):
+        plane(1, weightCol="w").fit(df)
+
+
+def test_outputs_and_labels_that_are_no_classes(points):
+    from spark_supplier.ml.features import Label, Labels
+    from spark_supplier.ml.training import Training
+
+    def training(classes, labels):
+        return Training(linear, torch.nn.MSELoss(), None, 0, "x", "y", labels, classes)
+
+    training(2, Labels.NUMBERS).check_outputs(1)
+    training(3, Labels.CLASSES).check_outputs(3)
+    training(0, Labels.NUMBERS).check_outputs(1)
+    for classes, outputs in ((2, 3), (3, 1), (3, 2)):
+        with pytest.raises(RunError, match=f"numClasses is {classes}, and the model has {outputs} outputs: give it"):
+            training(classes, Labels.ANY).check_outputs(outputs)
+    with pytest.raises(RunError, match="the loss takes classes, and the model has one output"):
+        training(0, Labels.CLASSES).check_outputs(1)
+
+    for number in ("2", "-1", "0.5D", "2.0D"):
+        df = points.selectExpr(f"{number} as kind")
+        for labels in (Labels.NUMBERS, Labels.CLASSES, Labels.ANY):
+            with pytest.raises(Exception, match=r"labelCol 'kind' has .* classes \(0, 1, …1\)"):
+                df.select(Label(df, "kind", labels, 2).or_error(functions.lit(""))).collect()
+    df = points.selectExpr("if(id = 0, -100, 1) as kind")
+    assert df.select(Label(df, "kind", Labels.CLASSES, 2, -100).cast().alias("k")).distinct().count() == 2
+    df = points.selectExpr("if(id = 0, null, true) as kind")
+    kept = df.select(Label(df, "kind", Labels.NUMBERS, 2).or_nan(functions.lit("")).alias("k"))
+    assert kept.where("isnan(k)").count() == 1
+
+
+class Embedded(torch.nn.Module):
+    """Of ids that float32 does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(5, 1)
+
+    def forward(self, ids):
+        assert ids.dtype == torch.int64
+        return self.table(ids % (1 << 24)).sum((1, 2)).reshape(-1, 1)
+
+
+def test_ids_are_int64(spark, supplier):
+    large = 1 << 24
+    df = spark.range(200).selectExpr("id", f"{large} + id % 5 as x", f"array({large} + id % 5, 1L) as v", "id % 5 as y")
+    model = plane(supplier, model=Embedded, featuresCol="v", featuresDtype="int64", optimizer=fast, epochs=30).fit(df)
+    assert model.transform(df).selectExpr("max(abs(prediction - y))").first()[0] < 0.5
+    for columns, size in (("x", 1), (["x", "x"], 2)):
+        found = modelled(model.module, size, featuresCol=columns, featuresDtype="int64").transform(df)
+        assert found.count() == 200 and found.selectExpr("count(distinct prediction)").first()[0] == 5
+    nulls = spark.sql(
+        "SELECT array(1L, null) AS v UNION ALL SELECT null UNION ALL SELECT array(1L) UNION ALL SELECT array(2L, 3L)"
+    )
+    assert model.copy().setHandleInvalid("skip").transform(nulls).count() == 1
+    for mode in ("error", "keep"):
+        with pytest.raises(Exception, match="featuresCol 'v' does not have 2 numbers without null"):
+            model.copy().setHandleInvalid(mode).transform(nulls).collect()
+    with pytest.raises(RunError, match="featuresCol names 'f', which is array<double>, and featuresDtype is int64"):
+        model.copy().setFeaturesCol("f").transform(df.selectExpr("array(1D, 2D) as f"))
+
+
+class Tied(torch.nn.Module):
+    """One parameter under two names, one that is not trained, and buffers of which state_dict has one."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.second.bias.requires_grad = False
+        self.register_buffer("kept", torch.arange(3.0))
+        self.register_buffer("other", torch.arange(3.0) + 1, persistent=False)
+        self.plain = torch.full((3,), 7.0)
+
+    def forward(self, features):
+        return self.second(self.first(features)) + self.kept * self.other + self.plain
+
+
+def test_the_tensors_of_a_module_are_saved_beside_its_pickle(spark, tmp_path):
+    module = Tied()
+    modelled(module, 3, 3).save(str(tmp_path / "model"))
+    found = TorchModel.load(str(tmp_path / "model")).module
+    assert found.first.weight is found.second.weight and not found.second.bias.requires_grad
+    assert isinstance(found.first.weight, torch.nn.Parameter) and not isinstance(found.kept, torch.nn.Parameter)
+    features = torch.rand(4, 3)
+    assert torch.equal(found(features), module(features))
+    rows = spark.read.parquet(str(tmp_path / "model" / "state_dict")).orderBy("begin").collect()
+    state = torch.load(io.BytesIO(b"".join(row.bytes for row in rows)), weights_only=True)
+    assert {name: value.tolist() for name, value in state.items()} == {
+        name: value.tolist() for name, value in module.state_dict().items()
+    }
+    fresh = Tied()
+    fresh.load_state_dict(state)
+    assert torch.equal(fresh(features), module(features))
 
 
 def test_a_number_that_is_no_class_is_refused(points):
@@ -572,7 +807,13 @@ def test_a_number_that_is_no_class_is_refused(points):
         ({"featuresCol": ["a", "text"]}, "featuresCol names 'text', which is string: it must be of numbers"),
         ({"labelCol": "z"}, "df has no column 'z', which labelCol names"),
         ({"labelCol": "text"}, "labelCol 'text' is string, must be a number: cast it"),
-        ({"featuresCol": "y"}, "featuresCol and labelCol are both 'y'"),
+        ({"featuresCol": "y"}, "featuresCol, labelCol and weightCol must be different, and are y, y"),
+        ({"weightCol": "y"}, "featuresCol, labelCol and weightCol must be different, and are the features, y, y"),
+        ({"weightCol": "w"}, "df has no column 'w', which weightCol names"),
+        ({"weightCol": "text"}, "weightCol 'text' is string, must be a number"),
+        ({"featuresDtype": "int64"}, "featuresCol names 'a', which is double, and featuresDtype is int64: cast it"),
+        ({"numClasses": 2, "loss": torch.nn.BCELoss()}, "the loss takes probabilities: let the model give logits"),
+        ({"supplier": Supplier(1), "numRanks": 1}, "numRanks and supplier are both set"),
         ({"validationIndicatorCol": "kind"}, "validationIndicatorCol 'kind' is int, must be boolean"),
         ({"validationIndicatorCol": "held_out", "validationFraction": 0.1}, "are both set"),
         ({"loss": None}, "loss is not set"),
@@ -588,6 +829,9 @@ def test_wrong_columns_are_refused_before_anything_starts(points, params, says):
     [
         ({"validationFraction": 1.5}, "validationFraction is 1.5, must be between 0 and 1"),
         ({"batchSize": 0}, "batchSize is 0, must be 1 or more"),
+        ({"numClasses": 1}, "numClasses is 1, must be 2 or more"),
+        ({"supplier": 2}, "supplier is 2, must be a Supplier. For a number of ranks, set numRanks"),
+        ({"featuresDtype": "int8"}, "featuresDtype is 'int8', must be one of float32, int64"),
         ({"handleInvalid": "drop"}, "handleInvalid is 'drop', must be one of error, skip, keep"),
         ({"rowsOptions": {"batch_size": 3}}, "rowsOptions has 'batch_size', which the estimator sets: set batchSize"),
         ({"rowsOptions": {"shufle": "all"}}, "rowsOptions has 'shufle', must be options of Rows: shuffle, "),

@@ -68,7 +68,7 @@ def test_pca(df, ranks, sparse):
     from spark_supplier.ml import PCA
 
     expected = feature.PCA(k=3, inputCol="features", outputCol="pca").fit(df)
-    model = PCA(ranks, k=3, inputCol="features", outputCol="pca", sparse=sparse).fit(df)
+    model = PCA(ranks=ranks, k=3, inputCol="features", outputCol="pca", sparse=sparse).fit(df)
     assert isinstance(model, feature.PCAModel)
     signs = numpy.sign((expected.pc.toArray() * model.pc.toArray()).sum(0))
     close(model.pc.toArray() * signs, expected.pc.toArray())
@@ -80,7 +80,7 @@ def test_pca(df, ranks, sparse):
 def test_truncated_svd(df, features, ranks, sparse):
     from spark_supplier.ml import TruncatedSVD
 
-    model = TruncatedSVD(ranks, sparse=sparse).setK(2).setInputCol("features").setOutputCol("reduced").fit(df)
+    model = TruncatedSVD(ranks=ranks, sparse=sparse).setK(2).setInputCol("features").setOutputCol("reduced").fit(df)
     s, v = numpy.linalg.svd(features)[1:]
     v = v[:2].T * numpy.sign(v[:2].T[abs(v[:2].T).argmax(0), range(2)])
     close(model.singularValues.toArray(), s[:2])
@@ -97,7 +97,7 @@ def test_linear_least_squares(df, ranks, weight, intercept):
 
     options = {"regParam": weight, "fitIntercept": intercept}
     expected = regression.LinearRegression(standardization=False, solver="normal", **options).fit(df)
-    model = LinearLeastSquares(ranks, **options).fit(df)
+    model = LinearLeastSquares(ranks=ranks, **options).fit(df)
     assert isinstance(model, regression.LinearRegressionModel)
     close(model.coefficients.toArray(), expected.coefficients.toArray())
     close(model.intercept, expected.intercept)
@@ -110,8 +110,8 @@ def test_linear_least_squares_of_rows_whose_order_changes(spark, df, ranks):
     from spark_supplier.ml import LinearLeastSquares
 
     shuffled = df.orderBy("features").select("*").withColumn("random", _rand()).repartition(3, "random")
-    model = LinearLeastSquares(ranks).setFeaturesCol("features").setLabelCol("label").fit(shuffled)
-    close(model.coefficients.toArray(), LinearLeastSquares(ranks).fit(df).coefficients.toArray())
+    model = LinearLeastSquares(ranks=ranks).setFeaturesCol("features").setLabelCol("label").fit(shuffled)
+    close(model.coefficients.toArray(), LinearLeastSquares(ranks=ranks).fit(df).coefficients.toArray())
     assert not shuffled.is_cached
 
 
@@ -127,13 +127,13 @@ def test_labels_that_are_all_the_same(df, ranks):
     from spark_supplier.ml import LinearLeastSquares
 
     same = df.selectExpr("id", "features", "5 as label").cache()
-    model = LinearLeastSquares(ranks, regParam=0.2).fit(same)
+    model = LinearLeastSquares(ranks=ranks, regParam=0.2).fit(same)
     assert abs(model.coefficients.toArray()).max() < 1e-8
     assert abs(model.intercept - 5) < 1e-8
     without: dict[str, Any] = {"regParam": 0.2, "fitIntercept": False}
     for estimator in (
         LinearRegression(standardization=False, solver="normal", **without),
-        LinearLeastSquares(ranks, **without),
+        LinearLeastSquares(ranks=ranks, **without),
     ):
         with pytest.raises(IllegalArgumentException, match="standard deviation"):
             estimator.fit(same)
@@ -147,7 +147,7 @@ def test_kmeans(df, ranks):
         return numpy.array(sorted(center.tolist() for center in model.clusterCenters()))
 
     expected = clustering.KMeans(k=CLUSTERS, seed=1).fit(df)
-    model = KMeans(ranks, k=CLUSTERS).setSeed(5).setMaxIter(30).setTol(1e-6).fit(df)
+    model = KMeans(ranks=ranks, k=CLUSTERS).setSeed(5).setMaxIter(30).setTol(1e-6).fit(df)
     assert isinstance(model, clustering.KMeansModel)
     close(sorted_centers(model), sorted_centers(expected))
     found = model.transform(df).select("id", "prediction").collect()
@@ -167,9 +167,9 @@ def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
         MatrixRanks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         stages = [
-            TruncatedSVD(ranks, k=4, inputCol="features", outputCol="svd"),
-            PCA(ranks, k=2, inputCol="svd", outputCol="pca"),
-            KMeans(ranks, k=CLUSTERS, featuresCol="pca", seed=1),
+            TruncatedSVD(ranks=ranks, k=4, inputCol="features", outputCol="svd"),
+            PCA(ranks=ranks, k=2, inputCol="svd", outputCol="pca"),
+            KMeans(ranks=ranks, k=CLUSTERS, featuresCol="pca", seed=1),
         ]
         Pipeline(stages=stages).save(str(tmp_path / "estimators"))
         pipeline = Pipeline.load(str(tmp_path / "estimators"))
@@ -203,7 +203,7 @@ def test_a_grid_of_params(df, ranks, tmp_path):
     from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder
     from spark_supplier.ml import LinearLeastSquares
 
-    squares = LinearLeastSquares(ranks)
+    squares = LinearLeastSquares(ranks=ranks)
     grid = ParamGridBuilder().addGrid(squares.regParam, [0.0, 100.0]).build()
     CrossValidator(
         estimator=squares, estimatorParamMaps=grid, evaluator=RegressionEvaluator(), numFolds=2, seed=1, parallelism=2
@@ -222,9 +222,9 @@ def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
     from spark_supplier import RunError
     from spark_supplier.ml import PCA, KMeans
 
-    pca = PCA(ranks, inputCol="features", outputCol="x")
+    pca = PCA(ranks=ranks, inputCol="features", outputCol="x")
     assert pca.isSet(pca.inputCol) and not pca.isSet(pca.sparse) and pca.hasDefault(pca.sparse)
-    kmeans = KMeans(ranks, k=3)
+    kmeans = KMeans(ranks=ranks, k=3)
     assert [kmeans.isSet(kmeans.getParam(name)) for name in ("k", "maxIter", "tol", "seed")] == [
         True,
         False,
@@ -241,7 +241,7 @@ def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
         pca.setInputCol("label").fit(df)
     assert pca.copy({pca.k: 2}).getK() == 2 and pca.getK() == 6
     with pytest.raises(IllegalArgumentException, match="already exists"):
-        KMeans(ranks, predictionCol="label").fit(df)
+        KMeans(ranks=ranks, predictionCol="label").fit(df)
 
 
 @pytest.mark.long
@@ -249,7 +249,7 @@ def test_the_examples_of_the_page(tmp_path):
     """Those that need no library of the reader."""
     pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
     found = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/OFFLOAD.md").read_text(), re.MULTILINE | re.DOTALL)
-    needs_others = ("PCA(ranks", "mllib", "to_torch")
+    needs_others = ("PCA(ranks=ranks", "mllib", "to_torch")
     code = [example for example in found if any(word in example for word in needs_others)]
     assert len(code) == 3
     environment = {

@@ -7,7 +7,7 @@ TorchEstimator trains a PyTorch module (docs/SPARK-ML.md). The others fit on ran
     from spark_supplier.offload import MatrixRanks
 
     with MatrixRanks(spark, ranks=4) as ranks:
-        model = PCA(ranks, k=20, inputCol="features", outputCol="pca").fit(df)
+        model = PCA(ranks=ranks, k=20, inputCol="features", outputCol="pca").fit(df)
     model.transform(df)
 """
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 INTEGERS = ("byte", "short", "integer", "long", "boolean")
 NUMBERS = (*INTEGERS, "float", "double", "decimal")
+# featuresDtype, and Spark's type of it.
+DTYPES = {"float32": "float", "int64": "bigint"}
 # float32 has each integer up to this one.
 _MOST = 1 << 24
 # How much of a row an error shows.
@@ -25,18 +30,23 @@ _SHOWN = 200
 
 
 class Features:
-    """featuresCol of a DataFrame.
+    """featuresCol of a DataFrame, as arrays of featuresDtype.
 
     size: of each row, or None if it is not known. name: for messages. alias: of the column of arrays.
     """
 
-    def __init__(self, df: DataFrame, columns: str | Sequence[str], size: int | None = None) -> None:
+    def __init__(
+        self, df: DataFrame, columns: str | Sequence[str], size: int | None = None, dtype: str = "float32"
+    ) -> None:
         names = [columns] if isinstance(columns, str) else list(columns)
         require_columns(df, names, "featuresCol")
         self.name = ", ".join([*names[:3], "…"] if len(names) > 3 else names)
         # Spark's messages name it.
         self.alias = names[0] if len(names) == 1 else "the features"
         kind = df.schema[names[0]].dataType
+        self._is_integer = dtype == "int64"
+        if self._is_integer:
+            self._require_integers(df, names)
         if len(names) == 1 and kind.simpleString() == "vector":
             # In Spark 3.5 it imports pandas, which only estimators need.
             from pyspark.ml.functions import vector_to_array
@@ -48,15 +58,20 @@ class Features:
             found = df.schema[names[0]].metadata.get("ml_attr", {}).get("num_attrs")
         elif len(names) == 1 and _is_array_of_numbers(kind):
             array, of, what = functions.col(quoted(names[0])), kind.elementType, f"featuresCol '{names[0]}'"
-            if _is_wide(of):
+            if _is_wide(of) and not self._is_integer:
                 array = functions.transform(array, lambda value: _as_float(value, of, what))
-            self.array = array.cast("array<float>")
+            self.array = array.cast(f"array<{DTYPES[dtype]}>")
             found = None
         else:
             self._require_numbers(df, names)
             kinds = [df.schema[name].dataType for name in names]
             self.array = functions.array(
-                *(_as_float(functions.col(quoted(n)), k, f"featuresCol '{n}'") for n, k in zip(names, kinds))
+                *(
+                    functions.col(quoted(n)).cast("bigint")
+                    if self._is_integer
+                    else _as_float(functions.col(quoted(n)), k, f"featuresCol '{n}'")
+                    for n, k in zip(names, kinds)
+                )
             )
             found = len(names)
         if None not in (size, found) and size != found:
@@ -72,9 +87,14 @@ class Features:
 
     def is_valid(self) -> Column:
         """Whether a row has an array of the size, without nulls and NaN."""
-        # Null for an array that is null or has a null.
-        has_nan = functions.array_contains(self.array, functions.lit(float("nan")).cast("float"))
-        valid = ~functions.coalesce(has_nan, functions.lit(True))
+        if self._is_integer:
+            valid = functions.coalesce(
+                functions.forall(self.array, lambda value: value.isNotNull()), functions.lit(False)
+            )
+        else:
+            # Null for an array that is null or has a null.
+            has_nan = functions.array_contains(self.array, functions.lit(float("nan")).cast("float"))
+            valid = ~functions.coalesce(has_nan, functions.lit(True))
         return valid if self.size is None else valid & (functions.size(self.array) == self.size)
 
     def or_error(self) -> Column:
@@ -83,11 +103,26 @@ class Features:
         return checked(self.array, self.is_valid(), f"featuresCol '{self.name}'", what, shown_column(self.array))
 
     def or_nan(self) -> Column:
-        """The array, with NaN for nulls, and for all numbers of a row that has none or another number of them."""
+        """The array, with NaN for nulls, and for all numbers of a row that has none or another number of them.
+
+        Integers have no NaN: as or_error().
+        """
+        if self._is_integer:
+            return self.or_error()
         nan = functions.lit(float("nan")).cast("float")
         filled = functions.transform(self.array, lambda value: functions.coalesce(value, nan))
         is_whole = functions.coalesce(functions.size(self.array) == self.size, functions.lit(False))
         return functions.when(is_whole, filled).otherwise(functions.array_repeat(nan, self.size or 0))
+
+    def _require_integers(self, df: DataFrame, names: Sequence[str]) -> None:
+        for name in names:
+            kind = df.schema[name].dataType
+            of = kind.elementType if _is_array_of_numbers(kind) and len(names) == 1 else kind
+            if of.typeName() not in INTEGERS:
+                raise RunError(
+                    f"featuresCol names '{name}', which is {kind.simpleString()}, and featuresDtype is int64: cast it "
+                    "to integers or to an array of them, or set featuresDtype to 'float32'"
+                )
 
     def _require_numbers(self, df: DataFrame, names: Sequence[str]) -> None:
         for name in names:
@@ -109,7 +144,8 @@ def _as_float(value: Column, kind: Any, what: str) -> Column:
     if not _is_wide(kind):
         return value.cast("float")
     why = (
-        f", of which float32 keeps no digits above {_MOST}: number its values from 0, or cast it to double to round it"
+        f", of which float32 keeps no digits above {_MOST}: number its values from 0, cast it to double to round it, "
+        "or set featuresDtype to 'int64' if it is an id"
     )
     text = functions.concat(functions.lit(f"{what} has the integer "), value.cast("string"), functions.lit(why))
     return functions.when(~value.between(-_MOST, _MOST), functions.raise_error(text)).otherwise(value.cast("float"))
@@ -136,6 +172,18 @@ def require_columns(df: DataFrame, names: Sequence[str], param: str) -> None:
         raise RunError(
             f"df has no column {', '.join(missing)}, which {param} names (columns of df: {', '.join(df.columns)})"
         )
+
+
+def weight_column(df: DataFrame, name: str) -> tuple[Column, Column]:
+    """weightCol as float32, and whether a row has a weight."""
+    require_columns(df, [name], "weightCol")
+    kind = df.schema[name].dataType
+    if kind.typeName() not in NUMBERS:
+        raise RunError(f"weightCol '{name}' is {kind.simpleString()}, must be a number: cast it")
+    weight = functions.col(quoted(name)).cast("float")
+    # For Spark, NaN is the largest number.
+    valid = (weight >= 0) & (weight < functions.lit(float("inf")).cast("float"))
+    return weight, functions.coalesce(valid, functions.lit(False))
 
 
 def _is_array_of_numbers(kind: Any) -> bool:
@@ -166,10 +214,19 @@ def labels_of(loss: Callable[..., Any]) -> Labels:
     return Labels.NUMBERS if getattr(declared, "__module__", None) in _OF_TORCH else Labels.ANY
 
 
-class Label:
-    """labelCol of a DataFrame, for a loss."""
+def takes_probabilities(loss: Callable[..., Any]) -> bool:
+    """And no logits."""
+    from torch import nn
 
-    def __init__(self, df: DataFrame, name: str, labels: Labels) -> None:
+    while isinstance(loss, functools.partial):
+        loss = loss.func
+    return isinstance(loss, nn.BCELoss) or loss is nn.functional.binary_cross_entropy
+
+
+class Label:
+    """labelCol of a DataFrame, for a loss. classes: how many there are; 0: not known. ignored: a label of no class."""
+
+    def __init__(self, df: DataFrame, name: str, labels: Labels, classes: int = 0, ignored: int | None = None) -> None:
         require_columns(df, [name], "labelCol")
         self.name = name
         self._column = functions.col(quoted(name))
@@ -181,7 +238,7 @@ class Label:
             )
         self._kind = kind
         self._is_integer = kind.typeName() in INTEGERS
-        self._is_of_classes = labels == Labels.CLASSES
+        self._is_of_classes, self._classes, self._ignored = labels == Labels.CLASSES, classes, ignored
         self._type = "long" if self._is_of_classes or (self._is_integer and labels == Labels.ANY) else "float"
 
     def is_valid(self) -> Column:
@@ -191,15 +248,27 @@ class Label:
     def cast(self) -> Column:
         """The label of a valid row in the type that the loss takes. A number that is no class ends Spark's job."""
         if self._type == "float":
-            return _as_float(self._column, self._kind, f"labelCol '{self.name}'")
-        label = self._column.cast(self._type)
-        if self._is_integer or not self._is_of_classes:
+            label = _as_float(self._column, self._kind, f"labelCol '{self.name}'")
+        else:
+            label = self._column.cast(self._type)
+        if not self._classes and (self._is_integer or not self._is_of_classes):
             return label
+        number = self._column.cast("double")
+        is_class = number % 1 == 0
+        if self._classes:
+            is_class &= number.between(0, self._classes - 1)
+            if self._ignored is not None:
+                is_class |= number == self._ignored
+        # handleInvalid is for others.
+        is_class |= ~self.is_valid()
         text = functions.concat(
             functions.lit(f"labelCol '{self.name}' has "), shown_column(self._column),
-            functions.lit(", and the loss takes numbers of classes (0, 1, …): cast it, or take another loss"),
+            functions.lit(
+                f", and the loss takes numbers of classes (0, 1, …{self._classes - 1 if self._classes else ''}): "
+                "cast it, or take another loss"
+            ),
         )  # fmt: skip
-        return functions.when(self._column % 1 == 0, label).otherwise(functions.raise_error(text))
+        return functions.when(is_class, label).otherwise(functions.raise_error(text))
 
     def or_error(self, row: Column) -> Column:
         """The label; a row without one ends Spark's job. row: what the error shows of it."""
@@ -213,9 +282,14 @@ class Label:
 
 
 def loss_of(
-    loss: Callable[..., torch.Tensor], output: torch.Tensor, label: torch.Tensor, labels: Labels, name: str
+    loss: Callable[..., torch.Tensor],
+    output: torch.Tensor,
+    label: torch.Tensor,
+    labels: Labels,
+    name: str,
+    weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The loss of a batch. name: of labelCol."""
+    """The loss of a batch. name: of labelCol. weight: of each row; the loss is by_row() then."""
     if labels != Labels.CLASSES and label.numel() == output.numel():
         # A loss of (rows, 1) and (rows,) would be one of (rows, rows).
         label = label.reshape(output.shape)
@@ -225,9 +299,28 @@ def loss_of(
             raise RunError(f"{shapes}: this loss takes as many numbers as the output has. Give the model one output")
         _refuse_broadcast(loss, output, label, shapes)
     value = loss(output, label)
+    if weight is not None:
+        if value.dim() == 0 or len(value) != len(weight):
+            raise RunError(
+                f"the loss has shape {tuple(value.shape)}: with weightCol it must have one number for each of the "
+                f"{len(weight)} rows (reduction='none')"
+            )
+        return weight * value.reshape(len(weight), -1).mean(1)
     if value.numel() != 1:
         raise RunError(f"the loss has shape {tuple(value.shape)}, must be one number: its mean (reduction='mean')")
     return value
+
+
+def by_row(loss: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """A loss of torch.nn that does not sum over the rows. Another one as it is."""
+    if hasattr(loss, "reduction"):
+        loss = copy.copy(loss)
+        loss.reduction = "none"
+        return loss
+    with contextlib.suppress(ValueError):
+        if "reduction" in inspect.signature(loss).parameters:
+            return functools.partial(loss, reduction="none")
+    return loss
 
 
 def _refuse_broadcast(

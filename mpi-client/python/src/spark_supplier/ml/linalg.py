@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, TypeVar
 
+from pyspark import keyword_only
 from pyspark.ml.clustering import KMeansModel
 from pyspark.ml.feature import PCAModel
 from pyspark.ml.linalg import DenseMatrix, DenseVector
@@ -28,7 +29,7 @@ from pyspark.sql import SparkSession
 
 from spark_supplier.driver.sessions import session_of
 from spark_supplier.errors import RunError
-from spark_supplier.ml.torch_model import accessors
+from spark_supplier.ml.torch_model import SetsParams, accessors
 from spark_supplier.offload.matrix_ranks import MatrixRanks
 
 _Model = TypeVar("_Model", bound=JavaModel)
@@ -70,7 +71,7 @@ class InJar(JavaMLWritable, JavaMLReadable[Any]):
         return super().read()
 
 
-class RanksEstimator(JavaEstimator[_Model], InJar):
+class RanksEstimator(SetsParams, JavaEstimator[_Model], InJar):
     """An estimator of the JVM's package spark_supplier.ml, with the name of the Python class.
 
     Its params are saved, its ranks are not: set them after load.
@@ -78,18 +79,14 @@ class RanksEstimator(JavaEstimator[_Model], InJar):
 
     # PySpark finds the JVM's class by the module spark_supplier.ml, which subclasses must name as theirs.
 
-    def __init__(self, ranks: MatrixRanks | None, **params: Any) -> None:
+    def __init__(self, ranks: MatrixRanks | None = None, **given: Any) -> None:
         super().__init__()
         self._ranks = ranks
         self._require_jar()
         self._java_obj = self._new_java_obj(f"spark_supplier.ml.{type(self).__name__}", self.uid)
-        defaults = {name: inspect.signature(type(self)).parameters[name].default for name in params}
-        self._setDefault(**{name: value for name, value in defaults.items() if value is not None})
-        self.setParams(**{name: value for name, value in params.items() if value != defaults[name]})
-
-    def setParams(self, **params: Any) -> Any:
-        """Sets params by their names. None: it is as it was."""
-        return self._set(**{name: value for name, value in params.items() if value is not None})
+        params = inspect.signature(type(self)).parameters.values()
+        self._setDefault(**{param.name: param.default for param in params if param.default is not None})
+        self.setParams(**given)
 
     def setRanks(self, value: MatrixRanks) -> Any:
         """The ranks that fit. They must live until fit() returns."""
@@ -99,6 +96,9 @@ class RanksEstimator(JavaEstimator[_Model], InJar):
     def _fit(self, dataset: Any) -> _Model:
         if self._ranks is None:
             raise RunError(f"{self.uid} has no ranks, which are not saved with it: call setRanks(ranks)")
+        for param, value in self._paramMap.items():
+            if value is None:
+                raise RunError(f"{param.name} is None, must be {param.doc}: clear({param.name}) gives the default back")
         fitting = self._ranks._set_on(self)
         # Ctrl-C ends it, and errors of ranks are RunErrors.
         model: _Model = self._ranks._ask(lambda: super(RanksEstimator, fitting)._fit(dataset))
@@ -108,16 +108,17 @@ class RanksEstimator(JavaEstimator[_Model], InJar):
 class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):
     """An estimator that computes k vectors from a column of vectors."""
 
+    @keyword_only
     def __init__(
         self,
-        ranks: MatrixRanks | None = None,
         *,
+        ranks: MatrixRanks | None = None,
         k: int | None = None,
         inputCol: str | None = None,
         outputCol: str | None = None,
         sparse: bool = False,
     ) -> None:
-        super().__init__(ranks, k=k, inputCol=inputCol, outputCol=outputCol, sparse=sparse)
+        super().__init__(**self._input_kwargs)
 
 
 class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol, HasMaxIter, HasTol, HasSeed):
@@ -130,10 +131,11 @@ class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol
 
     __module__ = "spark_supplier.ml"
 
+    @keyword_only
     def __init__(
         self,
-        ranks: MatrixRanks | None = None,
         *,
+        ranks: MatrixRanks | None = None,
         k: int = 2,
         featuresCol: str = "features",
         predictionCol: str = "prediction",
@@ -141,9 +143,7 @@ class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol
         tol: float = 1e-4,
         seed: int | None = None,
     ) -> None:
-        super().__init__(
-            ranks, k=k, featuresCol=featuresCol, predictionCol=predictionCol, maxIter=maxIter, tol=tol, seed=seed
-        )
+        super().__init__(**self._input_kwargs)
 
     _, setFeaturesCol = accessors("featuresCol")
     _, setPredictionCol = accessors("predictionCol")
@@ -173,10 +173,11 @@ class LinearLeastSquares(
 
     __module__ = "spark_supplier.ml"
 
+    @keyword_only
     def __init__(
         self,
-        ranks: MatrixRanks | None = None,
         *,
+        ranks: MatrixRanks | None = None,
         featuresCol: str = "features",
         labelCol: str = "label",
         predictionCol: str = "prediction",
@@ -184,10 +185,7 @@ class LinearLeastSquares(
         fitIntercept: bool = True,
         sparse: bool = False,
     ) -> None:
-        super().__init__(
-            ranks, featuresCol=featuresCol, labelCol=labelCol, predictionCol=predictionCol, regParam=regParam,
-            fitIntercept=fitIntercept, sparse=sparse,
-        )  # fmt: skip
+        super().__init__(**self._input_kwargs)
 
     _, setFeaturesCol = accessors("featuresCol")
     _, setLabelCol = accessors("labelCol")

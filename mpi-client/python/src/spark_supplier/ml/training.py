@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_supplier.ml.features import Labels, loss_of
+from spark_supplier.errors import RunError
+from spark_supplier.ml.features import Labels, by_row, loss_of
 
 if TYPE_CHECKING:
     import torch
 
     from spark_supplier.node.rank_data import RankData
 
-# The sum of the losses of each batch, and its rows.
-Losses = list[tuple["torch.Tensor", int]]
+# The sum of the losses of each batch, and its rows, or the sum of their weights.
+Losses = list[tuple["torch.Tensor", Any]]
 
 
 @dataclass
 class Training:
-    """As for TorchEstimator. features, label: the columns."""
+    """As for TorchEstimator. features, label, weight: the columns. classes: 0: not known."""
 
     model: torch.nn.Module | Callable[[], torch.nn.Module]
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -28,22 +29,44 @@ class Training:
     features: str
     label: str
     labels: Labels
+    classes: int = 0
+    weight: str | None = None
 
-    def summed(self, loss: torch.Tensor, rows: int) -> tuple[torch.Tensor, int]:
-        """Of a batch of these rows."""
-        # Of a class of PyTorch, or of a partial of its function.
+    @property
+    def is_sum(self) -> bool:
+        """Of a class of PyTorch, or of a partial of its function."""
         reduction = getattr(self.loss, "reduction", None) or getattr(self.loss, "keywords", {}).get("reduction")
-        return loss.detach() * (1 if reduction == "sum" else rows), rows
+        return bool(reduction == "sum")
+
+    def step(self, output: torch.Tensor, batch: Any) -> tuple[torch.Tensor, tuple[torch.Tensor, Any]]:
+        """The loss of a batch, to differentiate, and what it adds to the losses."""
+        label = batch[self.label]
+        if self.weight is None:
+            loss = loss_of(self.loss, output, label, self.labels, self.label)
+            return loss, (loss.detach() * (1 if self.is_sum else len(label)), len(label))
+        weight = batch[self.weight]
+        losses = loss_of(by_row(self.loss), output, label, self.labels, self.label, weight)
+        return losses.sum() if self.is_sum else losses.mean(), (losses.detach().sum(), weight.sum())
+
+    def check_outputs(self, outputs: int) -> None:
+        """outputs: of a row."""
+        if self.classes and outputs != self.classes and (self.classes, outputs) != (2, 1):
+            raise RunError(
+                f"numClasses is {self.classes}, and the model has {outputs} outputs: give it {self.classes}"
+                f"{', or one,' if self.classes == 2 else ''} with the scores of the classes"
+            )
+        if self.labels == Labels.CLASSES and outputs == 1:
+            raise RunError("the loss takes classes, and the model has one output: give it one for each class")
 
 
 @dataclass
 class Trained:
-    """module: on the CPU. history: the mean losses of each epoch. size: of a row. is_scalar: it has one output."""
+    """module: on the CPU. history: the mean losses of each epoch. size, outputs: numbers of a row."""
 
     module: torch.nn.Module
     history: list[dict[str, float]]
     size: int
-    is_scalar: bool
+    outputs: int
 
 
 def train(data: RankData, training: Training) -> Trained:
@@ -63,29 +86,27 @@ def train(data: RankData, training: Training) -> Trained:
     optimizer = (training.optimizer or torch.optim.Adam)(module.parameters())
     validation = None if data.validation is None else data.validation.epochs()
     history = []
-    size, is_scalar = 0, False
+    size, outputs = 0, 0
     for epoch in data.epochs():
         module.train()
         losses: Losses = []
         for batch in epoch:
             features = batch[training.features]
             output = model(features)
-            size, is_scalar = features.shape[1], output[0].numel() == 1
-            loss = _loss(training, output, batch)
+            if not outputs:
+                size, outputs = features.shape[1], output[0].numel()
+                training.check_outputs(outputs)
+            loss, summed = training.step(output, batch)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append(training.summed(loss, len(features)))
+            losses.append(summed)
         means = {"loss": _mean(losses, device)}
         if validation is not None:
             losses = _evaluate(training, module, next(validation))
             means["validation_loss"] = _mean(losses, device)
         history.append(means)
-    return Trained(module.cpu(), history, size, is_scalar)
-
-
-def _loss(training: Training, output: torch.Tensor, batch: Any) -> torch.Tensor:
-    return loss_of(training.loss, output, batch[training.label], training.labels, training.label)
+    return Trained(module.cpu(), history, size, outputs)
 
 
 def _evaluate(training: Training, module: torch.nn.Module, epoch: Any) -> Losses:
@@ -93,12 +114,8 @@ def _evaluate(training: Training, module: torch.nn.Module, epoch: Any) -> Losses
     import torch
 
     module.eval()
-    losses = []
     with torch.no_grad():
-        for batch in epoch:
-            features = batch[training.features]
-            losses.append(training.summed(_loss(training, module(features), batch), len(features)))
-    return losses
+        return [training.step(module(batch[training.features]), batch)[1] for batch in epoch]
 
 
 def _mean(losses: Losses, device: torch.device) -> float:
@@ -106,7 +123,7 @@ def _mean(losses: Losses, device: torch.device) -> float:
     import torch
     from torch import distributed
 
-    sums = [sum(float(loss) for loss, _ in losses), sum(rows for _, rows in losses)]
+    sums = [sum(float(each[i]) for each in losses) for i in range(2)]
     # A rank without rows would have integers.
     total = torch.tensor(sums, dtype=torch.float64).to(device)
     distributed.all_reduce(total)
