@@ -125,17 +125,69 @@ def test_a_checkpoint_resumes(server, tmp_path):
         assert len(set(supplier.run(rest, Rows(df, batch_size=20), resume=True))) == COUNT - 20
 
 
+def fast(parameters):
+    return torch.optim.SGD(parameters, 1.0)
+
+
+def slow(parameters):
+    return torch.optim.SGD(parameters, 1e-6)
+
+
+def test_a_pipeline_with_a_classifier_is_chosen_saved_and_loaded(server, tmp_path):
+    from pyspark.ml import Pipeline, PipelineModel
+    from pyspark.ml.evaluation import BinaryClassificationEvaluator, MulticlassClassificationEvaluator
+    from pyspark.ml.feature import IndexToString, StringIndexer, VectorAssembler
+    from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationSplit
+
+    df = another(server).range(400).selectExpr(
+        "id", "rand(1) as a", "if(a > 0.5, 'over', 'below') as name", "id % 2 + 1 as w"
+    ).cache()  # fmt: skip
+    with shared_memory() as folder, Supplier(ranks=2, folder=folder) as supplier:
+        estimator = TorchEstimator(
+            model=lambda: torch.nn.Linear(1, 2), loss=torch.nn.CrossEntropyLoss(), optimizer=fast, weightCol="w",
+            epochs=2, supplier=supplier,
+        )  # fmt: skip
+        pipeline = Pipeline(stages=[
+            StringIndexer(inputCol="name", outputCol="label", stringOrderType="alphabetAsc"),
+            VectorAssembler(inputCols=["a"], outputCol="features"), estimator,
+            IndexToString(inputCol="prediction", outputCol="found", labels=["below", "over"]),
+        ])  # fmt: skip
+        grid = ParamGridBuilder().addGrid(estimator.optimizer, [slow, fast]).build()
+        evaluator = MulticlassClassificationEvaluator(metricName="accuracy")
+        options = {"estimator": pipeline, "estimatorParamMaps": grid, "evaluator": evaluator, "seed": 1}
+        fitted = CrossValidator(numFolds=2, parallelism=2, **options).fit(df)
+        split = TrainValidationSplit(**options).fit(df)
+    assert fitted.avgMetrics[1] > max(0.8, fitted.avgMetrics[0])
+    assert split.validationMetrics[1] > max(0.7, split.validationMetrics[0])
+    fitted.bestModel.save(str(tmp_path / "model"))
+    loaded = PipelineModel.load(str(tmp_path / "model"))
+    found = [model.transform(df) for model in (fitted.bestModel, loaded)]
+    assert found[0].collect() == found[1].collect() and found[1].where("name = found").count() > 320
+    assert BinaryClassificationEvaluator().evaluate(found[1]) > 0.9
+
+
+def test_a_module_that_no_plan_holds(server, monkeypatch):
+    """Each session sends it once."""
+    import spark_supplier.ml.prediction as prediction
+
+    monkeypatch.setattr(prediction, "_MOST_IN_PLAN", 1000)
+    module = torch.nn.Linear(20, 20)
+    model = TorchModel(module, [], 20, 20)
+    for spark in (another(server), another(server)):
+        df = spark.range(0, 8, 1, 4).selectExpr("array_repeat(1D, 20) as features")
+        for _ in range(2):
+            found = {tuple(row.prediction) for row in model.transform(df).collect()}
+            [row] = found
+            assert row == pytest.approx(module(torch.ones(20)).tolist(), abs=1e-5)
+        assert len(prediction._sent[spark]) == 1
+
+
 @pytest.mark.long
-def test_an_estimator_is_fitted_saved_and_loaded(server, tmp_path):
-    df = another(server).range(64).selectExpr("id", "id / 64 as a", "id / 32 as y")
-    with shared_memory() as folder:
-        model = TorchEstimator(
-            model=lambda: torch.nn.Linear(1, 1), loss=torch.nn.MSELoss(), featuresCol=["a"], labelCol="y",
-            optimizer=lambda parameters: torch.optim.SGD(parameters, 0.1), supplier=Supplier(ranks=2, folder=folder),
-        ).fit(df)  # fmt: skip
-        model.save(str(tmp_path / "model"))
-        predicted = [m.transform(df).orderBy("id").collect() for m in (model, TorchModel.load(str(tmp_path / "model")))]
-        assert predicted[0] == predicted[1] and len(predicted[0]) == 64
+def test_a_module_larger_than_a_message(server):
+    module = torch.nn.Linear(6000, 6000)
+    df = another(server).range(1).selectExpr("array_repeat(1D, 6000) as features")
+    [row] = TorchModel(module, [], 6000, 6000).transform(df).collect()
+    assert row.prediction == pytest.approx(module(torch.ones(6000)).tolist(), abs=1e-4)
 
 
 def test_a_matrix_of_ranks(server, libraries):

@@ -220,18 +220,25 @@ def test_a_grid_of_params(df, ranks, tmp_path):
 def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
     from pyspark.sql.utils import IllegalArgumentException
     from spark_supplier import RunError
-    from spark_supplier.ml import PCA, KMeans
+    from spark_supplier.ml import PCA, KMeans, LinearLeastSquares
 
     pca = PCA(ranks=ranks, inputCol="features", outputCol="x")
     assert pca.isSet(pca.inputCol) and not pca.isSet(pca.sparse) and pca.hasDefault(pca.sparse)
-    kmeans = KMeans(ranks=ranks, k=3)
-    assert [kmeans.isSet(kmeans.getParam(name)) for name in ("k", "maxIter", "tol", "seed")] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    kmeans = KMeans(ranks=ranks, k=2)
+    names = ("k", "maxIter", "tol", "seed", "featuresCol")
+    assert [kmeans.isSet(kmeans.getParam(name)) for name in names] == [True, False, False, False, False]
+    for estimator, value in ((KMeans, 20), (LinearLeastSquares, True)):
+        name = "maxIter" if estimator is KMeans else "fitIntercept"
+        made = estimator(**{name: value})
+        assert made.isSet(made.getParam(name)) and made.extractParamMap()[made.getParam(name)] == value
     assert kmeans.setParams(maxIter=7, seed=None) is kmeans and kmeans.getMaxIter() == 7
+    assert kmeans.isSet(kmeans.seed) and kmeans.getSeed() is None
+    with pytest.raises(RunError, match=r"seed is None, must be .*: clear\(seed\) gives the default back"):
+        kmeans.fit(df)
+    with pytest.raises(TypeError, match="KMeans has no param 'maxiter', but featuresCol, k, maxIter"):
+        kmeans.setParams(maxiter=3)
+    with pytest.raises(TypeError, match="keyword arguments"):
+        KMeans(ranks)
     kmeans.clear(kmeans.maxIter)
     assert kmeans.getMaxIter() == 20 and kmeans.getFeaturesCol() == "features"
     assert "k: how many are computed (> 0) (undefined)" in pca.explainParams()

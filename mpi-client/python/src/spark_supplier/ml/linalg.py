@@ -89,7 +89,7 @@ class RanksEstimator(SetsParams, JavaEstimator[_Model], InJar):
         self.setParams(**given)
 
     def setRanks(self, value: MatrixRanks) -> Any:
-        """The ranks that fit. They must live until fit() returns."""
+        """Set the MatrixRanks that fit. They must live until `fit` returns."""
         self._ranks = value
         return self
 
@@ -122,11 +122,28 @@ class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):
 
 
 class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol, HasMaxIter, HasTol, HasSeed):
-    """As pyspark.ml.clustering.KMeans, on ranks: fit(df) returns a KMeansModel of pyspark.ml, without a summary.
+    """As pyspark.ml.clustering.KMeans, on ranks: `fit` returns a KMeansModel of pyspark.ml, without a summary.
 
-    ranks: a MatrixRanks, which must live until fit() returns. featuresCol: vectors. k: clusters. maxIter: of
-    iterations, at most. tol: they end when no center moves farther. seed: of the first centers, which are other
-    ones than MLlib's.
+    Parameters
+    ----------
+    ranks : MatrixRanks
+        They must live until `fit` returns. They are no param, and are not saved.
+    k : int, default 2
+        The number of clusters.
+    featuresCol, predictionCol : str, default "features" and "prediction"
+        A column of vectors, and the column that the model adds.
+    maxIter : int, default 20
+        The largest number of iterations.
+    tol : float, default 1e-4
+        The iterations end when no center moves farther.
+    seed : int, optional
+        Of the first centers, which are not those of MLlib.
+
+    Examples
+    --------
+    >>> from spark_supplier.offload import MatrixRanks
+    >>> with MatrixRanks(spark, 2) as ranks:  # doctest: +SKIP
+    ...     model = KMeans(ranks=ranks, k=3, seed=1).fit(df)
     """
 
     __module__ = "spark_supplier.ml"
@@ -164,11 +181,26 @@ class LinearLeastSquares(
     HasFitIntercept,
     HasSparse,
 ):
-    """As pyspark.ml.regression.LinearRegression with standardization=False, on ranks: the model is one of pyspark.ml.
+    """As pyspark.ml.regression.LinearRegression with standardization=False, on ranks. The model is one of pyspark.ml.
 
-    ranks: a MatrixRanks, which must live until fit() returns. featuresCol: vectors. labelCol: numbers.
-    regParam: as LinearRegression has it, whose loss is a mean, of labels divided by their standard deviation.
-    sparse: keep only the entries that are not 0, for conjugate gradients instead of the normal equations.
+    Parameters
+    ----------
+    ranks : MatrixRanks
+        They must live until `fit` returns. They are no param, and are not saved.
+    featuresCol, labelCol, predictionCol : str, default "features", "label" and "prediction"
+        A column of vectors, a column of numbers, and the column that the model adds.
+    regParam : float, default 0.0
+        As LinearRegression has it, whose loss is a mean, of labels divided by their standard deviation.
+    fitIntercept : bool, default True
+        Whether the model has an intercept.
+    sparse : bool, default False
+        Keep only the entries that are not 0, for conjugate gradients instead of the normal equations.
+
+    Examples
+    --------
+    >>> from spark_supplier.offload import MatrixRanks
+    >>> with MatrixRanks(spark, 2) as ranks:  # doctest: +SKIP
+    ...     model = LinearLeastSquares(ranks=ranks, regParam=0.1).fit(df)
     """
 
     __module__ = "spark_supplier.ml"
@@ -198,10 +230,24 @@ class LinearLeastSquares(
 
 
 class PCA(Decomposition[PCAModel]):
-    """As pyspark.ml.feature.PCA, on ranks: fit(df) returns a pyspark.ml.feature.PCAModel.
+    """As pyspark.ml.feature.PCA, on ranks: `fit` returns a pyspark.ml.feature.PCAModel.
 
-    ranks: a MatrixRanks, which must live until fit() returns. k: components. inputCol: vectors. outputCol: what
-    the model adds. sparse: keep only the entries that are not 0.
+    Parameters
+    ----------
+    ranks : MatrixRanks
+        They must live until `fit` returns. They are no param, and are not saved.
+    k : int
+        The number of components.
+    inputCol, outputCol : str
+        A column of vectors, and the column that the model adds.
+    sparse : bool, default False
+        Keep only the entries that are not 0.
+
+    Examples
+    --------
+    >>> from spark_supplier.offload import MatrixRanks
+    >>> with MatrixRanks(spark, 2) as ranks:  # doctest: +SKIP
+    ...     model = PCA(ranks=ranks, k=2, inputCol="features", outputCol="pca").fit(df)
     """
 
     __module__ = "spark_supplier.ml"
@@ -228,10 +274,24 @@ class TruncatedSVDModel(JavaModel, HasK, VectorColumns, InJar):
 
 
 class TruncatedSVD(Decomposition[TruncatedSVDModel]):
-    """The largest singular values of vectors, and their right vectors, on ranks: fit(df) returns a TruncatedSVDModel.
+    """The largest singular values of vectors, and their right vectors, on ranks.
 
-    ranks: a MatrixRanks, which must live until fit() returns. k: singular values. inputCol: vectors.
-    outputCol: what the model adds. sparse: keep only the entries that are not 0.
+    Parameters
+    ----------
+    ranks : MatrixRanks
+        They must live until `fit` returns. They are no param, and are not saved.
+    k : int
+        The number of singular values.
+    inputCol, outputCol : str
+        A column of vectors, and the column that the model adds.
+    sparse : bool, default False
+        Keep only the entries that are not 0.
+
+    Examples
+    --------
+    >>> from spark_supplier.offload import MatrixRanks
+    >>> with MatrixRanks(spark, 2) as ranks:  # doctest: +SKIP
+    ...     model = TruncatedSVD(ranks=ranks, k=2, inputCol="features", outputCol="svd").fit(df)
     """
 
     __module__ = "spark_supplier.ml"

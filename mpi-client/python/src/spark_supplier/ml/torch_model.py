@@ -422,8 +422,8 @@ class TorchModel(Model, TorchParams, ObjectsStage):
         else:
             array = features.or_error() if self.getHandleInvalid() == "error" else features.or_nan()
         predict = prediction_udf(
-            self.module, self._num_features, self._num_outputs == 1, list(names) if self._num_classes else None,
-            self.getBatchSize(),
+            dataset.sparkSession, self.module, self._num_features, self._num_outputs == 1,
+            list(names) if self._num_classes else None, self.getBatchSize(),
         )  # fmt: skip
         with python_of_driver(session_of(dataset.sparkSession)):
             prediction = predict(array)
