@@ -28,11 +28,11 @@ supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t
         .all = calloc(ranks, sizeof *neighbours->all),
         .links = calloc(ranks, sizeof *neighbours->links),
         .links_in = calloc(ranks, sizeof *neighbours->links_in),
-        .arrivals = calloc(ranks, sizeof *neighbours->arrivals),
+        .changed = calloc(ranks, sizeof *neighbours->changed),
         .fd = -1,
     };
     if (neighbours->cards != NULL && neighbours->all != NULL && neighbours->links != NULL &&
-        neighbours->links_in != NULL && neighbours->arrivals != NULL)
+        neighbours->links_in != NULL && neighbours->changed != NULL)
         return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
@@ -136,7 +136,7 @@ void exchange_neighbours_free(struct neighbours *neighbours) {
     free(neighbours->all);
     free(neighbours->links);
     free(neighbours->links_in);
-    free(neighbours->arrivals);
+    free(neighbours->changed);
     free(neighbours->places);
     free(neighbours->places_in);
     free(neighbours->before);

@@ -34,8 +34,8 @@ struct neighbours {
     struct neighbour *all; /**< of each rank */
     uint64_t *links;       /**< for each rank: 1: it is a neighbour of this one */
     uint64_t *links_in;    /**< for each rank: 1: this one is its neighbour, and so gets its elements in the slot */
-    uint64_t arrival;      /**< what the last step sends; only that it comes matters */
-    uint64_t *arrivals;    /**< and receives, of each rank */
+    uint64_t has_changed;  /**< what the last step sends. 1: this rank's elements have, since they were gathered */
+    uint64_t *changed;     /**< and receives, of each rank */
 
     int fd;          /**< of this rank's ring; -1: it is private memory */
     size_t reserved; /**< bytes of each slot whose pages are reserved */

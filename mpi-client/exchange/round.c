@@ -258,11 +258,11 @@ struct pick exchange_round_pick(const struct round *round, const struct destinat
     return (struct pick){.rows = destinations->rows + round->begins[rank], .count = round->counts[rank]};
 }
 
-void exchange_round_count(struct round *round, const struct destinations *destinations, bool repeat) {
-    uint64_t left = repeat;
+void exchange_round_count(struct round *round, const struct destinations *destinations, uint64_t failed) {
+    uint64_t left = failed;
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
         round->bytes_left[rank] -= round->bytes[rank];
-        if (!repeat) left += destinations->ends[rank] - round->begins[rank] - round->counts[rank];
+        if (failed == 0) left += destinations->ends[rank] - round->begins[rank] - round->counts[rank];
     }
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
         uint64_t *message = exchange_message(round->messages, round, rank);
@@ -298,4 +298,8 @@ bool exchange_round_is_last(const struct round *round) {
     for (uint32_t rank = 0; rank < round->ranks; rank++)
         if (exchange_message(round->messages_in, round, rank)[COUNT_LEFT] > 0) return false;
     return true;
+}
+
+bool exchange_round_has_change(const struct round *round, uint32_t rank) {
+    return exchange_message(round->messages_in, round, rank)[COUNT_LEFT] == LEFT_CHANGED;
 }

@@ -43,6 +43,9 @@ struct grant {
 /** A message of the step *count*, before the bytes of each column of any length. */
 enum { COUNT_ELEMENTS, COUNT_LEFT, COUNT_BYTES };
 
+/** COUNT_LEFT of a rank whose elements have changed since they were gathered: nobody uses them, and all fail. */
+#define LEFT_CHANGED UINT64_MAX
+
 struct round {
     uint32_t rank;
     uint32_t ranks;
@@ -109,10 +112,10 @@ static inline uint64_t *exchange_message(uint64_t *messages, const struct round 
 }
 
 /**
- * Fills in the messages, but for the bytes of columns, and counts the elements as sent. repeat: another agreement must
- * follow, because this rank has failed.
+ * Fills in the messages, but for the bytes of columns, and counts the elements as sent. failed: 0, or what is sent
+ * instead of the elements that are left, so that another agreement follows: 1, or LEFT_CHANGED.
  */
-void exchange_round_count(struct round *round, const struct destinations *destinations, bool repeat);
+void exchange_round_count(struct round *round, const struct destinations *destinations, uint64_t failed);
 
 /** Whether all that this rank is to receive fits into what it has granted. */
 bool exchange_round_check(const struct round *round, const struct columns *columns);
@@ -122,5 +125,8 @@ uint32_t exchange_round_advance(struct round *round, const struct destinations *
 
 /** Whether a rank has elements left, so that another round follows. */
 bool exchange_round_is_last(const struct round *round);
+
+/** Whether that rank has sent LEFT_CHANGED. */
+bool exchange_round_has_change(const struct round *round, uint32_t rank);
 
 #endif

@@ -1,5 +1,5 @@
 /**
- * The steps of a round: *offer*, *grant*, *count*, *place*, *pack*, *move*, *arrive* and *finish*. It runs in the
+ * The steps of a round: *offer*, *grant*, *pack*, *count*, *place*, *move*, *arrive* and *finish*. It runs in the
  * thread that uses the handle, without a lock. What other ranks say is checked in round.c and neighbours.c.
  */
 #include "children.h"
@@ -12,11 +12,30 @@ static struct cargo cargo_of(struct exchange *exchange) {
                           .neighbours = &exchange->neighbours};
 }
 
-/* After the agreement a rank that fails still does its part of the round, and fails in the next agreement. */
-static void fail_by_change(struct exchange *exchange) {
+/* The rank still does its part of the round, and tells the others: what it sends them is wrong. */
+static void tell_change(struct exchange *exchange) {
+    struct neighbours *neighbours = &exchange->neighbours;
+    neighbours->has_changed = neighbours->changed[neighbours->rank] = 1;
+}
+
+/* If a rank's elements have changed, all ranks fail in the next agreement. False: none have. */
+static bool fail_by_change(struct exchange *exchange) {
+    const struct neighbours *neighbours = &exchange->neighbours;
     struct failure failure;
-    exchange_fail_by_change(&failure);
-    exchange_fail_later(exchange, &failure);
+    for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
+        if (neighbours->changed[rank] == 0 && !exchange_round_has_change(&exchange->round, rank)) continue;
+        supply__fail(&failure, SUPPLY_ERROR_CONTRACT,
+                     "values of held blocks of rank %u have changed: does its task write into them?", rank);
+        exchange_fail_later(exchange, &failure);
+        return true;
+    }
+    return false;
+}
+
+/* If all ranks are neighbours, nothing is left for the transport. */
+static bool has_strangers(const struct exchange *exchange) {
+    const uint64_t ranks = exchange->round.ranks;
+    return exchange->together.links < ranks * (ranks - 1);
 }
 
 /* In the first round: always. In later ones, a rank that has moved all its elements has gathered the next window
@@ -27,8 +46,11 @@ static supply_status_t count(struct exchange *exchange, struct failure *failure)
     struct round *round = &exchange->round;
     const struct cargo cargo = cargo_of(exchange);
     exchange_round_select(round, &exchange->columns, &exchange->window, &exchange->destinations);
-    if (!exchange_pack_counts(&exchange->transfer, &cargo)) fail_by_change(exchange);
-    exchange_round_count(round, &exchange->destinations, exchange->failed.status != SUPPLY_OK);
+    if (!exchange_pack_counts(&exchange->transfer, &cargo)) tell_change(exchange);
+    /* Before the counts, which are the last message if no rank has a neighbour. */
+    if (has_strangers(exchange) && !exchange_pack_others(&exchange->transfer, &cargo)) tell_change(exchange);
+    exchange_round_count(round, &exchange->destinations,
+                         exchange->neighbours.has_changed ? LEFT_CHANGED : exchange->failed.status != SUPPLY_OK);
     exchange->step = STEP_COUNT;
     return exchange_alltoall(&exchange->collective, round->messages, round->messages_in,
                              round->width * sizeof *round->messages, failure);
@@ -91,12 +113,6 @@ static supply_status_t send_grants(struct exchange *exchange, void (*grant)(stru
     return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
 }
 
-/* If all ranks are neighbours, nothing is left for the transport. */
-static bool has_strangers(const struct exchange *exchange) {
-    const uint64_t ranks = exchange->round.ranks;
-    return exchange->together.links < ranks * (ranks - 1);
-}
-
 static supply_status_t begin_move(struct exchange *exchange, struct failure *failure) {
     const struct cargo cargo = cargo_of(exchange);
     /* What is copied into the slots of others is stored after they have named them. */
@@ -105,7 +121,6 @@ static supply_status_t begin_move(struct exchange *exchange, struct failure *fai
     exchange->step = STEP_MOVE;
     exchange->transfer.moving = has_strangers(exchange) ? 0 : exchange->columns.buffer_count;
     if (!has_strangers(exchange)) return SUPPLY_OK;
-    if (!exchange_pack_others(&exchange->transfer, &cargo)) fail_by_change(exchange);
     return exchange_move(&exchange->transfer, &cargo, &exchange->layout, &exchange->collective, failure);
 }
 
@@ -114,7 +129,7 @@ static supply_status_t copy(struct exchange *exchange, uint32_t rank, struct fai
     if (exchange->neighbours.all[rank].ring == NULL) return SUPPLY_OK;
     const struct cargo cargo = cargo_of(exchange);
     const enum copied copied = exchange_copy(&exchange->transfer, &cargo, rank);
-    if (copied == COPIED_CHANGED) fail_by_change(exchange);
+    if (copied == COPIED_CHANGED) tell_change(exchange);
     if (copied != COPIED_NOTHING) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                         "%s: rank %u has named a place outside of its ring: use the same libsupply_exchange on all "
@@ -201,7 +216,7 @@ static supply_status_t finish(struct exchange *exchange, struct failure *failure
     if (skipped > arrived) skipped = arrived;
     exchange->has_rounds = !exchange_round_is_last(&exchange->round);
     exchange->round.number++;
-    if (skipped < arrived) deliver(exchange, skipped);
+    if (!fail_by_change(exchange) && skipped < arrived) deliver(exchange, skipped);
     exchange->received += arrived;
     /* With ALL and BALANCE all ranks name one window. The last one may give some nothing: those stay in front of it. */
     const bool is_complete = !exchange->has_rounds && (exchange_has_key(&exchange->settings) || arrived > 0);
@@ -246,8 +261,8 @@ static supply_status_t move(struct exchange *exchange, struct failure *failure) 
     exchange->step = STEP_ARRIVE;
     /* What was copied is seen before the message. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    return exchange_allgather(&exchange->collective, &neighbours->arrival, neighbours->arrivals,
-                              sizeof neighbours->arrival, failure);
+    return exchange_allgather(&exchange->collective, &neighbours->has_changed, neighbours->changed,
+                              sizeof neighbours->has_changed, failure);
 }
 
 static supply_status_t arrive(struct exchange *exchange, struct failure *failure) {

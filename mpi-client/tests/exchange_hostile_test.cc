@@ -39,11 +39,20 @@ class ExchangeHostileTest : public ExchangeTest {
         }
     }
 
+    static void expect_rows(supply_t *handle, const supply_block_t &block) {
+        supply_column_t column;
+        ASSERT_EQ(SUPPLY_OK, supply_column(handle, &block, 0, &column));
+        for (uint32_t i = 0; i < block.element_count; i++)
+            EXPECT_EQ(std::string(100, 'k'),
+                      std::string(static_cast<const char *>(column.data) + column.offsets[i],
+                                  static_cast<const char *>(column.data) + column.offsets[i + 1]));
+    }
+
     /**
-     * Every rank has nine values of 100 bytes, all for one rank, in several rounds. After the first round the tasks
-     * change the ten offsets.
+     * Every rank has values of 100 bytes, all for one rank: nine need three rounds, six need two. After the first round
+     * the tasks, or that of one rank only, change the offsets.
      */
-    void expect_failure_after(const std::function<void(int32_t *)> &change) {
+    void expect_failure_after(const std::function<void(int32_t *)> &change, int only = -1, uint32_t values = 9) {
         std::atomic<bool> is_delivered{false};
         std::atomic<int> changed{0};
         options.policy = SUPPLY_EXCHANGE_HASH;
@@ -51,13 +60,13 @@ class ExchangeHostileTest : public ExchangeTest {
         options.window_bytes = 1000;
         create({0, 0, 0});
         interrupt_after(1000);
-        task_of = [&](int, Task &task) {
-            const std::vector<Column> keys = {Column::variable("id", "z", {9, std::string(100, 'k')})};
+        task_of = [&](int rank, Task &task) {
+            const std::vector<Column> keys = {Column::variable("id", "z", {values, std::string(100, 'k')})};
             task.write_schema(schema_of(keys));
-            task.supply(BlockImage(keys, 9));
+            task.supply(BlockImage(keys, values));
             task.end_of_epoch(0);
             wait_until("the first round", [&] { return is_delivered.load(); });
-            change(offsets(task));
+            if (only < 0 || rank == only) change(offsets(task));
             changed++;
         };
         run([&](int number) {
@@ -65,6 +74,7 @@ class ExchangeHostileTest : public ExchangeTest {
             supply_block_t block;
             rank.status = rank.open(*network, number, &options);
             while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK) {
+                expect_rows(rank.handle.get(), block);
                 is_delivered = true;
                 wait_until("the change", [&] { return changed == 3; });
                 supply_release(rank.handle.get(), &block);
@@ -73,7 +83,8 @@ class ExchangeHostileTest : public ExchangeTest {
             await_task(number);
             rank.handle.reset();
         });
-        expect_failure(SUPPLY_ERROR_CONTRACT, {"rank", "have changed"});
+        const std::string culprit = "held blocks of rank " + (only < 0 ? "" : std::to_string(only) + " have changed");
+        expect_failure(SUPPLY_ERROR_CONTRACT, {culprit.c_str()});
     }
 
     std::function<void(int, Task &)> task_of;
@@ -133,22 +144,39 @@ TEST_F(ExchangeHostileTest, OtherColumnsThanThoseOfAnotherRank) {
     expect_failure(SUPPLY_ERROR_CONTRACT, {"rank 1", "other columns than"});
 }
 
+/** Nobody gets rows of values that changed between two rounds: with and without neighbours. */
+class ChangedValuesTest : public ExchangeHostileTest, public ::testing::WithParamInterface<bool> {
+  protected:
+    ChangedValuesTest() { options.messages_only = GetParam(); }
+
+    static void move_all(int32_t *offsets, int32_t by, int values = 9) {
+        for (int i = 0; i <= values; i++) offsets[i] += by;
+    }
+};
+
 /* What a rank has offered is what it sends, although the lengths in its block have changed since. */
-TEST_F(ExchangeHostileTest, ValuesThatGrowBetweenTwoRounds) {
+TEST_P(ChangedValuesTest, GrowBetweenTwoRounds) {
     expect_failure_after([](int32_t *offsets) { offsets[6] -= 250; });
 }
 
 /* All lengths are still those that the rank has offered. */
-TEST_F(ExchangeHostileTest, ValuesThatMoveOutOfTheirBlockBetweenTwoRounds) {
-    expect_failure_after([](int32_t *offsets) {
-        for (int i = 0; i <= 9; i++) offsets[i] += 1 << 30;
-    });
+TEST_P(ChangedValuesTest, MoveOutOfTheirBlockBetweenTwoRounds) {
+    expect_failure_after([](int32_t *offsets) { move_all(offsets, 1 << 30); });
 }
 
-TEST_F(ExchangeHostileTest, ValuesThatMoveBeforeTheirBlockBetweenTwoRounds) {
-    expect_failure_after([](int32_t *offsets) {
-        for (int i = 0; i <= 9; i++) offsets[i] -= 1 << 30;
-    });
+TEST_P(ChangedValuesTest, MoveBeforeTheirBlockBetweenTwoRounds) {
+    expect_failure_after([](int32_t *offsets) { move_all(offsets, -(1 << 30)); });
 }
+
+TEST_P(ChangedValuesTest, MoveOnOneRank) {
+    expect_failure_after([](int32_t *offsets) { move_all(offsets, 1 << 30); }, 2);
+}
+
+/* No rank ends the epoch as if all were well. */
+TEST_P(ChangedValuesTest, MoveBeforeTheLastRoundOfTheEpoch) {
+    expect_failure_after([](int32_t *offsets) { move_all(offsets, 1 << 30, 6); }, 2, 6);
+}
+
+INSTANTIATE_TEST_SUITE_P(MessagesOnly, ChangedValuesTest, ::testing::Bool());
 
 } // namespace supply_test
