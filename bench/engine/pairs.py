@@ -1,7 +1,6 @@
 """The ranks of a benchmark and their config files, on this machine or on the nodes of a cluster."""
 
 import contextlib
-import csv
 import json
 import os
 import pathlib
@@ -10,7 +9,6 @@ import shutil
 import subprocess
 import tempfile
 import threading
-import time
 
 import spark_supplier.launch.config_files
 
@@ -35,31 +33,6 @@ def _make_configs(pairs, ring, block, pair_folder, config_folder=None):
         name.replace("-", "_"): str(pathlib.Path(folders[1], f"{name}.conf"))
         for name in ("mapped-files", "named-pipes")
     }
-
-
-def mapped_files(configs):
-    """The paths of the mapped files, by local rank."""
-    lines = pathlib.Path(configs["mapped_files"]).read_text(encoding="utf-8").splitlines()
-    return [pathlib.Path(line.split()[0]) for line in lines if line and not line.startswith("#")]
-
-
-def wait_until_full(mapped_file, slots, timeout):
-    """Waits until the task has no slot left."""
-    limit = time.monotonic() + timeout
-    while _header_field(mapped_file, "published") - _header_field(mapped_file, "released") < slots:
-        if time.monotonic() > limit:
-            raise BenchError(f"{mapped_file} is not full after {timeout} s")
-        time.sleep(0.01)
-
-
-def _header_field(mapped_file, field):
-    with open(machine.ROOT / "proto" / "layout.tsv", newline="", encoding="utf-8") as table:
-        for row in csv.DictReader(table, delimiter="\t"):
-            if (row["structure"], row["field"]) == ("mapped_file_header", field):
-                with open(mapped_file, "rb") as file:
-                    file.seek(int(row["offset"]))
-                    return int.from_bytes(file.read(int(row["bytes"])), "little")
-    raise BenchError(f"the contract has no field mapped_file_header.{field}")
 
 
 # Of a process that measures as a rank does, and has no pair.

@@ -11,7 +11,6 @@ BENCHMARKS = [
     "spilled",
     "nodes",
     "alternatives",
-    "blocks",
     "dataframes",
     "one_call",
     "predictions",
@@ -19,4 +18,4 @@ BENCHMARKS = [
     "exchange",
 ]
 # These start a cluster and PyTorch, which takes longer than all others together.
-NOT_QUICK = ["nodes", "blocks", "dataframes", "one_call", "predictions", "offload", "exchange"]
+NOT_QUICK = ["nodes", "dataframes", "one_call", "predictions", "offload", "exchange"]

@@ -166,9 +166,9 @@ class TestVerdict:
             ("read_ratio", 0.94, [0.93, 0.96], 0, "within noise"),
             ("read_ratio", 0.94, [0.93, 0.94], 5, "missed"),
             ("read_ratio", 0.96, [0.955, 0.97], 6, "not quiet"),
-            ("block_copied_batch_us", 26, [25, 26.5], None, "met"),
-            ("block_copied_batch_us", 28, [27.5, 29], None, "missed"),
-            ("block_copied_batch_us", 28, [26, 29], None, "within noise"),
+            ("lmdb_task_ns_28", 169, [160, 169.5], None, "met"),
+            ("lmdb_task_ns_28", 171, [170.5, 172], None, "missed"),
+            ("lmdb_task_ns_28", 171, [169, 172], None, "within noise"),
             ("write_ratio", 0.5, [0.4, 0.6], 0, "–"),
         ],
     )
