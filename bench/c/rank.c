@@ -162,7 +162,7 @@ int main(int argc, char **argv) {
         }
     }
     supply_statistics_t statistics;
-    supply_get_statistics(rank.supply, &statistics);
+    supply_statistics(rank.supply, &statistics);
     supply_close(rank.supply);
     printf("], \"received\": ");
     tally_print(&rank.tally);

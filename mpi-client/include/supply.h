@@ -410,7 +410,7 @@ typedef struct supply_statistics_t {
     double seconds_waited; /**< time without a block to hand out, with supply_try_next() from its first SUPPLY_AGAIN */
 } supply_statistics_t;
 
-SUPPLY_API void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics);
+SUPPLY_API void supply_statistics(const supply_t *supply, supply_statistics_t *statistics);
 
 /**
  * The handle's position: the rank has consumed everything before it, and nothing after it. A block is consumed when it

@@ -48,8 +48,8 @@ typedef struct supply_result supply_result_t;
  * of lists and maps need no names. child_format: only of a list "+w:N" without a child, whose numbers are never null;
  * else ignored, or NULL.
  *
- * On failure *result is a handle that only supply_result_error(), supply_result_error_errno() and supply_result_abort()
- * accept; it is NULL if there is no memory even for that.
+ * On failure *result is a handle whose other calls return the same failure, and which supply_result_abort() frees; it
+ * is NULL if there is no memory even for that.
  *
  * SUPPLY_OK, or _ARGUMENT (the name, the fields, or a result that is sealed already), _CONFIG, _IN_USE (the program
  * writes that result already), _NO_SPACE, _SYSTEM, _MEMORY.

@@ -15,6 +15,7 @@
 #include "files/folder.h"
 #include "memory.h"
 #include "files/options.h"
+#include "json_text.h"
 #include "progress.h"
 #include "ranks.h"
 #include "write.h"
@@ -224,16 +225,8 @@ static const struct command *find_command(struct server *server, const char *nam
     return NULL;
 }
 
-/* JSON has no place for a text that is not UTF-8, such as one that was cut: its other characters remain. */
-static json_t *error_answer(char *text) {
-    json_t *valid = json_string(text);
-    if (valid == NULL) {
-        for (char *one = text; *one != '\0'; one++)
-            if ((unsigned char)*one > 0x7F) *one = '?';
-        valid = json_string(text);
-    }
-    return json_pack("{s:o}", "error", valid);
-}
+/* A text that was cut may not be UTF-8. */
+static json_t *error_answer(const char *text) { return json_pack("{s:o}", "error", json_text(text)); }
 
 static json_t *run(struct server *server, const char *name, const char *id, const json_t *command) {
     const struct command *known = find_command(server, name);

@@ -86,6 +86,9 @@ TEST_F(FinishTest, AHandleThatCouldNotBeOpenedSaysWhyAtEachCall) {
         supply_result_t *result;
         EXPECT_EQ(status, supply_result_open(&result, supply, "r", fields, 1));
         EXPECT_TRUE(says(supply_result_error(result), {text}));
+        EXPECT_EQ(status, supply_result_write(result, &column, 1));
+        EXPECT_EQ(status, supply_result_seal(result));
+        EXPECT_TRUE(says(supply_result_error(result), {text}));
         supply_result_abort(result, nullptr);
         EXPECT_EQ(why, finish(handle, status));
     }

@@ -216,7 +216,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithValuesInPlaceAreRead) {
         expect_datum(expected[i], datum);
     }
     supply_statistics_t statistics;
-    supply_get_statistics(handle.get(), &statistics);
+    supply_statistics(handle.get(), &statistics);
     EXPECT_EQ(block.bytes + 13 + 50, statistics.bytes);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);

@@ -201,7 +201,7 @@ TEST_F(PairTest, AHandleThatDidNotOpenRefusesEveryCall) {
         EXPECT_EQ(-1, supply_fd(supply));
         EXPECT_EQ(nullptr, supply_mapping(supply, &bytes));
         EXPECT_EQ(0u, bytes);
-        supply_get_statistics(supply, &statistics);
+        supply_statistics(supply, &statistics);
         EXPECT_EQ(0u, statistics.blocks);
         EXPECT_STRNE("", supply_error(supply));
     }

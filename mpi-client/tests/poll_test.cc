@@ -115,7 +115,7 @@ TEST_F(PollTest, TimeInWhichTheProgramComputesIsNoWait) {
         usleep(300000);
     }
     supply_statistics_t statistics;
-    supply_get_statistics(handle.get(), &statistics);
+    supply_statistics(handle.get(), &statistics);
     EXPECT_LT(statistics.seconds_waited, 0.3);
     ASSERT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
     usleep(300000);
@@ -145,7 +145,7 @@ TEST_F(PollTest, TheTimeWithoutABlockIsCounted) {
     EXPECT_EQ(0, ready(handle, 20)) << "20 ms in the program's own poll()";
     supply_datums(task, 0, 1);
     EXPECT_STATUS(SUPPLY_OK, supply_try_next(handle.get(), &block), handle);
-    supply_get_statistics(handle.get(), &statistics);
+    supply_statistics(handle.get(), &statistics);
     EXPECT_GE(statistics.seconds_waited, 0.02);
     EXPECT_EQ(0, supply_error_errno(handle.get()));
 }

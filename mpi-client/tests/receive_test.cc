@@ -162,7 +162,7 @@ TEST_F(ReceiveTest, StatisticsCountBlocksAndOnlyTheTimeOfWaiting) {
         supply_release(handle.get(), &block);
     }
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
-    supply_get_statistics(handle.get(), &statistics);
+    supply_statistics(handle.get(), &statistics);
     EXPECT_EQ(2u, statistics.blocks);
     EXPECT_EQ(5u, statistics.elements);
     EXPECT_EQ(bytes, statistics.bytes);
@@ -175,7 +175,7 @@ TEST_F(ReceiveTest, TimeSpentWaitingIsCounted) {
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
     supply_statistics_t statistics;
-    supply_get_statistics(handle.get(), &statistics);
+    supply_statistics(handle.get(), &statistics);
     EXPECT_GE(statistics.seconds_waited, 0.05);
 }
 

@@ -51,7 +51,7 @@ TEST_F(ResidentFileTest, LaterEpochsAreReadFromTheFile) {
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     supply_statistics_t statistics;
-    supply_get_statistics(handle.get(), &statistics);
+    supply_statistics(handle.get(), &statistics);
     EXPECT_EQ(20u, statistics.blocks);
     EXPECT_EQ(10 * (image.block(0).notification.size + image.block(1).notification.size), statistics.bytes);
     task.see_end();

@@ -133,7 +133,7 @@ TEST_F(ViewsTest, ADatumIsReadAsIfItWereInTheBlock) {
     }
     EXPECT_STATUS(SUPPLY_END_OF_EPOCH, supply_next_datum(handle.get(), &datum), handle);
     supply_statistics_t statistics;
-    supply_get_statistics(handle.get(), &statistics);
+    supply_statistics(handle.get(), &statistics);
     EXPECT_EQ(BlockImage(columns(3), 3).bytes.size() + BlockImage(columns(2), 2).bytes.size() + 5 * value_bytes,
               statistics.bytes);
 }

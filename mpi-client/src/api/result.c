@@ -110,7 +110,8 @@ static void free_handle(supply_result_t *result) {
 static bool is_in_child(const supply_result_t *result) { return result->is_open && !*result->is_mine; }
 
 supply_status_t supply__result_check_open(supply_result_t *result) {
-    if (result == NULL || !result->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (result == NULL) return SUPPLY_ERROR_ARGUMENT;
+    if (!result->is_open) return result->failure.status;
     if (is_in_child(result))
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "process %d has opened it, from which this one was forked: write in that process",

@@ -366,7 +366,7 @@ const void *supply_mapping(const supply_t *supply, size_t *bytes) {
     return is_open ? supply->pair.mapped_file.address : NULL;
 }
 
-void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics) {
+void supply_statistics(const supply_t *supply, supply_statistics_t *statistics) {
     const supply_statistics_t none = {0};
     *statistics = supply != NULL ? supply->statistics : none;
 }

@@ -189,7 +189,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("statistics",
                      [](const Pair &pair) {
                          supply_statistics_t statistics;
-                         supply_get_statistics(pair.handle(), &statistics);
+                         supply_statistics(pair.handle(), &statistics);
                          return nb::make_tuple(statistics.elements, statistics.blocks, statistics.bytes,
                                                statistics.seconds_waited);
                      })
