@@ -84,7 +84,7 @@ TEST_F(ResultCreateTest, OptionsAreCheckedAsForAPair) {
     options.mapped_file = "relative";
     const Result result = create(SUPPLY_ERROR_CONFIG);
     EXPECT_TRUE(says(supply_result_error(result.get()), {"relative"}));
-    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_result_seal(result.get()));
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, supply_result_seal(result.get()));
 }
 
 } // namespace

@@ -214,8 +214,8 @@ TEST_F(SupplyCatTest, ColumnsOfAnotherKindAreNamed) {
     task.supply(BlockImage(columns, 1));
     const Ended ended = cat.wait();
     EXPECT_EQ(1, ended.exit_status);
-    EXPECT_TRUE(says(ended.err, {"supply-cat: ", "'weight'"}));
-    EXPECT_TRUE(says(task.header().rank_failure, {"'weight'"}));
+    EXPECT_TRUE(says(ended.err, {"supply-cat: ", "no column 'key' among 1", "no Datums"}));
+    EXPECT_TRUE(says(task.header().rank_failure, {"no column 'key' among 1", "no Datums"}));
 }
 
 /* The children of a key are no columns of a Datum. */
@@ -228,7 +228,7 @@ TEST_F(SupplyCatTest, ColumnsWithChildrenAreNamed) {
     task.supply(BlockImage(columns, 1));
     const Ended ended = cat.wait();
     EXPECT_EQ(1, ended.exit_status);
-    EXPECT_TRUE(says(ended.err, {"supply-cat: ", "column 2 is 'channels' of format '+l'"}));
+    EXPECT_TRUE(says(ended.err, {"supply-cat: ", "column 'channels' has the format '+li', not 'i'"}));
 }
 
 TEST_F(SupplyCatTest, WrongOptionsPrintTheUsage) {
