@@ -16,7 +16,7 @@ prepare_environment()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import spark_supplier  # noqa: E402
-from spark_supplier import Rows  # noqa: E402
+from spark_supplier import Rows, Supplier  # noqa: E402
 from spark_supplier.driver.sessions import session_of  # noqa: E402
 from spark_supplier.driver.spark_jobs import SparkJobs  # noqa: E402
 
@@ -71,7 +71,7 @@ def found_with(spark):
 
     def run(ranks, **options):
         try:
-            return spark_supplier.Supplier(ranks, folder=sys.argv[1]).run(count, Rows(df, uneven="keep", **options))
+            return Supplier(ranks, folder=sys.argv[1], **options).run(count, Rows(df, uneven="keep"))
         except spark_supplier.RunError as error:
             return str(error)
 

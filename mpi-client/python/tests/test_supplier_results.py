@@ -1,11 +1,14 @@
 """Rows that ranks write come back from Supplier.run as a DataFrame: real Spark, real ranks."""
 
+import gc
 import os
+import pathlib
 import sys
+import time
 
 import pytest
 
-from supplier_session import call, prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import call, only_classic, prepare_environment, rows, session_fixture, shared_memory
 
 pytest.importorskip("pyspark", reason="no PySpark in this environment")
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -16,7 +19,7 @@ from pyspark import cloudpickle  # noqa: E402
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 spark = session_fixture(3)
-RANKS, COUNT = 2, 1000
+RANKS, COUNT, LIMIT_SECONDS = 2, 1000, 60
 SCHEMA = "id long not null, score double, name string"
 
 
@@ -30,6 +33,7 @@ def run(spark):
         return call(function, rows(spark, COUNT), **{"results": SCHEMA, **of_rows, **of_ranks, **options})
 
     with shared_memory() as folder:
+        called.folder = folder  # type: ignore[attr-defined]
         yield called
 
 
@@ -67,6 +71,30 @@ def test_rows_are_read_after_other_runs(run):
     first.release()
     assert second.rows.count() == COUNT
     second.release()
+
+
+@only_classic("a server of Spark Connect refers to a DataFrame only while it computes it")
+def test_rows_go_when_no_frame_reads_them_any_more(run, spark):
+    def left():
+        gc.collect()
+        spark._jvm.java.lang.System.gc()
+        return [*pathlib.Path(run.folder).rglob("*.result")]
+
+    some = run(predict, kwargs={"factor": 1.0}).rows.where("score >= 10")
+    # What some is made of is gone, and some is computed now.
+    assert len(left()) == RANKS and some.count() == COUNT - 10
+    del some
+    end = time.monotonic() + LIMIT_SECONDS
+    while left() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left() == []
+
+
+def test_a_result_is_released_once_and_by_its_block(run):
+    with run(predict, kwargs={"factor": 1.0}) as found:
+        assert repr(found).startswith("RunResult(value='predicted', rows=DataFrame[id: bigint")
+        found.release()
+    found.release()
 
 
 def write_on_one_rank(data):

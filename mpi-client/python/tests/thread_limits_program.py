@@ -8,7 +8,6 @@ import time
 
 import spark_supplier
 from pyspark.sql import SparkSession
-from spark_supplier import Rows
 
 GROUP = pathlib.Path(sys.argv[1])
 
@@ -28,10 +27,10 @@ def start_threads(data, group):
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 
 
-def failure(ranks, function, frame, **options):
+def failure(ranks, function, frame, *args):
     begin = time.monotonic()
     try:
-        spark_supplier.Supplier(ranks, start_timeout=60).run(function, Rows(frame, **options))
+        spark_supplier.Supplier(ranks, start_timeout=60).run(function, frame, *args)
     except Exception as error:
         return f"{type(error).__name__} after {time.monotonic() - begin:.0f} s: {error}"
     return "it did not fail"
@@ -39,7 +38,7 @@ def failure(ranks, function, frame, **options):
 
 spark = spark_supplier.session(SparkSession.builder.master("local[5]"))
 frame = spark.range(100)
-print("RANK", failure(1, start_threads, frame, args=(str(GROUP),)), flush=True)
+print("RANK", failure(1, start_threads, frame, str(GROUP)), flush=True)
 limit(GROUP, 40)
 print("NODE", failure(4, print, frame), flush=True)
 (GROUP / "pids.max").write_text("max")

@@ -217,6 +217,7 @@ class Checkpoints(Checked):
 
     @property
     def seconds(self) -> float | None:
+        """`every` as a number."""
         return None if self.every is None else duration("every", self.every)
 
 

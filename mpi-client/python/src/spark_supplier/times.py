@@ -15,15 +15,23 @@ _Item = TypeVar("_Item")
 class EpochStatistics:
     """How one rank spent the time of one epoch. All but the first two are seconds, and their sum is the epoch's.
 
-    epoch: its number, from 0.
-    rows: that the loop has received.
-    waiting_for_spark: until a block was there. With an exchange, the rounds in which ranks exchange rows are in it.
-    waiting_for_ranks: until the ranks had agreed on their steps (uneven="drop" and "pad"). Collectives of the program
-        are the program's.
-    batching: making batches.
-    program: the program's own code, from one batch to the next: also transform, collate_fn and the workers of a
-        DataLoader, and what the loop does between two epochs.
-    copying: starting copies to a device (to()), and waiting for them.
+    Attributes
+    ----------
+    epoch : int
+        Its number, from 0.
+    rows : int
+        Rows that the loop has received.
+    waiting_for_spark : float
+        Until a block was there. With an exchange, the rounds in which ranks exchange rows are in it.
+    waiting_for_ranks : float
+        Until the ranks had agreed on their steps (uneven="drop" and "pad"). Collectives of the program are not.
+    batching : float
+        Making batches.
+    program : float
+        The program's own code, from one batch to the next: also transform, collate_fn and the workers of a DataLoader,
+        and what the loop does between two epochs.
+    copying : float
+        Starting copies to a device (to()), and waiting for them.
     """
 
     epoch: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,12 +25,13 @@ _log = logging.getLogger("spark_supplier")
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True)
+@dataclass(repr=False)
 class RunResult(Generic[_Value]):
     """What a call of Supplier.run with results= returns.
 
-    The rows take memory on the nodes of the ranks until release(), the end of a `with` block, or the end of the session
-    (over Spark Connect, of the server).
+    The rows take memory on the nodes of the ranks until release(), or the end of a `with` block. Without these, Spark
+    releases them some time after your program has no DataFrame of them any more; over Spark Connect, only when the
+    server ends.
 
     Attributes
     ----------
@@ -56,16 +57,21 @@ class RunResult(Generic[_Value]):
     value: _Value
     rows: DataFrame
     statistics: RunStatistics
+    _is_released: bool = field(default=False, init=False)
 
     def release(self) -> None:
         """Removes the rows on all nodes. Spark has copied nothing, so no DataFrame of them can be computed afterwards.
+
+        A second call does nothing.
 
         Raises
         ------
         RunError
             A node does not answer.
         """
-        release(self.rows)
+        if not self._is_released:
+            release(self.rows)
+            self._is_released = True
 
     def __enter__(self) -> RunResult[_Value]:
         return self

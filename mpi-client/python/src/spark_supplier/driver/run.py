@@ -234,6 +234,8 @@ class Run:
         options = {
             **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,
             "results": RESULTS, "results-folder": self._files.results_folder, "hub-run": self._pool.files.name,
+            # A server of Spark Connect refers to a DataFrame only while it computes it.
+            "release-unreferenced": not self._session.is_connect,
         }  # fmt: skip
         reader = self._session.spark.read.format("supply").options(**options)
 

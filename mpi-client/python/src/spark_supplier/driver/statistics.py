@@ -22,15 +22,21 @@ _LEAST_PERCENT = 1
 class RunStatistics:
     """How a call of Supplier.run spent its time. Each list makes a table: spark.createDataFrame(statistics.ranks).
 
-    sentence: says which side was the slower one, as "Spark-bound: ranks waited 71 % of the time for rows; Spark spent
-        55 % in its scan, 10 % in the copy". None: no rank has had a row.
-    ranks: a dict for each rank and epoch, with "rank" and the fields of EpochStatistics (spark_supplier.torch): epoch,
-        rows, and the seconds waiting_for_spark, waiting_for_ranks, batching, program and copying.
-    tasks: a dict for each task of Spark, with "data" ("df" or "validation"), "rank", "host", "rows", "bytes",
-        "seconds" in all, and the seconds "scan" (computing rows, measured by samples), "copy" (writing blocks)
-        and "waiting_for_rank" (until the rank had released a slot of its ring). Without tasks that have failed.
-    history: a dict for each data.report() of rank 0, with "epoch", "batch", "seconds" since the call began, and the
-        numbers by their names.
+    Attributes
+    ----------
+    sentence : str or None
+        Says which side was the slower one, as "Spark-bound: ranks waited 71 % of the time for rows; Spark spent 55 % in
+        its scan, 10 % in the copy". None: no rank has had a row.
+    ranks : list of dict
+        For each rank and epoch "rank" and the fields of EpochStatistics (spark_supplier.torch): epoch, rows, and the
+        seconds waiting_for_spark, waiting_for_ranks, batching, program and copying.
+    tasks : list of dict
+        For each task of Spark that has not failed "data" ("df" or "validation"), "rank", "host", "rows", "bytes",
+        "seconds" in all, and the seconds "scan" (computing rows, measured by samples), "copy" (writing blocks) and
+        "waiting_for_rank" (until the rank had released a part of its buffer).
+    history : list of dict
+        For each data.report() of rank 0 "epoch", "batch", "seconds" since the call began, and the numbers by their
+        names.
     """
 
     sentence: str | None = None

@@ -1,10 +1,11 @@
 package supply.api
 
+import org.apache.spark.SparkContext
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
 import supply.pair.ConfigFiles
-import supply.results.ResultsSettings
+import supply.results.{LoadResults, LoadedResults, ResultsSettings}
 import supply.run.{GivenTexts, PairOptions}
 
 /** The options of `spark.read.format("supply")`. */
@@ -41,13 +42,22 @@ private[supply] final class ResultsOptions {
     description = Array("The run at the hub to which this read belongs."))
   var hubRun: String = _
 
+  @Opt(names = Array("--release-unreferenced"),
+    description = Array(
+      "Removes the result on all nodes when no DataFrame refers to it any more. Without it, it stays until the session ends."))
+  var releaseUnreferenced: Boolean = _
+
   private var texts = Map.empty[String, String]
 
   /** Loads within the run at the hub, if there is one. */
-  def within[A](body: => A): A =
-    if (hubRun == null) body else Hubs.notingFailure(hubRun, results)(body)
+  def load(sc: SparkContext): LoadedResults = {
+    def loaded = LoadResults(sc, settings)
+    val found = if (hubRun == null) loaded else Hubs.notingFailure(hubRun, results)(loaded)
+    if (releaseUnreferenced) found.releaseUnreferenced()
+    found
+  }
 
-  def settings: ResultsSettings = ResultsSettings(
+  private def settings: ResultsSettings = ResultsSettings(
     name = results,
     ranks = ranks,
     configFiles = ConfigFiles(pairs.mappedFiles, pairs.namedPipes, texts),

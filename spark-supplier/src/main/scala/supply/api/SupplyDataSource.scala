@@ -18,7 +18,7 @@ import org.apache.spark.supply.{ClientJar, StreamingInternals}
 import picocli.CommandLine.{Command, Mixin}
 
 import supply.core.{BuiltFor, ConfigException}
-import supply.results.{LoadResults, ResultsTable}
+import supply.results.ResultsTable
 import supply.rows.{RefusedColumns, Shapes}
 import supply.run.{QueryStream, RunOptions, SupplyJob, WaitingRanks}
 import supply.task.SupplySettings
@@ -67,7 +67,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       reading(new StartersTable(sc, StartersOptions.parse(named)))(_.schema)
     else {
       val results = ResultsOptions.parse(named)
-      reading(new ResultsTable(results.within(LoadResults(sc, results.settings))))(_.schema)
+      reading(new ResultsTable(results.load(sc)))(_.schema)
     }
   }
 

@@ -1,5 +1,7 @@
 package supply.results
 
+import java.lang.ref.Cleaner
+
 import scala.collection.mutable
 
 import org.apache.spark.SparkContext
@@ -100,7 +102,8 @@ private[supply] object LoadResults {
  * A result that `load()` has found on all ranks. `reading`: in which a task reads it.
  *
  * The files stay until [[release]] or the session's end, and not only while a DataFrame refers to
- * them: a garbage collection must not decide whether a later `load()` finds them.
+ * them: a garbage collection must not decide whether a later `load()` finds them. If there is no
+ * later one, [[releaseUnreferenced]] lets it.
  */
 private[supply] final class LoadedResults(sc: SparkContext, hosts: Hostfile,
     val reading: PlacedTask, val name: String,
@@ -113,20 +116,32 @@ private[supply] final class LoadedResults(sc: SparkContext, hosts: Hostfile,
    * Removes the files by a job on the nodes, also those that other DataFrames of this result read.
    * Throws a SupplyException if a node does not answer.
    */
-  def release(): Unit = if (!sc.isStopped) {
-    val found = files
-    NodeJob.run(sc, hosts, s"releasing the result '$name'", LoadedResults.timeout,
-      seconds = LoadedResults.timeout) { node =>
-      found.filter(file => node.hosts.places(file.rank).isOn(PinnedTask.host)).foreach { file =>
-        OpenResults.remove(file.path, file.generation)
-      }
-    }
+  def release(): Unit = LoadedResults.release(sc, hosts, name, files)
+
+  /** As [[release]], some time after no plan of a DataFrame refers to this any more. */
+  def releaseUnreferenced(): Unit = {
+    // It must not refer to this.
+    val (context, nodes, result, found) = (sc, hosts, name, files)
+    LoadedResults.cleaner.register(this,
+      () => LoadedResults.release(context, nodes, result, found))
     ()
   }
 }
 
 private[supply] object LoadedResults {
   private val timeout = 60.0
+  private lazy val cleaner = Cleaner.create()
+
+  private def release(
+      sc: SparkContext, hosts: Hostfile, name: String, files: Seq[FoundResult]): Unit =
+    if (!sc.isStopped) {
+      NodeJob.run(sc, hosts, s"releasing the result '$name'", timeout, seconds = timeout) { node =>
+        files.filter(file => node.hosts.places(file.rank).isOn(PinnedTask.host)).foreach { file =>
+          OpenResults.remove(file.path, file.generation)
+        }
+      }
+      ()
+    }
 
   /** Spark's partition of a result, on the driver. */
   trait Part {
