@@ -287,7 +287,7 @@ def test_what_is_no_function(refuses, tmp_path):
     ({"nulls": {"id": 0.5}}, "nulls gives 0.5 .* for 'id', which is bigint: give a whole number, or dtypes="),
     ({"nulls": {"id": None}}, "nulls gives None .* for 'id': it must be a number"),
     ({"nulls": "mask"}, r"nulls is 'mask' \(str\): it must be a dict by column"),
-    ({"cache": "yes"}, r"cache is 'yes' \(str\): it must be 'memory', the absolute path of a folder"),
+    ({"cache": "yes"}, r"cache is 'yes' \(str\): it must be the absolute path of a folder on a disk .*, or Cache"),
     ({"cache": "memry"}, r"cache is 'memry' .* \(did you mean 'memory'\?\)"),
     ({"cache": True}, r"cache is True \(bool\)"),
     ({"cache": "memory", "shuffle": "rows"}, "cache repeats the first epoch's blocks, so shuffle='rows' cannot be"),

@@ -208,7 +208,7 @@ def test_reports_reach_the_caller_while_ranks_train(spark):
         reporting.run(train, Rows(spark.range(0, 1000, 1, RANKS), batch_size=1))
     assert 2 < len(found) < 100 and [report["number"] for report in found] == [*range(len(found))]
     assert reporting.statistics is not None and reporting.statistics.history[: len(found)] == found
-    with pytest.raises(RunError, match="on_report is 7 .*: it must be a function of one argument"):
+    with pytest.raises(RunError, match="on_report is 7 .*: it must be a function"):
         Supplier(RANKS, on_report=7)  # type: ignore[arg-type]
     with pytest.raises(RunError, match="missing"):
         reporting.run(train, spark.range(1), missing=1)  # type: ignore[arg-type]

@@ -146,10 +146,14 @@ def _name(name: str, value: Any) -> str:
     return value
 
 
-def _node_folder(name: str, value: Any) -> str:
-    if not isinstance(value, (str, os.PathLike)) or not os.path.isabs(os.fspath(value)):
-        raise ConfigError(f"{name} is {shown(value)}: it must be the absolute path of a folder on a disk of each node")
-    return str(os.fspath(value))
+def _path(name: str, value: Any, what: str = "the path of a folder") -> str:
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
+    if not text or ("absolute" in what and not os.path.isabs(text)):
+        raise ConfigError(f"{name} is {shown(value)}: it must be {what}")
+    return str(text)
+
+
+_node_folder = partial(_path, what="the absolute path of a folder on a disk of each node")
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,12 +183,6 @@ class Cache(Checked):
     keep: str | None = None
 
     _checks = {"folder": _node_folder, "quota": _as_given(optional_size), "keep": _optional(_name)}
-
-
-def _path(name: str, value: Any, what: str = "a folder") -> str:
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise ConfigError(f"{name} is {shown(value)}: it must be the path of {what}")
-    return str(os.fspath(value))
 
 
 @dataclass(frozen=True, repr=False)
@@ -242,7 +240,7 @@ class Mpirun(Checked):
 
     host_file: str | os.PathLike[str] | None = None
 
-    _checks = {"host_file": _optional(partial(_path, what="a file"))}
+    _checks = {"host_file": _optional(partial(_path, what="the path of a file"))}
 
 
 def _shuffle(name: str, value: Any) -> Any:
@@ -252,12 +250,11 @@ def _shuffle(name: str, value: Any) -> Any:
 def _cache(name: str, value: Any) -> Any:
     if value is None or isinstance(value, Cache) or (isinstance(value, str) and value == "memory"):
         return value
-    if isinstance(value, (str, os.PathLike)) and os.path.isabs(os.fspath(value)):
-        return value
-    raise ConfigError(
-        f"{name} is {shown(value)}: it must be 'memory', the absolute path of a folder on a disk of each node, or "
-        f"Cache(folder, …){close_to(value, ['memory'])}"
-    )
+    try:
+        return _node_folder(name, value)
+    except ConfigError as error:
+        hint = close_to(value, ["memory"])
+        raise ConfigError(f"{error}, or Cache(folder, …), or 'memory'{hint}") from None
 
 
 def _seed(name: str, value: Any) -> int:
@@ -438,12 +435,6 @@ def _environment(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
-def _callback(name: str, value: Any) -> Any:
-    if value is not None and not callable(value):
-        raise ConfigError(f"{name} is {shown(value)}: it must be a function of one argument")
-    return value
-
-
 @dataclass(eq=False, repr=False)
 class SupplierOptions(Checked):
     """Those of a Supplier, which documents them."""
@@ -478,7 +469,7 @@ class SupplierOptions(Checked):
         "block": _as_given(optional_size),
         "folder": memory_folder,
         "environment": _optional(_environment),
-        "on_report": _callback,
+        "on_report": BATCH_CHECKS["transform"],
     }
 
     def _check_together(self) -> None:

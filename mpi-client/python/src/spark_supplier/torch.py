@@ -140,12 +140,9 @@ class Dataset(Closing, IterableDataset):
         zero_copy: bool = False,
         **options: Any,
     ) -> None:
+        given = dict(locals())
         super().__init__()
         names = column_names(columns)
-        given = {
-            "batch_size": batch_size, "uneven": uneven, "transform": transform, "collate_fn": collate_fn,
-            "dtypes": dtypes, "ragged": ragged, "nulls": nulls, "zero_copy": zero_copy,
-        }  # fmt: skip
         for name, check in BATCH_CHECKS.items():
             check(name, given[name])
         check_batches({**given, "columns": names})
