@@ -243,8 +243,8 @@ def test_an_interrupted_run_resumes_in_a_repartitioned_frame(run, spark, tmp_pat
 
     df = aggregated(spark, None)
     taken, [warning] = run(some, df, uneven="keep", checkpoints=tmp_path)
-    rest, [again] = run(ids_of_ranks(), df, uneven="keep", ranks=3, checkpoints=tmp_path, resume=True)
-    assert warning == again
+    rest, warnings = run(ids_of_ranks(), df, uneven="keep", ranks=3, checkpoints=tmp_path, resume=True)
+    assert "has 1 partition for 2 ranks" in warning and warnings == [], "the checkpoint knows the partitions"
     ids = [flat(batches) for batches in taken] + [flat(epoch) for rank in rest for epoch in rank]
     assert sorted(flat(ids)) == list(range(ROWS)) and len(flat(ids[:2])) == 10 * BATCH
 
