@@ -29,7 +29,9 @@ def train(data):
 
 
 spark = spark_supplier.session(SparkSession.builder.config(map={settings!r}))
-gathered = spark_supplier.Supplier({ranks}).run(train, spark.range(0, 1000, 1, 16), uneven="keep", start_timeout=240)
+gathered = spark_supplier.Supplier({ranks}, start_timeout=240).run(
+    train, spark_supplier.Rows(spark.range(0, 1000, 1, 16), uneven="keep")
+)
 print(f"nodes={{len(dict(gathered))}} ranks={{len(gathered)}} rows={{sum(rows for _, rows in gathered)}}")
 spark.stop()
 """

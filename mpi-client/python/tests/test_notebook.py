@@ -18,7 +18,7 @@ LIMIT_SECONDS = 240
 ENDLESS = """
 from pyspark.sql import SparkSession
 import spark_supplier
-from spark_supplier import Supplier
+from spark_supplier import Rows, Supplier
 
 def train(data):
     import time
@@ -27,7 +27,7 @@ def train(data):
         time.sleep(1000)
 
 spark = SparkSession.builder.master("local[3]").config("spark.jars", spark_supplier.jars()).getOrCreate()
-Supplier(ranks=2, folder={!r}).run(train, spark.range(0, 1000, 1, 4), columns=["id"], batch_size=1)
+Supplier(ranks=2, folder={!r}).run(train, Rows(spark.range(0, 1000, 1, 4), columns=["id"], batch_size=1))
 """
 
 EXPORTS = """

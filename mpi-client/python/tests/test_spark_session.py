@@ -71,7 +71,7 @@ def write(data):
     return "written"
 
 def run():
-    returned = spark_supplier.Supplier(1, folder=folder).run(write, spark.range(100), results="id", uneven="keep")
+    returned = spark_supplier.Supplier(1, folder=folder).run(write, spark.range(100), results="id")
     print("rows:", returned.value, returned.rows.count(), flush=True)
     returned.release()
 
