@@ -322,6 +322,19 @@ def test_wrong_parts_of_options(kind, given, says):
     assert isinstance(raised.value, ValueError)
 
 
+def test_an_option_that_does_not_exist(spark):
+    for kind, given, says in (
+        (Rows, {"df": None, "epoch": 5}, r"Rows has no option 'epoch' \(did you mean 'epochs'\?\)"),
+        (Rows, {"df": None, "backend": None}, r"Rows has no option 'backend': use Supplier\(ranks, backend=…\)"),
+        (Supplier, {"ranks": 1, "max_restarts": 1}, r"'max_restarts' \(did you mean 'restarts'\?\)"),
+        (Supplier, {"ranks": 1, "batch_size": 5}, r"Supplier has no option 'batch_size': use Rows\(df, batch_size=…\)"),
+        (Supplier, {"ranks": 1, "learning_rate": 5}, "Supplier has no option 'learning_rate'$"),
+        (Shuffle, {"how": "rows", "bufer": 5}, r"Shuffle has no option 'bufer' \(did you mean 'buffer'\?\)"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            kind(**given)
+
+
 def test_options_are_shown_short(spark):
     df = spark.range(3)
     assert repr(Rows(df, batch_size=8, shuffle=Shuffle("rows", buffer=9))) == (

@@ -7,6 +7,7 @@ write both, and use it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from spark_supplier.arguments import (
     duration,
     one_of,
     optional_size,
+    refuse_unknown,
     seconds,
     shown,
     whole_number,
@@ -320,12 +322,12 @@ class Rows(Checked):
         torch.float16 travel in half precision. A setting of `dtypes`, `ragged` or `nulls` for a list or a struct holds
         for everything in it; "point.x" is one field, "scores.values" the values of a map.
     ragged : dict or {"jagged", "list", "pad", "nested"}, optional
-        Forms of lists, text and bytes of different lengths, by column, or of all lists. "jagged": `torch.Jagged`.
-        "list": a Python list, for each row a tensor, str or bytes. "pad": a dense tensor, with zeros up to the longest
-        list of the batch. "nested": a torch.nested tensor with jagged layout. "sparse": of vectors of Spark, a
-        torch.sparse_csr tensor. Default: a column of arrays that all have one length in the first rows is a tensor of
-        more dimensions, and an array of another length is an error; vectors are dense, other lists are jagged, text is
-        a list, and bytes must have one length, and are a tensor of uint8.
+        Forms of lists, text and bytes of different lengths, by column, or of all lists. "jagged":
+        `spark_supplier.torch.Jagged`. "list": a Python list, for each row a tensor, str or bytes. "pad": a dense
+        tensor, with zeros up to the longest list of the batch. "nested": a torch.nested tensor with jagged layout.
+        "sparse": of vectors of Spark, a torch.sparse_csr tensor. Default: a column of arrays that all have one length
+        in the first rows is a tensor of more dimensions, and an array of another length is an error; vectors are dense,
+        other lists are jagged, text is a list, and bytes must have one length, and are a tensor of uint8.
     nulls : dict, optional
         By column, the value that a null gets: a number, for text a text, for bytes in a list or jagged bytes; or
         "mask": a null is 0 or empty, and the batch has a column NAME_mask of bool that is True where there is a value.
@@ -510,3 +512,22 @@ def where_is(name: str, parameters: Iterable[str]) -> str:
     homes = {each.name: home.format(each.name) for home, kind in _HOMES.items() for each in fields(kind)}
     home = {**homes, **_ALSO}.get(name)
     return f"use {home}" if home else close_to(name, [*parameters, *homes]).strip(" ()")
+
+
+def _name_unknown(kind: type[Checked]) -> None:
+    """Its constructor says what is meant by an option that does not exist."""
+    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    make: Any = kind.__init__
+
+    @functools.wraps(make)
+    def checked(self: Checked, *args: Any, **options: Any) -> None:
+        for name in options:
+            hint = where_is(name, known)
+            refuse_unknown(type(self).__name__, [name], known, hint and f": {hint}")
+        make(self, *args, **options)
+
+    kind.__init__ = checked  # type: ignore[method-assign, assignment]
+
+
+for _kind in _HOMES.values():
+    _name_unknown(_kind)
