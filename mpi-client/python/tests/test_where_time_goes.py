@@ -127,10 +127,10 @@ def counts(data):
 
 def test_a_slow_source_is_named(supplier, spark, caplog, monkeypatch):
     monkeypatch.setattr("spark_supplier.driver.run._LONG_SECONDS", 0.1)
-    options = {"columns": ["id", "slept"], "batch_size": BATCH, "uneven": "keep", "epochs": 2}
+    slow = Rows(slow_rows(spark, 0.005), columns=["id", "slept"], batch_size=BATCH, uneven="keep", epochs=2)
     again = "in later epochs: Spark computes df again in each"
     with caplog.at_level(logging.INFO, "spark_supplier"):
-        supplier.run(counts, slow_rows(spark, 0.005), **options)
+        supplier.run(counts, slow)
     assert caplog.text.count(again) == 1
     said = supplier.statistics.sentence
     assert said in caplog.messages

@@ -43,6 +43,6 @@ with Supplier(2) as supplier:
         rows, weights, models = zip(*ranks)
         print(f"rows {rows}, weights {sum(weights)}, models {len(set(models))}, error {error_of(models[0]):.3f}")
     try:
-        supplier.run(fail, df, **options)
+        supplier.run(fail, Rows(df, **options))
     except RankError as error:
         print(f"refused: {error}")
