@@ -399,10 +399,10 @@ class Rows(Checked):
 
 
 def _launcher(name: str, value: Any) -> Any:
-    if isinstance(value, Mpirun) or (isinstance(value, str) and value == "torch"):
+    if isinstance(value, Mpirun) or (isinstance(value, str) and value in ("torch", "here")):
         return value
-    hint = close_to("torch", [value])
-    raise ConfigError(f"{name} is {brief(value)}: it must be 'torch', or Mpirun(host_file=…){hint}")
+    hint = close_to(value, ["torch", "here"])
+    raise ConfigError(f"{name} is {brief(value)}: it must be 'torch', 'here', or Mpirun(host_file=…){hint}")
 
 
 def _backend(name: str, value: Any) -> Any:
@@ -443,7 +443,7 @@ class SupplierOptions(Checked):
 
     ranks: int
     _: KW_ONLY
-    launcher: Literal["torch"] | Mpirun = "torch"
+    launcher: Literal["torch", "here"] | Mpirun = "torch"
     backend: str | None = "auto"
     restarts: int = 0
     min_ranks: int | None = None
@@ -475,6 +475,8 @@ class SupplierOptions(Checked):
     }
 
     def _check_together(self) -> None:
+        if self.launcher == "here":
+            self._check_here()
         if self.min_ranks is not None and self.min_ranks > self.ranks:
             raise ConfigError(f"min_ranks is {self.min_ranks}, and ranks is {self.ranks}: it must be at most as large")
         if isinstance(self.checkpoints, Checkpoints) and self.checkpoints.every is not None and self.backend is None:
@@ -482,6 +484,17 @@ class SupplierOptions(Checked):
                 "Checkpoints(every=…) needs a backend, over which ranks agree on the step: leave every out, and call "
                 "data.save(state) when a checkpoint is due"
             )
+
+    def _check_here(self) -> None:
+        why = "launcher='here' runs the function in this process"
+        if self.ranks != 1:
+            raise ConfigError(f"ranks is {self.ranks}, and {why}, which is one rank: use Supplier(1, launcher='here')")
+        if self.restarts:
+            raise ConfigError(f"restarts is {self.restarts}, and {why}, which cannot start again: leave it out")
+        if self.stall_timeout is not None:
+            raise ConfigError(f"stall_timeout is set, and {why}, where a debugger may stop it: leave it out")
+        if self.backend == "auto":
+            self.backend = None
 
 
 # Where an option is, the one that counts last.

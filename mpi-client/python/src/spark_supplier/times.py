@@ -24,7 +24,8 @@ class EpochStatistics:
     waiting_for_spark : float
         Until a block was there. With an exchange, the rounds in which ranks exchange rows are in it.
     waiting_for_ranks : float
-        Until the ranks had agreed on their steps (uneven="drop" and "pad"). Collectives of the program are not.
+        Until the ranks had agreed on their steps (uneven="drop" and "pad"). Collectives of the program are the
+        program's.
     batching : float
         Making batches.
     program : float

@@ -20,6 +20,9 @@ from spark_supplier.settings import Mpirun
 class Launcher(Protocol):
     """Of ranks that serve one run or several. All calls are on the run's thread."""
 
+    # Whether the ranks print into the program's own streams, where a bar would be in the way.
+    prints_itself: bool
+
     def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
         """Checks that Spark has the task slots. Returns the most ranks that a node may get.
 

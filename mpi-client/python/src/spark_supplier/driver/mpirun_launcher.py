@@ -124,6 +124,8 @@ class MpirunLauncher:
     server: the command of supply-server that each rank becomes; (): it runs the function of Supplier.run.
     """
 
+    prints_itself = False
+
     def __init__(self, ranks: int, host_file: str | os.PathLike[str] | None, server: Sequence[str] = ()) -> None:
         self._ranks = ranks
         self._server = server

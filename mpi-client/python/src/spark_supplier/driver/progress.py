@@ -58,15 +58,15 @@ class Printer:
 class ProgressBar:
     """Shows the progress of rank 0, which stands for all ranks, and long waits, on a thread of its own.
 
-    waits: as of RankWatch. numbers: what else the bar shows.
+    waits: as of RankWatch. numbers: what else the bar shows. is_quiet: the log has lines in place of the bar.
     """
 
-    def __init__(self, epochs: int) -> None:
+    def __init__(self, epochs: int, is_quiet: bool = False) -> None:
         self._epochs = epochs
         self.waits: Callable[[float], tuple[float, str]] = lambda _: (0, "")
         self.numbers: Callable[[], str] = lambda: ""
         self._progress: Progress | None = None
-        self._lines = _shows_lines()
+        self._lines = is_quiet or _shows_lines()
         self._bar = _bar_class()(unit=" rows", desc="rank 0", disable=self._lines)
         self._next_waits = time.monotonic()
         self._next_line = self._next_waits + _LINE_SECONDS

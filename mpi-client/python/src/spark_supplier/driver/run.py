@@ -114,7 +114,7 @@ class Run:
         # Whether a rank may have got the function.
         self._has_work = False
         self._is_local = session.is_local
-        self._bar = ProgressBar(int(supplied[0].options["epochs"]))
+        self._bar = ProgressBar(int(supplied[0].options["epochs"]), pool.launcher.prints_itself)
         self._measurements = Measurements()
         self._bar.numbers = self._measurements.newest
         self.statistics = RunStatistics()

@@ -101,8 +101,10 @@ class Supplier(SupplierOptions):
     ranks : int
         Number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and with
         launcher="torch" one on each node to start its ranks.
-    launcher : {"torch"} or Mpirun
-        "torch": Spark starts the ranks where its executors are. `Mpirun`: the driver starts them by mpirun.
+    launcher : {"torch", "here"} or Mpirun
+        "torch": Spark starts the ranks where its executors are. `Mpirun`: the driver starts them by mpirun. "here": the
+        one rank is this thread of the program, for breakpoints and for a first print. It needs Spark in local mode. The
+        rows and all of `data` are as elsewhere; "auto" then initializes no backend.
     backend : str, optional
         torch.distributed is initialized with it before a call. "auto" is gloo, and nccl for tensors on GPUs if each
         rank has one. None: the function initializes it, or does not need it.
@@ -157,7 +159,7 @@ class Supplier(SupplierOptions):
         self._statistics: RunStatistics | None = None
 
     def __enter__(self) -> Supplier:
-        if not self._warm.open():
+        if self.launcher != "here" and not self._warm.open():
             raise RunError("this Supplier keeps its ranks already: make another one for a `with` block within its own")
         return self
 
@@ -280,7 +282,7 @@ class Supplier(SupplierOptions):
         ...         for batch in data:
         ...             out.write({**batch, "score": batch["id"] * 0.5})
         >>> supplier = Supplier(ranks=1, backend=None)
-        >>> with supplier.run(predict, Rows(session().range(3)), results="id, score double") as found:
+        >>> with supplier.run(predict, Rows(session().range(3)), results="id, score float") as found:
         ...     found.rows.agg({"score": "sum"}).first()[0]
         1.5
         """
@@ -296,7 +298,14 @@ class Supplier(SupplierOptions):
             else (Script.read(function, session.is_connect or not session.is_local), None)
         )
         check_arguments(call, args, kwargs)
-        payload = pickled(Job(call, script, args, kwargs, given.spec(over)), function)
+        job = Job(call, script, args, kwargs, given.spec(over))
+        payload = pickled(job, function)
+        here = None
+        if self.launcher == "here":
+            # It loads PyTorch.
+            from spark_supplier.driver.here import Here
+
+            here = Here(job, self.environment or {})
         saves = self.checkpoints if isinstance(self.checkpoints, Checkpoints) else None
         if resume and saves is None:
             raise RunConfigError("resume=True: this Supplier has no checkpoints: make Supplier(…, checkpoints=…)")
@@ -315,7 +324,7 @@ class Supplier(SupplierOptions):
                 )
             wanted = Wanted(
                 session,
-                lambda: make_launcher(self.launcher, ranks),
+                lambda: make_launcher(self.launcher, ranks) if here is None else here.launcher(),
                 ranks,
                 str(self.folder),
                 len(given.kinds),
@@ -344,4 +353,7 @@ class Supplier(SupplierOptions):
 
             return self._warm.call(wanted, use)
 
-        return result_of(session, self.restarts, checkpoints, attempt)
+        def drive() -> Any:
+            return result_of(session, self.restarts, checkpoints, attempt)
+
+        return drive() if here is None else here.result(session, drive)

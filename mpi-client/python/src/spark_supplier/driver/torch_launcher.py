@@ -24,6 +24,7 @@ class TorchLauncher:
 
     # A node process reports the end of a rank with its status.
     is_explaining = False
+    prints_itself = False
 
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks

@@ -100,10 +100,13 @@ def wait_for_rank_0(host: str, port: int) -> None:
         time.sleep(_RETRY_SECONDS)
 
 
+def is_initialized() -> bool:
+    """Whether there is a default process group."""
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and distributed.is_initialized()
+
+
 def end_process_group() -> None:
     """And the groups within it. A function may have ended it, too."""
-    if "torch.distributed" in sys.modules:
-        from torch import distributed
-
-        if distributed.is_available() and distributed.is_initialized():
-            distributed.destroy_process_group()
+    if is_initialized():
+        sys.modules["torch.distributed"].destroy_process_group()

@@ -74,6 +74,8 @@ class Rank:
         # All ranks have returned from this call.
         self._all_left = threading.Event()
         self._import_error: Exception | None = None
+        # What the last call has raised.
+        self.raised: BaseException | None = None
 
     def serve(self) -> int:
         """Calls function after function, until the driver ends this process. Returns its exit status."""
@@ -119,20 +121,15 @@ class Rank:
         ended = threading.Event()
         reporter = None
         try:
-            from pyspark import cloudpickle
-
             if self._import_error is not None:
                 # A module that was imported in part fails otherwise the second time.
                 raise self._import_error
             from spark_supplier.node.checkpoints import RankCheckpoints
             from spark_supplier.node.rank_data import RankData
 
-            _refuse_spark()
             init_process_group(work.backend)
             self._driver.send(RankReady(self._rank))
-            # This may import modules of the user.
-            job: Job = cloudpickle.loads(work.payload)
-            share_program(job.function)
+            job = self._job_of(work)
             checkpoints = RankCheckpoints(work.attempt, self._rank, self._connect_file, self._driver.send)
             data = RankData(job.data, work.files, checkpoints)
             # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
@@ -147,9 +144,12 @@ class Rank:
             # The driver takes no other rank's.
             result = _pickled_result(value) if self._rank == 0 else b""
             data._seal_results()
-            end_process_group()
+            self._end_group()
             self._send_progress(data)
         except BaseException as error:
+            self.raised = error
+            set_current_data(None)
+            ended.set()
             self._send_progress(data)
             self._driver.send(_failure(self._rank, self._host, error))
             if data is not None:
@@ -162,6 +162,18 @@ class Rank:
         ended.set()
         reporter.join()
         return True
+
+    def _job_of(self, work: Work) -> Job:
+        """This may import modules of the user."""
+        from pyspark import cloudpickle
+
+        _refuse_spark()
+        job: Job = cloudpickle.loads(work.payload)
+        share_program(job.function)
+        return job
+
+    def _end_group(self) -> None:
+        end_process_group()
 
     def _leave(self, data: RankData) -> None:
         """Receives the rest of the data, so that Spark can supply the other ranks to their end."""
