@@ -92,11 +92,20 @@ def java_matrix(data: Any) -> Any:
 
 
 def release(df: DataFrame | DistributedMatrix) -> None:
-    """Removes the files of all results that df reads, on all nodes. df: also a matrix of MLlib that came from ranks.
+    """Removes the files of all results that a DataFrame reads, on all nodes.
 
     Spark has copied nothing: neither df nor another DataFrame of these results can be computed afterwards, unless it is
-    cached. Without this call, the files stay until the session ends; over Spark Connect, until the server ends. Raises
-    RunError if df reads no result, or if a node does not answer.
+    cached. Without this call, the files stay until the session ends; over Spark Connect, until the server ends.
+
+    Parameters
+    ----------
+    df : DataFrame or distributed matrix
+        Also a matrix of MLlib that came from ranks.
+
+    Raises
+    ------
+    RunError
+        It reads no result, or a node does not answer.
     """
     matrix = java_matrix(df)
     if matrix is None:
