@@ -60,12 +60,12 @@ def adam(parameters):
     return torch.optim.Adam(parameters, 0.05)
 
 
-def plane(supplier, **params):
-    """Of the features a and b, and the label y."""
+def plane(ranks, **params):
+    """Of the features a and b, and the label y. ranks: a number, or a Supplier."""
     return TorchEstimator(
         **{
             "model": linear, "loss": torch.nn.MSELoss(), "optimizer": adam, "labelCol": "y", "featuresCol": ["a", "b"],
-            "batchSize": 16, "numRanks" if isinstance(supplier, int) else "supplier": supplier, **params,
+            "batchSize": 16, "numRanks" if isinstance(ranks, int) else "supplier": ranks, **params,
         }
     )  # fmt: skip
 
@@ -813,7 +813,7 @@ def test_a_number_that_is_no_class_is_refused(points):
         ({"weightCol": "text"}, "weightCol 'text' is string, must be a number"),
         ({"featuresDtype": "int64"}, "featuresCol names 'a', which is double, and featuresDtype is int64: cast it"),
         ({"numClasses": 2, "loss": torch.nn.BCELoss()}, "the loss takes probabilities: let the model give logits"),
-        ({"supplier": Supplier(1), "numRanks": 1}, "numRanks and supplier are both set"),
+        ({"supplier": Supplier(1)}, "numRanks and supplier are both set"),
         ({"validationIndicatorCol": "kind"}, "validationIndicatorCol 'kind' is int, must be boolean"),
         ({"validationIndicatorCol": "held_out", "validationFraction": 0.1}, "are both set"),
         ({"loss": None}, "loss is not set"),
@@ -830,7 +830,7 @@ def test_wrong_columns_are_refused_before_anything_starts(points, params, says):
         ({"validationFraction": 1.5}, "validationFraction is 1.5, must be between 0 and 1"),
         ({"batchSize": 0}, "batchSize is 0, must be 1 or more"),
         ({"numClasses": 1}, "numClasses is 1, must be 2 or more"),
-        ({"supplier": 2}, "supplier is 2, must be a Supplier. For a number of ranks, set numRanks"),
+        ({"supplier": 2}, r"supplier is 2 .int., must be a Supplier. For a number of ranks, set numRanks"),
         ({"featuresDtype": "int8"}, "featuresDtype is 'int8', must be one of float32, int64"),
         ({"handleInvalid": "drop"}, "handleInvalid is 'drop', must be one of error, skip, keep"),
         ({"rowsOptions": {"batch_size": 3}}, "rowsOptions has 'batch_size', which the estimator sets: set batchSize"),
