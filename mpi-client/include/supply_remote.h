@@ -40,8 +40,9 @@ extern "C" {
  * - Data moves while the program waits for a block, or is in another MPI call.
  * - supply_fd() is -1. supply_result_open() fails: results are files on Spark's node.
  * - If Spark is slow, a wait ends after one and a half timeouts at most; if a feeder does not answer, after two.
- * - With more feeders than ranks, a rank reads several pairs, block by block in turn. supply_counts() is never known
- * then, and positions exist at the ends of epochs only: supply_position_save() returns _ARGUMENT elsewhere.
+ * - With more feeders than ranks, a rank reads several pairs, block by block in turn. It passes over one that has no
+ *   block yet, unless options.exchange is true: so the order can be another one in each run. supply_counts() is never
+ *   known then, and positions exist at the ends of epochs only: supply_position_save() returns _ARGUMENT elsewhere.
  * - supply_close() and supply_abort() wait until the feeders have received what they must know: supply_close() for two
  *   timeouts at most, also before the end of the data; supply_abort() for 5 seconds.
  * - Close the handle before MPI_Finalize(). Otherwise MPI_Finalize() closes the pairs, and Spark's run fails unless the

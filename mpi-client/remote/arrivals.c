@@ -126,8 +126,9 @@ static supply_status_t take_schema(struct remote *remote, const struct source *s
         return supply__filler_set_schema(remote->handle, &schema, failure);
     if (supply__filler_has_schema(remote->handle, &schema)) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                        "pair %u on node %s has other columns than pair %u: the Suppliers of both must be the same",
-                        source->pair, source->node, remote->sources[0].pair);
+                        "pair %u on node %s has other columns than another pair of this rank: the Suppliers of both "
+                        "must be the same",
+                        source->pair, source->node);
 }
 
 static void push(struct remote *remote, supply_status_t status, const struct source *source, int receiving) {
@@ -137,11 +138,15 @@ static void push(struct remote *remote, supply_status_t status, const struct sou
 }
 
 struct source *remote_next_source(const struct remote *remote) {
+    struct source *next = NULL;
     for (uint32_t i = 0; i < remote->source_count; i++) {
         struct source *source = &remote->sources[(remote->turn + i) % remote->source_count];
-        if (!source->has_ended) return source;
+        if (source->has_ended) continue;
+        /* A position in an exchange counts elements, so these must come in the same order in each run. */
+        if (source->has_notice || source->request.exchange) return source;
+        if (next == NULL) next = source;
     }
-    return NULL;
+    return next;
 }
 
 static supply_status_t take_block(struct remote *remote, struct source *source, const struct slot *slot,

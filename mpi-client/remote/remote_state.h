@@ -73,9 +73,9 @@ struct remote {
     double timeout;
     struct interruption interruption;
 
-    struct source *sources; /**< of the pairs, which supply blocks in turn */
+    struct source *sources; /**< of the pairs */
     uint32_t source_count;
-    uint32_t turn; /**< the source of the next block */
+    uint32_t turn; /**< the source of the next block, if it has one */
     size_t slot_bytes;
 
     struct arrival *arrivals; /**< a queue: the first one is the next that the program gets */
@@ -109,7 +109,7 @@ supply_status_t remote_test_arrivals(struct remote *remote, struct failure *fail
 /** Takes the first arrival. SUPPLY_AGAIN: it has not arrived yet. Otherwise as fill(). */
 supply_status_t remote_take(struct remote *remote, struct filled *filled, struct failure *failure);
 
-/** The source of the next notice; NULL: all have ended. */
+/** The source of the next notice: with an exchange always in turn. NULL: all have ended. */
 struct source *remote_next_source(const struct remote *remote);
 
 /** Asks the pairs that have ended an epoch, but not the data, for what follows it. */

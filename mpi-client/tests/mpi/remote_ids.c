@@ -1,14 +1,16 @@
 /**
  * Reads Datums that feeders send, and prints what all ranks together have received in each epoch.
  *
- * Usage: remote-ids
- * read|schema|exchange|sorted|child|stop|leave|early|interrupted|forget|gap|twice|before|position=TEXT. schema: waits
- * for it first, as exchange and sorted do. stop: rank 0 aborts its pair after a block. early: it closes it after a
- * block. leave: it exits after a block. interrupted: all waits are interrupted after a block, and rank 0 aborts.
- * forget: nobody closes. gap: a rank polls once, and again after two seconds. sorted: sorts by the label. child: a
- * forked child closes its copy of the handle after a block. twice: the ranks open once more. position: all begin there.
- * before: opens before MPI_Init(), and prints how that ends.
+ * Usage: remote-ids MODE, one of
+ * read|schema|exchange|sorted|turns|child|stop|leave|early|interrupted|forget|gap|twice|before|position=TEXT.
+ * schema: waits for it first, as exchange and sorted do. stop: rank 0 aborts its pair after a block. early: it closes
+ * it after a block. leave: it exits after a block. interrupted: all waits are interrupted after a block, and rank 0
+ * aborts. forget: nobody closes. gap: a rank polls once, and again after two seconds. sorted: sorts by the label.
+ * child: a forked child closes its copy of the handle after a block. twice: the ranks open once more. position: all
+ * begin there. turns: says that it may exchange, and prints where each block is from. before: opens before MPI_Init(),
+ * and prints how that ends.
  */
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +101,7 @@ static void read_all(supply_t *supply) {
         if (status < 0) fail(supply, status);
         if (status == SUPPLY_OK) {
             datum_sums_add(&sums, supply, &block);
+            if (strcmp(mode, "turns") == 0) printf("partition %" PRIu32 "\n", block.partition);
             supply_release(supply, &block);
             if (strncmp(mode, "position", 8) == 0 || strcmp(mode, "sorted") == 0) print_position(supply);
             leave(supply);
@@ -113,7 +116,8 @@ int main(int argc, char **argv) {
     if (strcmp(mode, "before") != 0) MPI_Init(&argc, &argv);
     supply_options_t options;
     supply_options_init(&options);
-    options.exchange = strcmp(mode, "exchange") == 0 || strcmp(mode, "sorted") == 0;
+    const bool exchanges = strcmp(mode, "exchange") == 0 || strcmp(mode, "sorted") == 0;
+    options.exchange = exchanges || strcmp(mode, "turns") == 0;
     options.interrupted = asks_for_end;
     supply_position_t position;
     if (strncmp(mode, "position=", 9) == 0 && supply_position_from_text(&position, mode + 9) == SUPPLY_OK)
@@ -129,8 +133,8 @@ int main(int argc, char **argv) {
     supply_exchange_options_init(&exchange);
     exchange.policy = strcmp(mode, "sorted") == 0 ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_ALL;
     if (exchange.policy == SUPPLY_EXCHANGE_RANGE) exchange.column = "label";
-    if (status == SUPPLY_OK && options.exchange) status = supply_exchange_open(&supply, ranks, &exchange);
-    if (status == SUPPLY_OK && (options.exchange || strcmp(mode, "schema") == 0)) status = supply_wait_schema(supply);
+    if (status == SUPPLY_OK && exchanges) status = supply_exchange_open(&supply, ranks, &exchange);
+    if (status == SUPPLY_OK && (exchanges || strcmp(mode, "schema") == 0)) status = supply_wait_schema(supply);
     if (status != SUPPLY_OK) fail(supply, status);
     if (strcmp(mode, "gap") == 0) poll_with_gap(supply);
     read_all(supply);

@@ -185,6 +185,53 @@ TEST_P(StoppedStream, EndsInTheMiddleOfABatch) {
 
 INSTANTIATE_TEST_SUITE_P(Pairs, StoppedStream, ::testing::Values(0, 1));
 
+/** One of two pairs has nothing yet. */
+class SlowPair : public RemoteMpiTest, public ::testing::WithParamInterface<size_t> {};
+
+TEST_P(SlowPair, DoesNotHoldUpTheOther) {
+    FedRanks fed(2);
+    Process ranks(command(2, 1, "read"), fed.folder.path(), fed.environment);
+    Task slow(fed.files[GetParam()]), fast(fed.files[1 - GetParam()]);
+    for (Task *task : {&slow, &fast}) task->write_schema(schema_of(datum_columns({numbered_element(0)})));
+    const uint64_t blocks = 3 * fast.header().block_count;
+    for (uint64_t block = 0; block < blocks; block++) fast.supply(datum_block({numbered_element(block)}), 0, 0, block);
+    wait_until("the last release", [&] { return fast.released() == blocks; });
+    for (Task *task : {&slow, &fast}) {
+        task->end_of_epoch(0);
+        task->end_of_data(0);
+    }
+    for (Task *task : {&slow, &fast}) task->see_end();
+    const Ended ended = ranks.wait();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    fed.data.epochs = 1;
+    EXPECT_EQ(fed.all_epochs(blocks) + "closed\n", ended.out);
+}
+
+/* Positions in an exchange need the same order in each run. */
+TEST_P(SlowPair, IsAwaitedIfTheProgramMayExchange) {
+    FedRanks fed(2);
+    Process ranks(command(2, 1, "turns"), fed.folder.path(), fed.environment);
+    const auto slow = static_cast<uint32_t>(GetParam());
+    Task pairs[] = {Task(fed.files[0]), Task(fed.files[1])};
+    for (Task &task : pairs) task.write_schema(schema_of(datum_columns({numbered_element(0)})));
+    for (const uint32_t pair : {1 - slow, slow}) {
+        for (uint64_t block = 0; block < 3; block++)
+            pairs[pair].supply(datum_block({numbered_element(block)}), 0, pair, block);
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+    for (Task &task : pairs) {
+        task.end_of_epoch(0);
+        task.end_of_data(0);
+    }
+    for (Task &task : pairs) task.see_end();
+    const Ended ended = ranks.wait();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    const std::string turn = "partition 0\npartition 1\n";
+    EXPECT_EQ(0, ended.out.find(turn + turn + turn + "epoch 0: 6 elements")) << ended.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, SlowPair, ::testing::Values(0, 1));
+
 TEST_F(RemoteMpiTest, ADeadRankEndsTheJobAndThePair) {
     FedRanks fed(1);
     Process ranks(command(1, 1, "leave"), fed.folder.path(), fed.environment);
