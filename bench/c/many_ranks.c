@@ -90,10 +90,10 @@ static void read_rank(struct rank *rank) {
 }
 
 static void close_rank(struct rank *rank) {
-    const supply_status_t status = supply_close_within(rank->supply, 0, NULL);
+    char text[SUPPLY_TEXT_BYTES];
+    const supply_status_t status = supply_close_within(rank->supply, 0, text);
     if (status == SUPPLY_AGAIN) return;
-    if (status != SUPPLY_OK)
-        die("rank %d was not closed: %s", first_rank + (int)(rank - ranks), supply_status_name(status));
+    if (status != SUPPLY_OK) die("rank %d was not closed: %s", first_rank + (int)(rank - ranks), text);
     rank->state = CLOSED;
 }
 
