@@ -2,10 +2,10 @@
 
 .PHONY: bench bench-quick bench-cycle bench-programs
 
-bench: packages-for-bench bench-programs ## every benchmark, 40 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: packages-for-bench bench-programs ## every benchmark, about half an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## 9 of the 16 benchmarks with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes
+bench-quick: bench-programs ## 3 of the 8 benchmarks with half of the data, fewer rounds and one pair, without the longest cases, in a few minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy

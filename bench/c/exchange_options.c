@@ -10,13 +10,13 @@
 #define SORT_MEMORY ((size_t)8 << 30)
 
 static const char usage[] =
-    "usage: bench-exchange [--exchange none|all|groups|sorted] [--window BYTES]\n"
-    "Receives all elements that the ranks exchange, and prints the results of all ranks as JSON. none: no exchange.\n"
-    "all: as Spark asks for; reads every byte. groups, sorted: pairs by the hash, or the order, of their keys.\n";
+    "usage: bench-exchange [--exchange none|groups|sorted] [--window BYTES]\n"
+    "Receives all elements, and prints the results of all ranks as JSON. none: no exchange; reads every byte.\n"
+    "groups, sorted: pairs that the ranks exchange by the hash, or the order, of their keys.\n";
 
 static void set_exchange(struct exchange_options *options, const char *name) {
     options->exchanged = strcmp(name, "none") != 0;
-    if (!options->exchanged || strcmp(name, "all") == 0) return;
+    if (!options->exchanged) return;
     options->exchange.column = "key";
     if (strcmp(name, "groups") == 0) {
         options->exchange.policy = SUPPLY_EXCHANGE_HASH;
@@ -27,7 +27,7 @@ static void set_exchange(struct exchange_options *options, const char *name) {
         options->exchange.memory_bytes = SORT_MEMORY;
         options->consumption = CONSUME_SORTED;
     } else {
-        die("--exchange: '%s' is none of none, all, groups, sorted", name);
+        die("--exchange: '%s' is none of none, groups, sorted", name);
     }
 }
 

@@ -5,19 +5,20 @@
  * Nothing of the product takes part, and nobody sleeps during a round: both sides poll. Arguments: the bytes of the
  * data, of an element, of a block and of the ring. An empty line asks for a round.
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "checksum.h"
 #include "messages.h"
-#include "polling.h"
 #include "rounds.h"
 
-enum { CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, POLLS = 1000 };
 
 /** What both processes see. The counts are of blocks, since the start. */
 struct shared {
@@ -36,6 +37,19 @@ struct source {
     char *data;
     size_t element_bytes, elements, elements_in_block;
 };
+
+/** Memory that the forked process sees, too, with all of its pages. */
+static void *mapped(size_t bytes) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) die("no memory for %zu bytes: %m", bytes);
+    return memory;
+}
+
+/** Polls until the count has that value, or more. After some polls it lets others run. */
+static void await(const atomic_ulong *count, size_t value) {
+    for (unsigned polls = 0; atomic_load_explicit(count, memory_order_acquire) < value; polls++)
+        if (polls >= POLLS) sched_yield();
+}
 
 static size_t blocks_of(const struct source *source) {
     return (source->elements + source->elements_in_block - 1) / source->elements_in_block;

@@ -1,14 +1,10 @@
-"""Other ways from Spark to a rank, and fio for the disk."""
+"""Other ways from Spark to a rank."""
 
 import contextlib
-import json
-import shutil
-import subprocess
 import tempfile
 
 from engine import machine
 from engine.figures import spread
-from engine.machine import BenchError
 from engine.pairs import NO_FILES, Rank
 
 NAMES = {
@@ -57,23 +53,3 @@ def figures(rounds, warm_up, rank):
         "first_seconds": spread([nanos / 1e9 for nanos in first]) if any(first) else None,
         "rank_peak_bytes": (baselines[-1] if rank is None else rank)["peak_bytes"] or None,
     }
-
-
-LIMIT_SECONDS = 300
-
-
-def has_fio():
-    return shutil.which("fio") is not None
-
-
-def fio_gb_s(folder):
-    command = ["fio", "--name=read", "--readonly", f"--opendir={folder}", "--file_service_type=sequential", "--rw=read"]
-    command += ["--bs=4M", "--ioengine=psync", "--invalidate=1", "--output-format=json"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
-    except subprocess.TimeoutExpired:
-        raise BenchError(f"fio has read {folder} for {LIMIT_SECONDS} s and not ended") from None
-    except subprocess.CalledProcessError as error:
-        raise BenchError(f"fio ended with status {error.returncode}: {error.stderr.strip()}") from None
-    # fio prints a line about the files first.
-    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]["bw_bytes"] / 1e9

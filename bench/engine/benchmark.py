@@ -81,9 +81,7 @@ def suite_parser(name, description):
     )
     made.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
     made.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
-    made.add_argument(
-        "--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 9, 112)"
-    )
+    made.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21; quick: 9)")
     made.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 12)")
     made.add_argument(
         "--quick", action="store_true", help="half of the data, fewer rounds and one pair, without the longest cases"
@@ -121,9 +119,7 @@ def settle(options, default_sizes, default_repetitions):
     options.pairs = options.pairs or (DEFAULT_PAIRS[:1] if options.quick else DEFAULT_PAIRS)
     options.ring = options.ring or 4 * options.block
     options.bytes = options.bytes or (512 << 20 if options.quick else DEFAULT_BYTES)
-    options.repetitions = options.repetitions or (
-        max(9, default_repetitions // 40) if options.quick else default_repetitions
-    )
+    options.repetitions = options.repetitions or (9 if options.quick else default_repetitions)
     options.warm_up = options.warm_up if options.warm_up is not None else (12 if options.quick else DEFAULT_WARM_UP)
     return options
 

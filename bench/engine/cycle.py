@@ -1,7 +1,5 @@
 """One measurement of pairs: a verified epoch, then rounds of the baseline and the cycle."""
 
-import contextlib
-
 from engine import pairs, quiet
 from engine.figures import spread
 from engine.machine import BenchError
@@ -18,12 +16,10 @@ def run(
     ring,
     block,
     options,
-    consume="sum",
     baselines=None,
     rings=(),
     baselines_from=0,
     resident=False,
-    beside=None,
     shuffle_buffer=None,
     resident_folder=None,
     check=check_nothing,
@@ -34,10 +30,9 @@ def run(
 
     source: the tally of the source that Spark has open. baselines: the words of each pair's baseline (Baseline.scala);
     by default the memcpy baseline. rings: the words of another baseline of each pair, if any. baselines_from: the first
-    round whose baseline reads the whole source; None if none does. beside: makes a context for the time of the run from
-    the ranks' process ids. shuffle_buffer: that of --shuffle rows; None keeps the order of the source.
-    resident_folder: that of --resident-folder. check: says what else is wrong, from the ranks' output and the rounds of
-    each pair. repeat: measure marked rounds once more.
+    round whose baseline reads the whole source. shuffle_buffer: that of --shuffle rows; None keeps the order of the
+    source. resident_folder: that of --resident-folder. check: says what else is wrong, from the ranks' output and the
+    rounds of each pair. repeat: measure marked rounds once more.
 
     Returns the figures, the options of the pairs, and `rounds` with all measured rounds (quiet.Rounds), `not_counted`
     with the verified epoch and the warm-up of each attempt, and `ranks` with the output of the first attempt's ranks.
@@ -47,27 +42,23 @@ def run(
         epochs = 1 + options.warm_up + repetitions
         with (
             pairs.config_files(count, ring, block) as configs,
-            pairs.local_ranks(
-                count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume, timeout=options.timeout
-            ) as ranks,
+            pairs.local_ranks(count, configs, "bench-rank", "{}", timeout=options.timeout) as ranks,
         ):
-            with beside([rank.process.pid for rank in ranks]) if beside else contextlib.nullcontext():
-                rounds = spark.run(
-                    "cycle",
-                    pairs=count,
-                    epochs=epochs,
-                    baselines=baselines or [["memcpy"]] * count,
-                    rings=rings,
-                    timeout=options.timeout,
-                    resident=resident,
-                    shuffle_buffer=shuffle_buffer,
-                    resident_folder=resident_folder,
-                    **configs,
-                )["pairs"]
+            rounds = spark.run(
+                "cycle",
+                pairs=count,
+                epochs=epochs,
+                baselines=baselines or [["memcpy"]] * count,
+                rings=rings,
+                timeout=options.timeout,
+                resident=resident,
+                shuffle_buffer=shuffle_buffer,
+                resident_folder=resident_folder,
+                **configs,
+            )["pairs"]
             results = [rank.end() for rank in ranks]
         wrong.extend(check_received(source, results) + check(results, rounds))
-        if baselines_from is not None:
-            wrong.extend(check_baselines(source, rounds, baselines_from))
+        wrong.extend(check_baselines(source, rounds, baselines_from))
         return results, rounds
 
     def judged(rounds):
@@ -115,12 +106,6 @@ def _gb_s(rounds, kind):
     ]
 
 
-def _drift(values):
-    """The last tenth over the first tenth: 1 if a long run stays as fast as it began."""
-    tenth = max(1, len(values) // 10)
-    return spread(values[-tenth:])["median"] / spread(values[:tenth])["median"]
-
-
 def figures_of(rounds, data_bytes):
     """
     Figures of the rounds that count (quiet.Rounds). Each round has the baseline, the ring if any, and the cycle.
@@ -152,7 +137,6 @@ def figures_of(rounds, data_bytes):
         "baseline_ns_per_element": spread(
             [sum(p["baseline"]["cpu_nanos"] for p in r) / sum(p["baseline"]["elements"] for p in r) for r in rounds]
         ),
-        "drift": _drift(cycle),
     }
 
 

@@ -20,11 +20,11 @@ def partitions(data_bytes, options):
     return max(max(options.pairs), data_bytes // PARTITION_BYTES)
 
 
-def generate(spark, element_bytes, total_bytes, partitions, storage_level="MEMORY_ONLY", batches=True):
+def generate(spark, element_bytes, total_bytes, partitions, batches=True):
     """Generates elements as Spark's open source, in the Supplier's batches or as tuples. Returns their tally."""
     channels, height, width = _SHAPES.get(element_bytes, (1, 1, element_bytes))
     shape = {"channels": channels, "height": height, "width": width}
-    how = {"partitions": partitions, "batches": batches, "storage_level": storage_level}
+    how = {"partitions": partitions, "batches": batches}
     return spark.run("generate", total_bytes=total_bytes, **shape, **how)
 
 

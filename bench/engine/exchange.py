@@ -1,16 +1,26 @@
 """GroupByTest and SortByTest: Spark's own shuffle and ranks that exchange, round by round in turn."""
 
+import contextlib
+import tempfile
 from typing import NamedTuple
 
-from engine import mpi_ranks, quiet
+from engine import machine, mpi_ranks, quiet
 from engine.data import PARTITION_BYTES
-from engine.figures import Table, spread, spread_text
+from engine.figures import Table, size_text, spread, spread_text
+from engine.machine import BenchError
+from engine.spark import Spark
 
 RANKS = 2
 VALUE_BYTES = 1000
 # Bytes of a rank's window, and of its ring.
 WINDOW, RING, BLOCK = 8 << 20, 16 << 20, 2 << 20
 WORD = 1 << 64
+# Of Spark's shuffle files.
+SHUFFLE_FOLDER = "/dev/shm"
+# Spark's memory for each byte of pairs: they are cached twice, and a shuffle needs some of it at a time.
+HEAP_FACTOR = 6
+# Beside the heap: shuffle files in memory, and what ranks that sort receive.
+MEMORY_FACTOR = HEAP_FACTOR + 2
 
 
 class Way(NamedTuple):
@@ -59,21 +69,44 @@ KINDS = (GROUP, SORT)
 OURS = {"ranks, from the RDD": False, "ranks, from the DataFrame": True}
 
 
-def make_pairs(spark, total_bytes, nodes=(), repeats=1):
-    """Makes the pairs in Spark's memory, as an RDD and as a DataFrame. Returns their tally.
+def measure(total_bytes, rounds, warm_up, timeout, results):
+    """Adds a table and the ratios of each kind."""
+    with started(total_bytes) as spark:
+        source = make_pairs(spark, total_bytes)
+        for kind in KINDS:
+            figures = compare(spark, kind, source, rounds, warm_up, timeout, results)
+            results.table(table(kind, source, figures))
+            summarize(kind, figures, results)
 
-    nodes: each has the partitions of the rank there. repeats: of each word of a value, for pairs to compress.
-    """
+
+@contextlib.contextmanager
+def started(total_bytes):
+    """Spark with its shuffle at its best: files in memory without compression, which it reads without a network."""
+    if machine.available_memory() < MEMORY_FACTOR * total_bytes:
+        raise BenchError(
+            f"{size_text(total_bytes)} of pairs need {MEMORY_FACTOR} times as much free memory: give fewer --bytes"
+        )
+    with tempfile.TemporaryDirectory(prefix="supply-bench-shuffle-", dir=SHUFFLE_FOLDER) as folder:
+        conf = {
+            "spark.local.dir": folder,
+            "spark.shuffle.compress": "false",
+            # So that a shuffle is one job with one stage that reads.
+            "spark.sql.adaptive.enabled": "false",
+        }
+        with Spark(RANKS, max(2 << 30, HEAP_FACTOR * total_bytes), conf) as spark:
+            yield spark
+
+
+def make_pairs(spark, total_bytes):
+    """Makes the pairs in Spark's memory, as an RDD and as a DataFrame. Returns their tally."""
     partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
     size = {"total_bytes": total_bytes, "value_bytes": VALUE_BYTES, "partitions": partitions}
-    source = spark.run("make_keyed", **size, nodes=nodes, repeats=repeats)
-    return {**source, "partitions": partitions}
+    return {**spark.run("make_keyed", **size), "partitions": partitions}
 
 
-def shuffled(spark, kind, way, source, verify, reducers=None):
-    """One job of Spark. reducers: partitions after the shuffle, by default as many as before it."""
-    reducers = reducers or source["partitions"]
-    answer = spark.run("shuffle_keyed", way=way.word, reducers=reducers, verify=verify)
+def shuffled(spark, kind, way, source, verify):
+    """One job of Spark, with as many partitions after the shuffle as before it."""
+    answer = spark.run("shuffle_keyed", way=way.word, reducers=source["partitions"], verify=verify)
     wrong, tally = [], answer["tally"]
     if way.counts:
         wrong += compared(source, {way.counts: answer["count"]})
@@ -88,18 +121,13 @@ def shuffled(spark, kind, way, source, verify, reducers=None):
     }
 
 
-def on_this_machine(kind, timeout):
-    """Ranks that have opened their pairs: a context with the options of Spark's side, and the ranks."""
-    return mpi_ranks.on_this_machine(RANKS, RING, BLOCK, "bench-exchange", *arguments(kind), timeout=timeout)
-
-
-def arguments(kind):
-    return ["--exchange", kind.exchange, "--window", str(WINDOW)]
-
-
-def exchanged(spark, kind, as_frame, source, opened, timeout):
+def exchanged(spark, kind, as_frame, source, timeout):
     """One run of ranks, from the beginning of Spark's write until the last rank has read its last element."""
-    with opened(kind, timeout) as (configs, ranks):
+    arguments = ["--exchange", kind.exchange, "--window", str(WINDOW)]
+    with mpi_ranks.on_this_machine(RANKS, RING, BLOCK, "bench-exchange", *arguments, timeout=timeout) as (
+        configs,
+        ranks,
+    ):
         supplied = spark.run("supply_keyed", ranks=RANKS, as_frame=as_frame, timeout=timeout, **configs)
         received = ranks.end()
     end = max(rank["ends"][-1] for rank in received)
@@ -138,23 +166,19 @@ def out_of_order(ranks):
     return lines
 
 
-def compare(spark, kind, source, rounds, warm_up, timeout, results, opened=on_this_machine, where="one node"):
-    """Measures all ways in turn. Returns the figures of each. The first round, which does not count, is verified.
-
-    opened: starts ranks, as on_this_machine() does.
-    """
+def compare(spark, kind, source, rounds, warm_up, timeout, results):
+    """Measures all ways in turn. Returns the figures of each. The first round, which does not count, is verified."""
 
     def one_round(number):
         theirs = {way.name: shuffled(spark, kind, way, source, verify=number == 0) for way in kind.ways}
-        ours = {name: exchanged(spark, kind, as_frame, source, opened, timeout) for name, as_frame in OURS.items()}
+        ours = {name: exchanged(spark, kind, as_frame, source, timeout) for name, as_frame in OURS.items()}
         measured = {**theirs, **ours}
         for name, one in measured.items():
-            results.case({"kind": kind.name, "where": where, "way": name, "round": number}, one)
+            results.case({"kind": kind.name, "way": name, "round": number}, one)
         return measured
 
-    # The kernel's work for the network between two nodes is that of others, and so no round would be quiet.
-    counted = quiet.rounds(max(1, warm_up), rounds, one_round, again=opened is on_this_machine)
-    results.judged({"kind": kind.name, "where": where, "warm_up": max(1, warm_up)}, counted)
+    counted = quiet.rounds(max(1, warm_up), rounds, one_round)
+    results.judged({"kind": kind.name, "warm_up": max(1, warm_up)}, counted)
     return figures_of(kind, counted)
 
 
@@ -172,20 +196,18 @@ def figures_of(kind, counted):
     return figures
 
 
-def summarize(kind, figures, results, end=""):
+def summarize(kind, figures, results):
     """Adds the ratios of each of Spark's ways, and without its name those of the fastest that does what ranks do."""
     for ratio, seconds in (("ratio", "read_s"), ("job_ratio", "job_s")):
         for way in kind.ways:
-            results.figure(f"{kind.key}_{way.key}_{ratio}{end}", figures[way.name], ratio)
+            results.figure(f"{kind.key}_{way.key}_{ratio}", figures[way.name], ratio)
         competing = [figures[way.name] for way in kind.ways if way.is_whole]
-        results.figure(f"{kind.key}_{ratio}{end}", min(competing, key=lambda one: one[seconds]["median"]), ratio)
+        results.figure(f"{kind.key}_{ratio}", min(competing, key=lambda one: one[seconds]["median"]), ratio)
 
 
-def table(kind, source, about, figures):
-    """about: Spark's settings."""
+def table(kind, source, figures):
     title = (
-        f"{kind.name}: {source['elements']} pairs of {VALUE_BYTES} B in Spark's memory, {RANKS} ranks, Spark with "
-        f"{about}, median (min–max)"
+        f"{kind.name}: {source['elements']} pairs of {VALUE_BYTES} B in Spark's memory, {RANKS} ranks, median (min–max)"
     )
     columns = ["way", "whole s", "read stage s", "whole / ranks' whole", "read stage / ranks' whole"]
     made = Table(title, columns, picture={"x": 0, "bars": [1]})

@@ -106,14 +106,8 @@ def available_memory():
         return int(first_match(r"^MemAvailable:\s*(\d+) kB", file.read())) << 10
 
 
-def resident_memory(pid):
-    """Resident bytes of a living process, shared pages included."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return int(first_match(r"^VmRSS:\s*(\d+) kB", file.read())) << 10
-
-
 def peak_memory(pid):
-    """Peak of resident_memory()."""
+    """Peak of the resident bytes of a living process, shared pages included."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return int(first_match(r"^VmHWM:\s*(\d+) kB", file.read())) << 10
 
@@ -178,11 +172,3 @@ def _processor_seconds(pid):
 def stat_fields(pid):
     """The fields of /proc/PID/stat after the name in parentheses: state, parent, …"""
     return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-
-
-def drop_from_cache(folder):
-    """Writes the files of a folder to the disk, and drops them from the kernel's cache."""
-    for path in pathlib.Path(folder).iterdir():
-        with open(path, "rb") as file:
-            os.fdatasync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -50,14 +50,3 @@ def fed(ring, block, program, *arguments, timeout):
     command = [*Launcher().command(1), feeder, ":", "-n", "1", rank, *arguments]
     with pairs.config_files(1, ring, block) as configs, started(configs, command, timeout) as ranks:
         yield configs, ranks
-
-
-@contextlib.contextmanager
-def on_nodes(cluster, ring, block, program, *arguments, timeout):
-    """The same with one rank on each node of a cluster (pairs.Cluster)."""
-    options, configs = cluster.files(len(cluster.nodes), 1, ring, block)
-    run_ranks = [machine.ROOT / "launch" / "run-ranks", *options, "--timeout", timeout]
-    command = cluster.on_head(*run_ranks, "--", machine.program(program), *arguments)
-    files = {name: configs[name] for name in pairs.NO_FILES}
-    with started(files, command, timeout) as ranks:
-        yield configs, ranks

@@ -1,7 +1,6 @@
 """Processes with a Spark of their own that run one command after another."""
 
 import json
-import pathlib
 import shutil
 import subprocess
 import tempfile
@@ -71,11 +70,8 @@ class SparkProcess:
 
 
 class Spark(SparkProcess):
-    def __init__(self, tasks, heap, conf=None, cluster=None, executor_heap=None):
-        """Runs tasks on `cluster` (pairs.Cluster), or in `tasks` threads of this JVM.
-
-        executor_heap: bytes of each of `tasks` executors, which are processes of this machine with one core each.
-        """
+    def __init__(self, tasks, heap, conf=None):
+        """Runs tasks in `tasks` threads of this JVM."""
         spark = machine.spark()
         bench_jar = spark.jar.with_name("spark-supplier-bench.jar")
         if not bench_jar.exists():
@@ -90,24 +86,10 @@ class Spark(SparkProcess):
             "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m",
             **(conf or {}),
         }
-        command = [spark.submit, "--class", "supply.bench.Bench", "--jars", spark.jar]
-        local = f"local-cluster[{tasks},1,{executor_heap >> 20}]" if executor_heap else f"local[{tasks}]"
-        command += ["--master", "yarn" if cluster else local]
-        environment = cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"}
-        if executor_heap:
-            settings["spark.executor.memory"] = f"{executor_heap >> 20}m"
-            environment["SPARK_HOME"] = self._own_home(spark.home)
+        command = [spark.submit, "--class", "supply.bench.Bench", "--jars", spark.jar, "--master", f"local[{tasks}]"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        self.start([*command, bench_jar], environment)
-
-    def _own_home(self, home):
-        """Spark's workers on one machine leave their files in its home: a folder of links, which goes at the end."""
-        own = pathlib.Path(self.folder, "home")
-        own.mkdir()
-        for entry in home.iterdir():
-            (own / entry.name).symlink_to(entry.resolve())
-        return str(own)
+        self.start([*command, bench_jar], {"SPARK_LOCAL_IP": "127.0.0.1"})
 
     def ask(self, do, **what):
         self.send({"do": do, **what})

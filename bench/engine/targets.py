@@ -9,11 +9,8 @@ TARGETS = {
     "lmdb_ratio_256": 0.95,
     "lmdb_ratio_28": 0.95,
     "small_elements_per_s": 8_000_000,
-    "shuffle_ratio": 0.8,
-    "read_ratio": 0.95,
     "resident_ratio": 0.95,
     "resident_file_ratio": 0.95,
-    "resident_file_vs_fio": 0.9,
     "df_vs_parquet": 5,
     "df_vs_arrow_socket": 5,
     "df_vs_local_iterator": 5,
@@ -40,8 +37,6 @@ TARGETS = {
     "groupby_rdd_job_ratio": 6,
     "sortby_job_ratio": 2.5,
     "sortby_rdd_job_ratio": 3.5,
-    "groupby_ratio_10g": 1.5,
-    "sortby_ratio_10g": 1.5,
 }
 # Figures that must not be larger.
 LIMITS = {
@@ -51,8 +46,6 @@ LIMITS = {
     "call_second_first_batch_s": 0.3,
     "call_disk_bytes": 0,
     "call_disk_bytes_400k": 0,
-    "exchange_cost_192k": 0.45,
-    "exchange_cost_784": 0.6,
 }
 # Where the notebook says what was tried for a figure that misses its target, and what bounds it.
 NOTEBOOK = {
@@ -63,17 +56,13 @@ NOTEBOOK = {
     "lmdb_ratio_28": "from-an-lmdb-in-place",
     "lmdb_ratio_256": "from-an-lmdb-in-place",
     "lmdb_task_ns_28": "from-an-lmdb-in-place",
-    "shuffle_ratio": "shuffled-elements",
     "resident_file_ratio": "resident-epochs",
-    "resident_file_vs_fio": "resident-epochs",
     "resident_ratio": "resident-epochs",
     "offload_transfer_vs_cycle": "offload",
     "groupby_job_ratio": "exchange",
     "groupby_rdd_job_ratio": "exchange",
     "sortby_job_ratio": "exchange",
     "sortby_rdd_job_ratio": "exchange",
-    "exchange_cost_192k": "exchange",
-    "exchange_cost_784": "exchange",
     "df_vs_parquet": "dataframes-to-pytorch",
     "frames_lists_vs_arrow": "rows-or-whole-columns",
     "frames_lists_vs_noop": "rows-or-whole-columns",

@@ -6,7 +6,7 @@ import pathlib
 import re
 import threading
 
-from engine.machine import resident_memory, tree
+from engine.machine import tree
 
 
 class Sampler:
@@ -30,19 +30,6 @@ class Sampler:
     def __exit__(self, *exception):
         self._over.set()
         self._thread.join()
-
-
-class MemoryWatch(Sampler):
-    """Samples the resident memory of `pids` (name to process id) into `seen`."""
-
-    def __init__(self, pids, period_seconds=2):
-        super().__init__(self._poll, period_seconds)
-        self._pids = pids
-        self.seen = {name: [] for name in pids}
-
-    def _poll(self):
-        for name, pid in self._pids.items():
-            self.seen[name].append(resident_memory(pid))
 
 
 class Watch(Sampler):

@@ -10,7 +10,7 @@ from places import ROOT
 
 sys.path.append(str(ROOT / "bench"))
 
-from engine import benchmark, exchange, exchange_cost, exchange_settings, quiet
+from engine import benchmark, exchange, feeders, quiet
 from engine.exchange import GROUP, SORT
 
 SOURCE = {"elements": 5, "groups": 4, "key_sum": 30, "bound": 7}
@@ -143,30 +143,21 @@ class TestRatios:
     def test_the_table_has_each_way(self):
         names = [*(way.name for way in GROUP.ways), *exchange.OURS]
         figures = exchange.figures_of(GROUP, rounds_of(dict.fromkeys(names, (2.0, 1.0))))
-        rows = exchange.table(GROUP, SOURCE, "lz4", figures).rows
+        rows = exchange.table(GROUP, SOURCE, figures).rows
         assert [row[0] for row in rows] == names
         assert rows[0][2] == "1.00 (1.00–1.00)" and rows[-1][2] == "–"
 
 
-class TestCost:
+class TestFed:
     SOURCE = {"elements": 4, "bytes": 32, "crc_sum": 5}
 
-    @staticmethod
-    def ranks(**changed):
-        one = {"elements": 2, "bytes": 16, "crc_sum": 3, "sums": [1, 2, 3]}
-        return [{**one, **changed}, {**one, "crc_sum": 2, "sums": [3, 2, 1]}]
+    def test_a_rank_that_has_the_source_in_each_epoch(self):
+        assert feeders.wrong(self.SOURCE, {**self.SOURCE, "sums": [4, 4, 4]}) == []
 
-    def test_ranks_may_have_other_elements_in_each_epoch(self):
-        assert exchange_cost.wrong(self.SOURCE, self.ranks()) == []
+    @pytest.mark.parametrize("key", list(SOURCE))
+    def test_what_differs_from_the_source(self, key):
+        received = {**self.SOURCE, key: 6, "sums": [4, 4]}
+        assert feeders.wrong(self.SOURCE, received) == [f"the rank received {key} 6, the source has {self.SOURCE[key]}"]
 
-    def test_what_differs(self):
-        assert exchange_cost.wrong(self.SOURCE, self.ranks(crc_sum=4)) == [
-            "the ranks received crc_sum 6, the source has 5"
-        ]
-        assert exchange_cost.wrong(self.SOURCE, self.ranks(sums=[1, 2, 4])) == ["epoch 2 differs from epoch 0"]
-
-
-def test_read_stages_of_a_setting_are_those_of_the_fastest_ways_that_do_the_same():
-    seconds = {"rdd group": 5, "frame group": 2, "frame move": 1, "rdd sort": 4, "frame sort": 9}
-    measured = {way: {"read_s": {"median": one}} for way, one in seconds.items()}
-    assert exchange_settings.read_seconds(measured, (GROUP, SORT)) == 6
+    def test_an_epoch_that_differs(self):
+        assert feeders.wrong(self.SOURCE, {**self.SOURCE, "sums": [4, 4, 5]}) == ["epoch 2 differs from epoch 0"]

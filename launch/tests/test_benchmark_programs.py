@@ -18,7 +18,7 @@ def built(tmp_path_factory):
     subprocess.run([*make_layout, folder / "layout.h"], check=True)
 
     def build(name, source):
-        common = [sources / f"{part}.c" for part in ("checksum", "clock", "memory", "messages", "polling", "rounds")]
+        common = [sources / f"{part}.c" for part in ("checksum", "clock", "memory", "messages", "rounds")]
         program = folder / name
         command = [
             "cc",
@@ -60,23 +60,6 @@ class TestPrograms:
     def test_the_c_ring_says_what_does_not_fit(self, built):
         done = subprocess.run([built("ring", "ring.c"), "4096", "4096", "64", "128"], capture_output=True, text=True)
         assert done.returncode == 1 and "an element has 4096 bytes" in done.stderr
-
-    def test_the_exchange_in_c_moves_every_word_in_every_round(self, built):
-        """The program itself compares each round's sum with that of the data."""
-        element, block, ring, window = 784, 8192, 32768, 16384
-        sizes = [20 * ring, element, block, ring, window]
-        answers = self.answers(built("exchange-bound", "exchange_bound.c"), sizes, "plain\nexchanged\n" * 3)
-        assert len(answers) == 6 and len({(a["elements"], a["bytes"], a["sum"]) for a in answers}) == 1
-        assert answers[0]["elements"] > 0 and answers[0]["bytes"] == element * answers[0]["elements"]
-
-    def test_the_exchange_in_c_says_what_does_not_fit(self, built):
-        program = built("exchange-bound", "exchange_bound.c")
-        for sizes, text in (
-            (["65536", "4096", "4096", "8192", "8192"], "an element has 4096 bytes"),
-            (["65536", "64", "4096", "4096", "8192"], "has no window of 8192"),
-        ):
-            done = subprocess.run([program, *sizes], capture_output=True, text=True)
-            assert done.returncode == 1 and text in done.stderr
 
     def test_a_resident_file_is_found_by_a_pattern(self, built, tmp_path):
         program, pattern = built("in-place", "in_place.c"), str(tmp_path / "pair-0.mapped.*.resident")

@@ -1,10 +1,8 @@
 """The engine of bench/: which rounds count, and what a figure says. Nothing is timed."""
 
 import contextlib
-import errno
 import functools
 import os
-import pathlib
 import subprocess
 import sys
 import time
@@ -16,7 +14,7 @@ from waiting import wait_until
 
 sys.path.append(str(ROOT / "bench"))
 
-from engine import alternatives, benchmark, disk_reads, memory_group, quiet, targets
+from engine import alternatives, benchmark, quiet, targets
 from engine.figures import interval
 from engine.used_time import UsedTime, used_seconds
 
@@ -160,16 +158,16 @@ class TestVerdict:
     @pytest.mark.parametrize(
         ("key", "value", "interval_", "marked", "verdict"),
         [
-            ("read_ratio", 0.96, [0.955, 0.97], 0, "met"),
-            ("read_ratio", 0.96, None, 0, "met"),
-            ("read_ratio", 0.96, [0.94, 0.97], 0, "within noise"),
-            ("read_ratio", 0.94, [0.93, 0.96], 0, "within noise"),
-            ("read_ratio", 0.94, [0.93, 0.94], 5, "missed"),
-            ("read_ratio", 0.96, [0.955, 0.97], 6, "not quiet"),
+            ("resident_ratio", 0.96, [0.955, 0.97], 0, "met"),
+            ("resident_ratio", 0.96, None, 0, "met"),
+            ("resident_ratio", 0.96, [0.94, 0.97], 0, "within noise"),
+            ("resident_ratio", 0.94, [0.93, 0.96], 0, "within noise"),
+            ("resident_ratio", 0.94, [0.93, 0.94], 5, "missed"),
+            ("resident_ratio", 0.96, [0.955, 0.97], 6, "not quiet"),
             ("lmdb_task_ns_28", 169, [160, 169.5], None, "met"),
             ("lmdb_task_ns_28", 171, [170.5, 172], None, "missed"),
             ("lmdb_task_ns_28", 171, [169, 172], None, "within noise"),
-            ("write_ratio", 0.5, [0.4, 0.6], 0, "–"),
+            ("c_ring_ratio_784", 0.5, [0.4, 0.6], 0, "–"),
         ],
     )
     def test_it(self, key, value, interval_, marked, verdict):
@@ -209,46 +207,3 @@ class TestAlternatives:
         figures = alternatives.figures(rounds, 1, consumer)
         assert figures["seconds"]["values"] == [2.0, 4.0]
         assert figures["first_seconds"]["values"] == [30 / 1e9, 50 / 1e9]
-
-
-class TestDiskReads:
-    def test_the_reads_of_a_span(self, tmp_path):
-        file = tmp_path / "data"
-        file.write_bytes(os.urandom(8 << 20))
-        reads = disk_reads.DiskReads()
-        with reads.watch(os.getpid()), open(file, "rb") as opened:
-            os.fsync(opened.fileno())
-            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            cold = time.monotonic_ns()
-            opened.read()
-            warm = time.monotonic_ns()
-            time.sleep(3 * disk_reads.PERIOD_SECONDS)
-            again = time.monotonic_ns()
-            opened.seek(0)
-            opened.read()
-            end = time.monotonic_ns()
-        assert reads.between(again, end) == 0
-        if disk_reads.read_bytes(os.getpid()):
-            assert 8 << 20 <= reads.between(cold, warm) < 16 << 20
-
-
-class TestMemoryGroup:
-    @pytest.mark.skipif(bool(memory_group.why_not()), reason=memory_group.why_not())
-    def test_the_error_of_the_context_is_not_hidden(self, capsys, monkeypatch):
-        groups = []
-        rmdir = pathlib.Path.rmdir
-
-        def busy(group):
-            groups.append(group)
-            raise OSError(errno.EBUSY, "busy")
-
-        found = memory_group._root()
-        monkeypatch.setattr(memory_group, "_root", lambda: found)
-        try:
-            with pytest.raises(KeyError), memory_group.limited([], 64 << 20):
-                monkeypatch.setattr(pathlib.Path, "rmdir", busy)
-                raise KeyError
-        finally:
-            for group in groups:
-                rmdir(group)
-        assert f"{groups[0]} is left" in capsys.readouterr().err

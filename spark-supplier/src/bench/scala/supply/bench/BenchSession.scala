@@ -5,7 +5,6 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
 import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, LmdbRDD, LmdbSource}
-import supply.plan.Shuffle
 import supply.run.SupplyJob
 import supply.source.Source
 import supply.task.SupplySettings
@@ -19,18 +18,17 @@ private[bench] final class BenchSession(sc: SparkContext) {
     case generate: Generate =>
       val tuples = GeneratedElements.rdd(sc, generate)
       if (generate.batches) persistBatches(
-        tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))), generate.storageLevel)
-      else persistTuples(tuples, generate.storageLevel)
+        tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))))
+      else persistTuples(tuples, "MEMORY_ONLY")
     case OpenLmdb(path, partitions, "NONE", inPlace) =>
       open(new LmdbSource(LmdbRDD.open(sc, path, partitions), inPlace))
       Done()
     case OpenLmdb(path, partitions, level, _) =>
       persistTuples(LmdbRDD.open(sc, path, partitions), level)
     case cycle: Cycle => new CycleJob(sc, opened, cycle).run()
-    case Supply(ranks, hosts, mappedFiles, namedPipes, epochs, timeout, exchange) =>
+    case Supply(ranks, mappedFiles, namedPipes, epochs, timeout) =>
       SupplyJob.run(sc,
-        SupplySettings(ranks, mappedFiles, namedPipes, epochs, hosts = hosts, timeout = timeout,
-          shuffle = if (exchange) Shuffle.All() else Shuffle.Partitions))(opened)
+        SupplySettings(ranks, mappedFiles, namedPipes, epochs, timeout = timeout))(opened)
       Done()
     case latency: Latency => new LatencyJob(sc, latency).run()
     case command: KeyedCommand => keyed.run(command)
@@ -49,8 +47,8 @@ private[bench] final class BenchSession(sc: SparkContext) {
     tally(SourceTally.of(tuples)(new DatumCursor(_)))
   }
 
-  private def persistBatches(batches: RDD[DatumBatch], level: String): Tally = {
-    open(new DatumBatchSource(batches.persist(StorageLevel.fromString(level)), None))
+  private def persistBatches(batches: RDD[DatumBatch]): Tally = {
+    open(new DatumBatchSource(batches.persist(StorageLevel.MEMORY_ONLY), None))
     tally(SourceTally.of(batches)(new DatumBatchCursor(_)))
   }
 

@@ -23,8 +23,7 @@ final case class Generate(
     width: Int,
     totalBytes: Long,
     partitions: Int,
-    batches: Boolean,
-    storageLevel: String) extends Command
+    batches: Boolean) extends Command
 
 /** Opens an LMDB; answers [[Done]] if `storageLevel` is NONE, else [[Tally]] once persisted. */
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String,
@@ -46,12 +45,9 @@ final case class Cycle(
     shuffleBuffer: Option[Int] = None,
     residentFolder: Option[String] = None) extends Command
 
-/**
- * Supplies the source to the ranks of a host file, or of this node, as the Supplier does, with
- * --shuffle all if ranks `exchange`; answers [[Done]].
- */
-final case class Supply(ranks: Int, hosts: Option[String], mappedFiles: String, namedPipes: String,
-    epochs: Int, timeout: Double, exchange: Boolean = false) extends Command
+/** Supplies the source to the ranks of this node, as the Supplier does; answers [[Done]]. */
+final case class Supply(ranks: Int, mappedFiles: String, namedPipes: String, epochs: Int,
+    timeout: Double) extends Command
 
 /** Publishes `samples` blocks of one element, one at a time; answers [[RoundTrips]]. */
 final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int,
@@ -61,20 +57,16 @@ final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, 
 /** A command on key-value pairs. */
 sealed trait KeyedCommand extends Command
 
-/**
- * Makes and caches them, as an RDD and as a DataFrame; answers [[KeyedTally]]. `repeats`: how often
- * each random word of 8 bytes stands in a value, so that more of them can be compressed more.
- */
-final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int, nodes: Seq[String],
-    repeats: Int = 1)
+/** Makes and caches them, as an RDD and as a DataFrame; answers [[KeyedTally]]. */
+final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int)
     extends KeyedCommand
 
 /** One of Spark's own ways ([[KeyedShuffle.of]]); answers [[Shuffled]]. */
 final case class ShuffleKeyed(way: String, reducers: Int, verify: Boolean) extends KeyedCommand
 
 /** Supplies ranks, with a DataFrame's writer or from the RDD itself; answers [[Supplied]]. */
-final case class SupplyKeyed(ranks: Int, hosts: Option[String], mappedFiles: String,
-    namedPipes: String, timeout: Double, asFrame: Boolean) extends KeyedCommand
+final case class SupplyKeyed(ranks: Int, mappedFiles: String, namedPipes: String, timeout: Double,
+    asFrame: Boolean) extends KeyedCommand
 
 final case class Ready(pid: Long, spark: String, java: String, heapBytes: Long)
 final case class Done(done: Boolean = true)

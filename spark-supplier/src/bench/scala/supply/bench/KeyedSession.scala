@@ -57,13 +57,12 @@ private[bench] final class KeyedSession(sc: SparkContext) {
     val start = System.nanoTime()
     if (command.asFrame) {
       val options = Map("ranks" -> command.ranks.toString, "mapped-files" -> command.mappedFiles,
-        "named-pipes" -> command.namedPipes, "timeout" -> command.timeout.toString) ++
-        command.hosts.map("hosts" -> _)
+        "named-pipes" -> command.namedPipes, "timeout" -> command.timeout.toString)
       frame.write.format("supply").mode("append").options(options).save()
     } else
       SupplyJob.run(sc,
         SupplySettings(command.ranks, command.mappedFiles, command.namedPipes,
-          hosts = command.hosts, timeout = command.timeout))(new KeyedSource(rdd))
+          timeout = command.timeout))(new KeyedSource(rdd))
     Supplied(start, System.nanoTime() - start)
   }
 

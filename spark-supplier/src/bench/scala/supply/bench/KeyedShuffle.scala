@@ -28,13 +28,6 @@ private[bench] object KeyedShuffle {
     case "rdd group" => new GroupedPairs(rdd.groupByKey(reducers))
     case "rdd sort" => new SortedPairs(rdd.sortByKey(ascending = true, reducers))
     case "frame move" => new ShuffledRows(frame.repartition(reducers, col("key")))
-    case "frame adaptive" =>
-      // Spark may coalesce partitions that a setting asks for, and not those that a call asks for.
-      val conf = frame.sparkSession.conf
-      conf.set("spark.sql.shuffle.partitions", reducers.toLong)
-      conf.set("spark.sql.adaptive.enabled", true)
-      try new ShuffledRows(frame.repartition(col("key")))
-      finally conf.set("spark.sql.adaptive.enabled", false)
     case "frame group" =>
       new ShuffledRows(frame.repartition(reducers, col("key"))) {
         override def run(): Either[Long, KeyedTally] = Right(tally())
