@@ -10,11 +10,11 @@
 
 #include "messages.h"
 
-int listen_to_senders(void) {
+static int listen_to_sender(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 8) < 0 ||
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0 ||
         getsockname(listener, (struct sockaddr *)&address, &length) < 0)
         die("no socket on the loopback: %m");
     printf("{\"port\": %d}\n", ntohs(address.sin_port));
@@ -23,7 +23,7 @@ int listen_to_senders(void) {
 }
 
 int accept_sender(void) {
-    const int listener = listen_to_senders(), on = 1;
+    const int listener = listen_to_sender(), on = 1;
     const int connected = accept(listener, NULL, NULL);
     if (connected < 0) die("accept: %m");
     close(listener);

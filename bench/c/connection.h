@@ -5,10 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Listens on a free port of the loopback, and prints the port as JSON on stdout. */
-int listen_to_senders(void);
-
-/** The same for one sender, which it accepts. */
+/** Listens on a free port of the loopback, prints the port as JSON on stdout, and accepts one sender. */
 int accept_sender(void);
 
 /** Reads the available bytes, at most `bytes`; 0 at the end. */
