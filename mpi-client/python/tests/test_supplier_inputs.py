@@ -16,6 +16,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.functions import col  # noqa: E402
 from spark_supplier import Cache, Mpirun, Rows, RunError, Shuffle, Supplier  # noqa: E402
+from spark_supplier.driver.call_rows import CallRows  # noqa: E402
 from spark_supplier.offload import MatrixRanks  # noqa: E402
 
 RANKS, ROWS = 2, 100
@@ -333,6 +334,24 @@ def test_an_option_that_does_not_exist(spark):
     ):
         with pytest.raises(TypeError, match=says):
             kind(**given)
+
+
+def test_the_writer_gets_forms_of_columns_from_ragged_and_dtypes(spark):
+    torch = pytest.importorskip("torch")
+    df = spark.sql("select array(1) as a, struct(array(1.5D) as x) as s, array(2) as `b,c`, 0.5F as f, 1 as i")
+
+    def forms(**options):
+        [train] = CallRows(Rows(df, **options), None, None).supplied(1, None, "auto", 5)
+        return tuple(train.options[name] for name in ("lists", "vectors", "half"))
+
+    assert forms() == ("auto", "dense", None)
+    assert forms(ragged="pad") == ("varying", "dense", None)
+    assert forms(ragged={"s.x": "list", "a": "nested"}) == ("a,s", "dense", None)
+    # Commas separate names.
+    assert forms(ragged={"a": "sparse", "b,c": "jagged"}) == ("varying", "a", None)
+    assert forms(ragged={"b,c": "sparse"}) == ("auto", "sparse", None)
+    half = dict.fromkeys(("f", "i", "s"), torch.float16)
+    assert forms(dtypes={**half, "a": torch.float32}) == ("auto", "dense", "s,f")
 
 
 def test_options_are_shown_short(spark):

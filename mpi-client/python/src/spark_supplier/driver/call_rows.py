@@ -73,7 +73,8 @@ class CallRows:
             "exchange-fraction": self.shuffle.fraction,
             "resident": cache == "memory", "resident-folder": files and files.folder,
             "resident-quota": files and optional_size("quota", files.quota), "keep": files and files.keep,
-            "lists": self._lists(), "half": ",".join(self._half) or None, "vectors": ",".join(self._sparse) or "dense",
+            "lists": self._lists(), "vectors": _option(self._sparse, "dense", "sparse"),
+            "half": ",".join(self._half) or None,
             "block-elements": _BATCHES_IN_BLOCK * rows.batch_size,
             "timeout": timeout, "rank-timeout": NO_LIMIT_SECONDS,
         }  # fmt: skip
@@ -92,7 +93,12 @@ class CallRows:
         ragged = self.rows.ragged
         if isinstance(ragged, str):
             return "varying"
-        return ",".join(_named(ragged, self._columns, "jagged", "list", "pad", "nested")) or "auto"
+        return _option(_named(ragged, self._columns, "jagged", "list", "pad", "nested"), "auto", "varying")
+
+
+def _option(names: list[str], none: str, every: str) -> str:
+    """Commas separate the names."""
+    return every if any("," in name for name in names) else ",".join(names) or none
 
 
 def _named(by_column: Any, columns: Collection[str], *values: str) -> list[str]:
