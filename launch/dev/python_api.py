@@ -22,6 +22,7 @@ MODULES = {
     "spark_supplier.torch": "Batches for PyTorch.",
     "spark_supplier.hf": "For the Hugging Face Trainer.",
     "spark_supplier.xgboost": "For XGBoost.",
+    "spark_supplier.testing": "For unit tests of the functions that ranks run.",
 }
 CONSTANTS = {
     "spark_supplier.__version__": "Version of the package, a text.",
@@ -32,6 +33,7 @@ MADE_BY_PACKAGE = {
     "Block",
     "Epoch",
     "EpochStatistics",
+    "LocalData",
     "Matrix",
     "RankData",
     "Reader",
@@ -46,7 +48,7 @@ HEAD = """# Python API
 
 Every public name of the package, with its signature. `make reference` writes this page from the sources, and a test
 compares it. Other names of the package may change. `help(spark_supplier.Supplier)` shows the whole text in Python.
-Guides: [PYTHON.md](PYTHON.md), [ONE-CALL.md](ONE-CALL.md), [OFFLOAD.md](OFFLOAD.md).
+Guides: [TUTORIAL.md](TUTORIAL.md), [RANKS.md](RANKS.md), [OFFLOAD.md](OFFLOAD.md).
 """
 
 
@@ -55,8 +57,8 @@ def text() -> str:
     for name, title in MODULES.items():
         module = importlib.import_module(name)
         parts.append(f"## {name}\n\n{title}\n")
-        found = {public: getattr(module, public) for public in sorted(module.__all__, key=str.lower)}
-        values = {public: value for public, value in found.items() if not inspect.ismodule(value)}
+        values = {public: getattr(module, public) for public in sorted(module.__all__, key=str.lower)}
+        values = {public: value for public, value in values.items() if not inspect.ismodule(value)}
         errors = {public: value for public, value in values.items() if _is_error(value)}
         for public, value in values.items():
             if public not in errors:
@@ -74,8 +76,13 @@ def _entry(name: str, value: Any) -> str:
     if getattr(value, "__name__", None) not in MADE_BY_PACKAGE:
         lines += ["```python", _signature(name, value), "```\n"]
     lines += [f"{_first(value)}\n"]
+    if parameters := list(_section(value, "Parameters")):
+        lines += ["| parameter | | |", "|---|---|---|"]
+        lines += [f"| `{each}` | {kind} | {what} |" for each, kind, what in parameters]
+        lines += [""]
     if inspect.isclass(value):
-        rows = [f"| {left} | {right} |" for left, right in _members(value)]
+        rows = [f"| `{each}` | {kind}. {what} |" for each, kind, what in _section(value, "Attributes")]
+        rows += [f"| {left} | {right} |" for left, right in _members(value)]
         if rows:
             lines += ["| member | |", "|---|---|", *rows, ""]
     return "\n".join(lines)
@@ -150,8 +157,23 @@ def _first(value: Any) -> str:
     words = inspect.getdoc(value)
     if not words:
         raise SystemExit(f"{value!r} is public and has no docstring: write one, or begin its name with an underscore")
-    paragraph = " ".join(words.split("\n\n")[0].split())
-    return re.sub(r"([*<|])", r"\\\1", paragraph)
+    return _in_markdown(words.split("\n\n")[0])
+
+
+def _section(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
+    """Names, types and meanings of a section in numpydoc's form. Of a meaning the first sentence."""
+    found = re.search(rf"^{name}\n-+\n(.*?)(?=^\w+\n---|\Z)", inspect.getdoc(value) or "", re.DOTALL | re.MULTILINE)
+    for names, kind, meaning in re.findall(
+        r"^(\S.*?)(?: : (.*))?\n((?:[ ].*\n?)*)", found[1] if found else "", re.MULTILINE
+    ):
+        words = " ".join(meaning.split())
+        # Of choices, all.
+        said = words if words.startswith('"') else re.split(r"(?<=[.])\s+(?=[A-Z\"])", words)[0]
+        yield names, _in_markdown(kind), _in_markdown(said)
+
+
+def _in_markdown(words: str) -> str:
+    return re.sub(r"([*<|])", r"\\\1", " ".join(words.split()))
 
 
 def _is_error(value: Any) -> bool:
