@@ -19,6 +19,7 @@ OF_PYTHON = {
     ("feeder.py", "ValueError"),  # a converter of argparse
     ("ml/estimator.py", "TypeError"),  # a param that does not exist
     ("ml/torch_model.py", "NotImplementedError"),
+    ("ml/torch_model.py", "TypeError"),  # a param that does not exist
     ("node/node_process.py", "RuntimeError"),  # on an executor that does not have this package
     ("node/hub.py", "EOFError"),  # the end of a connection
     ("node/hub.py", "HubError"),  # driver/hub.py makes a RunError of it, and connect() ends the process
