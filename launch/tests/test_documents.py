@@ -152,5 +152,5 @@ def test_the_protocol_names_every_field_that_the_table_has_constants_for():
 
 def test_the_programs_for_every_session_are_in_the_pages():
     assert [("Supplier(" in each.text, "TorchEstimator(" in each.text) for each in programs()] == [
-        (True, False), (True, False), (True, False), (True, False), (False, True),
+        (True, False), (True, False), (True, False), (True, False), (True, True),
     ]  # fmt: skip

@@ -135,7 +135,8 @@ def test_the_programs_of_the_pages_run_in_cells(notebook):
     notebook.start(pipeline)
     text, error = notebook.read()
     assert error is None, text
-    assert "'validation_loss': 0.0" in text and "|prediction|" in text.replace(" ", "")
+    [accuracy] = re.findall(r"'validation_loss': [0-9.]+}\s+([0-9.]+)", text)
+    assert float(accuracy) > 0.8 and "|probability|" in text.replace(" ", "")
 
 
 def test_the_program_of_the_readme_runs_in_a_cell(tmp_path, monkeypatch):
