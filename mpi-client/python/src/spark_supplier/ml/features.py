@@ -261,13 +261,11 @@ class Label:
                 is_class |= number == self._ignored
         # handleInvalid is for others.
         is_class |= ~self.is_valid()
-        text = functions.concat(
-            functions.lit(f"labelCol '{self.name}' has "), shown_column(self._column),
-            functions.lit(
-                f", and the loss takes numbers of classes (0, 1, …{self._classes - 1 if self._classes else ''}): "
-                "cast it, or take another loss"
-            ),
-        )  # fmt: skip
+        rule = "the loss takes numbers of classes (0, 1, …): cast it, or take another loss"
+        if self._classes:
+            rule = f"numClasses is {self._classes}: labels must be 0 to {self._classes - 1}"
+        found = functions.concat(functions.lit(f"labelCol '{self.name}' has "), shown_column(self._column))
+        text = functions.concat(found, functions.lit(f", and {rule}"))
         return functions.when(is_class, label).otherwise(functions.raise_error(text))
 
     def or_error(self, row: Column) -> Column:
