@@ -612,9 +612,10 @@ def test_a_pipeline_classifies_text(points, supplier, tmp_path, kind):
     ])  # fmt: skip
     grid = ParamGridBuilder().addGrid(estimator.optimizer, [slow, fast]).build()
     evaluator = MulticlassClassificationEvaluator(metricName="accuracy")
-    fitted = CrossValidator(
-        estimator=pipeline, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, parallelism=2, seed=5
-    ).fit(df)
+    with supplier:
+        fitted = CrossValidator(
+            estimator=pipeline, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, parallelism=2, seed=5
+        ).fit(df)
     assert fitted.avgMetrics[1] > max(0.85, fitted.avgMetrics[0])
     fitted.save(str(tmp_path / "fitted"))
     loaded = CrossValidatorModel.load(str(tmp_path / "fitted"))
