@@ -73,7 +73,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
     Seq("none", "partitions", "rows").foreach(how =>
       assert(refused(s"--shuffle=$how", "--exchange-fraction=1").contains(
           s"is for --shuffle all, and --shuffle is '$how'")))
-    assert(refused("--shuffle", "ranks").endsWith("none, partitions, elements or all"))
+    assert(refused("--shuffle", "ranks").endsWith("none, partitions, rows or all"))
     assert(failure(needed ++ Seq("--exchange-fraction", "half"): _*).contains(
         "--exchange-fraction"))
   }
