@@ -93,7 +93,6 @@ def test_the_programs_of_the_pages_run_in_cells(notebook):
     train, several = programs("TUTORIAL.md")
     [predict] = programs("RESULTS.md")
     [of_mpi] = programs("C-AND-MPI.md")
-    pipeline = next(program for program in programs("SPARK-ML.md") if "TorchEstimator(" in program)
     measured, shown, metered = programs("SLOW.md")
     # The first one is a part of an example, and the last one is for ranks that something else starts.
     _, resume, _ = programs("RESTARTS.md")
@@ -132,8 +131,16 @@ def test_the_programs_of_the_pages_run_in_cells(notebook):
     text, error = notebook.read()
     assert error is None, text
     assert text.rstrip().endswith("[0, 1]")
-    notebook.start(pipeline)
-    text, error = notebook.read()
+
+
+@pytest.mark.long
+def test_the_program_of_spark_ml_runs_in_a_cell(tmp_path, monkeypatch):
+    """Two ranks with validation data need five task slots."""
+    program = next(program for program in programs("SPARK-ML.md") if "TorchEstimator(" in program)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[5] pyspark-shell")
+    with contextlib.closing(Notebook(tmp_path)) as notebook:
+        notebook.start(program)
+        text, error = notebook.read()
     assert error is None, text
     [accuracy] = re.findall(r"'validation_loss': [0-9.]+}\s+([0-9.]+)", text)
     assert float(accuracy) > 0.8 and "|probability|" in text.replace(" ", "")

@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @contextlib.contextmanager
 def local(folder):
-    yield Place({"spark.master": "local[3]"}, {})
+    yield Place({"spark.master": "local[5]"}, {})
 
 
 @contextlib.contextmanager
