@@ -619,12 +619,10 @@ def test_a_pipeline_classifies_text(points, supplier, tmp_path, kind):
     assert fitted.avgMetrics[1] > max(0.85, fitted.avgMetrics[0])
     fitted.save(str(tmp_path / "fitted"))
     loaded = CrossValidatorModel.load(str(tmp_path / "fitted"))
-    found = loaded.transform(df)
-    assert found.where("name = found").count() > 0.85 * ROWS
-    again = found.select("id", "rawPrediction", "probability", "prediction").orderBy("id").collect()
-    assert (
-        again == fitted.transform(df).select("id", "rawPrediction", "probability", "prediction").orderBy("id").collect()
-    )
+    assert loaded.transform(df).where("name = found").count() > 0.85 * ROWS
+    columns = "id", "rawPrediction", "probability", "prediction"
+    found, expected = (model.transform(df).select(*columns).orderBy("id").collect() for model in (loaded, fitted))
+    assert found == expected
     assert loaded.bestModel.stages[2].numClasses == len(names)
 
 
