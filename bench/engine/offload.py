@@ -79,7 +79,7 @@ def started_driver(heap):
             f"no {LIBRARY}: it needs OpenBLAS and SLEPc (on Debian: make packages-offload, as root), then make build"
         )
     python_path = os.pathsep.join(
-        [machine.pyspark(), *(str(machine.ROOT / folder) for folder in ("bench/py", "bench", "mpi-client/python/src"))]
+        [machine.pyspark(), *(str(machine.ROOT / folder) for folder in ("bench/py", "bench"))]
     )
     environment = {
         "PYTHONPATH": python_path,
