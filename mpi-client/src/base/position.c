@@ -150,7 +150,7 @@ supply_status_t supply_position_from_text(supply_position_t *packed, const char 
         !read_number(&rest, 16, UINT64_MAX, &position.plan) || !read_exchange(&rest, &position.exchange))
         return SUPPLY_ERROR_ARGUMENT;
     position.inside = inside == 1;
-    /* More is read than supply_position_to_text() writes: blanks, signs, zeros, a text that goes on. */
+    /* More is read than supply_position_to_text() writes: blanks, signs, zeros, a longer text. */
     supply_position_t read;
     char written[SUPPLY_POSITION_TEXT_BYTES];
     supply__position_pack(&position, &read);
