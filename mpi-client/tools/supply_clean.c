@@ -31,7 +31,7 @@ static supply_status_t check_unused(const struct claimed_file *file, const struc
     struct mapped_file_header header;
     if (supply__file_lock(file->fd, F_WRLCK, READER_LOCK_BYTE) != 0)
         return supply__fail(failure, SUPPLY_ERROR_IN_USE,
-                            "result %s (%s) is read by Spark: release it there (spark_supplier.release), or end Spark",
+                            "result %s (%s) is read by Spark: release it there (RunResult.release), or end Spark",
                             file->name->path, file->name->origin);
     const ssize_t got = pread(file->fd, &header, sizeof header, 0);
     const bool is_used = got == sizeof header && header.sealed == SEALED_COMPLETE && header.task_pid != 0;
@@ -39,13 +39,13 @@ static supply_status_t check_unused(const struct claimed_file *file, const struc
     if (!can_judge(&header))
         return supply__fail(failure, SUPPLY_ERROR_IN_USE,
                             "result %s (%s) belongs to process %u of Spark in another container, or PID namespace, and "
-                            "may live: run supply-clean there, release it in Spark (spark_supplier.release), or say that "
+                            "may live: run supply-clean there, release it in Spark (RunResult.release), or say that "
                             "nobody will read it (--unread-results)",
                             file->name->path, file->name->origin, header.task_pid);
     if ((kill((pid_t)header.task_pid, 0) == 0 || errno == EPERM))
         return supply__fail(failure, SUPPLY_ERROR_IN_USE,
                             "result %s (%s) belongs to process %u of Spark, which is alive: release it there "
-                            "(spark_supplier.release), or end Spark",
+                            "(RunResult.release), or end Spark",
                             file->name->path, file->name->origin, header.task_pid);
     return SUPPLY_OK;
 }

@@ -280,7 +280,7 @@ class Supplier(SupplierOptions):
         >>> def predict(data):
         ...     with data.results() as out:
         ...         for batch in data:
-        ...             out.write({**batch, "score": batch["id"] * 0.5})
+        ...             out.write({**batch, "score": batch["id"].double() / 2})
         >>> supplier = Supplier(ranks=1, backend=None)
         >>> with supplier.run(predict, Rows(session().range(3)), results="id, score float") as found:
         ...     found.rows.agg({"score": "sum"}).first()[0]
