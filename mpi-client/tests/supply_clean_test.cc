@@ -136,7 +136,7 @@ TEST_F(SupplyCleanResultsTest, ASealedOneOfALivingSparkProcessIsKept) {
     Ended ended = clean();
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_TRUE(says(ended.err, {"supply-clean: ", result("sealed").c_str(), std::to_string(getpid()).c_str(), "alive",
-                                 "spark_supplier.release"}));
+                                 "RunResult.release"}));
     EXPECT_TRUE(is(result("sealed")));
     EXPECT_FALSE(is(result("dead") + ".unsealed"));
     const pid_t gone = fork();
