@@ -47,8 +47,8 @@ void heartbeat_stop(struct heartbeat *heartbeat);
 void crash_install(void);
 
 /**
- * From now on an end writes {"ended": true, "error": "TEXT signal: SIGSEGV"} to this descriptor. NULL: no routine runs. The
- * text is copied.
+ * From now on an end writes {"ended": true, "error": "TEXT signal: SIGSEGV"} to this descriptor. NULL: no routine runs.
+ * The text is copied.
  */
 void crash_report_to(int connection, const char *text);
 

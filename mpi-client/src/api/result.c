@@ -44,8 +44,7 @@ static supply_status_t begin(supply_result_t *result, const struct settings *set
     if (status != SUPPLY_OK) return status;
     status = supply__block_writer_init(&result->writer, &result->schema, settings->block_bytes, &failure);
     if (status == SUPPLY_ERROR_CONFIG)
-        return supply__result_fail(result, status,
-                                   "%s: set a larger block= (and ring=), or write fewer columns",
+        return supply__result_fail(result, status, "%s: set a larger block= (and ring=), or write fewer columns",
                                    failure.text);
     if (status != SUPPLY_OK) return supply__result_fail(result, status, "%s", failure.text);
     status = supply__result_file_create(&result->file, settings, header, name, &result->schema, &result->failure);

@@ -154,10 +154,9 @@ static void explain_end(supply_t *supply, supply_status_t status) {
     if (status == SUPPLY_ERROR_SPARK && !supply->is_filled)
         supply__pair_fail_by_spark(&supply->pair, failure);
     else if (status == SUPPLY_ERROR_SPARK)
-        supply__fail(
-            failure, status,
-            "%s: this rank has received everything, but Spark's run has failed meanwhile: see Spark's log",
-            name);
+        supply__fail(failure, status,
+                     "%s: this rank has received everything, but Spark's run has failed meanwhile: see Spark's log",
+                     name);
     else if (status == SUPPLY_ERROR_TIMEOUT)
         supply__fail(failure, status,
                      "%s: this rank has received everything, but Spark has not confirmed it within %g s: see the "

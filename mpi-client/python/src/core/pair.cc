@@ -32,7 +32,8 @@ void raise(supply_status_t status, const std::string &text, int error_number) {
     /* A peer's text may be something else than UTF-8. */
     const nb::object printable =
         nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-    nb::module_::import_("spark_supplier.errors").attr("raise_status")(supply_status_name(status), printable, error_number);
+    nb::module_::import_("spark_supplier.errors")
+        .attr("raise_status")(supply_status_name(status), printable, error_number);
     throw nb::value_error(text.c_str());
 }
 
