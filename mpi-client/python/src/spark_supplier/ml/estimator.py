@@ -152,7 +152,7 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, HasWeightCol, ObjectsSt
     """
 
     # The name in saved pipelines.
-    __module__ = "spark_supplier"
+    __module__ = "spark_supplier.ml"
 
     model = param("model", "a torch.nn.Module, or a function that makes one", held)
     loss = param("loss", "a function of output and labels", held)

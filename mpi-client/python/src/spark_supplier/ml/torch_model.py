@@ -371,7 +371,7 @@ class TorchModel(Model, TorchParams, ObjectsStage):
     """
 
     # The name in saved pipelines.
-    __module__ = "spark_supplier"
+    __module__ = "spark_supplier.ml"
 
     def __init__(
         self,
