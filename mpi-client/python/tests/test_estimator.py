@@ -601,7 +601,7 @@ def test_a_pipeline_classifies_text(points, supplier, tmp_path, kind):
     df = points.selectExpr("id", "a", "b", f"array({texts})[{value}] as name", f"{value} as number")
     indexer = StringIndexer(inputCol="name", outputCol="label", stringOrderType="alphabetAsc").fit(df)
     estimator = plane(
-        supplier, labelCol="label", optimizer=fast, featuresCol="features", epochs=4,
+        supplier, labelCol="label", optimizer=fast, featuresCol="features", epochs=12,
         **({"numClasses": 2, "loss": torch.nn.BCEWithLogitsLoss()} if kind == "one logit" else {
             "model": partial(torch.nn.Linear, 2, 3), "loss": torch.nn.CrossEntropyLoss()
         }),
