@@ -21,7 +21,7 @@ class GroupTest : public RankTest {
 
 TEST_F(GroupTest, TheLinesGroupIsAskedFor) {
     Handle handle = open_line("ring=64KiB group=no-such-group block=4KiB", SUPPLY_ERROR_CONFIG);
-    EXPECT_TRUE(says(supply_error(handle.get()), {"mapped-files.conf:1", "no group 'no-such-group'", "--group"}));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"mapped-files.conf:1", "no group 'no-such-group'", "group="}));
 }
 
 TEST_F(GroupTest, TheOptionWins) {

@@ -212,7 +212,7 @@ TEST_F(ReceiveTest, AFailureWithoutATextNamesThePair) {
     task.send_failure("");
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
-    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", files.mapped_file.c_str(), "Supplier's log"}));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", files.mapped_file.c_str(), "Spark's log"}));
 }
 
 TEST_F(ReceiveTest, NullIsRefused) {

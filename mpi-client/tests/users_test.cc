@@ -261,7 +261,7 @@ TEST_F(UsersTest, AGroupThatTheRankIsNotInIsNamed) {
             return std::string(name) + " " + supply_error(supply);
         });
         EXPECT_TRUE(says(refused, {"SUPPLY_ERROR_CONFIG", files.mapped_file.c_str(), "61099", "Operation not permitted",
-                                   "member", "--group"}));
+                                   "member", "group="}));
         EXPECT_EQ(round < 2, refused.find("its folder") != std::string::npos) << refused;
     }
     for (const std::string &path : paths()) EXPECT_NE(0, access(path.c_str(), F_OK)) << path;
