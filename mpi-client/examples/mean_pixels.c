@@ -62,6 +62,9 @@ int main(int argc, char **argv) {
         printf("rank %d: %llu rows in %s\n", rank, (unsigned long long)supply_result_rows(result),
                supply_result_path(result));
         if (supply_result_seal(result) != SUPPLY_OK) fail(supply_result_error(result));
+    } else {
+        /* Otherwise Spark would say only that the rank died. */
+        supply_result_abort(result, supply_error(supply));
     }
     char why[SUPPLY_TEXT_BYTES];
     if (supply_finish(supply, why) < 0) fail(why);

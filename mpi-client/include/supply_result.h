@@ -108,13 +108,16 @@ SUPPLY_API supply_status_t supply_result_write_arrow(supply_result_t *result, co
                                                      const struct ArrowArray *array);
 
 /**
- * Completes the result: nobody changes it from now on. SUPPLY_OK: the handle is freed. Every other status leaves it to
- * supply_result_error() and supply_result_abort(): _ARGUMENT, _NO_SPACE, _SYSTEM, or that of a write that failed.
+ * Completes the result: nobody changes it from now on. A program that also reads calls it when it has the end of the
+ * data, and before supply_finish(): Spark may read the result as soon as its run has ended. SUPPLY_OK: the handle is
+ * freed. Every other status leaves it to supply_result_error() and supply_result_abort(): _ARGUMENT, _NO_SPACE,
+ * _SYSTEM, or that of a write that failed.
  */
 SUPPLY_API supply_status_t supply_result_seal(supply_result_t *result);
 
 /**
- * Says why this rank has no result: Spark fails with this text when it reads it. The handle is freed in any case. NULL
+ * Says why this rank has no result, as when its loop has failed: Spark fails with this text when it reads it. Otherwise
+ * it says only that the rank died. The handle is freed in any case. NULL
  * is allowed for both. SUPPLY_OK, or _SYSTEM: the text could not be written (errno says why), and Spark is told that
  * the rank died.
  */
