@@ -434,13 +434,14 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
       _ => ())
     Using.resource(new ServerSocket(0, 2, loopback)) { server =>
       def peer() = {
+        val before = run.poll(0, 1).length
         val peer = new HubSocket(loopback, server.getLocalPort)
         val connection = new HubConnection(server.accept(), None)
         inBackground {
           try run.servePeer(connection)
           finally connection.close()
         }
-        soon(run.poll(0, 1).nonEmpty)
+        soon(run.poll(0, 1).length > before)
         peer
       }
       val (one, two) = (peer(), peer())
