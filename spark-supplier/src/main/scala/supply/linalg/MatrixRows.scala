@@ -17,7 +17,7 @@ import supply.rows.SparkTypes
  * or of Spark ML's vectors, or several columns of numbers. key: of a row, comes back with results.
  * sparse: keep only the entries of vectors that are not 0.
  */
-private[supply] final case class MatrixRows(
+final case class MatrixRows(
     features: Seq[String], key: Option[String] = None, sparse: Boolean = false) {
   import MatrixRows._
 
@@ -83,7 +83,7 @@ private[supply] final case class MatrixRows(
   private def quoted(name: String): String = s"`${name.replace("`", "``")}`"
 }
 
-private[supply] object MatrixRows {
+object MatrixRows {
   /** Of Spark ML, by reflection, because this package runs without it. */
   private def vectorToArray(vector: Column): Column = Class.forName("org.apache.spark.ml.functions")
     .getMethod("vector_to_array", classOf[Column], classOf[String])

@@ -14,7 +14,7 @@ import supply.rows.SparkTypes
  * An estimator that uses ranks: what it sends, and what a routine makes, is freed after the fit. Its params
  * are saved, its ranks are not: set them after load.
  */
-private[linalg] trait OnRanks extends Params with DefaultParamsWritable {
+trait OnRanks extends Params with DefaultParamsWritable {
   private var fitting: Option[Ranks] = None
 
   /** For a client of Spark Connect, which cannot call setRanks. */
@@ -57,14 +57,14 @@ private[linalg] trait OnRanks extends Params with DefaultParamsWritable {
 }
 
 /** The number of components, of singular values or of clusters. */
-private[linalg] trait HasK extends Params {
+trait HasK extends Params {
   final val k: IntParam =
     new IntParam(this, "k", "how many are computed (> 0)", ParamValidators.gt(0))
 
   final def getK: Int = $(k)
 }
 
-private[linalg] trait HasSparse extends Params {
+trait HasSparse extends Params {
   final val sparse: BooleanParam = new BooleanParam(this, "sparse",
     "whether the ranks keep only the entries of vectors that are not 0")
   setDefault(sparse -> false)
@@ -73,7 +73,7 @@ private[linalg] trait HasSparse extends Params {
 }
 
 /** A column of vectors, and another one that a model makes of it. */
-private[linalg] trait VectorColumns extends HasInputCol with HasOutputCol {
+trait VectorColumns extends HasInputCol with HasOutputCol {
   protected def appended(schema: StructType, output: DataType): StructType = {
     VectorColumns.requireVectors(schema, $(inputCol))
     require(!schema.fieldNames.contains($(outputCol)),
@@ -82,7 +82,7 @@ private[linalg] trait VectorColumns extends HasInputCol with HasOutputCol {
   }
 }
 
-private[linalg] object VectorColumns {
+object VectorColumns {
   /** Throws an IllegalArgumentException, as MLlib does, if there is no such column. */
   def requireVectors(schema: StructType, name: String): Unit = {
     val found = schema(name).dataType

@@ -27,6 +27,8 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
 
   /** What this run has saved, since its last checkpoint. */
   private val saved = ConcurrentHashMap.newKeySet[(Long, Int)]()
+  // That next() has given first: a checkpoint without states has no file.
+  @volatile private var begins = Long.MaxValue
 
   /** A new file. It counts when [[complete]] has been called. */
   def create(number: Long, rank: Int): FSDataOutputStream = {
@@ -51,7 +53,7 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
   /** Makes a checkpoint of what these ranks have saved; then only the newest `keep` ones stay, and none that is torn. */
   def complete(number: Long, ranks: Seq[Int], text: String, keep: Int): Unit = {
     val others = ranks.filterNot(rank => saved.contains(number -> rank))
-    if (ranks.isEmpty || others.nonEmpty)
+    if (others.nonEmpty || ranks.isEmpty && number < begins)
       throw new ConfigException(s"this run has not saved ${of(number)}" +
         others.headOption.fold("")(rank => s"/${rankFile(rank)}"))
     val described = json.createObjectNode().put("text", text)
@@ -73,7 +75,11 @@ private[supply] final class CheckpointFolder(val path: Path, fs: FileSystem) {
   }
 
   /** The number after those of all checkpoints, also of torn ones. */
-  def next(): Long = numbers().headOption.fold(1L)(_ + 1)
+  def next(): Long = {
+    val number = numbers().headOption.fold(1L)(_ + 1)
+    begins = math.min(begins, number)
+    number
+  }
 
   /**
    * The newest one that is complete and newer than `after`, and why others are none. Throws a

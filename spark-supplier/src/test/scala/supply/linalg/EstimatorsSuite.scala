@@ -10,6 +10,7 @@ import org.apache.spark.sql.functions.{col, rand}
 import org.apache.spark.sql.types.{DoubleType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
+import spark_supplier.ml._
 import supply.core.ConfigException
 import supply.task.SupplySettings
 import supply.testing.{LocalSpark, TemporaryFolder}

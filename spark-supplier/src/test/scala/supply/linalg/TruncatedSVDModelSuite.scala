@@ -7,6 +7,7 @@ import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
+import spark_supplier.ml._
 import supply.testing.{LocalSpark, TemporaryFolder}
 
 /** A model after its ranks have ended. */

@@ -3,6 +3,7 @@ package supply.testing
 import org.apache.spark.ml.feature.PCAModel
 import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, IndexedRowMatrix}
 import org.apache.spark.sql.DataFrame
+import spark_supplier.ml.PCA
 import supply.linalg._
 
 object OnRanks {

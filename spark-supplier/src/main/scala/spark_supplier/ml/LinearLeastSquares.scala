@@ -1,4 +1,4 @@
-package supply.linalg
+package spark_supplier.ml
 
 import scala.annotation.tailrec
 
@@ -16,6 +16,8 @@ import org.apache.spark.sql.functions.{avg, col, count, lit, stddev_pop}
 import org.apache.spark.sql.types.DoubleType
 import org.apache.spark.storage.StorageLevel
 
+import supply.linalg._
+
 /**
  * Linear least squares, with `regParam` ridge regression, by the routine `ridge`. As
  * org.apache.spark.ml.regression.LinearRegression without standardization, and the model is MLlib's own.
@@ -25,7 +27,7 @@ final class LinearLeastSquares(override val uid: String)
     extends Predictor[Vector, LinearLeastSquares, LinearRegressionModel] with HasRegParam
     with HasFitIntercept with HasSparse with OnRanks {
   /** For Spark Connect, which looks for a constructor without arguments. */
-  private[linalg] def this() = this(Identifiable.randomUID("linearLeastSquares"))
+  private[ml] def this() = this(Identifiable.randomUID("linearLeastSquares"))
 
   def this(ranks: Ranks) = {
     this(Identifiable.randomUID("linearLeastSquares"))
@@ -87,7 +89,7 @@ final class LinearLeastSquares(override val uid: String)
 
 object LinearLeastSquares extends DefaultParamsReadable[LinearLeastSquares] {
   /** Dataset.storageLevel does not tell it: Spark ML has cast the label on top of what is cached. */
-  @tailrec private[linalg] def isCached(plan: LogicalPlan): Boolean = plan match {
+  @tailrec def isCached(plan: LogicalPlan): Boolean = plan match {
     case Project(columns, child) => columns.forall(_.deterministic) && isCached(child)
     case _: InMemoryRelation => true
     case _ => false

@@ -1,4 +1,4 @@
-package supply.linalg
+package spark_supplier.ml
 
 import org.apache.spark.ml.feature.PCAModel
 import org.apache.spark.ml.linalg.{DenseMatrix, DenseVector, SQLDataTypes}
@@ -9,6 +9,8 @@ import org.apache.spark.ml.Estimator
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.Dataset
 
+import supply.linalg._
+
 /**
  * The largest singular values of a column of vectors, and their right vectors, by the routine
  * `truncated_svd`. As RowMatrix.computeSVD of MLlib, which has no estimator for it.
@@ -16,7 +18,7 @@ import org.apache.spark.sql.Dataset
 final class TruncatedSVD(override val uid: String)
     extends Estimator[PCAModel] with HasK with VectorColumns with HasSparse with OnRanks {
   /** For Spark Connect, which looks for a constructor without arguments. */
-  private[linalg] def this() = this(Identifiable.randomUID("truncatedSVD"))
+  private[ml] def this() = this(Identifiable.randomUID("truncatedSVD"))
 
   def this(ranks: Ranks) = {
     this(Identifiable.randomUID("truncatedSVD"))
@@ -59,15 +61,15 @@ object TruncatedSVD extends DefaultParamsReadable[TruncatedSVD]
  * components: V, a column for each singular value, whose largest value is positive. singularValues:
  * descending.
  */
-final class TruncatedSVDModel private[linalg] (uid: String, val components: DenseMatrix,
+final class TruncatedSVDModel(uid: String, val components: DenseMatrix,
     val singularValues: DenseVector) extends Projection(uid, components, singularValues)
     with VectorColumns with DefaultParamsWritable {
   /** For Spark, which reads params alone. */
-  private[linalg] def this(uid: String) =
+  def this(uid: String) =
     this(uid, new DenseMatrix(0, 0, Array.empty), new DenseVector(Array.empty))
 
   /** For Spark Connect, which looks for a constructor without arguments. */
-  private[linalg] def this() = this(Identifiable.randomUID("truncatedSVD"))
+  private[ml] def this() = this(Identifiable.randomUID("truncatedSVD"))
 
   override def transformSchema(schema: StructType): StructType =
     appended(schema, SQLDataTypes.VectorType)

@@ -1,4 +1,4 @@
-package supply.linalg
+package spark_supplier.ml
 
 import org.apache.spark.ml.Estimator
 import org.apache.spark.ml.clustering.KMeansModel
@@ -9,6 +9,8 @@ import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.{IntegerType, StructType}
 
+import supply.linalg._
+
 /**
  * k-means clusters of a column of vectors, by the routine `kmeans`. As
  * org.apache.spark.ml.clustering.KMeans, and the model is MLlib's own, without a summary. The first
@@ -18,7 +20,7 @@ final class KMeans(override val uid: String) extends Estimator[KMeansModel] with
     with HasFeaturesCol with HasPredictionCol with HasMaxIter with HasTol with HasSeed
     with OnRanks {
   /** For Spark Connect, which looks for a constructor without arguments. */
-  private[linalg] def this() = this(Identifiable.randomUID("kmeans"))
+  private[ml] def this() = this(Identifiable.randomUID("kmeans"))
 
   def this(ranks: Ranks) = {
     this(Identifiable.randomUID("kmeans"))

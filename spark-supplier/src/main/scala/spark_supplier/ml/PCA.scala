@@ -1,4 +1,4 @@
-package supply.linalg
+package spark_supplier.ml
 
 import org.apache.spark.ml.Estimator
 import org.apache.spark.ml.feature.PCAModel
@@ -9,6 +9,8 @@ import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.StructType
 
+import supply.linalg._
+
 /**
  * The principal components of a column of vectors, by the routine `pca`. As
  * org.apache.spark.ml.feature.PCA, and the model is MLlib's own; a component's largest value is positive.
@@ -17,7 +19,7 @@ import org.apache.spark.sql.types.StructType
 final class PCA(override val uid: String) extends Estimator[PCAModel] with HasK
     with VectorColumns with HasSparse with OnRanks {
   /** For Spark Connect, which looks for a constructor without arguments. */
-  private[linalg] def this() = this(Identifiable.randomUID("pca"))
+  private[ml] def this() = this(Identifiable.randomUID("pca"))
 
   def this(ranks: Ranks) = {
     this(Identifiable.randomUID("pca"))
