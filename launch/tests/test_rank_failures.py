@@ -43,7 +43,7 @@ def test_a_rank_that_never_comes(supplier, make_pairs, start_rank, entries):
     pairs = make_pairs(2)
     only = start_rank(pairs, 0, arguments=["--count"])
     text = failure_of(supplier.start(entries, pairs, *ENDLESS, ranks=2, timeout=2))
-    assert "rank 1" in text and "no rank has opened it" in text and "mapped-files.conf" in text and "--timeout" in text
+    assert "rank 1" in text and "no rank has opened it" in text and "mapped-files.conf" in text and "--rank-timeout" in text
     assert only.finish() == 1
     assert one_line(only) == text
 
@@ -99,7 +99,7 @@ def test_a_rank_that_stalls(supplier, make_pairs, start_rank, entries):
     wait_until(lambda: headers.read(pairs.mapped_file(0), "published"))
     stalled.process.send_signal(signal.SIGSTOP)
     text = failure_of(run)
-    assert f"process {stalled.process.pid}" in text and "released no block for 3 s" in text and "--timeout" in text
+    assert f"process {stalled.process.pid}" in text and "released no block for 3 s" in text and "--rank-timeout" in text
     stalled.process.send_signal(signal.SIGCONT)
     assert stalled.finish() == 1
     assert one_line(stalled) == text
@@ -136,7 +136,7 @@ def test_no_space(supplier, make_pairs, start_rank, entries):
     assert rank.finish() == 1
     assert "no space" in one_line(rank) and "ring=" in one_line(rank) and "pair-0.mapped" in one_line(rank)
     text = failure_of(supplier.start(entries, pairs, timeout=2))
-    assert "no rank has opened it" in text and "--timeout" in text
+    assert "no rank has opened it" in text and "--rank-timeout" in text
 
 
 def test_two_ranks_on_one_pair(supplier, make_pairs, start_rank, entries):

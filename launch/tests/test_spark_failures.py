@@ -127,7 +127,7 @@ def entries(tmp_path):
 
 def test_fewer_task_slots_than_ranks(both_sides_fail, entries):
     text = both_sides_fail(entries, ranks=SLOTS + 1)
-    assert f"slots for {SLOTS}" in text and f"--master local[{SLOTS + 1}]" in text
+    assert f"slots for {SLOTS}" in text and f"master local[{SLOTS + 1}]" in text
 
 
 @pytest.mark.parametrize(

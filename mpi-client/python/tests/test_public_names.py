@@ -17,7 +17,6 @@ OF_PYTHON = {
     ("torch.py", "TypeError"),  # a len() that is not known
     ("__init__.py", "AttributeError"),
     ("feeder.py", "ValueError"),  # a converter of argparse
-    ("ml/estimator.py", "TypeError"),  # a param that does not exist
     ("ml/torch_model.py", "NotImplementedError"),
     ("ml/torch_model.py", "TypeError"),  # a param that does not exist
     ("node/node_process.py", "RuntimeError"),  # on an executor that does not have this package

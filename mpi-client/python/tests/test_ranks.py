@@ -228,7 +228,7 @@ def test_more_ranks_than_rows(ranks, spark):
     [
         (
             lambda ranks, df, a: ranks.call("nothing", a),
-            "has no routine 'nothing'; it has: crash fail wait copy forget hoard entries",
+            "has no routine 'nothing'; it has: crash fail leave wait copy forget hoard entries",
         ),
         (lambda ranks, df, a: ranks.call("copy", a, library="libnone.so"), "cannot load the library libnone.so"),
         (lambda ranks, df, a: ranks.call("copy", a, library="../libroutines.so"), "is no file name of a library"),

@@ -311,7 +311,7 @@ def test_a_call_with_results_saves_nothing_and_may_resume(spark, memory, checkpo
         assert f"no complete checkpoint is in {checkpoints} yet: ranks start at the beginning" in caplog.text
         with supplier.run(predict, numbered(spark, epochs=1), results="id", resume=True) as found:
             assert (found.value, found.rows.count()) == ({"weight": 7}, ROWS)
-        with pytest.raises(RankError, match="a call with results= saves no checkpoints"):
+        with pytest.raises(RankError, match="the call has results=, which save none"):
             supplier.run(save, numbered(spark), results="id")
 
 
