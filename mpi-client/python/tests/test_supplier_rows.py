@@ -179,7 +179,7 @@ def test_no_row_is_repeated_without_need_and_without_a_word(spark, caplog):
                 returned, said = run(supplier, 70, predict, results="id", epochs=2)
                 assert sorted(row.id for row in returned.rows.collect()) == sorted([*range(70)] * 2) and said == []
                 returned.release()
-            with pytest.raises(RunError, match="uneven='pad' repeats rows, and results would have them twice"):
+            with pytest.raises(RunError, match="uneven='pad' repeats rows, and results= would have them twice"):
                 run(two, 70, predict, results="id", uneven="pad")
             with pytest.raises(RunError, match=r"let one `with data.results\(\)` block surround all epochs"):
                 run(two, 70, twice, results="id", epochs=2)

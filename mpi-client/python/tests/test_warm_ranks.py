@@ -248,7 +248,7 @@ def test_scripts_with_modules_of_the_same_name(alone, df, tmp_path, capfd):
 
 
 def test_modules_that_the_program_finds_later(alone, df, tmp_path, monkeypatch):
-    call(warm, df)
+    call(alone, df)
     (tmp_path / "found_later.py").write_text("def train(data):\n    return sum(len(batch['id']) for batch in data)\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     found_later = importlib.import_module("found_later")
