@@ -247,12 +247,12 @@ def test_scripts_with_modules_of_the_same_name(alone, df, tmp_path, capfd):
         assert capfd.readouterr().out.splitlines().count(f"[rank 0] {name} ['{name}']") == 1
 
 
-def test_modules_that_the_program_finds_later(alone, df, tmp_path, monkeypatch):
-    call(alone, df)
+def test_modules_that_the_program_finds_later(warm, df, tmp_path, monkeypatch):
+    call(warm, df)
     (tmp_path / "found_later.py").write_text("def train(data):\n    return sum(len(batch['id']) for batch in data)\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     found_later = importlib.import_module("found_later")
-    assert alone.run(found_later.train, df) > 0
+    assert warm.run(found_later.train, df) > 0
 
 
 def test_all_that_a_call_prints_comes_before_it_returns(alone, df, capfd):
