@@ -43,7 +43,12 @@ def test_a_rank_that_never_comes(supplier, make_pairs, start_rank, entries):
     pairs = make_pairs(2)
     only = start_rank(pairs, 0, arguments=["--count"])
     text = failure_of(supplier.start(entries, pairs, *ENDLESS, ranks=2, timeout=2))
-    assert "rank 1" in text and "no rank has opened it" in text and "mapped-files.conf" in text and "--rank-timeout" in text
+    assert (
+        "rank 1" in text
+        and "no rank has opened it" in text
+        and "mapped-files.conf" in text
+        and "--rank-timeout" in text
+    )
     assert only.finish() == 1
     assert one_line(only) == text
 

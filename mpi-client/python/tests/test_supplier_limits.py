@@ -106,9 +106,7 @@ def test_slots_that_other_jobs_hold(run, spark, limit):
 
 
 def test_a_message_of_the_supplier_names_options_of_run(run, spark):
-    says = (
-        r"cannot stay resident .cache='memory'.: .*: set ring=\d+ block=4096 .*, or leave cache='memory'"
-    )
+    says = r"cannot stay resident .cache='memory'.: .*: set ring=\d+ block=4096 .*, or leave cache='memory'"
     with pytest.raises(RunError, match=says):
         run(list, rows(spark, 100000), ring=16384, block=4096, cache="memory", epochs=2)
 
