@@ -5,9 +5,9 @@ import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix,
 
 /**
  * Matrices that ranks hold ([[Ranks]], [[Matrix]]). For programs that use MLlib: its distributed
- * matrices to ranks and back (`import supply.linalg._`), and estimators that fit on ranks. Only this
- * package, and org.apache.spark.ml.supply below it, needs MLlib: the other classes of the jar run
- * without it.
+ * matrices to ranks and back (`import supply.linalg._`). Only this package, spark_supplier.ml above it,
+ * which has the estimators, and org.apache.spark.ml.supply below it need MLlib: the other classes of
+ * the jar run without it.
  */
 package object linalg {
   /** Matrices of MLlib to ranks. */
