@@ -51,7 +51,7 @@ class Supplier:
         for index, argument in enumerate(arguments):
             array[index] = argument
         try:
-            return jvm.supply.api.Supplier.run(self.session._jsc.sc(), array)
+            return jvm.supply.lmdb.Supplier.run(self.session._jsc.sc(), array)
         except Py4JJavaError as error:
             raise SupplierFailure(error.java_exception.getMessage()) from None
 

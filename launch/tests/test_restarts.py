@@ -82,7 +82,7 @@ def test_a_driver_that_is_killed(train, tmp_path):
     waiting = tmp_path / "waiting"
     run = train("disturbed", f"0:17:{waiting}", "1:7")
     wait_until(waiting.exists)
-    os.kill(run.process_of("supply.api.Supplier"), signal.SIGKILL)
+    os.kill(run.process_of("supply.lmdb.Supplier"), signal.SIGKILL)
     waiting.unlink()
     finish_as_if_undisturbed(run, train("undisturbed"), tmp_path)
     check_restarts(run, r"epoch \d.*: the Supplier was killed \(SIGKILL\)", r"epoch \d.*" + KILLED)

@@ -60,7 +60,7 @@ def test_a_jar_on_a_spark_that_it_is_not_built_for(spark, other):
         classes = f"{JARS[other]}:{HOMES[spark]}/jars/*"
         return subprocess.run([*JAVA, "-cp", classes, program, "1.0"], capture_output=True, text=True)
 
-    done = run("supply.api.Supplier")
+    done = run("supply.lmdb.Supplier")
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith(f"supplier: error: {mismatch}") and fix in line

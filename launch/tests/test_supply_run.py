@@ -140,7 +140,7 @@ def test_a_rank_dies_in_the_middle(supply_run, entries):
 def test_a_supplier_that_is_killed(supply_run, entries):
     run = supply_run("--lmdb", entries, *ENDLESS, program=(SUPPLY_CAT, "--count"))
     run.wait_until_supplied()
-    os.kill(run.process_of("supply.api.Supplier"), signal.SIGKILL)
+    os.kill(run.process_of("supply.lmdb.Supplier"), signal.SIGKILL)
     assert run.finish() == 137
     assert last_message(run) == "the Supplier was killed (SIGKILL)"
     assert not any("line 1:" in line for line in run.errors)

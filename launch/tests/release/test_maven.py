@@ -54,7 +54,7 @@ def test_sources_and_documentation(release, version, spark):
         with zipfile.ZipFile(folder / f"{ARTIFACTS[spark]}-{version}{kind}.jar") as jar:
             names[kind] = jar.namelist()
     assert {"META-INF/NOTICE", "META-INF/LICENSE", "META-INF/licenses/EPL-1.0.txt"} <= set(names[""])
-    assert "supply/api/Supplier.scala" in names["-sources"] and "index.html" in names["-javadoc"]
+    assert "supply/lmdb/Supplier.scala" in names["-sources"] and "index.html" in names["-javadoc"]
     assert any(re.fullmatch(r"supply/api/.*\.html", name) for name in names["-javadoc"])
 
 

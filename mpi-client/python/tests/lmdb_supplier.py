@@ -45,7 +45,7 @@ def main(folder):
             arguments[index] = word
         error = None
         try:
-            spark._jvm.supply.api.Supplier.run(spark._jsc.sc(), arguments)
+            spark._jvm.supply.lmdb.Supplier.run(spark._jsc.sc(), arguments)
         except Py4JJavaError as failure:
             error = failure.java_exception.getMessage()
         print("answer " + json.dumps(error), flush=True)

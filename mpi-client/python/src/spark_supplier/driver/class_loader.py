@@ -14,7 +14,7 @@ from spark_supplier.errors import RunError
 
 # A file of the jar, and the classes that Spark loads when it looks for any data source.
 _IN_JAR = "supply/built-for.properties"
-_REGISTERED = ("supply.api.SupplyDataSource", "supply.api.LmdbDataSource")
+_REGISTERED = ("supply.api.SupplyDataSource", "supply.lmdb.LmdbDataSource")
 
 
 def jars() -> str:

@@ -76,7 +76,7 @@ def main(arguments):
     tag = f"supply-{uuid.uuid4()}"
     conf = [*spark.added_settings, "spark.yarn.maxAppAttempts=1", *_made_settings(checked.stdout), *options.conf]
     conf.append(f"{_TAGS}{','.join([*_tags(options.conf, spark), tag])}")
-    command = [spark.submit, "--class", "supply.api.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
+    command = [spark.submit, "--class", "supply.lmdb.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
     command += ["--name", "Supplier", "--num-executors", options.executors]
     command += ["--executor-memory", options.memory, "--executor-cores", options.cores]
     if files:

@@ -38,7 +38,7 @@ def main(arguments):
         print(flush=True)
         own.append("--help")
     master = options.master or f"local[{options.ranks}]"
-    command, environment = Spark().program("supply.api.Supplier", master, options.conf, own)
+    command, environment = Spark().program("supply.lmdb.Supplier", master, options.conf, own)
     if sys.stderr.isatty():
         # The JVM cannot find that out. On a terminal it shows the progress in another way.
         environment["SUPPLY_TERMINAL"] = "1"

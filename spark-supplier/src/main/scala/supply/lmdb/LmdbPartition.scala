@@ -10,6 +10,7 @@ import org.apache.spark.{Partition, SparkEnv}
 import org.fusesource.lmdbjni.{Constants, DirectBuffer, GetOp, LMDBException, SeekOp}
 
 import supply.core.SourceException
+import supply.run.ContainerMemory
 import supply.source.ForeignFile
 
 /** `entries` entries of an LMDB, in key order, from `firstKey` on, without the keys of `skip`. */
@@ -186,10 +187,8 @@ private[lmdb] object LmdbWalk {
  * because faulting its pages in again takes a quarter of a task's time.
  */
 private[supply] object MappedWindow {
-  /** The window of each task on YARN, in bytes. An element larger than it is mapped whole. */
-  final val OnYarn: Long = 64L << 20
-
+  /** The window of each task, in bytes. An element larger than it is mapped whole. */
   def bytes: Long = if (Option(SparkEnv.get).exists(_.conf.get("spark.master", "") == "yarn"))
-    OnYarn
+    ContainerMemory.PagesOfSource
   else Long.MaxValue
 }

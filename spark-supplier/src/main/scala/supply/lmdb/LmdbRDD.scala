@@ -11,6 +11,7 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 import supply.core.SourceException
 import supply.protocol.Schema
+import supply.run.Progress
 import supply.source.{ForeignFile, KeepingCursor, Source}
 
 /**
@@ -56,8 +57,9 @@ private[supply] final class LmdbRDD private[supply] (
     window
   }
 
-  /** Whether [[inPlaceCursor]] can be used, as far as this JVM can tell. */
-  def canBeReadInPlace: Boolean = location.canBeReadInPlace
+  /** Says that a run copies data that its ranks could read in place, if they can, as far as this JVM can tell; `option` makes them. */
+  def noteCopied(option: String): Unit = if (location.canBeReadInPlace)
+    Progress.note(s"the ranks could read this LMDB in place, without copies: use $option")
 
   /** The same partitions, each as what `read` makes of its cursor, which the task closes. */
   def mapCursors[A: ClassTag](read: LmdbCursor => Iterator[A]): RDD[A] =

@@ -4,7 +4,6 @@ import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.supply.SparkInternals
 
 import supply.core.ConfigException
-import supply.lmdb.MappedWindow
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
@@ -16,6 +15,9 @@ import supply.plan.Hostfile
 private[supply] object ContainerMemory {
   private final val MiB = 1L << 20
 
+  /** What a task may map of a file that it reads. */
+  final val PagesOfSource: Long = 64L << 20
+
   /** Spark's own default for what a JVM needs besides its heap. */
   private def ownMiB(conf: SparkConf): Long = {
     val share = conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * conf.getSizeAsMb(
@@ -26,7 +28,7 @@ private[supply] object ContainerMemory {
   /** The most that the pairs of one node map, in bytes, and the number of these pairs. */
   private def mapped(configFiles: ConfigFiles, hosts: Hostfile): (Long, Int) = {
     val pairs = hosts.places.map(_.localRank).max + 1
-    (configFiles.read(pairs).take(pairs).map(_.mappedBytes + MappedWindow.OnYarn).sum, pairs)
+    (configFiles.read(pairs).take(pairs).map(_.mappedBytes + PagesOfSource).sum, pairs)
   }
 
   /** Spark's settings as the driver of a submitted application will have them. */

@@ -11,7 +11,6 @@ import org.apache.spark.{SparkContext, Success}
 import org.slf4j.LoggerFactory
 
 import supply.core.Threads
-import supply.lmdb.LmdbRDD
 import supply.task.TaskReport
 
 /**
@@ -149,11 +148,4 @@ private[supply] object Report {
   }
 
   private def seconds(nanos: Long): String = f"${nanos / 1e9}%.3f s"
-}
-
-/** Says that a run copies data that its ranks could read in place. */
-private[supply] object InPlaceHint {
-  /** `option`: what makes them read it there. */
-  def show(lmdb: LmdbRDD, option: String): Unit = if (lmdb.canBeReadInPlace)
-    Progress.note(s"the ranks could read this LMDB in place, without copies: use $option")
 }

@@ -5,7 +5,7 @@ import java.nio.file.{Files, Paths}
 import picocli.CommandLine
 import picocli.CommandLine.Help.Ansi
 
-import supply.api.SupplierOptions
+import supply.lmdb.SupplierOptions
 
 /** Writes docs/OPTIONS.md from the declarations of the options: `make reference`. */
 private[supply] object OptionsReference {

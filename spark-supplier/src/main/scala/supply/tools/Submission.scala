@@ -9,7 +9,7 @@ import org.apache.spark.SparkConf
 import picocli.CommandLine
 import picocli.CommandLine.{Mixin, Option => Opt, ParameterException}
 
-import supply.api.SupplierOptions
+import supply.lmdb.SupplierOptions
 import supply.core.{SupplyException, UsageError}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile

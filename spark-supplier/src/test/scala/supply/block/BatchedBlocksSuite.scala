@@ -5,9 +5,9 @@ import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumCursor
-import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor}
+import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor, SelectedSource}
 import supply.protocol.Schema
-import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, SelectedSource, ShuffledCursor, Source}
+import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, ShuffledCursor, Source}
 
 /** Elements that are written many at once make the same blocks as one by one. */
 class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {

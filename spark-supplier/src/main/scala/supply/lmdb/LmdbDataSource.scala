@@ -1,4 +1,4 @@
-package supply.api
+package supply.lmdb
 
 import java.nio.ByteBuffer
 
@@ -12,9 +12,9 @@ import org.apache.spark.supply.ClientJar
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.{BuiltFor, ConfigException, Deadline, NamedOptions}
-import supply.lmdb.{Datum, DatumWriter, LmdbCacheOptions, LmdbRDD}
 import supply.plan.Hostfile
-import supply.run.LmdbOpener
+import supply.rows.InPlaceRelation
+import supply.source.Source
 
 /**
  * `spark.read.format("lmdb").load(path)`: an LMDB of Caffe Datums as a DataFrame of seven columns.
@@ -47,8 +47,16 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
 
 /** `inPlace`: ranks read the data in the LMDB itself. Spark's own rows have copies all the same. */
 private final class LmdbRelation(override val sqlContext: SQLContext, val rdd: LmdbRDD,
-    val inPlace: Boolean) extends BaseRelation with TableScan {
+    override val inPlace: Boolean) extends BaseRelation with TableScan with InPlaceRelation {
   override def schema: StructType = DatumRow.Schema
+
+  override def source(columns: IndexedSeq[Int]): Source = {
+    val all = new LmdbSource(rdd, inPlace = true)
+    if (columns == Datum.schema.columns.indices) all else new SelectedSource(all, columns)
+  }
+
+  override def noteCopied(columns: IndexedSeq[Int]): Unit =
+    if (columns.contains(Datum.Data)) rdd.noteCopied("option(\"inPlace\", true) of its reader")
 
   /** The rows are Spark's internal ones, as its own file sources return them. */
   override def needConversion: Boolean = false

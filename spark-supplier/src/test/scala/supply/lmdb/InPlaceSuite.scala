@@ -1,4 +1,4 @@
-package supply.run
+package supply.lmdb
 
 import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicInteger
@@ -8,9 +8,9 @@ import org.apache.spark.{Partition, SparkConf, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
 import supply.plan.{Shuffle, Uneven}
 import supply.protocol.Schema
+import supply.run.RunsWithRanks
 import supply.source.{BatchCursor, BatchWriter, ElementWriter, GatheringCursor, KeepingCursor, Source}
 import supply.testing.{TemporaryFolder, TestRank}
 

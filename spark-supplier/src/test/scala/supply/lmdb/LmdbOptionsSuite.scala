@@ -1,9 +1,8 @@
-package supply.api
+package supply.lmdb
 
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
-import supply.lmdb.CacheSettings
 
 class LmdbOptionsSuite extends AnyFunSuite {
 

@@ -1,11 +1,11 @@
-package supply.run
+package supply.lmdb
 
 import org.apache.spark.SparkContext
 import org.apache.spark.util.SerializableConfiguration
 
 import supply.core.SourceException
-import supply.lmdb.{CacheSettings, LmdbCacheOptions, LmdbFile, LmdbPartition, LmdbRDD, Remote, RemoteFile}
 import supply.plan.Hostfile
+import supply.run.{NodeJob, Progress}
 
 /** Opens an LMDB for the tasks of a run: in place, or from copies if it is in HDFS. */
 private[supply] object LmdbOpener {

@@ -1,4 +1,4 @@
-package supply.api
+package supply.lmdb
 
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.rdd.RDD
@@ -6,9 +6,8 @@ import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
 
 import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, RankEndedException, RankException, SupplyException, UsageError}
-import supply.lmdb.{DatumBatchSource, LmdbSource}
 import supply.plan.Hostfile
-import supply.run.{InPlaceHint, LmdbOpener, Report, RunPlan, SupplyJob, WaitingRanks}
+import supply.run.{Report, RunPlan, SupplyJob, WaitingRanks}
 import supply.source.Source
 
 /** The Supplier, a program for spark-submit: it supplies an LMDB. */
@@ -85,7 +84,7 @@ object Supplier {
     }
   }
 
-  private[api] def exitStatus(failure: Throwable): Int = failure match {
+  private[lmdb] def exitStatus(failure: Throwable): Int = failure match {
     case _: RankException | _: RankEndedException => RankFailed
     case _ => 1
   }
@@ -121,7 +120,7 @@ object Supplier {
           Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
           options.cache, options.run.timeout)
         if (level == StorageLevel.NONE) {
-          if (!options.inPlace) InPlaceHint.show(lmdb, "--in-place")
+          if (!options.inPlace) lmdb.noteCopied("--in-place")
           new LmdbSource(lmdb, options.inPlace): Source
         } else {
           val batches = lmdb.batches.persist(level)

@@ -1,4 +1,4 @@
-package supply.api
+package supply.lmdb
 
 import java.nio.file.{Files, Paths}
 

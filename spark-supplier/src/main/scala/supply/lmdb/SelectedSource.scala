@@ -1,4 +1,4 @@
-package supply.source
+package supply.lmdb
 
 import java.nio.{ByteBuffer, ByteOrder}
 
@@ -6,6 +6,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.{Partition, TaskContext}
 
 import supply.protocol.{Column, Format, Schema}
+import supply.source._
 
 /** Some columns of another source. `taken` has their indexes there, in their new order. */
 private[supply] final class SelectedSource(source: Source, taken: IndexedSeq[Int]) extends Source {
@@ -81,7 +82,7 @@ private final class SelectedBatchCursor(
 }
 
 /** Passes on the values of some columns. `places`: where each column goes; -1: nowhere. */
-private[source] final class SelectedWriter(columns: IndexedSeq[Column], places: Array[Int])
+private[lmdb] final class SelectedWriter(columns: IndexedSeq[Column], places: Array[Int])
     extends BatchWriter {
   private var to: ElementWriter = _
   private var many: BatchWriter = _

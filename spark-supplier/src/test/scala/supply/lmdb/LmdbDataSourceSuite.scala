@@ -1,4 +1,4 @@
-package supply.api
+package supply.lmdb
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
@@ -6,9 +6,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import com.google.protobuf.ByteString
 
 import supply.core.ConfigException
-import supply.lmdb.{Datum, TestLmdb}
-import supply.lmdb.CaffeProtos.{Datum => Proto}
+
+import CaffeProtos.{Datum => Proto}
 import supply.protocol.Column
+import supply.api.FrameSource
 import supply.rows.Shapes
 import supply.source.Source
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}

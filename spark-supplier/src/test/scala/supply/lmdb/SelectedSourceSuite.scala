@@ -1,12 +1,12 @@
-package supply.source
+package supply.lmdb
 
 import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumCursor
-import supply.lmdb.Datum
 import supply.protocol.Schema
+import supply.source._
 import supply.testing.Elements
 
 class SelectedSourceSuite extends AnyFunSuite {

@@ -1,8 +1,7 @@
-package supply.api
+package supply.lmdb
 
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
-import supply.lmdb.LmdbCacheOptions
 import supply.run.RunOptions
 
 /** The Supplier's options: --help and docs/OPTIONS.md are made from this and [[RunOptions]]. */
