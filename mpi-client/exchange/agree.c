@@ -191,16 +191,14 @@ static supply_status_t fail(const struct agree *agree, struct failure *failure) 
 
 supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective, exchange_describe *describe,
                                     const void *context, struct failure *failure) {
-    supply_status_t status = exchange_poll(collective, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_poll(collective, failure));
     if (agree->is_explaining) return fail(agree, failure);
     uint32_t one, other;
-    status = check_states(agree, collective->name, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(check_states(agree, collective->name, failure));
     const enum difference difference = find_difference(agree, &one, &other);
     if (difference == AGREED) return SUPPLY_OK;
     explain(agree, difference, describe, context);
     agree->is_explaining = true;
-    status = exchange_allgather(collective, agree->text, agree->texts, AGREE_TEXT_BYTES, failure);
-    return status == SUPPLY_OK ? SUPPLY_AGAIN : status;
+    TRY(exchange_allgather(collective, agree->text, agree->texts, AGREE_TEXT_BYTES, failure));
+    return SUPPLY_AGAIN;
 }

@@ -46,8 +46,7 @@ static supply_status_t agree(struct exchange *exchange, struct failure *failure)
 
 static supply_status_t meet(struct exchange *exchange, struct failure *failure) {
     struct neighbours *neighbours = &exchange->neighbours;
-    const supply_status_t status = exchange_poll(&exchange->collective, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_poll(&exchange->collective, failure));
     if (exchange->step == STEP_LINK) {
         exchange_neighbours_link(neighbours);
         exchange_await_window(exchange);
@@ -307,8 +306,7 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
                                struct failure *failure) {
     const struct filler_pair *pair = &exchange->inspected;
     const uint32_t rank = exchange->round.rank, ranks = exchange->round.ranks;
-    supply_status_t status = exchange_settings(&exchange->settings, options, pair, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_settings(&exchange->settings, options, pair, failure));
     const size_t window_bytes = exchange->settings.window_bytes;
     const size_t capacity = window_bytes + window_bytes / SLOT_PART;
     exchange->gather = (struct gather){.pair = exchange->pair,
@@ -323,18 +321,15 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) exchange->resume.start.exchange.elements = 0;
     exchange->number = pair->start.exchange.window;
     exchange->begins_epoch = true;
-    status = exchange_round_init(&exchange->round, rank, ranks, capacity, failure);
-    if (status == SUPPLY_OK && exchange->settings.policy == SUPPLY_EXCHANGE_RANGE)
-        status = exchange_range_init(&exchange->range, ranks, failure);
-    if (status == SUPPLY_OK) status = exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_round_init(&exchange->round, rank, ranks, capacity, failure));
+    if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) TRY(exchange_range_init(&exchange->range, ranks, failure));
+    TRY(exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure));
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
     exchange->columns_of_other = calloc(1, SCHEMA_BYTES_MAX);
     if (exchange->counts == NULL || exchange->columns_of_other == NULL ||
         !exchange_gather_init(&exchange->gather, ranks))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    status = open_handle(exchange, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity), failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(open_handle(exchange, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity), failure));
     return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;
 }
 

@@ -77,8 +77,7 @@ static void free_context(void *context, bool pending) {
 static supply_status_t mpi_transport(struct transport *transport, MPI_Comm comm, const struct wait_limit *limit,
                                      struct failure *failure) {
     int rank, ranks;
-    supply_status_t status = supply__mpi_rank(comm, "supply_exchange_open()", &rank, &ranks, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__mpi_rank(comm, "supply_exchange_open()", &rank, &ranks, failure));
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     *mpi = (struct mpi_context){
@@ -94,7 +93,7 @@ static supply_status_t mpi_transport(struct transport *transport, MPI_Comm comm,
         free_arguments(mpi);
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }
-    status = supply__mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
+    supply_status_t status = supply__mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
     if (status != SUPPLY_OK) {
         if (!supply__mpi_is_pending(status)) free_arguments(mpi);
         return status;

@@ -150,8 +150,7 @@ static struct position position_of(const struct gather *gather, const struct hel
 
 static supply_status_t add(struct gather *gather, struct gathered_window *window, const struct piece *piece,
                            struct failure *failure) {
-    const supply_status_t status = measure(gather, window, piece, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(measure(gather, window, piece, failure));
     if (!exchange_window_add(window, piece->held, piece->row, piece->count))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
     window->epoch = piece->held->block.epoch;
@@ -162,8 +161,7 @@ static supply_status_t add(struct gather *gather, struct gathered_window *window
 /* They were in a window before, so they fit. */
 static supply_status_t add_returned(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     for (uint32_t i = 0; i < gather->returned_count; i++) {
-        const supply_status_t status = add(gather, window, &gather->returned[i], failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(add(gather, window, &gather->returned[i], failure));
         gather->returned[i].held->users--;
     }
     gather->returned_count = 0;
@@ -180,8 +178,7 @@ static supply_status_t add_rows(struct gather *gather, struct gathered_window *w
     if (is_short(gather, window) && count > gather->wanted - window->elements)
         count = gather->wanted - window->elements;
     const struct piece piece = {.held = held, .row = gather->next_row, .count = count};
-    const supply_status_t status = add(gather, window, &piece, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(add(gather, window, &piece, failure));
     gather->next_row += count;
     const bool is_full = !is_short(gather, window) && (gather->next_row < held->block.element_count ||
                                                        space_left(gather, window) < gather->columns->fixed_bytes);

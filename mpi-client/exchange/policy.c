@@ -228,8 +228,7 @@ static uint32_t range_rank(const struct range *range, const struct sort_key *key
 
 static supply_status_t prepare_range(const struct exchange_settings *settings, const struct columns *columns,
                                      struct range *range, struct failure *failure) {
-    const supply_status_t status = exchange_find_key(settings, columns, "sort", &range->by.index, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_find_key(settings, columns, "sort", &range->by.index, failure));
     const char *format = columns->schema.entries[range->by.index].format;
     range->by.order = exchange_key_order(format);
     if (range->by.order != NULL) return SUPPLY_OK;

@@ -83,8 +83,7 @@ static uint64_t hash_of(const supply_column_t *column, const struct hashed *hash
 supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
                                       const struct columns *columns, const struct draw *draw, struct failure *failure) {
     uint32_t column = 0;
-    const supply_status_t status = exchange_find_key(settings, columns, "hash", &column, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_find_key(settings, columns, "hash", &column, failure));
     const struct format *format = &columns->plans[column].format;
     const struct hashed hashed = {.format = format, .floats = float_format(&columns->schema.entries[column], format)};
     for (uint32_t i = 0; i < draw->window->piece_count; i++) {

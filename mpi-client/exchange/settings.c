@@ -232,10 +232,9 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
                                   const struct filler_pair *pair, struct failure *failure) {
     supply_exchange_options_t options;
     *settings = (struct exchange_settings){0};
-    supply_status_t status = complete(given, &options, failure);
-    if (status == SUPPLY_OK) status = check_policy(&options, failure);
-    if (status == SUPPLY_OK) status = set_window(settings, options.window_bytes, pair, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(complete(given, &options, failure));
+    TRY(check_policy(&options, failure));
+    TRY(set_window(settings, options.window_bytes, pair, failure));
     settings->policy = options.policy;
     settings->seed = options.seed;
     settings->has_seed = options.seed != 0;

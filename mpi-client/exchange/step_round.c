@@ -236,12 +236,10 @@ static supply_status_t move_buffers(struct exchange *exchange, struct failure *f
     struct transfer *transfer = &exchange->transfer;
     const uint32_t count = exchange->columns.buffer_count;
     while (transfer->moving < count) {
-        supply_status_t status = exchange_poll(&exchange->collective, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(exchange_poll(&exchange->collective, failure));
         if (++transfer->moving == count) break;
         const struct cargo cargo = cargo_of(exchange);
-        status = exchange_move(transfer, &cargo, &exchange->layout, &exchange->collective, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(exchange_move(transfer, &cargo, &exchange->layout, &exchange->collective, failure));
     }
     return SUPPLY_OK;
 }
@@ -267,8 +265,7 @@ static supply_status_t move(struct exchange *exchange, struct failure *failure) 
 
 static supply_status_t arrive(struct exchange *exchange, struct failure *failure) {
     if (exchange->left == 0) exchange_gather_window(exchange);
-    const supply_status_t status = exchange_poll(&exchange->collective, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_poll(&exchange->collective, failure));
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return finish(exchange, failure);
 }
@@ -285,10 +282,7 @@ static bool must_grant_one(const struct exchange *exchange) {
 supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure) {
     if (exchange->step == STEP_MOVE) return move(exchange, failure);
     if (exchange->step == STEP_ARRIVE) return arrive(exchange, failure);
-    if (exchange->collective.is_pending) {
-        const supply_status_t status = exchange_poll(&exchange->collective, failure);
-        if (status != SUPPLY_OK) return status;
-    }
+    if (exchange->collective.is_pending) TRY(exchange_poll(&exchange->collective, failure));
     switch (exchange->step) {
         case STEP_OFFER:
             return send_grants(exchange, exchange_round_grant, failure);

@@ -33,15 +33,12 @@ static supply_status_t check_position(const struct exchange *exchange, struct fa
 static supply_status_t use_columns(struct exchange *exchange, struct failure *failure) {
     const struct columns *columns = &exchange->columns;
     if (exchange->has_memory || columns->schema.count == 0) return SUPPLY_OK;
-    supply_status_t status = exchange_round_set_columns(&exchange->round, columns, failure);
-    if (status == SUPPLY_OK) status = exchange_transfer_set_columns(&exchange->transfer, columns, failure);
-    if (status == SUPPLY_OK) status = exchange_neighbours_set_columns(&exchange->neighbours, columns, failure);
-    if (status == SUPPLY_OK) status = exchange_slot_init(&exchange->layout, columns, failure);
-    if (status == SUPPLY_OK)
-        status =
-            exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(columns->whole.count, 0), failure);
-    if (status != SUPPLY_OK) return status;
-    status = supply__filler_set_schema(exchange->handle, &columns->whole, failure);
+    TRY(exchange_round_set_columns(&exchange->round, columns, failure));
+    TRY(exchange_transfer_set_columns(&exchange->transfer, columns, failure));
+    TRY(exchange_neighbours_set_columns(&exchange->neighbours, columns, failure));
+    TRY(exchange_slot_init(&exchange->layout, columns, failure));
+    TRY(exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(columns->whole.count, 0), failure));
+    supply_status_t status = supply__filler_set_schema(exchange->handle, &columns->whole, failure);
     exchange->has_memory = status == SUPPLY_OK;
     return status;
 }

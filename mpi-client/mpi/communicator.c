@@ -22,8 +22,8 @@ supply_status_t supply__mpi_rank(MPI_Comm comm, const char *caller, int *rank, i
     if (!is_initialized || is_finalized)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: call it after MPI_Init() and before MPI_Finalize()",
                             caller);
-    const supply_status_t status = supply__mpi_check(MPI_Comm_rank(comm, rank), "MPI_Comm_rank", failure);
-    return status == SUPPLY_OK ? supply__mpi_check(MPI_Comm_size(comm, ranks), "MPI_Comm_size", failure) : status;
+    TRY(supply__mpi_check(MPI_Comm_rank(comm, rank), "MPI_Comm_rank", failure));
+    return supply__mpi_check(MPI_Comm_size(comm, ranks), "MPI_Comm_size", failure);
 }
 
 supply_status_t supply__mpi_test(MPI_Request *request, struct failure *failure) {

@@ -86,8 +86,8 @@ supply_status_t source_drop(struct source *source, size_t block_bytes, struct fa
         const supply_status_t status = source_receive_block(source, &slot, &source->dropping, failure);
         if (status != SUPPLY_OK) return status;
     }
-    const supply_status_t status = remote_test(source->link, &source->dropping, failure);
-    return status == SUPPLY_OK ? source_next(source, failure) : status;
+    TRY(remote_test(source->link, &source->dropping, failure));
+    return source_next(source, failure);
 }
 
 bool source_is_pending(const struct source *source) {
@@ -152,8 +152,7 @@ struct source *remote_next_source(const struct remote *remote) {
 static supply_status_t take_block(struct remote *remote, struct source *source, const struct slot *slot,
                                   struct failure *failure) {
     int receiving;
-    const supply_status_t status = source_receive_block(source, slot, &receiving, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(source_receive_block(source, slot, &receiving, failure));
     push(remote, SUPPLY_OK, source, receiving);
     remote->turn = (uint32_t)(source - remote->sources + 1) % remote->source_count;
     return SUPPLY_OK;

@@ -50,8 +50,7 @@ static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_
     for (;;) {
         bool busy = false, is_open = false;
         for (uint32_t i = 0; i < count; i++) {
-            const supply_status_t status = outlet_advance(&outlets[i], &busy, failure);
-            if (status != SUPPLY_OK) return status;
+            TRY(outlet_advance(&outlets[i], &busy, failure));
             is_open |= !is_over(&outlets[i]);
         }
         if (!is_open) return check_abandoned(outlets, count, failure);

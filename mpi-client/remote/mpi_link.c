@@ -119,13 +119,12 @@ static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct 
                           .test = test,
                           .on_end = on_end,
                           .free = free_context};
-    supply_status_t status = supply__mpi_rank(comm, "supply_remote_open()", &link->process, &link->processes, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__mpi_rank(comm, "supply_remote_open()", &link->process, &link->processes, failure));
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     mpi->end_key = MPI_KEYVAL_INVALID;
     link->context = mpi;
-    status = supply__mpi_duplicate(comm, &mpi->comm, limit, "called supply_remote_open()", failure);
+    supply_status_t status = supply__mpi_duplicate(comm, &mpi->comm, limit, "called supply_remote_open()", failure);
     if (status != SUPPLY_OK && !supply__mpi_is_pending(status)) free(mpi);
     return status;
 }
@@ -134,11 +133,9 @@ supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, 
                                 const struct wait_limit *limit, struct failure *failure) {
     char node[MPI_MAX_PROCESSOR_NAME];
     int length;
-    supply_status_t status = make_link(link, comm, limit, failure);
-    if (status == SUPPLY_OK)
-        status = supply__mpi_check(MPI_Get_processor_name(node, &length), "MPI_Get_processor_name", failure);
-    if (status != SUPPLY_OK) return status;
-    status = remote_meet(processes, link, is_feeder, node, limit, failure);
+    TRY(make_link(link, comm, limit, failure));
+    TRY(supply__mpi_check(MPI_Get_processor_name(node, &length), "MPI_Get_processor_name", failure));
+    supply_status_t status = remote_meet(processes, link, is_feeder, node, limit, failure);
     if (status == SUPPLY_OK) return SUPPLY_OK;
     /* After other failures than of the arguments the meeting may be under way. */
     link->free(link->context, status != SUPPLY_ERROR_ARGUMENT);

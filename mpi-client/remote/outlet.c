@@ -29,8 +29,8 @@ supply_status_t outlet_init(struct outlet *outlet, const struct link *link, cons
     outlet->options.rank = (int)pair;
     outlet->options.local_rank = remote_local_rank(processes, pair);
     /* The feeder's own, until the rank says with which one the pair is opened. It may close without that. */
-    const supply_status_t status = supply__options_timeout(options, &outlet->options.timeout, failure);
-    return status == SUPPLY_OK ? receive_request(outlet, failure) : status;
+    TRY(supply__options_timeout(options, &outlet->options.timeout, failure));
+    return receive_request(outlet, failure);
 }
 
 /* The notice with what Spark says in the header. */
@@ -303,9 +303,8 @@ static bool must_end(const struct outlet *outlet) {
 
 supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure *failure) {
     if (outlet->state == OUTLET_ABANDONED) return SUPPLY_OK;
-    supply_status_t status = take_requests(outlet, busy, failure);
-    if (status == SUPPLY_OK) status = finish_sendings(outlet, busy, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(take_requests(outlet, busy, failure));
+    TRY(finish_sendings(outlet, busy, failure));
     if (must_end(outlet)) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
     if (outlet->state == OUTLET_SUPPLIES && outlet->held < outlet->inspected.slots)
         return supply_blocks(outlet, busy, failure);

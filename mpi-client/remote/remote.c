@@ -47,8 +47,8 @@ static supply_status_t advance_closing(struct remote *remote, struct failure *fa
         if (status == SUPPLY_AGAIN) all = SUPPLY_AGAIN;
     }
     /* What the program has not read is still being received. */
-    const supply_status_t status = remote_test_arrivals(remote, failure);
-    return status == SUPPLY_OK ? all : status;
+    TRY(remote_test_arrivals(remote, failure));
+    return all;
 }
 
 /* Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */
@@ -60,10 +60,7 @@ static supply_status_t remote_close(struct remote *remote, double seconds, const
     if (!remote->is_closing) begin_closing(remote, reason);
     wait.end = remote->close_end;
     supply_status_t status;
-    while ((status = advance_closing(remote, &failure)) == SUPPLY_AGAIN) {
-        const supply_status_t ended = supply__wait_more(&wait);
-        if (ended != SUPPLY_OK) return ended;
-    }
+    while ((status = advance_closing(remote, &failure)) == SUPPLY_AGAIN) TRY(supply__wait_more(&wait));
     return status == SUPPLY_OK ? remote->close_status : status;
 }
 
@@ -101,8 +98,8 @@ static int64_t wait_so_far(struct remote *remote, int64_t now) {
 }
 
 static supply_status_t fill_once(struct remote *remote, struct filled *filled, struct failure *failure) {
-    const supply_status_t status = remote_advance(remote, failure);
-    return status == SUPPLY_OK ? remote_take(remote, filled, failure) : status;
+    TRY(remote_advance(remote, failure));
+    return remote_take(remote, filled, failure);
 }
 
 static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
@@ -270,8 +267,7 @@ static void ask(struct remote *remote, const struct filler_pair *like, const sup
 static supply_status_t await_opened(struct remote *remote, struct source *source, struct wait *wait,
                                     struct failure *failure) {
     for (;;) {
-        const supply_status_t status = source_advance(source, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(source_advance(source, failure));
         if (source->has_notice) break;
         const supply_status_t ended = supply__wait_more(wait);
         if (ended == SUPPLY_ERROR_TIMEOUT)

@@ -20,11 +20,10 @@ static supply_status_t make_ranks(const struct processes *processes, MPI_Comm co
     int count = 0;
     for (int i = 0; i < processes->count; i++)
         if (!processes->list[i].is_feeder) members[count++] = i;
-    supply_status_t status = supply__mpi_check(MPI_Comm_group(comm, &all), "MPI_Comm_group", failure);
-    if (status == SUPPLY_OK)
-        status = supply__mpi_check(MPI_Group_incl(all, count, members, &of_ranks), "MPI_Group_incl", failure);
-    if (status != SUPPLY_OK) return status;
-    status = supply__mpi_check(MPI_Comm_create_group(comm, of_ranks, 0, ranks), "MPI_Comm_create_group", failure);
+    TRY(supply__mpi_check(MPI_Comm_group(comm, &all), "MPI_Comm_group", failure));
+    TRY(supply__mpi_check(MPI_Group_incl(all, count, members, &of_ranks), "MPI_Group_incl", failure));
+    supply_status_t status =
+        supply__mpi_check(MPI_Comm_create_group(comm, of_ranks, 0, ranks), "MPI_Comm_create_group", failure);
     MPI_Group_free(&of_ranks);
     MPI_Group_free(&all);
     return status;
@@ -57,13 +56,11 @@ static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_o
         return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT,
             "supply_remote_open: the feeders of this job have opened their pairs before, and can do so once");
-    supply_status_t status = supply__options_complete(given, &options, failure);
-    if (status == SUPPLY_OK) status = supply__options_timeout(&options, &timeout, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__options_complete(given, &options, failure));
+    TRY(supply__options_timeout(&options, &timeout, failure));
     const struct wait_limit limit = {FILLER_LIMIT_FACTOR * timeout, {options.interrupted, options.interrupted_context}};
-    status = remote_mpi_meet(&link, &processes, comm, false, &limit, failure);
-    if (status != SUPPLY_OK) return status;
-    status = make_ranks(&processes, comm, members, ranks, failure);
+    TRY(remote_mpi_meet(&link, &processes, comm, false, &limit, failure));
+    supply_status_t status = make_ranks(&processes, comm, members, ranks, failure);
     have_feeders_served = processes.feeders > 0;
     if (status == SUPPLY_OK && have_feeders_served) return supply__remote_over(supply, &link, &processes, &options);
     link.free(link.context, false);

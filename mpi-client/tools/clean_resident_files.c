@@ -67,8 +67,7 @@ static supply_status_t check_unused(int fd, const char *path, struct failure *fa
     struct mapped_file_header header = {0};
     if (fstat(fd, &found) != 0)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be examined: %m", path);
-    const supply_status_t status = check_owner(path, &found, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(check_owner(path, &found, failure));
     const ssize_t got = S_ISREG(found.st_mode) ? pread(fd, &header, sizeof header, 0) : -1;
     if (got != 0 && (got != sizeof header || memcmp(header.magic, BLOCK_FILE_MAGIC, sizeof header.magic) != 0 ||
                      header.file_use != FILE_USE_RESIDENT))

@@ -61,9 +61,8 @@ static supply_status_t runs_append(struct sort_runs *runs, const uint8_t *block,
     struct run_block *blocks = reallocarray(runs->blocks, runs->block_count + 1, sizeof *blocks);
     if (blocks == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     runs->blocks = blocks;
-    supply_status_t status = check_limit(runs->bytes + bytes, folder, failure);
-    if (status == SUPPLY_OK) status = write_all(runs->fd, block, bytes, runs->bytes, folder, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(check_limit(runs->bytes + bytes, folder, failure));
+    TRY(write_all(runs->fd, block, bytes, runs->bytes, folder, failure));
     blocks[runs->block_count++] =
         (struct run_block){.offset = runs->bytes, .bytes = bytes, .elements = elements, .run = runs->count - 1};
     runs->bytes += supply__aligned(bytes);
@@ -219,10 +218,8 @@ static supply_status_t append_sorted(struct sorter *sorter, const struct slot *s
     while (sorter->merge.count > 0) {
         uint32_t elements;
         size_t bytes;
-        supply_status_t status = exchange_take_sorted(sorter, slot, &elements, &bytes, failure);
-        if (status == SUPPLY_OK)
-            status = runs_append(&sorter->runs, slot->address, bytes, elements, sorter->folder, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(exchange_take_sorted(sorter, slot, &elements, &bytes, failure));
+        TRY(runs_append(&sorter->runs, slot->address, bytes, elements, sorter->folder, failure));
     }
     return SUPPLY_OK;
 }
@@ -283,8 +280,7 @@ static supply_status_t load_runs(struct sorter *sorter, struct failure *failure)
     sorter->sequences = calloc(sorter->runs.count, sizeof *sorter->sequences);
     if (sorter->sequences == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
-    const supply_status_t status = runs_load(&sorter->runs, &sorter->columns, &sorter->window, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(runs_load(&sorter->runs, &sorter->columns, &sorter->window, failure));
     find_sequences(sorter);
     if (exchange_window_complete(&sorter->window) &&
         merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, sorter->runs.count))
@@ -294,8 +290,8 @@ static supply_status_t load_runs(struct sorter *sorter, struct failure *failure)
 
 supply_status_t exchange_sort_kept(struct sorter *sorter, struct failure *failure) {
     if (sorter->runs.count == 0) return begin_order(sorter, failure);
-    const supply_status_t status = sorter->window.elements > 0 ? write_run(sorter, failure) : SUPPLY_OK;
-    return status == SUPPLY_OK ? load_runs(sorter, failure) : status;
+    if (sorter->window.elements > 0) TRY(write_run(sorter, failure));
+    return load_runs(sorter, failure);
 }
 
 void exchange_drop_kept(struct sorter *sorter) {

@@ -128,8 +128,7 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
 
 static supply_status_t begin_sorted(struct sorter *sorter, uint32_t epoch, struct failure *failure) {
     const struct position *start = &sorter->options.start;
-    const supply_status_t status = exchange_sort_kept(sorter, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_sort_kept(sorter, failure));
     sorter->is_sorted = true;
     sorter->epoch = epoch;
     sorter->returned = start->exchange.is_set && start->epoch == epoch ? start->exchange.elements : 0;
@@ -145,8 +144,8 @@ static supply_status_t end_data(struct sorter *sorter, struct failure *failure) 
 }
 
 static supply_status_t keep(struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
-    const supply_status_t status = learn_columns(sorter, failure);
-    return status == SUPPLY_OK ? exchange_keep(sorter, block, failure) : status;
+    TRY(learn_columns(sorter, failure));
+    return exchange_keep(sorter, block, failure);
 }
 
 static supply_status_t next(struct sorter *sorter, bool wait, supply_block_t *block) {

@@ -334,8 +334,7 @@ static supply_status_t export_array(struct array_export *export, supply_t *suppl
     for (uint32_t i = range->first; i < range->end; i = schema->ends[i]) {
         struct array_node *node = export->next++;
         columns[count++] = &node->array;
-        const supply_status_t status = fill_array(export, node, supply, block, i, &node->array);
-        if (status != SUPPLY_OK) return status;
+        TRY(fill_array(export, node, supply, block, i, &node->array));
     }
     export->references++;
     *array = (struct ArrowArray){.length = block->notification.element_count,
@@ -370,7 +369,7 @@ static size_t all_copied_bytes(const struct schema *schema, const struct block *
 
 supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, int index,
                                     struct ArrowSchema *schema, struct ArrowArray *array) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     supply_status_t status = check(supply, block, index, array != NULL);
     if (status != SUPPLY_OK) return status;
     const struct schema *known = &supply->blocks.schema;

@@ -97,7 +97,7 @@ static void release(struct ArrowArrayStream *self) {
 }
 
 supply_status_t supply_export_stream(supply_t *supply, struct ArrowArrayStream *to) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (to == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_export_stream: stream must not be NULL");
     struct stream *stream = calloc(1, sizeof *stream);

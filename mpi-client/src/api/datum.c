@@ -53,13 +53,12 @@ static supply_status_t fill(supply_t *supply, uint32_t epoch, uint32_t index, su
 }
 
 supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (block == NULL || datum == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
                             block == NULL || datum == NULL ? "block and datum must not be NULL"
                                                            : "the block is not held: it has been released");
-    const supply_status_t status = find_columns(supply, block);
-    if (status != SUPPLY_OK) return status;
+    TRY(find_columns(supply, block));
     const uint32_t count = supply->datum_columns[KEY].element_count;
     if (index >= count)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: no element %u in a block of %u",
@@ -71,9 +70,8 @@ supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint
 static supply_status_t advance(supply_t *supply) {
     if (supply->iterating) supply__release_block(supply, supply->iterated.sequence);
     supply->iterating = false;
-    supply_status_t status = supply__receive(supply, &supply->iterated, true);
-    if (status != SUPPLY_OK) return status;
-    status = find_columns(supply, &supply->iterated);
+    TRY(supply__receive(supply, &supply->iterated, true));
+    supply_status_t status = find_columns(supply, &supply->iterated);
     if (status != SUPPLY_OK) {
         supply->broken = supply->failure;
         return status;
@@ -84,7 +82,7 @@ static supply_status_t advance(supply_t *supply) {
 }
 
 supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (datum == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
     /* The block stays held: its Datums that were not handed out are not consumed. */

@@ -66,16 +66,15 @@ supply_status_t supply_wait_schema(supply_t *supply) {
 }
 
 supply_status_t supply__schema_check_index(supply_t *supply, int index) {
-    supply_status_t status = supply__schema_learn(supply);
-    if (status == SUPPLY_OK && (index < 0 || (uint32_t)index >= supply->blocks.schema.column_count))
-        status = supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
-                              supply->pair.name, index, supply->blocks.schema.column_count);
-    return status;
+    TRY(supply__schema_learn(supply));
+    if (index < 0 || (uint32_t)index >= supply->blocks.schema.column_count)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
+                            supply->pair.name, index, supply->blocks.schema.column_count);
+    return SUPPLY_OK;
 }
 
 supply_status_t supply__schema_check_child(supply_t *supply, uint32_t entry, int child, uint32_t *found) {
-    const supply_status_t status = supply__schema_learn(supply);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__schema_learn(supply));
     const struct schema *schema = &supply->blocks.schema;
     if (entry >= schema->count)
         return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: the column is not of this handle",
@@ -89,17 +88,16 @@ supply_status_t supply__schema_check_child(supply_t *supply, uint32_t entry, int
 }
 
 int supply_column_count(supply_t *supply) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
-    const supply_status_t status = supply__schema_learn(supply);
-    return status == SUPPLY_OK ? (int)supply->blocks.schema.column_count : (int)status;
+    TRY(supply__check_open(supply));
+    TRY(supply__schema_learn(supply));
+    return (int)supply->blocks.schema.column_count;
 }
 
 int supply_column_index(supply_t *supply, const char *name) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (name == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_index: name must not be NULL");
-    const supply_status_t status = supply__schema_learn(supply);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__schema_learn(supply));
     const int index = supply__schema_index(&supply->blocks.schema, name);
     if (index >= 0) return index;
     return supply__fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column '%s' among %u",
@@ -119,23 +117,21 @@ static supply_field_t field_of(const struct schema *schema, uint32_t index) {
 }
 
 supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (field == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
-    const supply_status_t status = supply__schema_check_index(supply, index);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__schema_check_index(supply, index));
     *field = field_of(&supply->blocks.schema, supply__schema_entry(&supply->blocks.schema, (uint32_t)index));
     return SUPPLY_OK;
 }
 
 supply_status_t supply_field_child(supply_t *supply, const supply_field_t *field, int child, supply_field_t *found) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (field == NULL || found == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                             "supply_field_child: field and found must not be NULL");
     uint32_t entry = 0;
-    const supply_status_t status = supply__schema_check_child(supply, field->entry, child, &entry);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__schema_check_child(supply, field->entry, child, &entry));
     *found = field_of(&supply->blocks.schema, entry);
     return SUPPLY_OK;
 }

@@ -19,7 +19,7 @@ static supply_status_t store(const supply_t *supply, const struct position *cons
 }
 
 supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (position == NULL) return SUPPLY_ERROR_ARGUMENT;
     supply__lock(supply);
     struct position consumed = supply->consumed;
@@ -36,7 +36,7 @@ supply_status_t supply_position_save(const supply_t *supply, supply_position_t *
 
 supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block, uint32_t elements,
                                       supply_position_t *packed) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (block == NULL || packed == NULL || elements > block->element_count) return SUPPLY_ERROR_ARGUMENT;
     const bool is_block = block->element_count > 0;
     const struct position position = {
@@ -66,7 +66,7 @@ static supply_status_t read_counts(supply_t *supply, supply_counts_t *counts) {
 }
 
 supply_status_t supply_counts(supply_t *supply, supply_counts_t *counts) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (counts == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_counts: counts must not be NULL");
     *counts = (supply_counts_t){0};

@@ -40,9 +40,9 @@ static supply_status_t set_texts(supply_result_t *result, const struct settings 
 static supply_status_t begin(supply_result_t *result, const struct settings *settings,
                              const struct mapped_file_header *header, const char *name) {
     struct failure failure;
-    supply_status_t status = set_texts(result, settings, name);
-    if (status != SUPPLY_OK) return status;
-    status = supply__block_writer_init(&result->writer, &result->schema, settings->block_bytes, &failure);
+    TRY(set_texts(result, settings, name));
+    supply_status_t status =
+        supply__block_writer_init(&result->writer, &result->schema, settings->block_bytes, &failure);
     if (status == SUPPLY_ERROR_CONFIG)
         return supply__result_fail(result, status, "%s: set a larger block= (and ring=), or write fewer columns",
                                    failure.text);
@@ -157,17 +157,15 @@ supply_status_t supply__result_append(supply_result_t *result, const struct colu
         } else if (writer->rows == 0) {
             return fail_too_large(result, rows, from);
         } else {
-            const supply_status_t status = write_block(result);
-            if (status != SUPPLY_OK) return status;
+            TRY(write_block(result));
         }
     }
     return SUPPLY_OK;
 }
 
 supply_status_t supply_result_seal(supply_result_t *result) {
-    supply_status_t status = supply__result_check_open(result);
-    if (status == SUPPLY_OK && result->writer.rows > 0) status = write_block(result);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__result_check_open(result));
+    if (result->writer.rows > 0) TRY(write_block(result));
     if (supply__result_file_seal(&result->file, &result->failure) != SUPPLY_OK) return fail_for_good(result);
     free_handle(result);
     return SUPPLY_OK;

@@ -315,14 +315,13 @@ static supply_status_t write_batch(supply_result_t *result, const struct ArrowSc
 
 supply_status_t supply_result_write_arrow(supply_result_t *result, const struct ArrowSchema *schema,
                                           const struct ArrowArray *array) {
-    supply_status_t status = supply__result_check_open(result);
-    if (status == SUPPLY_OK) status = check_batch(result, schema, array);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__result_check_open(result));
+    TRY(check_batch(result, schema, array));
     const uint32_t count = result->schema.count;
     struct batch batch = {calloc(count, sizeof *batch.rows), calloc(count, sizeof *batch.texts)};
-    status = batch.rows != NULL && batch.texts != NULL
-                 ? write_batch(result, schema, array, &batch)
-                 : supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
+    supply_status_t status = batch.rows != NULL && batch.texts != NULL
+                                 ? write_batch(result, schema, array, &batch)
+                                 : supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
     free(batch.rows);
     free(batch.texts);
     return status;

@@ -300,8 +300,7 @@ static const int32_t *copy_offsets(const supply_column_t *column) {
 /* Fills in *rows, with offsets of their own. */
 static supply_status_t take_column(supply_result_t *result, uint32_t index, const supply_column_t *column,
                                    struct column_rows *rows) {
-    const supply_status_t status = check_written_type(result, index, column);
-    if (status != SUPPLY_OK) return status;
+    TRY(check_written_type(result, index, column));
     *rows = (struct column_rows){.validity = column->validity, .count = column->element_count};
     if (column->offsets != NULL && supply__has_offsets(&result->schema.formats[index])) {
         rows->offsets = copy_offsets(column);
@@ -329,14 +328,13 @@ static supply_status_t take_columns(supply_result_t *result, const supply_column
 }
 
 supply_status_t supply_result_write(supply_result_t *result, const supply_column_t *columns, int count) {
-    supply_status_t status = supply__result_check_open(result);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__result_check_open(result));
     if (columns == NULL || count < 0 || (uint32_t)count != result->schema.count)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "%d columns are written, and it has %u",
                                    columns != NULL ? count : 0, result->schema.count);
     struct column_rows *rows = calloc((size_t)count, sizeof *rows);
     if (rows == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
-    status = take_columns(result, columns, rows);
+    supply_status_t status = take_columns(result, columns, rows);
     const uint64_t elements = rows[0].count;
     if (status == SUPPLY_OK) status = supply__result_check_rows(result, rows, elements);
     if (status == SUPPLY_OK) status = supply__result_append(result, rows, elements);

@@ -51,8 +51,7 @@ const char *supply_status_name(supply_status_t status) {
 }
 
 supply_status_t supply__open_settings(supply_t *supply, struct settings *settings) {
-    supply_status_t status = supply__pair_open(&supply->pair, settings, &supply->failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__pair_open(&supply->pair, settings, &supply->failure));
     supply->is_open = true;
     supply->consumed = supply->pair.settings.start;
     supply->exports = supply__exports_new(supply);
@@ -139,7 +138,7 @@ static bool is_in_child(const supply_t *supply) {
 }
 
 supply_status_t supply__check_mine(supply_t *supply, const char *call) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (!is_in_child(supply)) return SUPPLY_OK;
     return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                         "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
@@ -257,8 +256,7 @@ int supply_error_errno(const supply_t *supply) {
 }
 
 static supply_status_t next(supply_t *supply, supply_block_t *block, bool wait) {
-    const supply_status_t mine = supply__check_mine(supply, wait ? "supply_next" : "supply_try_next");
-    if (mine != SUPPLY_OK) return mine;
+    TRY(supply__check_mine(supply, wait ? "supply_next" : "supply_try_next"));
     if (block == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next: block must not be NULL");
     if (supply->iterating)
@@ -288,8 +286,7 @@ supply_status_t supply_skip_rest(supply_t *supply) {
 }
 
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
-    const supply_status_t mine = supply__check_mine(supply, "supply_release");
-    if (mine != SUPPLY_OK) return mine;
+    TRY(supply__check_mine(supply, "supply_release"));
     if (block == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_release: %s",
                             block == NULL ? "block must not be NULL" : "the block is not held: it has been released");
@@ -301,7 +298,7 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
 }
 
 supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (block == NULL || column == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
                             block == NULL || column == NULL ? "block and column must not be NULL"
@@ -334,7 +331,7 @@ supply_status_t supply_column_named(supply_t *supply, const supply_block_t *bloc
 
 supply_status_t supply_column_child(supply_t *supply, const supply_block_t *block, const supply_column_t *column,
                                     int child, supply_column_t *found) {
-    if (supply__check_open(supply) != SUPPLY_OK) return supply__check_open(supply);
+    TRY(supply__check_open(supply));
     if (block == NULL || column == NULL || found == NULL || !supply__holds(supply, block->sequence))
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_child: %s",
                             block == NULL || column == NULL || found == NULL

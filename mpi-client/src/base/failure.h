@@ -19,6 +19,13 @@ __attribute__((format(printf, 3, 4))) supply_status_t supply__fail(struct failur
 #define supply__fail(failure, status, ...) (supply__fail((failure), (status), __VA_ARGS__), (status))
 #endif
 
+/** Returns from the calling function with the status of an expression, unless that is SUPPLY_OK. */
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        const supply_status_t tried_ = (expression);                                                                   \
+        if (tried_ != SUPPLY_OK) return tried_;                                                                        \
+    } while (0)
+
 /** SUPPLY_ERROR_CONTRACT: "FIELD is IS, must be MUST BE". The caller adds what the field belongs to. */
 supply_status_t supply__fail_by_number(struct failure *failure, const char *field, uint64_t is, const char *must,
                                        uint64_t be);

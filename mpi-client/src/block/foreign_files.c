@@ -150,9 +150,8 @@ static supply_status_t map_descriptor(struct foreign_file_mapping *file, int fd,
  */
 static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
     int fd = -1;
-    supply_status_t status = open_regular(file, &fd, failure);
-    if (status != SUPPLY_OK) return status;
-    status = map_descriptor(file, fd, failure);
+    TRY(open_regular(file, &fd, failure));
+    supply_status_t status = map_descriptor(file, fd, failure);
     close(fd);
     return status;
 }

@@ -128,9 +128,8 @@ supply_status_t supply__result_file_write(struct result_file *result, struct not
     notification->first_element = header->epoch_elements;
     notification->offset = at;
     const uint64_t end = at + notification->size, rows = notification->element_count;
-    supply_status_t status = supply__space_reserve(&result->file, at, notification->size, failure);
-    if (status == SUPPLY_OK) status = supply__space_write_pieces(&result->file, at, pieces, count, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__space_reserve(&result->file, at, notification->size, failure));
+    TRY(supply__space_write_pieces(&result->file, at, pieces, count, failure));
     header->file_bytes = end;
     header->epoch_elements += rows;
     header->published = ++header->block_count;
@@ -144,8 +143,7 @@ static bool write_sealed(const struct result_file *result, uint32_t sealed) {
 }
 
 supply_status_t supply__result_file_seal(struct result_file *result, struct failure *failure) {
-    supply_status_t status = write_fields(result, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(write_fields(result, failure));
     if (ftruncate(result->file.fd, (off_t)result->header.file_bytes) != 0 || !write_sealed(result, SEALED_COMPLETE) ||
         !supply__claim_rename(&result->file, &result->sealed))
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be sealed: %m", result->unsealed.path,

@@ -140,9 +140,8 @@ static supply_status_t parse_named_pipes(struct config_line *line, char *text, c
         return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                             "%s:%zu: a line is REQUEST_PIPE NOTIFICATION_PIPE: exactly two paths", reader->file,
                             reader->number);
-    supply_status_t status = set_path(&line->request_pipe, request, reader, failure);
-    if (status == SUPPLY_OK) status = set_path(&line->notification_pipe, notification, reader, failure);
-    return status;
+    TRY(set_path(&line->request_pipe, request, reader, failure));
+    return set_path(&line->notification_pipe, notification, reader, failure);
 }
 
 typedef supply_status_t parse_line(struct config_line *line, char *text, const struct reader *reader,
@@ -204,9 +203,8 @@ supply_status_t supply__config_read(const char *mapped_files, const char *named_
                                     struct failure *failure) {
     *lines = (struct config_lines){0};
     size_t mapped_count = 0, pipes_count = 0;
-    supply_status_t status = read_file(mapped_files, parse_mapped_file, lines, &mapped_count, failure);
-    if (status == SUPPLY_OK) status = read_file(named_pipes, parse_named_pipes, lines, &pipes_count, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(read_file(mapped_files, parse_mapped_file, lines, &mapped_count, failure));
+    TRY(read_file(named_pipes, parse_named_pipes, lines, &pipes_count, failure));
     if (mapped_count != pipes_count)
         return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                             "%s has %zu lines and %s has %zu: line i of both belongs to local rank i", mapped_files,

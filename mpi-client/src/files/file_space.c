@@ -103,13 +103,11 @@ int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes) {
 
 supply_status_t supply__space_begin(const struct claimed_file *file, const char magic[8], uint64_t bytes,
                                     struct failure *failure) {
-    supply_status_t status = supply__space_check(file, 0, bytes, failure);
-    if (status == SUPPLY_OK && is_in_memory(file) && supply__memory_check(bytes, "", failure) != SUPPLY_OK)
-        status =
-            supply__fail(failure, SUPPLY_ERROR_NO_SPACE, "%s %s (%s): %s, or %s", supply__file_kind_name(file->kind),
-                         file->name->path, file->name->origin, failure->text, how_to_need_less(file));
-    if (status == SUPPLY_OK) status = supply__space_write(file, 0, magic, 8, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__space_check(file, 0, bytes, failure));
+    if (is_in_memory(file) && supply__memory_check(bytes, "", failure) != SUPPLY_OK)
+        return supply__fail(failure, SUPPLY_ERROR_NO_SPACE, "%s %s (%s): %s, or %s", supply__file_kind_name(file->kind),
+                            file->name->path, file->name->origin, failure->text, how_to_need_less(file));
+    TRY(supply__space_write(file, 0, magic, 8, failure));
     const int error = supply__space_allocate(file->fd, 0, bytes);
     return error == 0 ? SUPPLY_OK : fail(file, bytes, error, failure);
 }
@@ -117,8 +115,7 @@ supply_status_t supply__space_begin(const struct claimed_file *file, const char 
 supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
                                       struct failure *failure) {
     /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
-    const supply_status_t status = supply__space_check(file, offset, bytes, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__space_check(file, offset, bytes, failure));
     const int error = supply__space_allocate(file->fd, offset, bytes);
     return error == 0 ? SUPPLY_OK : fail(file, bytes, error, failure);
 }

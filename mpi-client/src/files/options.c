@@ -200,11 +200,9 @@ static supply_status_t files_from_paths(const supply_options_t *options, struct 
     if (options->mapped_file == NULL || options->request_pipe == NULL || options->notification_pipe == NULL)
         return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                             "options: mapped_file, request_pipe and notification_pipe go together: set all or none");
-    supply_status_t status = copy_path(&settings->files.mapped_file, options->mapped_file, failure);
-    if (status == SUPPLY_OK) status = copy_path(&settings->files.request_pipe, options->request_pipe, failure);
-    if (status == SUPPLY_OK)
-        status = copy_path(&settings->files.notification_pipe, options->notification_pipe, failure);
-    return status;
+    TRY(copy_path(&settings->files.mapped_file, options->mapped_file, failure));
+    TRY(copy_path(&settings->files.request_pipe, options->request_pipe, failure));
+    return copy_path(&settings->files.notification_pipe, options->notification_pipe, failure);
 }
 
 static supply_status_t files_from_config(const supply_options_t *options, struct settings *settings,
@@ -322,8 +320,8 @@ supply_status_t supply__settings_files(const supply_options_t *given, struct set
                                        struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    supply_status_t status = supply__options_complete(given, &options, failure);
-    return status == SUPPLY_OK ? set_files(&options, settings, failure) : status;
+    TRY(supply__options_complete(given, &options, failure));
+    return set_files(&options, settings, failure);
 }
 
 supply_status_t supply__settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {

@@ -121,6 +121,6 @@ static supply_status_t remove_listed(const struct settings *settings, bool seale
 
 supply_status_t supply__old_results_remove(const struct settings *settings, struct failure *failure) {
     /* A rank that has closed its pair may seal a result between two lists. */
-    const supply_status_t status = remove_listed(settings, false, failure);
-    return status == SUPPLY_OK ? remove_listed(settings, true, failure) : status;
+    TRY(remove_listed(settings, false, failure));
+    return remove_listed(settings, true, failure);
 }
