@@ -14,8 +14,8 @@ from places import ROOT
 def built(tmp_path_factory):
     """Compiles a program of bench/c without the library."""
     folder, sources = tmp_path_factory.mktemp("programs"), ROOT / "bench" / "c"
-    make_layout = [sys.executable, ROOT / "mpi-client" / "cmake" / "make_layout.py", ROOT / "proto" / "layout.tsv"]
-    subprocess.run([*make_layout, folder / "layout.h"], check=True)
+    make_tables = [sys.executable, ROOT / "proto" / "make_tables.py", ROOT / "proto" / "layout.tsv"]
+    subprocess.run([*make_tables, folder / "layout.h"], check=True)
 
     def build(name, source):
         common = [sources / f"{part}.c" for part in ("checksum", "clock", "memory", "messages", "rounds")]

@@ -1,6 +1,6 @@
-"""make_layout.py: the header that it makes compiles, and a table that contradicts itself does not.
+"""make_tables.py: the header that it makes compiles, and a table that contradicts itself does not.
 
-usage: layout_test.py MAKE_LAYOUT TABLE C_COMPILER CXX_COMPILER
+usage: layout_test.py MAKE_TABLES TABLE C_COMPILER CXX_COMPILER
 """
 
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-MAKE_LAYOUT, TABLE, *COMPILERS = map(pathlib.Path, sys.argv[1:])
+MAKE_TABLES, TABLE, *COMPILERS = map(pathlib.Path, sys.argv[1:])
 
 
 class LayoutTest(unittest.TestCase):
@@ -21,7 +21,7 @@ class LayoutTest(unittest.TestCase):
     def make(self, table):
         """Makes layout.h from the text of a table. The message if that failed, or ''."""
         (self.folder / "layout.tsv").write_text(table)
-        command = [sys.executable, MAKE_LAYOUT, self.folder / "layout.tsv", self.folder / "layout.h"]
+        command = [sys.executable, MAKE_TABLES, self.folder / "layout.tsv", self.folder / "layout.h"]
         return subprocess.run(command, stderr=subprocess.PIPE, text=True).stderr
 
     def compile(self, compiler, language):

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Writes the C header of the contract's structures from the layout table.
+"""Writes what C, Scala and the documents have from a table of the contract.
 
-usage: make_layout.py TABLE HEADER
+usage: make_tables.py TABLE OUTPUT
 
-The header checks itself: the compiler refuses a structure that it would lay out in another way than the table says.
+layout.tsv becomes layout.h or LayoutTable.scala. The header checks itself: the compiler refuses a structure that it
+would lay out in another way than the table says.
 """
 
 import csv
 import pathlib
 import sys
 
-COLUMNS = ["structure", "field", "offset", "bytes", "type", "writer", "meaning"]
+LAYOUT = ["structure", "field", "offset", "bytes", "type", "writer", "meaning"]
 NUMBERS = {"u32": ("uint32_t", 4), "i32": ("int32_t", 4), "u64": ("uint64_t", 8)}
 ARRAYS = {"bytes": "uint8_t", "text": "char"}
 
-BEGINNING = """\
-/* Made from proto/layout.tsv by cmake/make_layout.py. PROTOCOL.md says what the fields mean. */
+LAYOUT_HEADER = """\
+/* Made from proto/layout.tsv by proto/make_tables.py. PROTOCOL.md says what the fields mean. */
 #ifndef SUPPLY_LAYOUT_H
 #define SUPPLY_LAYOUT_H
 
@@ -75,29 +76,54 @@ def structure(name, rows, structures):
     return [f"struct {name} {{", *fields, "};", *asserts, ""]
 
 
-def header(rows):
-    """The text of the header."""
-    constants = [f"#define {row['field']} {row['offset']} /**< {row['meaning']} */" for row in rows["constant"]]
+def structures_of(rows):
+    found = {"constant": []}
+    for row in rows:
+        found.setdefault(row["structure"], []).append(row)
+    return found
+
+
+def layout_header(rows):
+    found = structures_of(rows)
+    constants = [f"#define {row['field']} {row['offset']} /**< {row['meaning']} */" for row in found["constant"]]
     structures = {}
-    lines = [line for name in rows if name != "constant" for line in structure(name, rows[name], structures)]
-    return "\n".join([BEGINNING, *constants, "", *lines, "#endif", ""])
+    lines = [line for name in found if name != "constant" for line in structure(name, found[name], structures)]
+    return "\n".join([LAYOUT_HEADER, *constants, "", *lines, "#endif", ""])
+
+
+def scala_name(field):
+    """Constants and sizes keep their names."""
+    first, *others = [field] if field.isupper() else field.split("_")
+    return "`sealed`" if field == "sealed" else first + "".join(map(str.capitalize, others))
+
+
+def layout_table(rows):
+    """Numbers have no type in Scala, so that the compiler puts their values in their place."""
+    lines = ["package supply.protocol", "", "/** Made from proto/layout.tsv. */", "private[supply] trait LayoutTable {"]
+    for name, fields in structures_of(rows).items():
+        numbers = [f"    final val {scala_name(row['field'])} = {row['offset']}" for row in fields]
+        lines += [f"  object {''.join(map(str.capitalize, name.split('_')))} {{", *numbers, "  }", ""]
+    return "\n".join([*lines[:-1], "}", ""])
+
+
+MADE = {"layout.h": (LAYOUT, layout_header), "LayoutTable.scala": (LAYOUT, layout_table)}
 
 
 def main(table, output):
-    rows = {"constant": []}
+    path = pathlib.Path(output)
+    columns, make = MADE[path.name]
+    before = path.read_text(encoding="utf-8") if path.exists() else None
     with open(table, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        if reader.fieldnames != COLUMNS:
-            sys.exit(f"{table}: the columns must be {' '.join(COLUMNS)}")
-        for row in reader:
-            rows.setdefault(row["structure"], []).append(row)
+        if reader.fieldnames != columns:
+            sys.exit(f"{table}: the columns must be {' '.join(columns)}")
+        rows = list(reader)
     try:
-        text = header(rows)
+        text = make(rows)
     except ValueError as error:
         sys.exit(f"{table}: {error}")
-    path = pathlib.Path(output)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    if text != before:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
