@@ -58,7 +58,7 @@ extern "C" {
 #define SUPPLY_VERSION_MINOR 3
 #define SUPPLY_VERSION_PATCH 0
 
-/** The version of the loaded library ("0.3.0"), and of the contract that it implements ("1.3"). */
+/** The version of the loaded library ("0.3.0"), and of the contract that it implements ("1.4"). */
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 

@@ -49,17 +49,6 @@ TEST_F(EndTest, AFailureOfSparkEndsTheWait) {
     EXPECT_STREQ("", task.header().rank_failure);
 }
 
-TEST_F(EndTest, APipeThatIsReplacedEndsTheWait) {
-    Handle handle = open();
-    auto task = std::make_unique<Task>(files);
-    take_all(handle, *task);
-    std::filesystem::remove(files.notification_pipe);
-    task.reset();
-    EXPECT_EQ(SUPPLY_ERROR_SYSTEM, supply_close(handle.release()));
-    EXPECT_EQ(ENOENT, errno);
-    EXPECT_TRUE(folder.is_empty());
-}
-
 TEST_F(EndTest, AnotherWriterEndsTheWait) {
     Handle handle = open();
     Task task(files);

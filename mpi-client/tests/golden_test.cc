@@ -58,7 +58,7 @@ class GoldenFilesTest : public GoldenTest, public ::testing::WithParamInterface<
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Versions, GoldenFilesTest, ::testing::Values("1.0", "1.1", "1.2", "1.3"));
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenFilesTest, ::testing::Values("1.0", "1.1", "1.2", "1.4"));
 
 TEST_P(GoldenFilesTest, TheTasksGoldenFilesAreRead) {
     const Element expected[] = {

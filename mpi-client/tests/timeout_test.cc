@@ -1,4 +1,6 @@
 // Every wait ends, and says which of its causes it was.
+#include <unistd.h>
+
 #include <fstream>
 
 #include "rank.h"
@@ -43,7 +45,7 @@ TEST_F(TimeoutTest, TheTaskHasDiedAndNoneCame) {
                                           std::to_string(getpid()).c_str()}));
 }
 
-TEST_F(TimeoutTest, ADeathThatThePipeHasNotToldIsKnownByTheLock) {
+TEST_F(TimeoutTest, TheLockSaysThatTheTaskHasDied) {
     Handle handle = open();
     std::fstream(files.mapped_file, std::ios::in | std::ios::out | std::ios::binary)
         .seekp(offsetof(mapped_file_header, task_pid))
@@ -51,6 +53,29 @@ TEST_F(TimeoutTest, ADeathThatThePipeHasNotToldIsKnownByTheLock) {
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"process 12345", "has left and no other attempt came"}));
+}
+
+TEST_F(TimeoutTest, ATaskThatComesAndLeavesRestartsTheLimit) {
+    Handle handle = open();
+    supply_block_t block;
+    const auto outlast = [&] {
+        EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+        usleep(150000);
+    };
+    outlast();
+    {
+        Task heartbeat(files);
+    }
+    outlast();
+    {
+        Task task(files);
+        outlast();
+        EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_try_next(handle.get(), &block), handle) << "it stays, and is silent";
+        EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+        usleep(150000);
+    }
+    outlast();
+    EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_try_next(handle.get(), &block), handle);
 }
 
 TEST_F(TimeoutTest, TheNextAttemptIsAttachedAndSilent) {

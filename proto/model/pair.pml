@@ -195,8 +195,6 @@ typedef generation_state {
     byte task_lock;
     bool request_writer;          /* the rank has the request pipe open */
     bool notification_reader;     /* the rank has the notification pipe open */
-    byte notification_writers;    /* tasks that have the notification pipe open */
-    bool writer_came;             /* since the rank's descriptor was opened: else there is no POLLHUP */
 
     byte attached;                /* attempts between A4 and their end: must never be 2 */
     byte taken;                   /* blocks that the rank's program has got */

@@ -82,13 +82,6 @@ inline stop(why) {
     outcome = why
 }
 
-/* How the rank decides whether a task is attached. */
-#ifdef MUTATION_PIPE_TELLS_OF_DEATH
-#define SEES_A_TASK (!task_left)
-#else
-#define SEES_A_TASK (pair[me].task_lock != FREE)
-#endif
-
 #if STREAM
 #define IS_NEWEST(number) ((number) == newest)
 #else
@@ -104,9 +97,6 @@ proctype Rank(byte me) {
     bool held[SLOTS];
 #ifdef MUTATION_REMOVER_LOOKS_LIKE_A_RANK
     byte stale = NONE;          /* the generation of the file that is being removed */
-#endif
-#ifdef MUTATION_PIPE_TELLS_OF_DEATH
-    bool task_left;
 #endif
 #if RESIDENT
     byte resident_first, resident_count;
@@ -174,19 +164,10 @@ receive_or_release:
 R1:     if
         :: atomic { nempty(notification_pipe[me]) -> notification_pipe[me]?kind, number, generation }
         :: empty(notification_pipe[me]) && IS_FULL -> goto receive_or_release
-        :: empty(notification_pipe[me]) && !IS_FULL && pair[me].notification_writers == 0 && pair[me].writer_came ->
-            /* POLLHUP; then the rank renews the descriptor. A task may have come in between. */
-            d_step {
-                pair[me].writer_came = (pair[me].notification_writers > 0);
-#ifdef MUTATION_PIPE_TELLS_OF_DEATH
-                task_left = true
-#endif
-            };
-            goto R1
         :: timeout ->
             assert(tasks_running == 0 || a_task_stalls);
             /* The message mentions an attached task only if there is one. */
-            assert(!SEES_A_TASK || pair[me].attached || !pair[me].schema_columns);
+            assert(pair[me].task_lock == FREE || pair[me].attached || !pair[me].schema_columns);
             stop(TIMED_OUT);
             goto leave
         fi;
@@ -195,9 +176,6 @@ R2:     if
         :: generation != me -> goto receive_or_release
         :: else
         fi;
-#ifdef MUTATION_PIPE_TELLS_OF_DEATH
-        task_left = false;
-#endif
         if
         :: kind == FAILURE -> outcome = FAILED_BY_SPARK; goto leave
 #ifndef MUTATION_NO_DROP

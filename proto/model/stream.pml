@@ -100,7 +100,7 @@ inline await_acknowledged() {
 /* Both sides have ended: of the first rank, only the saved position is still used. */
 inline forget_first_rank() {
     d_step {
-        pair[0].published = 0; pair[0].acknowledged = 0; pair[0].taken = 0; pair[0].writer_came = false;
+        pair[0].published = 0; pair[0].acknowledged = 0; pair[0].taken = 0;
         forgotten = 0;
         do
         :: forgotten < SLOTS -> pair[0].copy[forgotten] = 0; pair[0].values[forgotten] = 0; forgotten++

@@ -5,13 +5,8 @@ inline fail(why) {
     goto failed
 }
 
-/* Drops the locks and pipes of A3 and A4, to wait again. */
+/* Drops the lock of A3, to wait again. */
 inline detach() {
-    if
-    :: has_notification_pipe ->
-        d_step { pair[notifications].notification_writers--; has_notification_pipe = false }
-    :: else
-    fi;
     if
     :: has_lock -> d_step { pair[generation].task_lock = FREE; has_lock = false }
     :: else
@@ -111,7 +106,7 @@ inline await_released(limit) {
 proctype Task(byte me; bool delivers; byte until, job) {
     byte generation, requests, notifications;   /* of the mapped file and of the pipes that it has open */
     byte sequence, released, position, number, from;
-    bool has_lock, has_notification_pipe, is_attached;
+    bool has_lock, is_attached;
 #if STREAM
     bool has_acknowledged;
 #endif
@@ -160,12 +155,7 @@ A4:     if
         :: request_path == NONE -> assert(pair[generation].rank_lock == FREE); goto A4_again
         fi;
         if
-        :: atomic {
-            notification_path != NONE -> notifications = notification_path;
-            has_notification_pipe = true;
-            pair[notifications].notification_writers++;
-            pair[notifications].writer_came = true
-        }
+        :: notification_path != NONE -> notifications = notification_path
         :: notification_path == NONE -> assert(pair[generation].rank_lock == FREE); goto A4_again
         fi;
 #ifndef MUTATION_A4_WITHOUT_A2
@@ -342,7 +332,7 @@ end_stalled: atomic { task_killed[me] -> outcome = DIED }
         fi
     };
 
-    /* Pair.close(), or the end of the process: the kernel closes its descriptors in any order. */
+    /* Pair.close(), or the end of the process: the kernel closes its descriptors. */
     atomic {
         pair[generation].attached = pair[generation].attached - is_attached;
         is_attached = false
@@ -351,14 +341,10 @@ end_stalled: atomic { task_killed[me] -> outcome = DIED }
 #if STREAM
     forget_unpublished_end();
 #endif
-    do
-    :: atomic {
-        has_notification_pipe -> pair[notifications].notification_writers--;
-        has_notification_pipe = false
-    }
+    if
     :: atomic { has_lock -> pair[generation].task_lock = FREE; has_lock = false }
-    :: atomic { !has_notification_pipe && !has_lock -> break }
-    od
+    :: !has_lock
+    fi
     };
     atomic {
         task_outcome[me] = outcome;

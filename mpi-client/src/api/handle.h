@@ -64,9 +64,14 @@ struct supply {
     struct failure failure;   /**< of the last call that failed */
     struct failure broken;    /**< status not SUPPLY_OK: why nothing can be received any more */
 
-    int64_t last_wait;    /**< nanoseconds of the last wait of supply_next() */
-    int64_t quiet_since;  /**< time of the first SUPPLY_AGAIN in a row; 0: the last call returned something else */
-    int64_t task_left_at; /**< when a task last left; 0: none has */
+    int64_t last_wait;   /**< nanoseconds of the last wait of supply_next() */
+    int64_t quiet_since; /**< time of the first SUPPLY_AGAIN in a row; 0: the last call returned something else */
+
+    /** Of the last check of the task: when, what it found, and when a check last found that a task came or left. */
+    int64_t watched_at;
+    uint32_t attachments;
+    bool task_is_attached;
+    int64_t task_changed_at; /**< 0: none has */
 
     /** supply_next_datum(): its block, and the next Datum in it. */
     bool iterating;

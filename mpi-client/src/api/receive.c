@@ -22,6 +22,9 @@ enum { SPIN_NANOSECONDS = 200000 };
 /* How often a waiting call asks options.interrupted. */
 #define INTERRUPTION_SECONDS 0.1
 
+/* In a time limit: how often a rank checks whether its task has come or left. Neither wakes it. */
+enum { WATCHES = 8 };
+
 /* What a pipe holds. A writer of endless notifications that are dropped (R2) must not outlast the rank's time limit. */
 enum { DRAIN_NOTIFICATIONS = 1024 };
 
@@ -37,7 +40,6 @@ static uint32_t task_attempt(const supply_t *supply) {
     return __atomic_load_n(&header(supply)->task_attempt, __ATOMIC_RELAXED);
 }
 
-/* By its lock, not by the pipe: a task may come and leave between two reads of the pipe. */
 static bool task_is_attached(const supply_t *supply) {
     return supply__file_is_locked(supply->pair.mapped_file.file.fd, F_WRLCK, TASK_LOCK_BYTE);
 }
@@ -204,9 +206,6 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
                 if (status != SUPPLY_AGAIN) return status;
                 break;
             }
-            case PIPE_WRITER_LEFT:
-                supply->task_left_at = supply__clock_now();
-                break;
             case PIPE_FAILED:
                 return supply->failure.status;
             case PIPE_EMPTY:
@@ -216,10 +215,27 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
     return SUPPLY_AGAIN;
 }
 
+/* Notes whether a task has come or left. The count shows a task that has done both since the last check. */
+static void watch_task(supply_t *supply) {
+    const uint32_t attachments = __atomic_load_n(&header(supply)->attachments, __ATOMIC_RELAXED);
+    const bool was_attached = supply->task_is_attached;
+    supply->task_is_attached = task_is_attached(supply);
+    supply->watched_at = supply__clock_now();
+    if (attachments != supply->attachments || (was_attached && !supply->task_is_attached))
+        supply->task_changed_at = supply->watched_at;
+    supply->attachments = attachments;
+}
+
 /* When a wait since then is over: the next attempt of a task that has left has the whole time limit again. */
 static int64_t time_limit(const supply_t *supply, int64_t since) {
-    const int64_t from = supply->task_left_at > since ? supply->task_left_at : since;
+    const int64_t from = supply->task_changed_at > since ? supply->task_changed_at : since;
     return from + (int64_t)(supply->pair.settings.timeout * NANOSECONDS);
+}
+
+static bool is_over(supply_t *supply, int64_t since, int64_t now) {
+    const int64_t next_watch = supply->watched_at + (int64_t)(supply->pair.settings.timeout / WATCHES * NANOSECONDS);
+    if (now >= next_watch || now >= time_limit(supply, since)) watch_task(supply);
+    return now >= time_limit(supply, since);
 }
 
 /*
@@ -239,6 +255,7 @@ static supply_status_t spin(supply_t *supply, const struct wait *wait, supply_bl
 
 static supply_status_t sleep_and_drain(supply_t *supply, struct wait *wait, supply_block_t *block) {
     supply__fail_point("R0");
+    watch_task(supply);
     wait->end = time_limit(supply, wait->since);
     supply_status_t status = supply__wait_more(wait);
     if (status == SUPPLY_ERROR_TIMEOUT) return fail_by_timeout(supply);
@@ -267,8 +284,9 @@ static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) 
     if (status != SUPPLY_AGAIN) return status;
     const struct settings *settings = &supply->pair.settings;
     const struct wait_limit limit = {settings->timeout, settings->interruption};
-    const bool asks = settings->interruption.interrupted != NULL;
-    struct wait wait = supply__wait_begin_slow(limit, asks ? INTERRUPTION_SECONDS : INFINITY);
+    double pause = settings->timeout / WATCHES;
+    if (settings->interruption.interrupted != NULL && pause > INTERRUPTION_SECONDS) pause = INTERRUPTION_SECONDS;
+    struct wait wait = supply__wait_begin_slow(limit, pause);
     wait.fd = supply->pair.notification_pipe.fd;
     if (supply->last_wait < SPIN_NANOSECONDS) status = spin(supply, &wait, block);
     while (status == SUPPLY_AGAIN) status = sleep_and_drain(supply, &wait, block);
@@ -282,7 +300,7 @@ static supply_status_t receive_trying(supply_t *supply, supply_block_t *block) {
     /* Before the pipe is read, so that a rank that was suspended past its limit finds what came meanwhile. */
     const int64_t now = supply__clock_now();
     supply_status_t status = drain(supply, block);
-    if (status == SUPPLY_AGAIN && now >= time_limit(supply, since)) status = fail_by_timeout(supply);
+    if (status == SUPPLY_AGAIN && is_over(supply, since, now)) status = fail_by_timeout(supply);
     supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
     if (was_quiet && status != SUPPLY_AGAIN) count_wait(supply, since);
     return status;

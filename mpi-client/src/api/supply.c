@@ -349,7 +349,7 @@ supply_status_t supply_column_child(supply_t *supply, const supply_block_t *bloc
 }
 
 int supply_fd(const supply_t *supply) {
-    return supply != NULL && supply->is_open ? supply->pair.notification_pipe.poller : -1;
+    return supply != NULL && supply->is_open ? supply->pair.notification_pipe.fd : -1;
 }
 
 double supply_timeout(const supply_t *supply) {

@@ -15,6 +15,7 @@
  *   - exchange, exchange_fraction, exchange_seed: stored before the schema, read after a notification or schema_columns
  *   - plan: stored before the first block is published, read after it
  *   - task_pid, task_attempt: for messages alone
+ *   - attachments: for the time limit alone
  *   - published while a rank polls, task_failure[0] while it works: hints. The pipe is read next
  */
 #ifndef SUPPLY_SHARED_H

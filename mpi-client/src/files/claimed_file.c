@@ -107,11 +107,6 @@ static enum outcome lock(const struct claimed_file *file, off_t byte, struct fai
     return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be locked: %m: choose a file system with locks");
 }
 
-/* A shared lock on a regular file only tests whether a rank lives. A shared lock on a pipe belongs to its rank. */
-static bool rank_lives(const struct claimed_file *file) {
-    return supply__file_is_locked(file->fd, is_pipe(file) ? F_WRLCK : F_RDLCK, RANK_LOCK_BYTE);
-}
-
 static bool same_file(const struct claimed_file *file, const struct stat *entry) {
     return entry->st_dev == file->device && entry->st_ino == file->inode;
 }
@@ -154,7 +149,9 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
 static enum outcome take_stale(struct claimed_file *file, struct failure *failure) {
     enum outcome outcome = take(file, failure);
     if (outcome != CLAIMED) return outcome;
-    return rank_lives(file) ? fail_in_use(file, failure) : check_replaceable(file, failure);
+    /* A shared lock only tests whether a rank lives. */
+    return supply__file_is_locked(file->fd, F_RDLCK, RANK_LOCK_BYTE) ? fail_in_use(file, failure)
+                                                                     : check_replaceable(file, failure);
 }
 
 /* The same for a file that this process has just created. Takes the rank's lock, too. */
@@ -238,7 +235,7 @@ static supply_status_t repeat(enum outcome once(struct claimed_file *, struct fa
 
 supply_status_t supply__claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                               gid_t group, struct failure *failure) {
-    *file = (struct claimed_file){.kind = kind, .name = name, .group = group, .folder = -1, .fd = -1, .poller = -1};
+    *file = (struct claimed_file){.kind = kind, .name = name, .group = group, .folder = -1, .fd = -1};
     supply_status_t status = supply__folder_prepare(&file->folder, supply__file_kind_name(kind), name, group, failure);
     if (status == SUPPLY_OK) return repeat(claim_once, file, failure);
     supply__claim_close(file);
@@ -247,7 +244,7 @@ supply_status_t supply__claim(struct claimed_file *file, enum file_kind kind, co
 
 supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                     struct failure *failure) {
-    *file = (struct claimed_file){.kind = kind, .name = name, .group = NO_GROUP, .folder = -1, .fd = -1, .poller = -1};
+    *file = (struct claimed_file){.kind = kind, .name = name, .group = NO_GROUP, .folder = -1, .fd = -1};
     supply_status_t status = supply__folder_find(&file->folder, supply__file_kind_name(kind), name, failure);
     if (status == SUPPLY_OK && file->folder >= 0) return repeat(take_stale, file, failure);
     supply__claim_close(file);
@@ -282,8 +279,7 @@ bool supply__claim_remove(struct claimed_file *file) {
 void supply__claim_close(struct claimed_file *file) {
     discard(file);
     if (file->folder >= 0) close(file->folder);
-    if (file->poller >= 0) close(file->poller);
-    file->folder = file->poller = -1;
+    file->folder = -1;
 }
 
 /* Locks all files before one is removed: a living pair stays whole. */

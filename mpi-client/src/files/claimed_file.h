@@ -22,12 +22,11 @@ struct claimed_file {
     gid_t group;                   /**< may use the file, too; or NO_GROUP */
     int folder;                    /**< the name is looked up in it, never by its path again; -1: not open */
     int fd;                        /**< read and write, non-blocking; -1: not claimed */
-    int poller;                    /**< of a pipe that is read: an epoll of the fd at each time; -1: none */
     dev_t device;
     ino_t inode;
 };
 
-#define CLAIMED_FILE_NONE ((struct claimed_file){.group = NO_GROUP, .folder = -1, .fd = -1, .poller = -1})
+#define CLAIMED_FILE_NONE ((struct claimed_file){.group = NO_GROUP, .folder = -1, .fd = -1})
 
 /** "mapped file", "request pipe", "notification pipe" or "result". */
 const char *supply__file_kind_name(enum file_kind kind);

@@ -11,20 +11,13 @@
 enum pipe_read {
     PIPE_RECORD,
     PIPE_EMPTY,
-    PIPE_WRITER_LEFT, /**< once for each writer that has left; everything it wrote has been read */
     PIPE_FAILED,
 };
 
-/**
- * Turns a claimed pipe into a reader. Its only descriptor is then read-only: otherwise the rank itself would be a
- * writer, and never see its task leave. The pipe stays locked. SUPPLY_OK, or _SYSTEM.
- */
-supply_status_t supply__pipe_become_reader(struct claimed_file *pipe, struct failure *failure);
-
-/** Whether a reader has something to read. */
+/** Whether there is something to read. */
 bool supply__pipe_has_data(const struct claimed_file *pipe);
 
-/** Reads one record from a reader. */
+/** Reads one record from a claimed pipe. */
 enum pipe_read supply__pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);
 
 /** Writes one record into a claimed pipe. False: the pipe is full. */

@@ -66,7 +66,6 @@ supply_status_t supply__pair_open(struct pair *pair, struct settings *settings, 
     if (status == SUPPLY_OK)
         status =
             supply__claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
-    if (status == SUPPLY_OK) status = supply__pipe_become_reader(&pair->notification_pipe, failure);
     supply__fail_point("O3");
     if (status == SUPPLY_OK) status = publish(pair, failure);
     supply__fail_point("O4");
@@ -182,7 +181,6 @@ static supply_status_t read_at_end(struct pair *pair) {
             errno = failure.error;
             return failure.status;
         case PIPE_EMPTY:
-        case PIPE_WRITER_LEFT:
             break;
     }
     return SUPPLY_AGAIN;

@@ -71,6 +71,7 @@ Task::Task(const PairFiles &files, uint32_t attempt) {
     if (request_fd_ < 0 || notification_fd_ < 0) throw_errno("the pipes");
     header().task_pid = static_cast<uint32_t>(getpid()); // A5
     header().task_attempt = attempt;
+    header().attachments++;
     for (sequence_ = released(); sequence_ < published(); sequence_++) {
         notification copy;
         memcpy(&copy, slot(sequence_), sizeof copy);

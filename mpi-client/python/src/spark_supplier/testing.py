@@ -354,7 +354,7 @@ HEADER = {
     "block_count": (48, "I"), "released": (64, "Q"), "start_epoch": (72, "I"), "start_inside": (76, "I"),
     "start_element": (88, "Q"), "start_plan": (96, "Q"), "published": (128, "Q"), "task_pid": (136, "I"),
     "schema_columns": (144, "I"), "schema_bytes": (148, "I"), "plan": (152, "Q"), "end_seen": (160, "I"),
-    "run": (184, "Q"), "epoch_elements": (192, "Q"), "counts_known": (208, "I"),
+    "attachments": (164, "I"), "run": (184, "Q"), "epoch_elements": (192, "Q"), "counts_known": (208, "I"),
 }  # fmt: skip
 # generation, kind, element_count, sequence, epoch, partition, first_element, offset, size, file, reserved
 NOTIFICATION = struct.Struct("<QIIQIIQQQII")
@@ -418,6 +418,7 @@ class _Task:
         if header["start_plan"] not in (0, self._plan.fingerprint):
             raise SupplyError("this state is of other rows, or of another order, number of ranks or number of epochs")
         header["run"], header["task_pid"], header["plan"] = 1, os.getpid(), self._plan.fingerprint or 1
+        header["attachments"] += 1
         if not header["start_inside"]:
             header["epoch_elements"], header["counts_known"] = self._plan.epoch_rows, 1
         typed = self._typed.read_bytes()

@@ -109,6 +109,7 @@ private[supply] final class MappedFile private (
     header.putInt(At.taskNamespace, namespace)
     header.putInt(At.taskPid, pid)
     header.putInt(At.taskAttempt, attempt)
+    header.putInt(At.attachments, header.getInt(At.attachments) + 1)
     ()
   }
 

@@ -60,7 +60,7 @@ class ForeignFilesSuite extends AnyFunSuite with PairWithRank {
         val message =
           intercept[ConfigException](pair.writeOrCheckSchema(Datum.inPlaceSchema)).getMessage
         assert(message.startsWith("pair 0 (") && message.contains("--in-place") &&
-          message.contains("contract 1.3"))
+          message.contains("contract 1.4"))
         pair.writeOrCheckSchema(Datum.schema)
       }
     }

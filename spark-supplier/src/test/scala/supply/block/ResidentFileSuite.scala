@@ -303,7 +303,7 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
       }
       val refused = intercept[ConfigException](attempt(rank, names)((_, _) => ())).getMessage
       assert(refused.startsWith("pair 0 (") && refused.contains("--resident-folder") &&
-        refused.contains("contract 1.3"))
+        refused.contains("contract 1.4"))
       assert(Files.notExists(names.folder))
     }
   }

@@ -16,7 +16,7 @@ trait PairOverFiles {
   protected val golden: Path = Paths.get("../proto/golden")
 
   /** The last one is written, and all are read. */
-  protected val versions: Seq[String] = Seq("1.0", "1.1", "1.2", "1.3")
+  protected val versions: Seq[String] = Seq("1.0", "1.1", "1.2", "1.4")
 
   protected val elements: Seq[Datum.Tuple] = Seq(
     ("00000005", "7", 1, 2, 2, false, Array[Byte](0, 1, 2, 3)),

@@ -108,7 +108,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       TestStream.header(rank)(_.putInt(At.accepts, Constant.ACCEPTS_CHILDREN))
       val message = intercept[ConfigException](pair.writeOrCheckSchema(
           Schema((0 to 320).map(i => Column(s"column_$i", "i"))))).getMessage
-      assert(message.contains("more than 320 columns") && message.contains("contract 1.3"))
+      assert(message.contains("more than 320 columns") && message.contains("contract 1.4"))
     }
   }
 
