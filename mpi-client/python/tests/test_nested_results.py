@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy
-import pandas
 import pyarrow
 import pytest
 import spark_supplier
@@ -229,10 +228,10 @@ def as_received(form, lists):
 @pytest.fixture
 def written_back(rank, files):
     """A function that writes batches with a received column x, as a function of Supplier.run. Returns what is read."""
-    from spark_supplier.node.rank_data import RunRows
+    from spark_supplier.results import ResultWriter
 
     def write(schema, batches, nulls):
-        with RunRows(partial(_core.Result, rank._pair), "scores", schema, ["x"], nulls) as out:
+        with ResultWriter(partial(_core.Result, rank._pair), "scores", schema, ["x"], nulls) as out:
             for values in batches:
                 out.write(values)
         path = pathlib.Path(f"{files.paths[0]}.scores.result")
@@ -286,20 +285,20 @@ def test_lists_of_one_length_with_a_null(written, lists):
 
 
 REFUSED = {
-    "lengths": ({"x": [[1], [2, 3]]}, pyarrow.list_(pyarrow.int32(), 2), "'x' has lists of 1 to 2 values"),
-    "field": ({"x": {"x": [1]}}, POINT, "column 'x' cannot be written as struct: its field 'name' is missing"),
+    "lengths": ({"x": [[1], [2, 3]]}, pyarrow.list_(pyarrow.int32(), 2), "'x' .*lists of 1 to 2 values"),
+    "field": ({"x": {"x": [1]}}, POINT, "column 'x' cannot be written as struct.*: its field 'name' is missing"),
     "more": ({"x": {"x": [1], "name": ["a"], "z": [1]}}, POINT, "no field 'z' in it"),
     "rows": ({"x": {"x": [1], "name": ["a", "b"]}}, POINT, "different numbers of values"),
-    "type": ({"x": {"x": numpy.zeros(1), "name": ["a"]}}, POINT, "'x.x' has the type double, and the result has int"),
-    "in list": ({"x": [["a"]]}, INTS, "column 'x' cannot be written as int: 'a' is a str"),
+    "type": ({"x": {"x": numpy.zeros(1), "name": ["a"]}}, POINT, "'x.x' has the type double, and the result has int32"),
+    "in list": ({"x": [["a"]]}, INTS, "column 'x' has the type string, and the result has int32"),
     "empty": ({"x": [[], []]}, None, "all its lists are empty"),
-    "map": ({"x": [[1]]}, SCORES, "as map: .1. is a list, not a dict"),
-    "fraction": ({"x": [[1, 2], [2.5, 3.7]]}, None, "'x' cannot be written: 2.5 is a float, not a int"),
-    "range": ({"x": [[17, 2**40]]}, PAIR, "'x' cannot be written as array<int> of 2: 1099511627776 is no int32"),
-    "floats": ({"x": [numpy.array([1.5, 2])]}, PAIR, "1.5.* is a float64, not a int"),
-    "digits": ({"x": [["7", "8"]]}, PAIR, "'7' is a str, not a int"),
-    "pandas": (pandas.DataFrame({"x": [[1], [2.5]]}), None, "2.5 is a float, not a int"),
-    "nulls": ({"x": MASKED}, PAIR, "nulls in its lists"),
+    "map": ({"x": [[1]]}, SCORES, "as map.*: .1. is a list, not a dict"),
+    "fraction": ({"x": [[1, 2], [2.5, 3.7]]}, INTS, "'x' has the type double, and the result has int32"),
+    "range": ({"x": [[17, 2**40]]}, PAIR, "'x' cannot be written as int32: .*1099511627776"),
+    "floats": ({"x": [numpy.array([1.5, 2])]}, PAIR, "'x' has the type double, and the result has int32"),
+    "digits": ({"x": [["7", "8"]]}, PAIR, "'x' has the type string, and the result has int32"),
+    "mixed": ({"x": [["a", 1]]}, None, "'x' cannot be written: Expected bytes, got a 'int' object"),
+    "nulls": ({"x": MASKED}, PAIR, "'x' has a list with a null in it"),
 }  # fmt: skip
 
 
@@ -307,6 +306,6 @@ REFUSED = {
 def test_what_does_not_fit_is_refused_by_path(rank, files, name):
     values, kind, text = REFUSED[name]
     schema = None if kind is None else pyarrow.schema({"x": kind})
-    with pytest.raises(spark_supplier.ColumnError, match=text), rank.results("scores", schema) as out:
+    with pytest.raises(spark_supplier.SupplyError, match=text), rank.results("scores", schema) as out:
         out.write(values)
-    assert "ColumnError" in abort_reason(f"{files.paths[0]}.scores.result")
+    assert "Error: " in abort_reason(f"{files.paths[0]}.scores.result")

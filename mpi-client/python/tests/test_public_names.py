@@ -24,12 +24,11 @@ OF_PYTHON = {
     ("node/hub.py", "HubError"),  # driver/hub.py makes a RunError of it, and connect() ends the process
     ("node/hub_tls.py", "ConnectionResetError"),  # as of a socket
     ("node/rank.py", "Stopped"),  # ends a rank that is asked to end
-    # column_of() makes ColumnErrors of these.
+    # array_of() makes ColumnErrors of these.
     ("result_columns.py", "ValueError"),
     ("result_columns.py", "TypeError"),
     ("result_columns.py", "OverflowError"),
-    ("result_nested.py", "ValueError"),
-    ("result_nested.py", "TypeError"),
+    ("jagged.py", "TypeError"),
 }
 
 

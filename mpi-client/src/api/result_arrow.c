@@ -123,12 +123,16 @@ static int64_t find(supply_result_t *result, const struct ArrowSchema *schema, u
     return -1;
 }
 
-/* Zones only say how to show an instant. What the children are is checked with them. */
+/*
+ * Zones only say how to show an instant. Months may be numbers of 32 bits, because pyarrow has no arrays of them. What
+ * the children are is checked with them.
+ */
 static bool same_type(const struct schema_entry *entry, const struct ArrowSchema *schema) {
     const char *format = supply__arrow_format(schema->format);
     const size_t length = strlen(TIMESTAMP);
     if (strncmp(format, TIMESTAMP, length) == 0 && strncmp(entry->format, TIMESTAMP, length) == 0)
         return (format[length] == '\0') == (entry->format[length] == '\0');
+    if (strcmp(format, "i") == 0 && strcmp(entry->format, "tiM") == 0) return true;
     if (strcmp(format, entry->format) != 0) return false;
     return entry->children > 0 ? schema->n_children == entry->children
                                : strcmp(child_format(schema), entry->child_format) == 0;

@@ -225,7 +225,6 @@ NB_MODULE(_core, module) {
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "block_bytes"_a, "group"_a, "results_folder"_a,
             "name"_a, "fields"_a)
-        .def("write", &Result::write, "columns"_a)
         .def("write_arrow", &Result::write_arrow, "schema"_a, "array"_a)
         .def("write_stream", &Result::write_stream, "stream"_a)
         .def("seal", &Result::seal)

@@ -9,30 +9,6 @@ namespace nb = nanobind;
 
 namespace {
 
-/** A view of a Python object's memory, as long as it lives. */
-class Buffer {
-  public:
-    explicit Buffer(const nb::object &object) {
-        if (object.is_none()) return;
-        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-        is_set_ = true;
-    }
-    Buffer(Buffer &&other) noexcept : view_(other.view_), is_set_(other.is_set_) { other.is_set_ = false; }
-    ~Buffer() {
-        if (is_set_) PyBuffer_Release(&view_);
-    }
-    Buffer(const Buffer &) = delete;
-    Buffer &operator=(const Buffer &) = delete;
-    Buffer &operator=(Buffer &&) = delete;
-
-    const void *address() const { return is_set_ ? view_.buf : nullptr; }
-    size_t bytes() const { return is_set_ ? static_cast<size_t>(view_.len) : 0; }
-
-  private:
-    Py_buffer view_ = {};
-    bool is_set_ = false;
-};
-
 template <typename Structure>
 Structure *structure_in(const nb::capsule &capsule, const char *name) {
     auto *structure = static_cast<Structure *>(PyCapsule_GetPointer(capsule.ptr(), name));
@@ -175,27 +151,6 @@ void Result::use(Call call) {
         }
     }
     if (status < 0) raise(status, text, error_number);
-}
-
-void Result::write(const std::vector<ResultBuffers> &columns) {
-    std::vector<Buffer> buffers;
-    std::vector<supply_column_t> passed;
-    for (const auto &[rows, validity, offsets, data] : columns) {
-        buffers.emplace_back(validity);
-        buffers.emplace_back(offsets);
-        buffers.emplace_back(data);
-        const Buffer *of_column = &buffers[buffers.size() - 3];
-        supply_column_t column = {};
-        column.element_count = rows;
-        column.validity = static_cast<const uint8_t *>(of_column[0].address());
-        column.offsets = static_cast<const int32_t *>(of_column[1].address());
-        column.data = of_column[2].address();
-        column.data_bytes = of_column[2].bytes();
-        passed.push_back(column);
-    }
-    use([&](supply_result_t *result) {
-        return supply_result_write(result, passed.data(), static_cast<int>(passed.size()));
-    });
 }
 
 void Result::write_arrow(nb::capsule schema, nb::capsule array) {

@@ -4,7 +4,6 @@
 #define SUPPLY_PYTHON_RESULT_H
 
 #include <mutex>
-#include <tuple>
 #include <vector>
 
 #include "pair.h"
@@ -20,12 +19,6 @@ struct ResultField {
 /** The fields of a list of tuples, each with its children after it, as supply_result_open() takes them. */
 std::vector<ResultField> fields_from(const nanobind::list &fields);
 
-/**
- * Rows and buffers of a column, or of a child: validity or None, offsets or None, data or None. They support the buffer
- * protocol.
- */
-using ResultBuffers = std::tuple<uint32_t, nanobind::object, nanobind::object, nanobind::object>;
-
 class Result {
   public:
     Result(const Pair &pair, const std::string &name, const std::vector<ResultField> &fields);
@@ -35,8 +28,6 @@ class Result {
     Result(const Result &) = delete;
     Result &operator=(const Result &) = delete;
 
-    /** As supply_result_write(): columns in the order of the fields, each with its children after it. */
-    void write(const std::vector<ResultBuffers> &columns);
     /** As supply_result_write_arrow(), with capsules of the Arrow PyCapsule interface. */
     void write_arrow(nanobind::capsule schema, nanobind::capsule array);
     /** All batches of a stream. */

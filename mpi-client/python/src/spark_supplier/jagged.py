@@ -1,4 +1,4 @@
-"""Values of different lengths. Without PyTorch, because blocks give them as numpy arrays, too."""
+"""Values of different lengths, and values of a device. Without PyTorch, because blocks give numpy arrays, too."""
 
 from __future__ import annotations
 
@@ -20,3 +20,26 @@ class Jagged(NamedTuple):
 
     values: Any
     offsets: Any
+
+
+# Devices whose memory numpy can read, in DLPack.
+_CPU, _PINNED = 1, 3
+
+
+def on_host(values: Any) -> Any:
+    """A tensor, or an array of a device, as a numpy array. Anything else as it is."""
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        return _array_of(values.detach().cpu())
+    if hasattr(values, "__dlpack_device__") and values.__dlpack_device__()[0] not in (_CPU, _PINNED):
+        # Of another library, as CuPy's and JAX's.
+        import torch
+
+        return _array_of(torch.from_dlpack(values).cpu())
+    return values
+
+
+def _array_of(tensor: Any) -> Any:
+    if str(tensor.layout) != "torch.strided":
+        raise TypeError(f"it is a tensor with {tensor.layout}: write its to_dense(), or Jagged(values, offsets)")
+    # numpy has no bfloat16.
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()

@@ -1,98 +1,114 @@
-"""A column of a batch, as the buffers of a result: from arrays, tensors, pandas and lists."""
+"""A column of a batch as an Arrow array: from arrays, tensors, pandas and lists."""
 
 from __future__ import annotations
 
 import datetime
-import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy
+import pyarrow
+import pyarrow.compute
+from pyarrow import types
 
+from spark_supplier.arguments import MASK_SUFFIX
 from spark_supplier.errors import ColumnError
-from spark_supplier.jagged import Jagged
-from spark_supplier.result_nested import (
-    Column,
-    child_of,
-    fitted,
-    host_offsets,
-    of_dicts,
-    of_lists,
-    of_mapping,
-    of_sequences,
-    offsets_of,
-    with_mask,
-    with_nulls,
-)  # fmt: skip
-from spark_supplier.result_schema import type_name
+from spark_supplier.jagged import Jagged, on_host
 
 if TYPE_CHECKING:
     from spark_supplier import _core
 
-# numpy's types by the format in a result.
-_NUMBERS = {
-    "c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32", "I": "uint32", "l": "int64", "L": "uint64",
-    "e": "float16", "f": "float32", "g": "float64",
+# By the format in a result. pyarrow has no arrays of months: their numbers are written.
+_TYPES: dict[str, Callable[[], Any]] = {
+    "b": pyarrow.bool_, "c": pyarrow.int8, "C": pyarrow.uint8, "s": pyarrow.int16, "S": pyarrow.uint16,
+    "i": pyarrow.int32, "I": pyarrow.uint32, "l": pyarrow.int64, "L": pyarrow.uint64, "e": pyarrow.float16,
+    "f": pyarrow.float32, "g": pyarrow.float64, "u": pyarrow.string, "z": pyarrow.binary, "tdD": pyarrow.date32,
+    "tDu": lambda: pyarrow.duration("us"), "ttn": lambda: pyarrow.time64("ns"), "tiM": pyarrow.int32,
 }  # fmt: skip
-_FORMATS = {numpy.dtype(name): form for form, name in _NUMBERS.items()}
-_KINDS = "numbers of 8 to 64 bits, booleans, datetime64, timedelta64, text, bytes, or lists or dicts of these"
-
-# Devices whose memory numpy can read, in DLPack.
-_CPU, _PINNED = 1, 3
+_KEYS, _VALUES = "keys", "values"
 
 
-def column_of(name: str, values: Any, field: _core.ResultField | None) -> Column:
-    """The values as a column of that field. None: of the type that they have."""
+def arrow_field(field: _core.ResultField) -> Any:
+    """A field of a result as pyarrow.Field."""
+    name, form, numbers, is_nullable, children = field
+    inner = [arrow_field(child) for child in children]
+    if form.startswith("+w:"):
+        item = inner[0] if inner else pyarrow.field("item", _TYPES[numbers](), nullable=False)
+        kind = pyarrow.list_(item, int(form[3:]))
+    elif form == "+l":
+        kind = pyarrow.list_(inner[0])
+    elif form == "+s":
+        kind = pyarrow.struct(inner)
+    elif form == "+m":
+        kind = pyarrow.map_(*inner[0].type)
+    elif form.startswith("tsu:"):
+        kind = pyarrow.timestamp("us", form[4:] or None)
+    elif form.startswith("d:"):
+        kind = pyarrow.decimal128(*map(int, form[2:].split(",")[:2]))
+    else:
+        kind = _TYPES[form]()
+    return pyarrow.field(name, kind, is_nullable)
+
+
+def array_of(name: str, values: Any, kind: Any, mask: Any = None) -> Any:
+    """The values as an array of that type. kind: None: of the type that they have.
+
+    mask: what a batch has of nulls, where it is False; of lists in the form of the column (forms.py). A list of one
+    length whose values are all null is null, and so is a padded one without values.
+    """
     try:
-        column = _converted(name, values, field)
+        mask = on_host(mask)
+        array = _converted(name, values, kind, mask)
+        if isinstance(mask, numpy.ndarray):
+            array = _with_nulls(array, mask.any(axis=tuple(range(1, mask.ndim))))
     except ColumnError:
         # Of something in it.
         raise
-    except (ValueError, OverflowError, TypeError) as error:
-        target = "" if field is None else f" as {type_name(*field[1:3])}"
+    except (ValueError, OverflowError, TypeError, pyarrow.ArrowException) as error:
+        target = "" if kind is None else f" as {kind}"
         raise ColumnError(f"column '{name}' cannot be written{target}: {error}") from error
-    return column if field is None else fitted(name, column, field)
-
-
-def on_host(values: Any) -> Any:
-    """A tensor, or an array of a device, as a numpy array. Anything else as it is."""
-    if hasattr(values, "detach") and hasattr(values, "cpu"):
-        return _array_of(values.detach().cpu())
-    if _is_on_device(values):
-        import torch
-
-        return _array_of(torch.from_dlpack(values).cpu())
-    return values
-
-
-def _array_of(tensor: Any) -> numpy.ndarray:
-    if str(tensor.layout) != "torch.strided":
-        raise TypeError(f"it is a tensor with {tensor.layout}: write its to_dense(), or Jagged(values, offsets)")
-    # numpy has no bfloat16.
-    array: numpy.ndarray = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    if kind is not None and array.type != kind:
+        raise ColumnError(
+            f"column '{name}' has the type {array.type}, and the result has {kind}: cast it, or pass schema="
+        )
     return array
 
 
-def _converted(name: str, values: Any, field: _core.ResultField | None) -> Column:
-    if str(getattr(values, "layout", "")) == "torch.sparse_csr" and field is not None and field[1] == "+s":
+def _converted(name: str, values: Any, kind: Any, mask: Any) -> Any:
+    if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
+        return _of_arrow(values, kind)
+    if str(getattr(values, "layout", "")) == "torch.sparse_csr" and kind is not None and types.is_struct(kind):
         values = _sparse_vectors(values)
     values = on_host(values)
     if type(values).__module__.partition(".")[0] == "pandas":
-        return _of_pandas(name, values, field)
+        return _of_pandas(name, values, kind)
     if isinstance(values, tuple) and hasattr(values, "offsets"):
-        return _of_jagged(name, values, field)
+        return _of_jagged(name, values, kind, mask)
     if isinstance(values, Mapping):
-        return of_mapping(name, values, field, column_of)
+        return _of_mapping(name, values, kind)
     if isinstance(values, numpy.ma.MaskedArray):
-        filled = _of_array(name, values.filled(numpy.zeros((), values.dtype)[()]), field)
-        filled.nullable = True
-        with_mask(filled, ~numpy.ma.getmaskarray(values))
-        return filled
+        filled = values.filled(numpy.zeros((), values.dtype)[()])
+        return array_of(name, filled, kind, ~numpy.ma.getmaskarray(values))
     if isinstance(values, numpy.ndarray) and values.dtype.kind not in "OUS":
-        return _of_array(name, values, field)
+        return _of_numpy(name, values, kind, mask)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise TypeError(f"{type(values).__name__} is no array, tensor or list")
-    return _of_list(name, list(values), field)
+    return _of_list(name, list(values), kind, mask)
+
+
+def _of_arrow(array: Any, kind: Any) -> Any:
+    """Lists of one length become those of any length, and texts of another layout those of a result."""
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.combine_chunks()
+    is_same_type = kind is not None and (
+        (types.is_fixed_size_list(array.type) and types.is_list(kind))
+        or ("string" in str(array.type) and types.is_string(kind))
+        or (
+            types.is_timestamp(array.type) and types.is_timestamp(kind) and (array.type.tz is None) == (kind.tz is None)
+        )
+    )
+    return array.cast(kind) if is_same_type else array
 
 
 def _sparse_vectors(values: Any) -> dict[str, Any]:
@@ -103,74 +119,139 @@ def _sparse_vectors(values: Any) -> dict[str, Any]:
     return {"size": sizes, "indices": Jagged(indices, rows), "values": Jagged(numbers, rows)}
 
 
-def _is_on_device(values: Any) -> bool:
-    """Whether it is an array of another library on a device, as CuPy's and JAX's."""
-    return hasattr(values, "__dlpack_device__") and values.__dlpack_device__()[0] not in (_CPU, _PINNED)
+def _with_nulls(array: Any, is_valid: numpy.ndarray) -> Any:
+    """Adds these nulls to those that it has."""
+    if is_valid.all():
+        return array
+    return pyarrow.compute.if_else(pyarrow.array(is_valid), array, pyarrow.scalar(None, array.type))
 
 
-def _of_jagged(name: str, values: Any, field: _core.ResultField | None) -> Column:
-    """Lists of any length. Those of uint8 are bytes or text, unless the field is a list."""
-    offsets, inner = host_offsets(values.offsets), on_host(values.values)
+def _is_list(kind: Any) -> Any:
+    return types.is_list(kind) or types.is_fixed_size_list(kind)
+
+
+def _lists(name: str, offsets: numpy.ndarray, values: Any, kind: Any, mask: Any, is_valid: Any = None) -> Any:
+    """Lists of values that have no Arrow array yet. is_valid: None: no list is null."""
+    if kind is not None and types.is_map(kind):
+        raise ValueError("it has lists, and the result has maps: write a dict of keys and values")
+    if kind is not None and not _is_list(kind):
+        raise ValueError("it has lists")
+    if len(offsets) and offsets[-1] > numpy.iinfo("int32").max:
+        raise ValueError("it has more than 2³¹ values in one batch: write smaller batches")
+    child = array_of(name, values, None if kind is None else kind.value_type, mask)
+    child = child.slice(offsets[0], offsets[-1] - offsets[0])
+    offsets, lengths = offsets - offsets[0], numpy.diff(offsets)
+    if kind is None or types.is_list(kind):
+        of_any = pyarrow.array(offsets, pyarrow.int32())
+        array = pyarrow.ListArray.from_arrays(of_any, child, type=pyarrow.list_(child.type) if kind is None else kind)
+        return array if is_valid is None else _with_nulls(array, is_valid)
+    given = lengths if is_valid is None else lengths[is_valid]
+    if (given != kind.list_size).any():
+        raise ValueError(
+            f"it has lists of {given.min()} to {given.max()} values: pass schema= with a list of any length"
+        )
+    return _fixed_lists(child, kind, numpy.full(len(lengths), True) if is_valid is None else is_valid)
+
+
+def _fixed_lists(child: Any, kind: Any, is_valid: numpy.ndarray) -> Any:
+    """child: the values of the lists that are not null."""
+    places = numpy.zeros((len(is_valid), kind.list_size), "int64")
+    places[is_valid] = numpy.arange(len(child)).reshape(-1, kind.list_size)
+    if not is_valid.all():
+        child = child.take(pyarrow.array(places.reshape(-1))) if len(child) else pyarrow.nulls(places.size, child.type)
+    return _with_nulls(pyarrow.FixedSizeListArray.from_arrays(child, type=kind), is_valid)
+
+
+def _inner_mask(mask: Any) -> Any:
+    """The mask of the values of lists."""
+    if isinstance(mask, numpy.ndarray):
+        return None if mask.ndim == 1 else mask.reshape(mask.shape[0] * mask.shape[1], *mask.shape[2:])
+    return None if mask is None else _flat(mask)[1]
+
+
+def _flat(lists: Any) -> tuple[numpy.ndarray, Any]:
+    """The offsets of lists, Jagged or of Python, and their values."""
+    if hasattr(lists, "offsets"):
+        return numpy.asarray(on_host(lists.offsets)), lists.values
+    lists = list(lists)
+    is_arrays = lists and all(hasattr(each, "dtype") for each in lists)
+    return _offsets_of(map(len, lists), len(lists)), _joined(lists) if is_arrays else list(chain.from_iterable(lists))
+
+
+def _offsets_of(lengths: Any, count: int) -> numpy.ndarray:
+    offsets = numpy.zeros(count + 1, "int64")
+    numpy.cumsum(numpy.fromiter(lengths, "int64", count), out=offsets[1:])
+    return offsets
+
+
+def _joined(arrays: list[Any]) -> Any:
+    """Arrays or tensors as one."""
+    if all(hasattr(array, "detach") for array in arrays):
+        import torch
+
+        return torch.cat(arrays)
+    return numpy.concatenate([numpy.asarray(array) for array in arrays])
+
+
+def _of_jagged(name: str, values: Any, kind: Any, mask: Any) -> Any:
+    """Lists of any length. Those of uint8 are bytes or text, unless the column is a list."""
+    offsets, inner = numpy.asarray(on_host(values.offsets)), on_host(values.values)
     is_bytes = isinstance(inner, numpy.ndarray) and inner.dtype == numpy.uint8 and inner.ndim == 1
-    if is_bytes and (field is None or field[1] in ("u", "z")):
-        form = "u" if field is not None and field[1] == "u" else "z"
-        return Column(len(offsets) - 1, form, inner, offsets=offsets)
-    return of_lists(name, offsets, inner, field, column_of)
+    if is_bytes and (kind is None or types.is_string(kind) or types.is_binary(kind)):
+        return _bytes(offsets, inner, kind)
+    return _lists(name, offsets, inner, kind, _inner_mask(mask))
 
 
-def _of_array(name: str, array: numpy.ndarray, field: _core.ResultField | None) -> Column:
-    array = numpy.ascontiguousarray(array)
-    if array.dtype.kind in "mM" and array.ndim == 1:
-        return _of_times(array, field)
-    if array.dtype == bool and array.ndim == 1:
-        return Column(len(array), "b", numpy.packbits(array, bitorder="little"))
+def _bytes(offsets: numpy.ndarray, values: numpy.ndarray, kind: Any) -> Any:
+    buffers = [None, *(pyarrow.py_buffer(each) for each in (offsets.astype("int32"), numpy.ascontiguousarray(values)))]
+    return pyarrow.Array.from_buffers(kind or pyarrow.binary(), len(offsets) - 1, buffers)
+
+
+def _of_numpy(name: str, array: numpy.ndarray, kind: Any, mask: Any) -> Any:
+    if array.ndim > 1:
+        return _of_rows(name, array, kind, mask)
+    if array.dtype.kind in "mM":
+        return _of_times(array, kind)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    if array.dtype == numpy.float16 and (field is None or "e" not in field[1:3]) and array.ndim < 3:
+    if array.dtype == numpy.float16 and kind != pyarrow.float16():
         array = array.astype(numpy.float32)
-    form = _FORMATS.get(array.dtype)
-    if field is not None and array.ndim == 1 and form and form == _integers_of_time(field[1]):
-        return Column(len(array), field[1], array)
-    if form is None and not (array.ndim > 1 and array.dtype.kind in "bmM"):
-        raise ValueError(f"it is an array of {array.dtype} with the shape {array.shape}: it must have {_KINDS}")
-    if array.ndim == 1:
-        return Column(len(array), form or "", array)
+    made = pyarrow.array(array)
+    if (
+        kind is not None
+        and types.is_temporal(kind)
+        and made.type == pyarrow.from_numpy_dtype(f"i{kind.bit_width // 8}")
+    ):
+        # The numbers that a tensor has of dates and times: batches have these.
+        return made.view(kind)
+    return made
+
+
+def _of_rows(name: str, array: numpy.ndarray, kind: Any, mask: Any) -> Any:
+    """Each row is a list of N values."""
     rows, width = array.shape[:2]
-    if field is not None and field[1] == "z" and form == "C" and array.ndim == 2:
-        return Column(rows, "z", array, offsets=offsets_of(itertools.repeat(width, rows), rows))
-    if width == 0:
-        # Padded lists of a batch in which all are empty.
-        return of_lists(name, numpy.zeros(rows + 1, "int32"), array.reshape(0, *array.shape[2:]), field, column_of)
-    child = child_of(field)
-    if form is not None and array.ndim == 2 and (child is None or _integers_of_time(child[1]) != form):
-        return Column(rows, f"+w:{width}", array, child_form=form)
-    values = array.reshape(rows * width, *array.shape[2:])
-    return Column(rows, f"+w:{width}", children={"item": column_of(name, values, child)})
+    offsets, values = numpy.arange(rows + 1) * width, array.reshape(rows * width, *array.shape[2:])
+    if kind == pyarrow.binary() and array.dtype == numpy.uint8 and array.ndim == 2:
+        return _bytes(offsets, values, kind)
+    if kind is None and width > 0:
+        # The next batch may have nulls.
+        item = array_of(name, values, None, _inner_mask(mask))
+        kind = pyarrow.list_(pyarrow.field("item", item.type, mask is not None or item.null_count > 0), width)
+        return _fixed_lists(item, kind, numpy.full(rows, True))
+    return _lists(name, offsets, values, kind, _inner_mask(mask))
 
 
-def _integers_of_time(form: str) -> str | None:
-    """The numbers that a tensor has of dates and timestamps: batches have these."""
-    if form in ("tdD", "tiM"):
-        return "i"
-    return "l" if form in ("tDu", "ttn") or form.startswith("tsu:") else None
-
-
-def _of_times(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
-    """Days are dates. Other units are microseconds, in the zone of the field if there is one."""
-    is_null = numpy.isnat(array)
+def _of_times(array: numpy.ndarray, kind: Any) -> Any:
+    """Days are dates. Other units are microseconds, in the zone of the column if there is one."""
     if array.dtype.kind == "m":
-        form, unit = "tDu", "timedelta64[us]"
-    elif numpy.datetime_data(array.dtype)[0] == "D":
-        form, unit = "tdD", "datetime64[D]"
-    else:
-        form, unit = field[1] if field is not None and field[1].startswith("tsu:") else "tsu:", "datetime64[us]"
-    numbers = numpy.where(is_null, 0, _in_unit(array, unit).view("int64"))
-    if form == "tdD":
-        numbers = _fitting(numbers, numpy.dtype("int32"))
-        if numbers is None:
-            raise OverflowError("a day does not fit into 32 bits")
-    column = Column(len(array), form, numbers, nullable=True)
-    return with_nulls(column, ~is_null) if is_null.any() else column
+        return pyarrow.array(_in_unit(array, "timedelta64[us]"))
+    if numpy.datetime_data(array.dtype)[0] != "D":
+        is_timestamp = kind is not None and types.is_timestamp(kind)
+        return pyarrow.array(_in_unit(array, "datetime64[us]"), kind if is_timestamp else None)
+    days = array.astype("int64")[~numpy.isnat(array)]
+    if (days != days.astype("int32")).any():
+        raise OverflowError("a day does not fit into 32 bits")
+    return pyarrow.array(array)
 
 
 def _in_unit(array: numpy.ndarray, unit: str) -> numpy.ndarray:
@@ -186,166 +267,132 @@ def _in_unit(array: numpy.ndarray, unit: str) -> numpy.ndarray:
     return made
 
 
-def _of_pandas(name: str, series: Any, field: _core.ResultField | None) -> Column:
+def _of_pandas(name: str, series: Any, kind: Any) -> Any:
     zone = getattr(series.dtype, "tz", None)
     if zone is not None:
         instants = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
-        return _of_times(instants, field or ("", f"tsu:{zone}", "", True, []))
+        return _of_times(instants, kind or pyarrow.timestamp("us", str(zone)))
     if isinstance(series.dtype, numpy.dtype) and series.dtype.kind not in "OUS":
-        return _of_array(name, series.to_numpy(), field)
-    is_null = series.isna().to_numpy()
+        return _of_numpy(name, series.to_numpy(), kind, None)
     numbers = getattr(series.dtype, "numpy_dtype", None)
     if isinstance(numbers, numpy.dtype) and numbers.kind in "biuf":
-        filled = series.to_numpy(dtype=numbers, na_value=numbers.type(0))
-        return with_nulls(_of_array(name, filled, field), ~is_null)
-    return _of_list(name, [None if null else value for value, null in zip(series.tolist(), is_null)], field)
+        return pyarrow.array(series)
+    values = zip(series.tolist(), series.isna().to_numpy())
+    return _of_list(name, [None if is_null else value for value, is_null in values], kind, None)
 
 
-def _of_list(name: str, values: list[Any], field: _core.ResultField | None) -> Column:
+def _of_list(name: str, values: list[Any], kind: Any, mask: Any) -> Any:
     """Python's values. None is null."""
-    is_valid = numpy.fromiter((value is not None for value in values), bool, len(values))
     first = next((value for value in values if value is not None), None)
-    if first is None and field is None and values:
+    if first is None and kind is None and values:
         raise ValueError("all its values are None, so its type is not known: pass schema=")
-    column = _of_values(name, values, first, field)
-    column.nullable = True
-    return column if is_valid.all() else with_nulls(column, is_valid)
-
-
-def _of_values(name: str, values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
-    form = field[1] if field is not None else _form_of(first)
-    if form in ("u", "z"):
-        encoded = [value.encode() if form == "u" and type(value) is str else _encoded(value, form) for value in values]
-        return Column(len(values), form, b"".join(encoded), offsets=offsets_of(map(len, encoded), len(values)))
-    if form == "b":
-        return _of_array(
-            name, numpy.array([_checked(value, (bool, numpy.bool_), False) for value in values], bool), field
-        )
-    if form in _NUMBERS:
-        return _of_array(name, _numbers(values, form), field)
-    if form == "tdD" or form.startswith("tsu:"):
-        times = numpy.array(values, "datetime64[us]")
-        return _of_times(_in_unit(times, "datetime64[D]") if form == "tdD" else times, field)
-    if form == "tDu":
-        return _of_times(numpy.array(values, "timedelta64[us]"), field)
-    if form in ("tiM", "ttn"):
-        integers = [_nanoseconds(value) if isinstance(value, datetime.time) else value for value in values]
-        return Column(len(values), form, _numbers(integers, "i" if form == "tiM" else "l"))
-    if form in ("+s", "+m"):
-        return of_dicts(name, values, field, column_of)
-    if form == "+l" or form.startswith("+w:"):
-        child = _form_of_numbers(values) if field is None else field[2]
-        rows = _of_rows(name, values, child, field) if child in _NUMBERS else None
-        return of_sequences(name, values, field, column_of) if rows is None else rows
-    raise ValueError(f"a list cannot have the type {type_name(form)}: write it as an Arrow array")
-
-
-def _nanoseconds(time: datetime.time) -> int:
-    """Since midnight."""
-    return ((time.hour * 60 + time.minute) * 60 + time.second) * 10**9 + time.microsecond * 1000
-
-
-def _form_of(value: Any) -> str:
-    """The format for a Python value."""
-    if isinstance(value, (bool, numpy.bool_)):
-        return "b"
-    if isinstance(value, (datetime.datetime, datetime.date)):
-        if getattr(value, "tzinfo", None) is not None:
+    is_any_list = isinstance(first, Mapping) or (hasattr(first, "__len__") and not isinstance(first, _SCALARS))
+    if types.is_nested(kind) if kind is not None else is_any_list:
+        is_valid = numpy.fromiter((value is not None for value in values), bool, len(values))
+        if isinstance(first, Mapping) if kind is None else not _is_list(kind):
+            return _with_nulls(_of_dicts(name, values, kind), is_valid)
+        return _of_sequences(name, values, kind, mask, is_valid)
+    is_time = isinstance(first, (datetime.date, datetime.timedelta))
+    if is_time if kind is None else types.is_temporal(kind) and not types.is_time(kind):
+        if kind is None and getattr(first, "tzinfo", None) is not None:
             raise ValueError("its times have a zone: write it as a pandas Series, or as an Arrow array")
-        return "tsu:" if isinstance(value, datetime.datetime) else "tdD"
-    if isinstance(value, (datetime.timedelta, datetime.time)):
-        return "tDu" if isinstance(value, datetime.timedelta) else "ttn"
-    forms: tuple[tuple[Any, str], ...] = (
-        ((int, numpy.integer), "l"), ((float, numpy.floating), "g"), (str, "u"), ((bytes, bytearray, memoryview), "z"),
-        (type(None), "u"),
-    )  # fmt: skip
-    for kinds, form in forms:
-        if isinstance(value, kinds):
-            return form
-    if isinstance(value, Mapping):
-        return "+s"
-    if hasattr(value, "__len__"):
-        return "+w:?"
-    raise ValueError(f"it has values of the type {type(value).__name__}: it must have {_KINDS}")
+        is_duration = isinstance(first, datetime.timedelta) if kind is None else types.is_duration(kind)
+        times = numpy.array(values, "timedelta64[us]" if is_duration else "datetime64[us]")
+        is_date = not isinstance(first, datetime.datetime) if kind is None else types.is_date(kind)
+        return _of_times(_in_unit(times, "datetime64[D]") if is_date and not is_duration else times, kind)
+    return _cast(pyarrow.array(values), kind)
 
 
-def _checked(value: Any, kinds: tuple[Any, ...], of_none: Any) -> Any:
-    if value is None:
-        return of_none
-    if isinstance(value, kinds):
-        return value
-    raise TypeError(f"{value!r} is a {type(value).__name__}, not a {kinds[0].__name__}")
+_SCALARS = (str, bytes, bytearray, memoryview)
 
 
-def _encoded(value: Any, form: str) -> bytes:
-    if form == "u":
-        return bytes(_checked(value, (str,), "").encode())
-    return bytes(_checked(value, (bytes, bytearray, memoryview), b""))
+def _cast(array: Any, kind: Any) -> Any:
+    """Numbers of Python in the type of the column. What it cannot hold is refused."""
+    of = array.type
+    if types.is_time(of):
+        return array.cast(pyarrow.time64("ns"))
+    is_number = kind is not None and (
+        types.is_null(of)
+        or (types.is_integer(of) and (types.is_integer(kind) or types.is_floating(kind) or types.is_time(kind)))
+        or (types.is_floating(of) and types.is_floating(kind))
+        or (types.is_decimal(of) and types.is_decimal(kind))
+    )
+    made = array.cast(kind) if is_number else array
+    if is_number and types.is_floating(of):
+        is_lost = pyarrow.compute.not_equal(pyarrow.compute.is_inf(made), pyarrow.compute.is_inf(array))
+        for value in array.filter(is_lost)[:1]:
+            raise OverflowError(f"{value} is no {kind}")
+    return made
 
 
-def _numbers(values: list[Any], form: str) -> numpy.ndarray:
-    kind = numpy.dtype(_NUMBERS[form])
-    if None not in values and (array := _fitting(numpy.asarray(values), kind)) is not None:
-        return array
-    if kind.kind == "f":
-        floats = [_checked(value, (float, int, numpy.number), 0.0) for value in values]
-        with numpy.errstate(over="ignore"):
-            array = numpy.array(floats, kind)
-        for value, made in zip(floats, array.tolist()):
-            if made != value and (abs(made) == float("inf") or isinstance(value, (int, numpy.integer))):
-                raise OverflowError(f"{value} is no {kind}")
-        return array
-    numbers = [int(_checked(value, (int, numpy.integer), 0)) for value in values]
-    limits = numpy.iinfo(kind)
-    for number in numbers:
-        if not limits.min <= number <= limits.max:
-            raise OverflowError(f"{number} is no {kind}")
-    return numpy.array(numbers, kind)
+def _of_sequences(name: str, values: list[Any], kind: Any, mask: Any, is_valid: numpy.ndarray) -> Any:
+    """Lists, arrays or tensors, of which some may be None."""
+    offsets = _offsets_of(map(_length, values), len(values))
+    given = [value for value in values if value is not None]
+    inner: Any
+    if given and all(isinstance(value, Mapping) for value in given):
+        # Lists of structs, as batches have them.
+        inner = {within: _flat([value[within] for value in given])[1] for within in given[0]}
+    elif kind is None and offsets[-1] == 0:
+        raise ValueError("all its lists are empty, so their type is not known: pass schema=")
+    elif given and all(hasattr(value, "dtype") for value in given):
+        inner = _joined(given)
+    else:
+        inner = list(chain.from_iterable(given))
+    return _lists(name, offsets, inner, kind, _inner_mask(mask), is_valid)
 
 
-def _fitting(array: numpy.ndarray, kind: numpy.dtype[Any]) -> numpy.ndarray | None:
-    """The same numbers of that kind. None: they may not fit, and a check of each one says which."""
-    if array.ndim != 1 or array.dtype.kind not in ("fiu" if kind.kind == "f" else "iu"):
-        return None
-    if kind.kind == "f":
-        with numpy.errstate(over="ignore", invalid="ignore"):
-            made = array.astype(kind)
-            # Decimals of Python's floats are rounded.
-            is_lost = (
-                numpy.isinf(made) != numpy.isinf(array)
-                if array.dtype.kind == "f"
-                else made.astype(array.dtype) != array
-            )
-        return None if is_lost.any() else made
-    if len(array):
-        limits = numpy.iinfo(kind)
-        if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            return None
-    return array.astype(kind)
+def _length(value: Any) -> int:
+    """Of a list, or of a dict of lists. None has none."""
+    return 0 if value is None else len(next(iter(value.values())) if isinstance(value, Mapping) else value)
 
 
-def _form_of_numbers(values: list[Any]) -> str:
-    """The format of the first number in lists."""
-    return next((_form_of(value[0]) for value in values if value is not None and len(value)), "")
+def _of_dicts(name: str, values: list[Any], kind: Any) -> Any:
+    """Dicts of Python, of which some may be None: structs, or maps if the column is one."""
+    for value in values:
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(f"{value!r} is a {type(value).__name__}, not a dict")
+    given = [value or {} for value in values]
+    if kind is not None and types.is_map(kind):
+        offsets = _offsets_of(map(len, given), len(given))
+        both = ([key for value in given for key in value], [item for value in given for item in value.values()])
+        return _map(name, offsets, *both, kind, None)
+    names = dict.fromkeys(chain([] if kind is None else (field.name for field in kind), chain.from_iterable(given)))
+    return _of_mapping(name, {within: [value.get(within) for value in given] for within in names}, kind)
 
 
-def _of_rows(name: str, values: list[Any], child: str, field: _core.ResultField | None) -> Column | None:
-    """Each value is a list of N numbers. None: they have different lengths, or nulls in them."""
-    lengths = {len(value) for value in values if value is not None}
-    if len(lengths) > 1 or 0 in lengths or any(_is_no_row(value) for value in values):
-        return None
-    width = lengths.pop() if lengths else _width(field)
-    rows = [[0] * width if value is None else value for value in values]
-    array = _fitting(numpy.asarray(rows).reshape(-1), numpy.dtype(_NUMBERS[child]))
-    if array is None:
-        array = _numbers(list(itertools.chain.from_iterable(rows)), child)
-    return _of_array(name, array.reshape(len(values), width), field)
+def _of_mapping(name: str, values: Mapping[str, Any], kind: Any) -> Any:
+    """A struct, or for a map its keys and values, which are lists. Masks of batches give nulls."""
+    if kind is not None and types.is_map(kind):
+        return _of_map(name, values, kind)
+    if kind is not None and not types.is_struct(kind):
+        raise ValueError(f"a dict is no list: set ragged={{{name!r}: 'list'}}, or write Jagged(values, offsets)")
+    fields = dict.fromkeys(values) if kind is None else {field.name: field.type for field in kind}
+    masks = {within: within + MASK_SUFFIX for within in fields if within + MASK_SUFFIX not in fields}
+    for missing in (within for within in fields if within not in values):
+        raise ValueError(f"its field '{missing}' is missing in this batch")
+    for unknown in (within for within in values if within not in fields and within not in masks.values()):
+        raise ValueError(f"the result has no field '{unknown}' in it: leave it out, or pass schema=")
+    arrays = [
+        array_of(f"{name}.{within}", values[within], of, values.get(masks.get(within, "")))
+        for within, of in fields.items()
+    ]
+    lengths = dict(zip(fields, map(len, arrays)))
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"its fields have different numbers of values, or there are none: {lengths}")
+    made = [pyarrow.field(within, array.type) for within, array in zip(fields, arrays)]
+    return pyarrow.StructArray.from_arrays(arrays, fields=made if kind is None else list(kind))
 
 
-def _width(field: _core.ResultField | None) -> int:
-    return int(field[1][3:]) if field is not None and field[1][:3] == "+w:" else 1
+def _of_map(name: str, values: Mapping[str, Any], kind: Any) -> Any:
+    if set(values) - {_KEYS + MASK_SUFFIX, _VALUES + MASK_SUFFIX} != {_KEYS, _VALUES}:
+        raise ValueError("a map is a dict of 'keys' and 'values', both lists")
+    (offsets, keys), (others, items) = (_flat(values[part]) for part in (_KEYS, _VALUES))
+    if not numpy.array_equal(offsets, others):
+        raise ValueError("its keys and its values have lists of different lengths")
+    return _map(name, offsets, keys, items, kind, _inner_mask(values.get(_VALUES + MASK_SUFFIX)))
 
 
-def _is_no_row(value: Any) -> bool:
-    """Whether it is a tensor, or has a null in it."""
-    return hasattr(value, "detach") or (isinstance(value, (list, tuple)) and None in value)
+def _map(name: str, offsets: numpy.ndarray, keys: Any, items: Any, kind: Any, mask: Any) -> Any:
+    parts = array_of(f"{name}.keys", keys, kind.key_type), array_of(f"{name}.values", items, kind.item_type, mask)
+    return pyarrow.MapArray.from_arrays(pyarrow.array(offsets, pyarrow.int32()), *parts, type=kind)

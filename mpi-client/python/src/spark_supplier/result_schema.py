@@ -16,13 +16,6 @@ _FORMATS = {
     "timestamp": "tsu:UTC", "timestamp_ntz": "tsu:", "variant": "u",
 }  # fmt: skip
 
-# The name for messages: the first of the list, and numpy's for types that Spark does not have.
-_NAMES = {
-    **{form: name for name, form in reversed(_FORMATS.items())},
-    "C": "uint8", "S": "uint16", "I": "uint32", "L": "uint64", "e": "float16", "tDu": "day-time interval",
-    "tiM": "year-month interval", "ttn": "time", "+l": "array", "+s": "struct", "+m": "map",
-}  # fmt: skip
-
 # `name` or name; its type, and NOT NULL. A backquote within backquotes stands twice, as in Spark.
 _COLUMN = re.compile(
     r"\s*(?:`((?:[^`]|``)+)`|(\w+))(?:\s*:?\s+(interval\s+[a-z]+(?:\s+to\s+[a-z]+)?|string\s+collate\s+\w+|[a-z_]+(?:\s*[(<].*[)>])?)(\s+not\s+null)?)?\s*",
@@ -40,9 +33,6 @@ _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 # Of a struct: its fields have a colon and no space.
 _FIELD = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*:\s*(.+?)(\s+not\s+null)?\s*", re.IGNORECASE | re.DOTALL)
 
-# Spark's arrays do not say how many numbers they have.
-_LIST_OF_ANY_LENGTH = "+w:?"
-
 
 def fields_of(schema: Any) -> list[_core.ResultField]:
     """The fields of anything with __arrow_c_schema__, or of a text as "id long not null, vector array<float>"."""
@@ -50,46 +40,12 @@ def fields_of(schema: Any) -> list[_core.ResultField]:
         return _core.result_fields(schema.__arrow_c_schema__())
     if isinstance(schema, str):
         return _fields_of_text(schema)
+    if isinstance(schema, list):
+        # Those of another result.
+        return schema
     raise SupplyError(
         f"{type(schema).__name__} is no schema: pass a pyarrow.Schema, or a text as 'id long not null, score float'"
     )
-
-
-def type_name(form: str, child: str = "") -> str:
-    """A type as messages name it."""
-    if form == _LIST_OF_ANY_LENGTH:
-        return f"array<{type_name(child)}>"
-    if form.startswith("+w:"):
-        return f"array<{type_name(child)}> of {form[3:]}"
-    if form.startswith("d:"):
-        return f"decimal({form[2:]})"
-    if form.startswith("tsu:"):
-        return f"timestamp in {form[4:]}" if form[4:] else "timestamp_ntz"
-    return _NAMES.get(form, form)
-
-
-def is_complete(fields: list[_core.ResultField]) -> bool:
-    """Whether it is known of all lists whether they have a length."""
-    return all(field[1] != _LIST_OF_ANY_LENGTH for field in fields)
-
-
-def completed(fields: list[_core.ResultField], of_batch: list[_core.ResultField]) -> list[_core.ResultField]:
-    """The fields, where lists of one length in a batch of Arrow have that length. All others may have any."""
-    of = {field[0]: field for field in of_batch}
-    return [_completed(field, of.get(field[0])) if field[1] == _LIST_OF_ANY_LENGTH else field for field in fields]
-
-
-def _completed(field: _core.ResultField, of_batch: _core.ResultField | None) -> _core.ResultField:
-    if of_batch is None or not of_batch[1].startswith("+w:"):
-        return with_nulls_in_it(field)
-    return with_nulls_in_it(field, of_batch[1]) if of_batch[4] else (field[0], of_batch[1], *field[2:])
-
-
-def with_nulls_in_it(field: _core.ResultField, form: str = "+l") -> _core.ResultField:
-    """A list whose length is not known yet, as one that may have nulls in it. Any other field as it is."""
-    if field[1] != _LIST_OF_ANY_LENGTH:
-        return field
-    return field[0], form, "", field[3], [("item", field[2], "", True, [])]
 
 
 def with_types(text: str, columns: Mapping[str, str]) -> str:
@@ -116,12 +72,7 @@ def _fields_of_text(text: str) -> list[_core.ResultField]:
     for name, kind, is_nullable in _columns_of(text):
         if kind is None:
             raise _no_column(text, name)
-        numbers = _NESTED.fullmatch(kind)
-        form = _FORMATS.get(numbers[2].strip().lower(), "") if numbers and numbers[1].lower() == "array" else ""
-        if form in tuple("csilfg"):
-            fields.append((name, _LIST_OF_ANY_LENGTH, form, is_nullable, []))
-        else:
-            fields.append(_field_of(name, name, kind, is_nullable))
+        fields.append(_field_of(name, name, kind, is_nullable))
     return fields
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
+import numpy
+
 from spark_supplier import _core
+from spark_supplier.arguments import MASK_SUFFIX
 from spark_supplier.closing import Closing, in_utf8, leave_to_parent
-from spark_supplier.errors import SupplyError
-from spark_supplier.result_columns import column_of
-from spark_supplier.result_nested import Column
-from spark_supplier.result_schema import completed, fields_of, is_complete
+from spark_supplier.errors import ColumnError, SupplyError
+from spark_supplier.result_schema import fields_of
 
 if TYPE_CHECKING:
     import pandas
@@ -29,17 +30,23 @@ class ResultWriter(Closing):
     sealed its part. It reads no row of an aborted one, and fails with the exception's text.
     """
 
-    def __init__(self, begin: Begin, name: str, schema: Any = None) -> None:
+    # received: columns that a batch may have though the schema does not. masked: whose nulls a mask beside them says.
+    def __init__(
+        self, begin: Begin, name: str, schema: Any = None, received: Iterable[str] = (), masked: Iterable[str] = ()
+    ) -> None:
         self._begin = begin
         self._name = name
-        # Those of the schema; when the result is open, those of its file.
-        self._fields = None if schema is None else fields_of(schema)
+        # Those of the schema, or of the first batch, and their types of pyarrow for batches of other kinds.
+        self._fields: list[_core.ResultField] = []
+        self._kinds: dict[str, Any] = {}
+        self._masks = {column: column + MASK_SUFFIX for column in masked}
+        self._left_out = {*received, *self._masks.values()}
         self._core: _core.Result | None = None
         self._is_closed = False
         # Held by a thread that opens it: the first batch says which types the others must have.
         self._opening = threading.RLock()
-        if self._fields is not None and is_complete(self._fields):
-            self._open(self._fields)
+        if schema is not None:
+            self._open(fields_of(schema))
 
     def write(self, batch: Batch) -> None:
         """Appends the rows of a batch. The values are copied.
@@ -67,10 +74,10 @@ class ResultWriter(Closing):
             self._write_columns(batch)
         elif hasattr(batch, "__arrow_c_array__"):
             schema, array = batch.__arrow_c_array__()
-            self._opened(_core.result_fields(schema)).write_arrow(schema, array)
+            self._write_arrow(batch, _core.result_fields(schema), lambda core: core.write_arrow(schema, array))
         elif hasattr(batch, "__arrow_c_stream__"):
             stream = batch.__arrow_c_stream__()
-            self._opened(_core.stream_fields(stream)).write_stream(stream)
+            self._write_arrow(batch, _core.stream_fields(stream), lambda core: core.write_stream(stream))
         else:
             raise SupplyError(
                 f"result '{self._name}': {type(batch).__name__} is no batch: write a record batch or table of Arrow, "
@@ -92,8 +99,6 @@ class ResultWriter(Closing):
         """
         if self._is_closed:
             return
-        if self._core is None and self._fields is not None:
-            self._opened([])
         if self._core is None:
             reason = (
                 f"result '{self._name}': this rank has written nothing, so its columns are not known: pass schema= to "
@@ -137,32 +142,72 @@ class ResultWriter(Closing):
         """of_batch: the fields of the first batch."""
         with self._opening:
             if self._core is None:
-                self._open(of_batch if self._fields is None else completed(self._fields, of_batch))
+                self._open(of_batch)
         assert self._core is not None
         return self._core
 
+    def _write_arrow(self, batch: Any, fields: list[_core.ResultField], write: Callable[[_core.Result], None]) -> None:
+        core = self._opened(fields)
+        forms = {field[0]: field[1] for field in self._fields}
+        if any(field[1].startswith("+w:") and forms.get(field[0]) == "+l" for field in fields):
+            # Of one length, for a column of lists of any length.
+            import pyarrow
+
+            table = pyarrow.table(batch)
+            self._write_columns(dict(zip(table.column_names, table.columns)))
+        else:
+            write(core)
+
     def _write_columns(self, batch: Mapping[str, Any]) -> None:
+        try:
+            import pyarrow
+        except ImportError:
+            raise SupplyError(
+                f"result '{self._name}': a batch of arrays, tensors or lists needs pyarrow: pip install "
+                "'spark-supplier[arrow]'"
+            ) from None
+
         with self._opening if self._core is None else contextlib.nullcontext():
-            if self._fields is not None:
-                self._opened([])
             columns = self._columns(batch)
-            lengths = {name: column.rows for name, column in columns.items()}
+            lengths = {name: len(column) for name, column in columns.items()}
             if len(set(lengths.values())) > 1:
                 listed = ", ".join(f"'{name}' {rows}" for name, rows in lengths.items())
                 raise SupplyError(f"result '{self._name}': the columns have different numbers of rows: {listed}")
-            core = self._opened([column.field(name) for name, column in columns.items()])
-        assert self._fields is not None
-        core.write([buffers for field in self._fields for buffers in columns[field[0]].buffers()])
+            fields = [
+                pyarrow.field(name, column.type, column.null_count > 0 or _may_have_nulls(batch[name]))
+                for name, column in columns.items()
+            ]
+            rows = pyarrow.RecordBatch.from_arrays(list(columns.values()), schema=pyarrow.schema(fields))
+            core = self._opened(_core.result_fields(rows.schema.__arrow_c_schema__()))
+        core.write_arrow(*rows.__arrow_c_array__())
 
-    def _columns(self, batch: Mapping[str, Any]) -> dict[str, Column]:
-        if self._fields is None:
-            return {name: column_of(name, values, None) for name, values in batch.items()}
-        names = [field[0] for field in self._fields]
-        for missing in (name for name in names if name not in batch):
+    def _columns(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """As arrays of Arrow."""
+        from spark_supplier.result_columns import array_of, arrow_field
+
+        if self._core is None:
+            return {name: array_of(name, values, None) for name, values in batch.items()}
+        for missing in (field[0] for field in self._fields if field[0] not in batch):
             raise SupplyError(f"result '{self._name}': column '{missing}' is missing in this batch")
-        for unknown in (name for name in batch if name not in names):
+        if len(self._kinds) < len(self._fields):
+            self._kinds = {field[0]: arrow_field(field).type for field in self._fields}
+        for unknown in (name for name in batch if name not in self._kinds and name not in self._left_out):
             raise SupplyError(f"result '{self._name}': it has no column '{unknown}': leave it out, or pass schema=")
-        return {field[0]: column_of(field[0], batch[field[0]], field) for field in self._fields}
+        for name, mask in self._masks.items():
+            if name in self._kinds and mask not in batch:
+                raise ColumnError(
+                    f"column '{name}' has nulls='mask': write '{mask}' beside it, so that nulls come back"
+                )
+        return {
+            name: array_of(name, batch[name], kind, batch.get(self._masks.get(name, "")))
+            for name, kind in self._kinds.items()
+        }
+
+
+def _may_have_nulls(values: Any) -> bool:
+    """Whether such values of a later batch may have nulls."""
+    is_numpy = isinstance(values, numpy.ndarray) and not isinstance(values, numpy.ma.MaskedArray)
+    return not hasattr(values, "detach") and not (is_numpy and values.dtype.kind in "biuf")
 
 
 def _is_pandas(batch: Any) -> bool:

@@ -301,10 +301,16 @@ class _Writer:
 
     def write(self, places: numpy.ndarray | None) -> pathlib.Path:
         name, self._number = f"rows-{self._number}", self._number + 1
-        out = create_results(name, config=self._files.config(self._kind), local_rank=0, rank=0, block=self._files.block,
-                             results_folder=self._folder)  # fmt: skip
+        out = create_results(
+            name,
+            self._fields,
+            self._files.config(self._kind),
+            0,
+            rank=0,
+            block=self._files.block,
+            results_folder=self._folder,
+        )
         with out:
-            out._fields = self._fields
             if places is None or len(places):
                 out.write(self._rows.taken(places))
             self._fields = out._fields

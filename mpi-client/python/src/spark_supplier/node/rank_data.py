@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,51 +10,16 @@ from typing import Any
 import torch.distributed
 
 from spark_supplier import _core
-from spark_supplier.arguments import MASK, MASK_SUFFIX
+from spark_supplier.arguments import MASK
 from spark_supplier.equal_steps import Step
-from spark_supplier.errors import ColumnError, SupplyError
+from spark_supplier.errors import SupplyError
 from spark_supplier.node.checkpoints import RankCheckpoints
 from spark_supplier.node.job import RESULTS, DataSpec
 from spark_supplier.node.messages import Loop, Measured, Progress
 from spark_supplier.node.reports import Reports
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.result_nested import Column, fitted, with_mask
-from spark_supplier.result_schema import with_nulls_in_it
-from spark_supplier.results import Begin, ResultWriter
+from spark_supplier.results import ResultWriter
 from spark_supplier.torch import Dataset
-
-
-class RunRows(ResultWriter):
-    """A ResultWriter whose batches may have all columns that the rank gets. It leaves out those that the schema lacks.
-
-    columns, nulls: of the data set. A column with a mask has nulls again.
-    """
-
-    def __init__(self, begin: Begin, name: str, schema: Any, columns: Sequence[str], nulls: Mapping[str, Any]) -> None:
-        super().__init__(begin, name, schema)
-        self._masks = {name: name + MASK_SUFFIX for name, value in nulls.items() if value == MASK}
-        self._received = {*columns, *self._masks.values()}
-        # A padded list is longer in one batch than in another one.
-        assert self._fields is not None
-        self._fields = [with_nulls_in_it(field) if field[0] in columns else field for field in self._fields]
-
-    def _columns(self, batch: Mapping[str, Any]) -> dict[str, Column]:
-        assert self._fields is not None
-        named = {field[0] for field in self._fields}
-        kept = {name: values for name, values in batch.items() if name in named or name not in self._received}
-        written = super()._columns(kept)
-        for field in self._fields:
-            name = field[0]
-            if name not in self._masks:
-                continue
-            mask = batch.get(self._masks[name])
-            if mask is None:
-                raise ColumnError(
-                    f"column '{name}' has nulls='mask': write '{self._masks[name]}' beside it, so that nulls come back"
-                )
-            with_mask(written[name], mask)
-            written[name] = fitted(name, written[name], field)
-        return written
 
 
 def _share(batch: int, rank: int) -> int:
@@ -300,9 +264,9 @@ class RankData(Dataset):
             raise SupplyError("results() was called before: let one `with data.results()` block surround all epochs")
         self._writes_results = True
         options = self._spec.options
-        rows = schema or self._spec.results
+        masks = {column for column, value in (options["nulls"] or {}).items() if value == MASK}
         begin = partial(_core.Result, self._opened()._pair)
-        return RunRows(begin, name, rows, options["columns"], options["nulls"] or {})
+        return ResultWriter(begin, name, schema or self._spec.results, options["columns"], masks)
 
     def _seal_results(self) -> None:
         """A rank that has written nothing has an empty part."""

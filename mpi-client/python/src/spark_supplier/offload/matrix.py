@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from spark_supplier.errors import RunError
-from spark_supplier.result_columns import on_host
+from spark_supplier.jagged import on_host
 
 if TYPE_CHECKING:
     import torch
