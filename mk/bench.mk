@@ -5,7 +5,7 @@
 bench: packages-for-bench bench-programs ## every benchmark, about half an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## 3 of the 8 benchmarks with half of the data, fewer rounds and one pair, without the longest cases, in a few minutes
+bench-quick: bench-programs ## cycle and lmdb with half of the data, fewer rounds and one pair, without the longest cases, in a few minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy

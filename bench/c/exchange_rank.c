@@ -1,137 +1,146 @@
 /**
- * The rank of bench/exchange and bench/feeders. Rank 0 prints a line when all ranks have opened their pairs, and then
- * what each rank has received: pairs and their keys, or the bytes of each epoch, with the time at which each epoch
- * ended.
+ * The rank of bench/exchange: it takes pairs that the ranks exchange by the hash (groups) or the order (sorted) of
+ * their keys, and counts them and their keys. Rank 0 prints a line when all ranks have opened their pairs, and then
+ * what each rank has received, for comparison with Spark's counts (Keyed.scala).
  */
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <supply_exchange.h>
 #include <supply_remote.h>
 
-#include "checksum.h"
-#include "clock.h"
-#include "exchange_options.h"
-#include "keyed_tally.h"
-#include "memory.h"
-#include "messages.h"
-#include "pair_options.h"
-#include "tally.h"
+#include "bench.h"
+#include "pair.h"
 
-enum { EPOCHS_MAX = 4096 };
+/* Spark's memory holds all pairs, too. */
+#define SORT_MEMORY ((size_t)8 << 30)
+enum { FIRST_CAPACITY = 1 << 16 };
 
-struct rank {
-    supply_t *supply;
-    MPI_Comm ranks; /* without feeders */
-    struct exchange_options options;
-    struct keyed_tally keyed;
-    struct tally first;        /* of epoch 0 */
-    uint64_t sums[EPOCHS_MAX]; /* words of each epoch's data */
-    int64_t ends[EPOCHS_MAX];
-    uint32_t epochs;
+/** Keys that were seen. */
+struct key_set {
+    int64_t *keys;
+    uint8_t *taken;
+    size_t count, capacity; /* capacity: a power of two, or 0 */
 };
 
-static void open_exchange(struct rank *rank) {
-    supply_options_t options;
-    supply_options_init(&options);
-    options.exchange = rank->options.exchanged;
-    if (supply_remote_open(&rank->supply, MPI_COMM_WORLD, &options, &rank->ranks) != SUPPLY_OK) die_of(rank->supply);
-    if (rank->options.exchanged &&
-        supply_exchange_open(&rank->supply, rank->ranks, &rank->options.exchange) != SUPPLY_OK)
-        die_of(rank->supply);
+/** What a rank has received. */
+struct received {
+    uint64_t elements;
+    uint64_t groups;  /* keys that differ: of all keys, or if they are sorted, from the key before */
+    uint64_t key_sum; /* modulo 2^64, as all sums */
+    uint64_t bound;   /* of (2 * key + 1) * the sum of its value's words: ties each value to its key */
+    int64_t first_key, last_key;
+    uint64_t descents; /* keys below the key before */
+    int64_t end;       /* when the data ended */
+};
+
+static void key_set_insert(struct key_set *set, int64_t key) {
+    /* The product's high bits depend on all bits of the key. */
+    size_t place = (size_t)(((uint64_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (set->capacity - 1);
+    while (set->taken[place]) {
+        if (set->keys[place] == key) return;
+        place = (place + 1) & (set->capacity - 1);
+    }
+    set->keys[place] = key;
+    set->taken[place] = 1;
+    set->count++;
 }
 
-static void take_bytes(struct rank *rank, const supply_block_t *block) {
-    const supply_column_t data = data_column(rank->supply, block);
-    rank->sums[block->epoch] += sum_of_words(data.data, data.data_bytes);
-    for (uint32_t i = 0; block->epoch == 0 && i < data.element_count; i++) {
-        const void *address;
+static void key_set_add(struct key_set *set, int64_t key) {
+    if (2 * set->count >= set->capacity) {
+        const size_t capacity = set->capacity == 0 ? FIRST_CAPACITY : 2 * set->capacity;
+        struct key_set larger = {malloc(capacity * sizeof(int64_t)), calloc(capacity, 1), 0, capacity};
+        if (larger.keys == NULL || larger.taken == NULL) die("no memory for %zu keys", capacity);
+        for (size_t i = 0; i < set->capacity; i++)
+            if (set->taken[i]) key_set_insert(&larger, set->keys[i]);
+        free(set->keys);
+        free(set->taken);
+        *set = larger;
+    }
+    key_set_insert(set, key);
+}
+
+/* keys: NULL if they are sorted. */
+static void take(struct received *received, struct key_set *keys, supply_t *supply, const supply_block_t *block) {
+    const supply_column_t key = column_named(supply, block, "key"), value = column_named(supply, block, "value");
+    for (uint32_t i = 0; i < block->element_count; i++) {
+        const int64_t one = ((const int64_t *)key.data)[i];
         size_t bytes;
-        if (supply_value(&data, i, &address, &bytes) != SUPPLY_OK) die("element %u cannot be read", i);
-        tally_element(&rank->first, address, bytes);
+        const void *address = value_of(&value, i, &bytes);
+        if (received->elements == 0) received->first_key = one;
+        if (keys == NULL)
+            received->groups += received->elements == 0 || one != received->last_key;
+        else
+            key_set_add(keys, one);
+        received->descents += received->elements > 0 && one < received->last_key;
+        received->last_key = one;
+        received->elements++;
+        received->key_sum += (uint64_t)one;
+        received->bound += (2 * (uint64_t)one + 1) * sum_of_words(address, bytes);
     }
 }
 
-static void take(struct rank *rank, const supply_block_t *block) {
-    if (block->epoch >= EPOCHS_MAX) die("there are more than %d epochs", EPOCHS_MAX);
-    if (rank->options.consumption == CONSUME_BYTES)
-        take_bytes(rank, block);
-    else
-        keyed_tally_block(&rank->keyed, rank->supply, block, rank->options.consumption == CONSUME_SORTED);
-}
-
-static void receive(struct rank *rank) {
+static void receive(supply_t *supply, struct received *received, bool sorted) {
+    struct key_set keys = {0};
     supply_status_t status;
     supply_block_t block;
-    while ((status = supply_next(rank->supply, &block)) != SUPPLY_END_OF_DATA) {
-        if (status < 0) die_of(rank->supply);
-        if (status == SUPPLY_END_OF_EPOCH) {
-            rank->ends[block.epoch] = clock_nanos();
-            rank->epochs = block.epoch + 1;
-        } else {
-            take(rank, &block);
-            if (supply_release(rank->supply, &block) != SUPPLY_OK) die_of(rank->supply);
-        }
+    while ((status = supply_next(supply, &block)) != SUPPLY_END_OF_DATA) {
+        if (status < 0) die_of(supply);
+        if (status == SUPPLY_END_OF_EPOCH) continue;
+        take(received, sorted ? NULL : &keys, supply, &block);
+        if (supply_release(supply, &block) != SUPPLY_OK) die_of(supply);
     }
+    received->groups += keys.count;
+    received->end = clock_nanos();
+    free(keys.keys);
+    free(keys.taken);
 }
 
-static void print_rank(const struct rank *rank, FILE *to) {
-    fprintf(to, "{\"peak_bytes\": %" PRIu64 ", ", peak_memory());
-    if (rank->options.consumption == CONSUME_BYTES)
-        fprintf(to, "\"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"crc_sum\": %" PRIu64, rank->first.elements,
-                rank->first.bytes, rank->first.crc_sum);
-    else
-        keyed_tally_print(&rank->keyed, to);
-    for (uint32_t i = 0; i < rank->epochs; i++)
-        fprintf(to, "%s%" PRIu64, i == 0 ? ", \"sums\": [" : ", ", rank->sums[i]);
-    for (uint32_t i = 0; i < rank->epochs; i++)
-        fprintf(to, "%s%" PRId64, i == 0 ? "], \"ends\": [" : ", ", rank->ends[i]);
-    fputs("]}", to);
-}
-
-/** Prints the texts of all ranks on rank 0: mpirun would mix the lines of ranks. */
-static void print_all(const char *text, int length, int number, int ranks, MPI_Comm comm) {
-    int lengths[ranks], places[ranks], total = 0;
-    MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, comm);
-    for (int i = 0; number == 0 && i < ranks; i++) {
-        places[i] = total;
-        total += lengths[i];
-    }
-    char *all = malloc((size_t)total + 1);
-    if (all == NULL) die("no memory for %d bytes of results", total);
-    MPI_Gatherv(text, length, MPI_CHAR, all, lengths, places, MPI_CHAR, 0, comm);
-    for (int i = 0; number == 0 && i < ranks; i++)
-        printf("%s%.*s%s", i == 0 ? "[" : ", ", lengths[i], all + places[i], i == ranks - 1 ? "]\n" : "");
-    free(all);
+static void print(const struct received *all, int ranks) {
+    for (int i = 0; i < ranks; i++)
+        printf("%s{\"elements\": %" PRIu64 ", \"groups\": %" PRIu64 ", \"key_sum\": %" PRIu64 ", \"bound\": %" PRIu64
+               ", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64 ", \"descents\": %" PRIu64 ", \"end\": %" PRId64
+               "}",
+               i == 0 ? "[" : ", ", all[i].elements, all[i].groups, all[i].key_sum, all[i].bound, all[i].first_key,
+               all[i].last_key, all[i].descents, all[i].end);
+    puts("]");
 }
 
 int main(int argc, char **argv) {
     messages_from("bench-exchange");
-    struct rank *rank = calloc(1, sizeof *rank);
-    if (rank == NULL) die("no memory for the results of %d epochs", EPOCHS_MAX);
-    rank->options = exchange_options_parse(argc, argv);
+    if (argc != 2) die("usage: bench-exchange groups|sorted");
+    const bool sorted = strcmp(argv[1], "sorted") == 0;
+    supply_options_t options;
+    supply_options_init(&options);
+    options.exchange = true;
+    supply_exchange_options_t exchange;
+    supply_exchange_options_init(&exchange);
+    exchange.column = "key";
+    exchange.policy = sorted ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_HASH;
+    if (sorted) exchange.memory_bytes = SORT_MEMORY;
+
+    supply_t *supply;
+    MPI_Comm comm;
     int number, ranks;
     MPI_Init(NULL, NULL);
-    open_exchange(rank);
-    MPI_Comm_rank(rank->ranks, &number);
-    MPI_Comm_size(rank->ranks, &ranks);
-    MPI_Barrier(rank->ranks);
+    if (supply_remote_open(&supply, MPI_COMM_WORLD, &options, &comm) != SUPPLY_OK ||
+        supply_exchange_open(&supply, comm, &exchange) != SUPPLY_OK)
+        die_of(supply);
+    MPI_Comm_rank(comm, &number);
+    MPI_Comm_size(comm, &ranks);
+    MPI_Barrier(comm);
     if (number == 0) puts("{\"ready\": true}");
     fflush(stdout);
-    receive(rank);
-    supply_close(rank->supply);
-    char *text;
-    size_t length;
-    FILE *to = open_memstream(&text, &length);
-    if (to == NULL) die("open_memstream: %m");
-    print_rank(rank, to);
-    fclose(to);
-    print_all(text, (int)length, number, ranks, rank->ranks);
-    MPI_Comm_free(&rank->ranks);
+    struct received received = {0}, *all = calloc((size_t)ranks, sizeof *all);
+    if (all == NULL) die("no memory for the results of %d ranks", ranks);
+    receive(supply, &received, sorted);
+    supply_close(supply);
+    MPI_Gather(&received, sizeof received, MPI_BYTE, all, sizeof received, MPI_BYTE, 0, comm);
+    if (number == 0) print(all, ranks);
+    free(all);
+    MPI_Comm_free(&comm);
     MPI_Finalize();
-    free(text);
-    key_set_free(&rank->keyed.keys);
-    free(rank);
     return 0;
 }

@@ -12,10 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checksum.h"
+#include "bench.h"
 #include "layout.h"
-#include "messages.h"
-#include "rounds.h"
 
 /* NULL: there is no such file any more. */
 static const uint8_t *map(const char *path) {
@@ -65,7 +63,7 @@ static void measure(const uint8_t *file) {
     const struct numbers numbers = blocks_of(header);
     const uint32_t column = numbers.end > numbers.first ? data_column(file) : 0;
     uint64_t elements = 0, bytes = 0, sum = 0;
-    const struct round round = round_begin();
+    struct round round = round_begin();
     for (uint64_t number = numbers.first; number < numbers.end; number++) {
         const uint8_t *address = file + RING_OFFSET + number % header->block_count * header->block_bytes;
         const struct block_header *block = (const void *)address;
@@ -75,20 +73,20 @@ static void measure(const uint8_t *file) {
         elements += block->notification.element_count;
         bytes += data->data_bytes;
     }
-    answer_round(round_end(round), elements, bytes, sum);
+    round_end(&round);
+    round_answer(&round, elements, bytes, sum);
 }
 
 int main(int argc, char **argv) {
     messages_from("bench-in-place");
     if (argc != 2) die("usage: bench-in-place PATTERN");
     const uint8_t *file = NULL;
-    char line[16];
-    while (next_round(line, sizeof line)) {
+    while (next_round()) {
         if (file == NULL) file = map_match(argv[1]);
         if (file != NULL)
             measure(file);
         else
-            answer_round(round_end(round_begin()), 0, 0, 0);
+            round_answer(&(struct round){0}, 0, 0, 0);
     }
     return 0;
 }

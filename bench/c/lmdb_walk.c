@@ -10,11 +10,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "checksum.h"
-#include "datum_fields.h"
-#include "messages.h"
-#include "rounds.h"
-#include "tally.h"
+#include "bench.h"
+
+/* Of protobuf, and of proto/datum.proto. */
+enum { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2, FIXED32 = 5, DATA_FIELD = 4 };
 
 struct walk {
     MDB_env *environment;
@@ -27,6 +26,48 @@ struct walk {
     size_t ring_bytes, at;
     uint64_t elements, bytes, sum;
 };
+
+static uint64_t varint(const uint8_t **at, const uint8_t *end) {
+    uint64_t result = 0;
+    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
+        const uint8_t byte = *(*at)++;
+        result |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) return result;
+    }
+    die("a value is not a Datum");
+}
+
+/* Walks all fields of a Datum. Returns its data, or ends the program. */
+static const uint8_t *data_of(const MDB_val *value, size_t *bytes) {
+    const uint8_t *at = value->mv_data, *const end = at + value->mv_size, *data = end;
+    *bytes = 0;
+    while (at < end) {
+        const uint64_t tag = varint(&at, end);
+        uint64_t length = 0;
+        switch (tag & 7) {
+            case VARINT:
+                varint(&at, end);
+                break;
+            case FIXED64:
+                length = 8;
+                break;
+            case FIXED32:
+                length = 4;
+                break;
+            case LENGTH_DELIMITED:
+                length = varint(&at, end);
+                if (tag >> 3 != DATA_FIELD) break;
+                data = at;
+                *bytes = length;
+                break;
+            default:
+                die("a value is not a Datum");
+        }
+        if (length > (uint64_t)(end - at)) die("a value is not a Datum");
+        at += length;
+    }
+    return data;
+}
 
 static void must(int code, const char *what) {
     if (code != MDB_SUCCESS) die("%s: %s", what, mdb_strerror(code));
@@ -60,26 +101,24 @@ static void *in_ring(struct walk *walk, size_t bytes) {
 }
 
 static void take(struct walk *walk, const MDB_val *key, const MDB_val *value, struct tally *tally) {
-    struct datum_fields datum;
-    if (!datum_fields_read(value->mv_data, value->mv_size, &datum)) die("a value is not a Datum");
-    if (tally != NULL) tally_element(tally, datum.data, datum.data_bytes);
+    size_t bytes;
+    const uint8_t *data = data_of(value, &bytes);
+    if (tally != NULL) tally_element(tally, data, bytes);
     if (walk->copy) {
         memcpy(in_ring(walk, key->mv_size), key->mv_data, key->mv_size);
-        memcpy(in_ring(walk, datum.data_bytes), datum.data, datum.data_bytes);
-        walk->sum += (uint64_t)datum.label + (uint64_t)datum.channels + (uint64_t)datum.height + (uint64_t)datum.width;
+        memcpy(in_ring(walk, bytes), data, bytes);
     } else {
-        walk->sum += sum_of_words(datum.data, datum.data_bytes);
+        walk->sum += sum_of_words(data, bytes);
     }
     walk->elements++;
-    walk->bytes += datum.data_bytes;
+    walk->bytes += bytes;
 }
 
-static void walk_part(struct walk *walk, struct round *round, struct tally *tally) {
+static void walk_part(struct walk *walk, struct tally *tally) {
     MDB_val key = walk->first_key, value;
     walk->elements = walk->bytes = walk->sum = 0;
     for (size_t i = 0; i < walk->entries; i++) {
         must(mdb_cursor_get(walk->cursor, &key, &value, i == 0 ? MDB_SET_KEY : MDB_NEXT), "walking");
-        if (i == 0) round_first(round);
         take(walk, &key, &value, tally);
     }
 }
@@ -93,11 +132,11 @@ int main(int argc, char **argv) {
     walk.ring = mmap(NULL, walk.ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (walk.ring == MAP_FAILED) die("no memory for a ring of %zu bytes", walk.ring_bytes);
     struct tally tally = {0}, *first = &tally;
-    char line[16];
-    while (next_round(line, sizeof line)) {
+    while (next_round()) {
         struct round round = round_begin();
-        walk_part(&walk, &round, first);
-        answer_round(round_end(round), walk.elements, walk.bytes, first != NULL ? tally.crc_sum : walk.sum);
+        walk_part(&walk, first);
+        round_end(&round);
+        round_answer(&round, walk.elements, walk.bytes, first != NULL ? tally.crc_sum : walk.sum);
         first = NULL;
     }
     munmap(walk.ring, walk.ring_bytes);

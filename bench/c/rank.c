@@ -1,18 +1,17 @@
 /**
- * The rank of the benchmarks. Epoch 0 is not timed: the rank computes the CRC of each element. In each epoch it reads
- * every byte in place. The sum of the data column's words must equal that of epoch 0, so the timed work itself verifies
- * every byte.
+ * The rank of the cycle. Epoch 0 is not timed: the rank computes the CRC of each element. In each epoch it reads every
+ * byte in place. The sum of the data column's words must equal that of epoch 0, so the timed work itself verifies every
+ * byte. With FED, mpirun starts it beside a feeder that has its pair.
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#ifdef FED
+#include <mpi.h>
+#include <supply_remote.h>
+#endif
 
-#include "checksum.h"
-#include "memory.h"
-#include "messages.h"
-#include "pair_options.h"
-#include "tally.h"
+#include "bench.h"
+#include "pair.h"
 
 /** Sums of one epoch. */
 struct sums {
@@ -28,16 +27,26 @@ struct rank {
     uint64_t differing; /* epochs with another sum than epoch 0 */
 };
 
-static const void *value(const supply_column_t *data, uint32_t index, size_t *bytes) {
-    const void *address;
-    if (supply_value(data, index, &address, bytes) != SUPPLY_OK) die("element %u cannot be read", index);
-    return address;
+static supply_t *opened(const char *local_rank) {
+#ifdef FED
+    (void)local_rank;
+    supply_options_t options;
+    supply_options_init(&options);
+    supply_t *supply;
+    MPI_Comm ranks;
+    MPI_Init(NULL, NULL);
+    if (supply_remote_open(&supply, MPI_COMM_WORLD, &options, &ranks) != SUPPLY_OK) die_of(supply);
+    MPI_Comm_free(&ranks);
+    return supply;
+#else
+    return open_pair(local_rank);
+#endif
 }
 
 static void tally_block(struct rank *rank, const supply_column_t *data) {
     for (uint32_t i = 0; i < data->element_count; i++) {
         size_t bytes;
-        const void *address = value(data, i, &bytes);
+        const void *address = value_of(data, i, &bytes);
         tally_element(&rank->tally, address, bytes);
     }
 }
@@ -46,7 +55,7 @@ static void tally_block(struct rank *rank, const supply_column_t *data) {
 static void sum_views(struct rank *rank, const supply_column_t *data) {
     for (uint32_t i = 0; i < data->element_count; i++) {
         size_t bytes;
-        const void *address = value(data, i, &bytes);
+        const void *address = value_of(data, i, &bytes);
         rank->current.data += sum_of_words(address, bytes);
     }
 }
@@ -69,7 +78,7 @@ static void sum_block(struct rank *rank, const supply_block_t *block) {
 
 static void take(struct rank *rank, const supply_block_t *block) {
     if (block->epoch == 0) {
-        const supply_column_t data = data_column(rank->supply, block);
+        const supply_column_t data = column_named(rank->supply, block, "data");
         tally_block(rank, &data);
     }
     sum_block(rank, block);
@@ -85,7 +94,7 @@ static void end_epoch(struct rank *rank, uint32_t epoch) {
 int main(int argc, char **argv) {
     messages_from("bench-rank");
     if (argc != 2) die("usage: bench-rank LOCAL_RANK");
-    struct rank rank = {.supply = open_pair(argv[1])};
+    struct rank rank = {.supply = opened(argv[1])};
     supply_status_t status;
     supply_block_t block;
     while ((status = supply_next(rank.supply, &block)) != SUPPLY_END_OF_DATA) {
@@ -97,13 +106,12 @@ int main(int argc, char **argv) {
             if (supply_release(rank.supply, &block) != SUPPLY_OK) die_of(rank.supply);
         }
     }
-    supply_statistics_t statistics;
-    supply_statistics(rank.supply, &statistics);
     supply_close(rank.supply);
-    printf("{\"received\": ");
-    tally_print(&rank.tally);
-    printf(", \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64
-           ", \"seconds_waited\": %.6f, \"peak_bytes\": %" PRIu64 "}\n",
-           rank.first.data, rank.differing, statistics.blocks, statistics.seconds_waited, peak_memory());
+    printf("{\"received\": {\"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"crc_sum\": %" PRIu64
+           "}, \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 "}\n",
+           rank.tally.elements, rank.tally.bytes, rank.tally.crc_sum, rank.first.data, rank.differing);
+#ifdef FED
+    MPI_Finalize();
+#endif
     return 0;
 }

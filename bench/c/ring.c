@@ -14,9 +14,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "checksum.h"
-#include "messages.h"
-#include "rounds.h"
+#include "bench.h"
 
 enum { CACHE_LINE = 64, POLLS = 1000 };
 
@@ -97,15 +95,14 @@ static void measure(const struct ring *ring, const struct source *source, int ro
     const size_t bytes = source->elements * source->element_bytes;
     const uint64_t expected = sum_of_words(source->data, bytes);
     size_t turn = 0;
-    char line[8];
-    while (next_round(line, sizeof line)) {
+    while (next_round()) {
         ring->shared->sum = 0;
-        const struct round round = round_begin();
+        struct round round = round_begin();
         if (write(rounds, "", 1) != 1) die("the consumer cannot be asked: %m");
         turn = produce(ring, source, turn);
-        const struct round_times times = round_end(round);
+        round_end(&round);
         if (ring->shared->sum != expected) die("the consumer has read another sum than the source has");
-        answer_round(times, source->elements, bytes, ring->shared->sum);
+        round_answer(&round, source->elements, bytes, ring->shared->sum);
     }
 }
 

@@ -8,13 +8,11 @@ import signal
 import sys
 import time
 
-from engine import bandwidth, machine, quiet
+from engine import machine
 from engine.figures import interval, parse_size
 from engine.machine import BenchError
 
 DEFAULT_PAIRS = list(range(1, os.cpu_count() + 1))
-DEFAULT_BYTES = 1 << 30
-DEFAULT_WARM_UP = 8
 
 
 def exit_on_sigterm():
@@ -30,14 +28,14 @@ def parse_floor(text):
         raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE with a number") from None
 
 
-def missed_floors(floors, summary):
+def missed_floors(floors, figures):
     """Returns a line for each floor that was missed or has no figure."""
     lines = []
     for key, floor in floors:
-        if key not in summary:
-            lines.append(f"--floor {key}: no such figure in this run: {', '.join(sorted(summary)) or 'there are none'}")
-        elif summary[key] < floor:
-            lines.append(f"{key} is {summary[key]:.4g}, below its floor {floor:g}")
+        if key not in figures:
+            lines.append(f"--floor {key}: no such figure in this run: {', '.join(sorted(figures)) or 'there are none'}")
+        elif figures[key]["value"] < floor:
+            lines.append(f"{key} is {figures[key]['value']:.4g}, below its floor {floor:g}")
     return lines
 
 
@@ -70,74 +68,54 @@ def parser(name, description):
 def suite_parser(name, description):
     """The options that every benchmark and bench/run share."""
     made = argparse.ArgumentParser(prog=f"bench/{name}", description=description)
-    made.add_argument(
+    add = made.add_argument
+    add(
         "--pairs",
         type=_counts,
         metavar="N,...",
         help=f"numbers of pairs (default 1 to the number of cores: up to {len(DEFAULT_PAIRS)} here; quick: 1)",
     )
-    made.add_argument(
-        "--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 512MiB)"
-    )
-    made.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
-    made.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
-    made.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21; quick: 9)")
-    made.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 12)")
-    made.add_argument(
-        "--quick", action="store_true", help="half of the data, fewer rounds and one pair, without the longest cases"
-    )
-    made.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
-    made.add_argument(
-        "--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)"
-    )
-    made.add_argument(
+    add("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 512MiB)")
+    add("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
+    add("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
+    add("--repetitions", type=int, metavar="N", help="measured rounds (default 21; quick: 9)")
+    add("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 12)")
+    add("--quick", action="store_true", help="less data, fewer rounds and one pair, without the longest cases")
+    add("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
+    add("--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)")
+    add(
         "--floor",
         type=parse_floor,
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="fail if the figure KEY of the summary is below VALUE; repeatable",
+        help="fail if the figure KEY is below VALUE; repeatable",
     )
     return made
 
 
-def _reduced(options, default_sizes, default_repetitions):
-    """The options of the command line with which less than usual is measured."""
-    least = {"bytes": DEFAULT_BYTES, "repetitions": default_repetitions, "warm_up": DEFAULT_WARM_UP}
-    reduced = [
-        name for name, usual in least.items() if getattr(options, name) is not None and getattr(options, name) < usual
-    ]
-    usual_lists = {"pairs": DEFAULT_PAIRS, "sizes": default_sizes}
-    reduced += [name for name, usual in usual_lists.items() if not set(usual) <= set(getattr(options, name) or usual)]
-    return ["--" + name.replace("_", "-") for name in reduced]
-
-
-def settle(options, default_sizes, default_repetitions):
-    """Fills in the defaults that depend on other options."""
-    options.reduced = _reduced(options, default_sizes, default_repetitions)
+def settle(options, default_sizes):
+    """Fills in the defaults that depend on other options. `reduced`: those with which less than usual is measured."""
+    usual = {"bytes": 1 << 30, "repetitions": 21, "warm_up": 8}
+    quick = {"bytes": 512 << 20, "repetitions": 9, "warm_up": 12}
+    given = {key: getattr(options, key) for key in usual}
+    options.reduced = [key for key, value in given.items() if value is not None and value < usual[key]]
+    for key, value in given.items():
+        if value is None:
+            setattr(options, key, (quick if options.quick else usual)[key])
     options.sizes = options.sizes or default_sizes
     options.pairs = options.pairs or (DEFAULT_PAIRS[:1] if options.quick else DEFAULT_PAIRS)
     options.ring = options.ring or 4 * options.block
-    options.bytes = options.bytes or (512 << 20 if options.quick else DEFAULT_BYTES)
-    options.repetitions = options.repetitions or (9 if options.quick else default_repetitions)
-    options.warm_up = options.warm_up if options.warm_up is not None else (12 if options.quick else DEFAULT_WARM_UP)
     return options
 
 
-def changed(options, **values):
-    """A copy of the options, so that the JSON and other cases keep those of the command line."""
-    return argparse.Namespace(**{**vars(options), **values})
-
-
 class Results:
-    """The results of one benchmark. `notes` says where the time goes, or the bound, if a figure misses its target."""
+    """The results of one benchmark."""
 
     def __init__(self, name):
         self.name = name
         self.tables = []
-        self.summary = {}
         self.figures = {}
-        self.notes = {}
         self.cases = []
         self.wrong = []
 
@@ -146,33 +124,24 @@ class Results:
         self.cases.append({**about, **measured})
         self.wrong += [f"{self.name} {about}: {line}" for line in measured.get("wrong", [])]
 
-    def judged(self, about, rounds):
-        """Adds which rounds (quiet.Rounds) of cases count. A round's number is its place, after the warm-up."""
-        shares = [{"others": one["others"], "counts": one["counts"]} for one in rounds.measured]
-        self.cases.append({**about, "rounds": shares})
-
     def figure(self, key, measured, name="ratio"):
-        """Adds the median of a spread to the summary, with what its rounds say about it."""
+        """Adds the median of a spread, with what its rounds say about it."""
         values = measured[name]["values"]
-        self._add(key, measured[name]["median"], interval(values), len(values), measured.get("others"))
+        about = {"interval": interval(values), "rounds": len(values), "disturbed": measured["disturbed"]}
+        self.figures[key] = {"value": measured[name]["median"], **about}
 
-    def ratio_of_medians(self, key, ours, theirs, others=None):
-        """Adds the ratio of two spreads that were not measured in the same rounds."""
-        values = ours["values"], theirs["values"]
-        self._add(key, ours["median"] / theirs["median"], interval(*values), sum(map(len, values)), others)
-
-    def _add(self, key, value, interval_, rounds, others):
-        self.summary[key] = value
-        marked = None if others is None else sum(share > quiet.LIMIT for share in others)
-        self.figures[key] = {"interval": interval_, "rounds": rounds, "marked": marked}
+    def value(self, key, value):
+        """Adds a figure that is no median."""
+        self.figures[key] = {"value": value, "interval": None, "rounds": None, "disturbed": 0}
 
     def text(self, key):
         """The line of a figure."""
-        line, about = f"{key} {self.summary[key]:.4g}", self.figures.get(key)
-        if about and about["interval"]:
-            line += " (95 %: {:.4g}–{:.4g})".format(*about["interval"])
-        if about and about["marked"]:
-            line += f", others disturbed {about['marked']} of {about['rounds']} rounds"
+        figure = self.figures[key]
+        line = f"{key} {figure['value']:.4g}"
+        if figure["interval"]:
+            line += " (95 %: {:.4g}–{:.4g})".format(*figure["interval"])
+        if figure["disturbed"]:
+            line += f", others disturbed {figure['disturbed']} of {figure['rounds']} rounds"
         return line
 
     def table(self, table):
@@ -184,37 +153,33 @@ class Results:
             "benchmark": self.name,
             "machine": about,
             "options": {key: value for key, value in vars(options).items() if key not in ("json", "floor")},
-            "summary": self.summary,
             "figures": self.figures,
-            "notes": self.notes,
             "verified": not self.wrong,
             "wrong": self.wrong,
-            "tables": [table.as_json() for table in self.tables],
+            "tables": [vars(table) for table in self.tables],
             "cases": self.cases,
         }
 
 
-def main(name, description, measure, default_sizes, default_repetitions=21):
+def main(name, description, measure, default_sizes):
     """Runs `measure(options, results)` with the command line's options. The exit status is the verdict."""
     machine.run_in_venv()
     exit_on_sigterm()
-    options = settle(parser(name, description).parse_args(), default_sizes, default_repetitions)
+    options = settle(parser(name, description).parse_args(), default_sizes)
     results = Results(name)
     machine.OUTPUT.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    about = {**machine.describe(), "gb_s": bandwidth.measure(), "stolen_before": quiet.stolen_seconds()}
+    about, start = machine.describe(), time.monotonic()
     try:
         measure(options, results)
     except BenchError as error:
         sys.exit(f"bench/{name}: error: {error}")
-    about["stolen_seconds"] = quiet.stolen_seconds() - about.pop("stolen_before")
     about["seconds"] = time.monotonic() - start
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results.as_json(options, about), indent=1) + "\n", encoding="utf-8")
-    for key in sorted(results.summary):
+    for key in sorted(results.figures):
         print(results.text(key))
-    failures = results.wrong + missed_floors(options.floor, results.summary)
+    failures = results.wrong + missed_floors(options.floor, results.figures)
     for line in failures:
         print(f"bench/{name}: error: {line}", file=sys.stderr)
     sys.exit(1 if failures else 0)

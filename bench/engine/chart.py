@@ -3,8 +3,6 @@
 import matplotlib
 from matplotlib import pyplot
 
-from engine.figures import leading_number
-
 matplotlib.use("Agg")
 
 NAME = "samples-per-second"
@@ -30,7 +28,7 @@ def draw(outputs, folder):
 def draw_table(table, folder):
     """`table`: the first of `dataframes`, as a benchmark's JSON has it."""
     column = table["columns"].index("samples/s")
-    speeds = {row[0]: leading_number(row[column]) for row in table["rows"]}
+    speeds = {row[0]: float(row[column].split()[0]) for row in table["rows"]}
     for page, colours in COLOURS.items():
         # The same figures make the same file; text stays text.
         with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": NAME, "font.family": "sans-serif"}):

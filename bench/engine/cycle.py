@@ -13,83 +13,57 @@ def run(
     spark,
     source,
     count,
-    ring,
-    block,
     options,
+    ring=None,
+    block=None,
+    ranks=None,
     baselines=None,
-    rings=(),
     baselines_from=0,
-    resident=False,
-    shuffle_buffer=None,
-    resident_folder=None,
     check=check_nothing,
-    repeat=True,
+    **how,
 ):
     """
     Measures one configuration of pairs.
 
-    source: the tally of the source that Spark has open. baselines: the words of each pair's baseline (Baseline.scala);
-    by default the memcpy baseline. rings: the words of another baseline of each pair, if any. baselines_from: the first
-    round whose baseline reads the whole source. shuffle_buffer: that of --shuffle rows; None keeps the order of the
-    source. resident_folder: that of --resident-folder. check: says what else is wrong, from the ranks' output and the
-    rounds of each pair. repeat: measure marked rounds once more.
+    source: the tally of the source that Spark has open. ranks: their commands, if they are not beside Spark. baselines:
+    the words of each pair's baseline (Baseline.scala); by default the memcpy baseline. baselines_from: the first round
+    whose baseline reads the whole source. check: says what else is wrong, from the ranks' output and the rounds of each
+    pair. how: what Spark does differently (Cycle of Command.scala).
 
-    Returns the figures, the options of the pairs, and `rounds` with all measured rounds (quiet.Rounds), `not_counted`
-    with the verified epoch and the warm-up of each attempt, and `ranks` with the output of the first attempt's ranks.
+    Returns the figures, with `rounds`, those of each pair that were timed.
     """
+    ring, block = ring or options.ring, block or options.block
 
-    def attempt(repetitions):
-        epochs = 1 + options.warm_up + repetitions
+    def attempt(_):
         with (
             pairs.config_files(count, ring, block) as configs,
-            pairs.local_ranks(count, configs, "bench-rank", "{}", timeout=options.timeout) as ranks,
+            pairs.started(configs, ranks or pairs.beside_spark(count), options.timeout) as started,
         ):
             rounds = spark.run(
                 "cycle",
                 pairs=count,
-                epochs=epochs,
+                epochs=1 + options.warm_up + options.repetitions,
                 baselines=baselines or [["memcpy"]] * count,
-                rings=rings,
                 timeout=options.timeout,
-                resident=resident,
-                shuffle_buffer=shuffle_buffer,
-                resident_folder=resident_folder,
+                **how,
                 **configs,
             )["pairs"]
-            results = [rank.end() for rank in ranks]
-        wrong.extend(check_received(source, results) + check(results, rounds))
+            received = [rank.end() for rank in started]
+        wrong.extend(check_received(source, received) + check(received, rounds))
         wrong.extend(check_baselines(source, rounds, baselines_from))
-        return results, rounds
+        return list(zip(*rounds))[1 + options.warm_up :]
 
-    def judged(rounds):
-        of_attempt = list(zip(*rounds))
-        not_counted.append(of_attempt[: 1 + options.warm_up])
-        return [(others.share(*_span(round_)), round_) for round_ in of_attempt[1 + options.warm_up :]]
-
-    wrong, not_counted = [], []
-    with quiet.OtherTime() as others:
-        ranks, rounds = attempt(options.repetitions)
-        measured = judged(rounds)
-        marked = quiet.Rounds(measured, options.repetitions).marked
-        if marked and repeat:
-            measured += judged(attempt(marked)[1])
-    counted = quiet.Rounds(measured, options.repetitions)
+    wrong = []
+    attempts = quiet.rounds(0, 1, attempt)
     return {
         "pairs": count,
         "ring_bytes": ring,
         "block_bytes": block,
-        **figures_of(counted, source["bytes"]),
+        **figures_of(attempts[0], source["bytes"]),
+        "disturbed": attempts.disturbed * options.repetitions,
         "wrong": wrong,
-        "ranks": ranks,
-        "not_counted": not_counted,
-        "rounds": counted.measured,
+        "rounds": attempts[0],
     }
-
-
-def _span(round_):
-    """From the first start of a baseline to the last end of a cycle."""
-    end = max(pair["cycle"]["start"] + pair["cycle"]["nanos"] for pair in round_)
-    return min(pair["baseline"]["start"] for pair in round_), end
 
 
 def _together(measured):
@@ -108,7 +82,7 @@ def _gb_s(rounds, kind):
 
 def figures_of(rounds, data_bytes):
     """
-    Figures of the rounds that count (quiet.Rounds). Each round has the baseline, the ring if any, and the cycle.
+    Figures of rounds. Each has the baseline, the ring if any, and the cycle of each pair.
 
     A cycle moves `data_bytes` of element data over all pairs. A baseline says itself how much it moved.
     """
@@ -118,25 +92,20 @@ def figures_of(rounds, data_bytes):
         raise BenchError("a baseline has moved nothing: what it reads was not there")
     ring = _gb_s(rounds, "ring") if rounds[0][0]["ring"] else None
     elements = sum(pair["cycle"]["elements"] for pair in rounds[0])
+
+    def per_element(nanos):
+        return spread([sum(map(nanos, round_)) / elements for round_ in rounds])
+
     return {
         "cycle_gb_s": spread(cycle),
         "baseline_gb_s": spread(baseline),
         "ratio": spread([c / b for c, b in zip(cycle, baseline)]),
         "ring_gb_s": ring and spread(ring),
         "ring_ratio": ring and spread([r / b for r, b in zip(ring, baseline)]),
-        "others": rounds.others,
         "elements_per_s": spread([gb_s * 1e9 / data_bytes * elements for gb_s in cycle]),
-        "baseline_elements_per_s": spread(
-            [sum(p["baseline"]["elements"] for p in r) / _together([p["baseline"] for p in r]) for r in rounds]
-        ),
-        "allocated_bytes_per_element": spread([sum(p["allocated_bytes"] for p in r) / elements for r in rounds]),
-        "waiting_for_rank": spread(
-            [sum(p["waited_for_rank"] for p in r) / sum(p["cycle"]["nanos"] for p in r) for r in rounds]
-        ),
-        "task_ns_per_element": spread([sum(p["cycle"]["cpu_nanos"] for p in r) / elements for r in rounds]),
-        "baseline_ns_per_element": spread(
-            [sum(p["baseline"]["cpu_nanos"] for p in r) / sum(p["baseline"]["elements"] for p in r) for r in rounds]
-        ),
+        "allocated_bytes_per_element": per_element(lambda pair: pair["allocated_bytes"]),
+        "task_ns_per_element": per_element(lambda pair: pair["cycle"]["cpu_nanos"]),
+        "waiting_ns_per_element": per_element(lambda pair: pair["waited_for_rank"]),
     }
 
 
@@ -187,14 +156,3 @@ def check_in_place(rank_results, pairs):
         for number, round_ in list(enumerate(rounds))[1:]
         if round_["baseline"]["sum"] != rank["data_sum"]
     ]
-
-
-def breakdown(figures):
-    """Says where the time of a cycle goes. It must have been measured beside the memcpy baseline."""
-    copying = figures["ratio"]["median"]
-    waiting = figures["waiting_for_rank"]["median"]
-    rest = max(0, 1 - copying - waiting)
-    return (
-        f"of the cycle's time {copying:.0%} is the memcpy baseline, {waiting:.0%} waiting for the rank, "
-        f"{rest:.0%} the rest: waking the rank, first access to elements, Spark's cache"
-    )

@@ -42,47 +42,25 @@ def _datum():
     return datum_pb2.Datum
 
 
-# Bytes of an encoded image, and on average.
-IMAGE_RANGE = 20 << 10, 200 << 10
-IMAGE_BYTES = sum(IMAGE_RANGE) // 2
-
-
 def make_lmdb(channels, height, width, entries):
     """Returns the folder of an LMDB with `entries` Datums of random bytes, the same in every run."""
-    size = channels * height * width
-    shape = {"channels": channels, "height": height, "width": width}
-    return _make_lmdb(f"{channels}x{height}x{width}-{entries}", entries, size, lambda random: (size, shape))
-
-
-def make_image_lmdb(entries):
-    """The same with encoded images: random bytes, too, of IMAGE_BYTES on average."""
-    smallest, largest = IMAGE_RANGE
-
-    def draw(random):
-        return int(random.integers(smallest, largest + 1)), {"encoded": True}
-
-    return _make_lmdb(f"images-{entries}", entries, largest, draw)
-
-
-def _make_lmdb(name, entries, largest, draw):
-    """draw: makes the size of an entry's data, at most `largest`, and the other fields of its Datum."""
     import lmdb
     import numpy
 
     datum = _datum()
-    folder = DATA / name
+    folder = DATA / f"{channels}x{height}x{width}-{entries}"
     if folder.exists():
         return folder
+    size = channels * height * width
     random = numpy.random.default_rng(0)
     unfinished = pathlib.Path(f"{folder}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    with lmdb.open(str(unfinished), map_size=4 * entries * (largest + 4096)) as environment:
+    with lmdb.open(str(unfinished), map_size=4 * entries * (size + 4096)) as environment:
         for first in range(0, entries, BATCH):
             with environment.begin(write=True) as transaction:
                 for i in range(first, min(first + BATCH, entries)):
-                    size, fields = draw(random)
-                    value = datum(label=i % 10, data=random.bytes(size), **fields)
+                    value = datum(label=i % 10, data=random.bytes(size), channels=channels, height=height, width=width)
                     transaction.put(b"%08d" % i, value.SerializeToString(), append=True)
         environment.sync(True)
     unfinished.rename(folder)

@@ -1,10 +1,10 @@
-"""GroupByTest and SortByTest: Spark's own shuffle and ranks that exchange, round by round in turn."""
+"""Pairs in a DataFrame, grouped or sorted by key: Spark's own shuffle and ranks that exchange, in turn."""
 
 import contextlib
 import tempfile
 from typing import NamedTuple
 
-from engine import machine, mpi_ranks, quiet
+from engine import machine, pairs, quiet
 from engine.data import PARTITION_BYTES
 from engine.figures import Table, size_text, spread, spread_text
 from engine.machine import BenchError
@@ -12,71 +12,49 @@ from engine.spark import Spark
 
 RANKS = 2
 VALUE_BYTES = 1000
-# Bytes of a rank's window, and of its ring.
-WINDOW, RING, BLOCK = 8 << 20, 16 << 20, 2 << 20
+RING, BLOCK = 16 << 20, 2 << 20
 WORD = 1 << 64
 # Of Spark's shuffle files.
 SHUFFLE_FOLDER = "/dev/shm"
-# Spark's memory for each byte of pairs: they are cached twice, and a shuffle needs some of it at a time.
+# Spark's memory for each byte of pairs: they are cached, and a shuffle needs some of it at a time.
 HEAP_FACTOR = 6
 # Beside the heap: shuffle files in memory, and what ranks that sort receive.
 MEMORY_FACTOR = HEAP_FACTOR + 2
 
 
-class Way(NamedTuple):
-    """One of Spark's. name: in the table. word: of KeyedShuffle.scala. key: of its figures.
-
-    counts: what its job answers; None: a tally. is_whole: it does what the ranks do, so that they compete.
-    """
-
-    name: str
-    word: str
-    key: str
-    counts: str | None
-    is_whole: bool = True
-
-
 class Kind(NamedTuple):
-    """name: of the papers' benchmark. key: of its figures. exchange: of bench-exchange."""
+    """name: of Spark's own benchmark. key: of its figures. way: of ShuffleKeyed. exchange: of bench-exchange."""
 
     name: str
     key: str
-    ways: tuple
+    way: str
     exchange: str
 
 
-GROUP = Kind(
-    "GroupByTest",
-    "groupby",
-    (
-        Way("Spark, RDD: groupByKey", "rdd group", "rdd", "groups"),
-        Way("Spark, DataFrame: repartition, same sums", "frame group", "frame", None),
-        Way("Spark, DataFrame: repartition alone", "frame move", "rows", "elements", is_whole=False),
-    ),
-    "groups",
-)
-SORT = Kind(
-    "SortByTest",
-    "sortby",
-    (
-        Way("Spark, RDD: sortByKey", "rdd sort", "rdd", "elements"),
-        Way("Spark, DataFrame: sort", "frame sort", "frame", "elements"),
-    ),
-    "sorted",
-)
+GROUP = Kind("GroupByTest", "groupby", "group", "groups")
+SORT = Kind("SortByTest", "sortby", "sort", "sorted")
 KINDS = (GROUP, SORT)
-# What the table says, and whether a DataFrame's writer supplies the ranks.
-OURS = {"ranks, from the RDD": False, "ranks, from the DataFrame": True}
+SPARK, OURS = "Spark's shuffle", "ranks that exchange"
 
 
 def measure(total_bytes, rounds, warm_up, timeout, results):
-    """Adds a table and the ratios of each kind."""
+    """Adds a table and the ratio of each kind."""
     with started(total_bytes) as spark:
-        source = make_pairs(spark, total_bytes)
+        partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
+        source = spark.run("make_keyed", total_bytes=total_bytes, value_bytes=VALUE_BYTES, partitions=partitions)
         for kind in KINDS:
-            figures = compare(spark, kind, source, rounds, warm_up, timeout, results)
-            results.table(table(kind, source, figures))
-            summarize(kind, figures, results)
+
+            def one_round(number, kind=kind):
+                one = {
+                    SPARK: shuffled(spark, kind, source, partitions, verify=number == 0),
+                    OURS: exchanged(spark, kind, source, timeout),
+                }
+                for way, measured in one.items():
+                    results.case({"kind": kind.name, "way": way, "round": number}, measured)
+                return one
+
+            # The first round, which does not count, is verified.
+            add(kind, source, quiet.rounds(max(1, warm_up), rounds, one_round), results)
 
 
 @contextlib.contextmanager
@@ -97,42 +75,28 @@ def started(total_bytes):
             yield spark
 
 
-def make_pairs(spark, total_bytes):
-    """Makes the pairs in Spark's memory, as an RDD and as a DataFrame. Returns their tally."""
-    partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
-    size = {"total_bytes": total_bytes, "value_bytes": VALUE_BYTES, "partitions": partitions}
-    return {**spark.run("make_keyed", **size), "partitions": partitions}
-
-
-def shuffled(spark, kind, way, source, verify):
+def shuffled(spark, kind, source, reducers, verify):
     """One job of Spark, with as many partitions after the shuffle as before it."""
-    answer = spark.run("shuffle_keyed", way=way.word, reducers=source["partitions"], verify=verify)
-    wrong, tally = [], answer["tally"]
-    if way.counts:
-        wrong += compared(source, {way.counts: answer["count"]})
+    answer = spark.run("shuffle_keyed", way=kind.way, reducers=reducers, verify=verify)
+    tally = answer["tally"]
+    wrong = compared(source, {"elements": answer["count"]})
     if tally:
         wrong += compared(source, tally)
         wrong += ["the keys are not in order"] if kind is SORT and not tally["in_order"] else []
-    return {
-        "job_s": answer["nanos"] / 1e9,
-        "read_s": answer["read_millis"] / 1e3,
-        "read_bytes": answer["read_bytes"],
-        "wrong": wrong,
-    }
+    return {"seconds": answer["nanos"] / 1e9, "wrong": wrong}
 
 
-def exchanged(spark, kind, as_frame, source, timeout):
+def exchanged(spark, kind, source, timeout):
     """One run of ranks, from the beginning of Spark's write until the last rank has read its last element."""
-    arguments = ["--exchange", kind.exchange, "--window", str(WINDOW)]
-    with mpi_ranks.on_this_machine(RANKS, RING, BLOCK, "bench-exchange", *arguments, timeout=timeout) as (
-        configs,
-        ranks,
+    with (
+        pairs.config_files(RANKS, RING, BLOCK) as configs,
+        pairs.started(configs, pairs.exchanging(RANKS, kind.exchange), timeout) as (ranks,),
     ):
-        supplied = spark.run("supply_keyed", ranks=RANKS, as_frame=as_frame, timeout=timeout, **configs)
+        ranks.answer()
+        start = spark.run("supply_keyed", ranks=RANKS, timeout=timeout, **configs)["start"]
         received = ranks.end()
-    end = max(rank["ends"][-1] for rank in received)
     return {
-        "job_s": (end - supplied["start"]) / 1e9,
+        "seconds": (max(rank["end"] for rank in received) - start) / 1e9,
         "ranks": received,
         "wrong": compared(source, together(received)) + (out_of_order(received) if kind is SORT else []),
     }
@@ -166,58 +130,15 @@ def out_of_order(ranks):
     return lines
 
 
-def compare(spark, kind, source, rounds, warm_up, timeout, results):
-    """Measures all ways in turn. Returns the figures of each. The first round, which does not count, is verified."""
-
-    def one_round(number):
-        theirs = {way.name: shuffled(spark, kind, way, source, verify=number == 0) for way in kind.ways}
-        ours = {name: exchanged(spark, kind, as_frame, source, timeout) for name, as_frame in OURS.items()}
-        measured = {**theirs, **ours}
-        for name, one in measured.items():
-            results.case({"kind": kind.name, "way": name, "round": number}, one)
-        return measured
-
-    counted = quiet.rounds(max(1, warm_up), rounds, one_round)
-    results.judged({"kind": kind.name, "warm_up": max(1, warm_up)}, counted)
-    return figures_of(kind, counted)
-
-
-def figures_of(kind, counted):
-    """By way: seconds, and of Spark's ways how many times ours they are. Ours is the faster of our two ways."""
-    names = [way.name for way in kind.ways]
-    figures = {name: {"job_s": spread([one[name]["job_s"] for one in counted])} for name in (*names, *OURS)}
-    ours = min(OURS, key=lambda name: figures[name]["job_s"]["median"])
-    for name, of_way in figures.items():
-        of_way["others"] = counted.others
-        of_way["job_ratio"] = spread([one[name]["job_s"] / one[ours]["job_s"] for one in counted])
-        if name in names:
-            of_way["read_s"] = spread([one[name]["read_s"] for one in counted])
-            of_way["ratio"] = spread([one[name]["read_s"] / one[ours]["job_s"] for one in counted])
-    return figures
-
-
-def summarize(kind, figures, results):
-    """Adds the ratios of each of Spark's ways, and without its name those of the fastest that does what ranks do."""
-    for ratio, seconds in (("ratio", "read_s"), ("job_ratio", "job_s")):
-        for way in kind.ways:
-            results.figure(f"{kind.key}_{way.key}_{ratio}", figures[way.name], ratio)
-        competing = [figures[way.name] for way in kind.ways if way.is_whole]
-        results.figure(f"{kind.key}_{ratio}", min(competing, key=lambda one: one[seconds]["median"]), ratio)
-
-
-def table(kind, source, figures):
+def add(kind, source, rounds, results):
+    """Adds the table and the ratio."""
+    theirs, ours = ([one[way]["seconds"] for one in rounds] for way in (SPARK, OURS))
+    ratio = spread([a / b for a, b in zip(theirs, ours)])
+    results.figure(f"{kind.key}_ratio", {"ratio": ratio, "disturbed": rounds.disturbed})
     title = (
         f"{kind.name}: {source['elements']} pairs of {VALUE_BYTES} B in Spark's memory, {RANKS} ranks, median (min–max)"
     )
-    columns = ["way", "whole s", "read stage s", "whole / ranks' whole", "read stage / ranks' whole"]
-    made = Table(title, columns, picture={"x": 0, "bars": [1]})
-    for name, of_way in figures.items():
-        has_stage = name not in OURS
-        made.add(
-            name,
-            spread_text(of_way["job_s"]),
-            spread_text(of_way["read_s"]) if has_stage else "–",
-            spread_text(of_way["job_ratio"]),
-            spread_text(of_way["ratio"]) if has_stage else "–",
-        )
-    return made
+    table = Table(title, ["way", "seconds", "Spark / ranks"])
+    table.add(SPARK, spread_text(spread(theirs)), spread_text(ratio))
+    table.add(OURS, spread_text(spread(ours)), "–")
+    results.table(table)

@@ -1,6 +1,5 @@
 """Sizes, medians with their ranges, and tables."""
 
-import math
 import re
 import statistics
 
@@ -27,36 +26,24 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": list(values)}
 
 
-def percentile(ordered, share):
-    """The smallest of sorted values that at least `share` of them do not exceed."""
-    return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
-
-
-def interval(values, against=(1,), confidence=0.95, resamples=10_000):
+def interval(values, confidence=0.95, resamples=10_000):
     """
-    The bootstrap interval of the median, or of its ratio to another one's: two values, the same in every call.
+    The bootstrap interval of the median: two values, the same in every call.
 
-    None if either has fewer than FEWEST_VALUES values. It is the spread within one run: other runs may differ by more.
+    None if there are fewer than FEWEST_VALUES. It is the spread within one run: other runs may differ by more.
     """
-    if len(values) < FEWEST_VALUES or 1 < len(against) < FEWEST_VALUES:
+    if len(values) < FEWEST_VALUES:
         return None
     # Only the environment of the benchmarks has it.
     import numpy
 
-    random = numpy.random.default_rng(0)
-    ours, theirs = (numpy.median(random.choice(of, (resamples, len(of))), axis=1) for of in (values, against))
+    medians = numpy.median(numpy.random.default_rng(0).choice(values, (resamples, len(values))), axis=1)
     tail = 50 * (1 - confidence)
-    return numpy.percentile(ours / theirs, [tail, 100 - tail]).tolist()
+    return numpy.percentile(medians, [tail, 100 - tail]).tolist()
 
 
 def spread_text(values, digits=2):
     return f"{values['median']:.{digits}f} ({values['min']:.{digits}f}–{values['max']:.{digits}f})"
-
-
-def leading_number(cell):
-    """The median, at the start of a table's cell."""
-    match = re.match(r"-?[0-9.]+", cell)
-    return float(match[0]) if match else 0.0
 
 
 def rates(measured):
@@ -65,12 +52,10 @@ def rates(measured):
 
 
 class Table:
-    def __init__(self, title, columns, picture=None):
-        """`picture` says which columns report.draw() draws."""
+    def __init__(self, title, columns, rows=()):
         self.title = title
         self.columns = columns
-        self.rows = []
-        self.picture = picture
+        self.rows = list(rows)
 
     def add(self, *cells):
         self.rows.append([str(cell) for cell in cells])
@@ -82,7 +67,7 @@ class Table:
         return "\n".join(lines)
 
     def as_json(self):
-        return {"title": self.title, "columns": self.columns, "rows": self.rows, "picture": self.picture}
+        return {"title": self.title, "columns": self.columns, "rows": self.rows}
 
     def markdown(self):
         lines = [" | ".join(self.columns), " | ".join("---" for _ in self.columns)]

@@ -33,9 +33,12 @@ def spark():
         raise BenchError(str(failure)) from None
 
 
-def pyspark():
-    """PYTHONPATH for a Python without PySpark."""
-    return os.pathsep.join(map(str, spark().home.glob("python/lib/*.zip")))
+def has_pytorch(name):
+    """Whether benchmark `name` can train. Says so if it cannot."""
+    found = subprocess.run([SUPPLY_PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+    if not found:
+        print(f"bench/{name}: skipped: no PyTorch (on Debian: apt-get install python3-torch)", file=sys.stderr)
+    return found
 
 
 def has_program(name):
@@ -106,19 +109,6 @@ def available_memory():
         return int(first_match(r"^MemAvailable:\s*(\d+) kB", file.read())) << 10
 
 
-def peak_memory(pid):
-    """Peak of the resident bytes of a living process, shared pages included."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return int(first_match(r"^VmHWM:\s*(\d+) kB", file.read())) << 10
-
-
-def forget_peak_memory(pid):
-    """Restarts peak_memory(). Returns what is resident now."""
-    with open(f"/proc/{pid}/clear_refs", "w", encoding="utf-8") as file:
-        file.write("5")
-    return peak_memory(pid)
-
-
 def tree(pid):
     """The ids of a process and its descendants. Some may have just ended."""
     pids = [pid]
@@ -129,46 +119,12 @@ def tree(pid):
         yield one
 
 
-def _of_each(measure, pid):
-    """Measures a process and its descendants. Processes that have just ended are left out."""
-    found, program = {}, os.readlink(f"/proc/{pid}/exe")
-    for one in tree(pid):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            # Between fork and exec a JVM's child has the JVM's own memory.
-            if one == pid or os.readlink(f"/proc/{one}/exe") != program:
-                found[one] = measure(one)
-    return found
-
-
-def forget_peak_memory_of_all(pid):
-    """forget_peak_memory() of a process and its descendants, for growth_of_all()."""
-    return _of_each(forget_peak_memory, pid)
-
-
-def growth_of_all(pid, before):
-    """The most that they have grown together since then, new processes included."""
-    return sum(peak - before.get(one, 0) for one, peak in _of_each(peak_memory, pid).items())
-
-
 def processor_seconds(pid):
     """Processor time of a process and its descendants, with those that have ended."""
-    seconds = 0
+    ticks = 0
     for one in tree(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            seconds += sum(_processor_seconds(one))
-    return seconds
-
-
-def ended_children_seconds(pid):
-    """Processor time of those children of a process that have ended, with their own ended children."""
-    return sum(_processor_seconds(pid)[2:])
-
-
-def _processor_seconds(pid):
-    """User and system time of a process, and those of the children that it has waited for."""
-    return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in stat_fields(pid)[11:15]]
-
-
-def stat_fields(pid):
-    """The fields of /proc/PID/stat after the name in parentheses: state, parent, …"""
-    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            # The fields after the name in parentheses: own time, and that of children that it has waited for.
+            fields = pathlib.Path(f"/proc/{one}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -3,15 +3,18 @@
 import contextlib
 import json
 import pathlib
-import queue
 import subprocess
 import tempfile
-import threading
 
-import spark_supplier.launch.config_files
+from spark_supplier.launch import config_files as files
+from spark_supplier.launch import places
+from spark_supplier.launch.mpi import Launcher
 
 from engine import machine
 from engine.machine import BenchError
+
+# From SIGTERM until a rank, or mpirun and its ranks, have ended.
+END_SECONDS = 10
 
 
 @contextlib.contextmanager
@@ -25,80 +28,70 @@ def config_files(pairs, ring, block):
         yield {name.replace("-", "_"): str(pathlib.Path(folder, f"{name}.conf")) for name in names}
 
 
-# Of a process that measures as a rank does, and has no pair.
-NO_FILES = {"mapped_files": "", "named_pipes": ""}
-
-
 class Rank:
-    """The process of one rank. It prints what it has measured as JSON."""
+    """The process of a rank, or the mpirun of ranks, which rank 0 speaks for. It prints lines of JSON."""
 
     def __init__(self, configs, *command, timeout):
-        self.timeout = timeout
-        self.process = subprocess.Popen(
+        self._timeout = timeout
+        self._process = subprocess.Popen(
             [*map(str, command)],
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            env=spark_supplier.launch.config_files.environment(**configs, timeout=timeout),
+            env=files.environment(**configs, timeout=timeout),
         )
-        # A rank that measures for long prints more than a pipe holds, so a thread reads at once.
-        self._lines = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self._lines.put(line)
-        self._lines.put(None)
-
-    def _line(self):
-        """The next line; None at the end."""
-        try:
-            return self._lines.get(timeout=self.timeout)
-        except queue.Empty:
-            raise BenchError(f"{self.process.args[0]} has printed nothing for {self.timeout} s") from None
-
-    def ask(self, line):
-        """Asks the rank to measure a round."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        self._name = self._process.args[0]
 
     def answer(self):
-        line = self._line()
-        if line is None:
-            self._require_success(ended_early=True)
+        """The next line."""
+        line = machine.read_line(self._process, self._process.stdout, self._timeout, self._name)
+        if not line:
+            self._fail()
         return json.loads(line)
 
     def end(self):
-        """Ends the rank's input. Returns its last answer."""
-        self.process.stdin.close()
-        output = "".join(iter(self._line, None))
-        self._require_success()
-        return json.loads(output) if output else None
+        """The last line, when the process has ended."""
+        answer = self.answer()
+        if self._process.wait(self._timeout) != 0:
+            self._fail()
+        return answer
 
-    def _require_success(self, ended_early=False):
-        status = self.process.wait(self.timeout)
-        if status != 0 or ended_early:
-            raise BenchError(f"{self.process.args[0]} ended with status {status}: its message stands above")
+    def _fail(self):
+        status = self._process.wait(self._timeout)
+        raise BenchError(f"{self._name} ended with status {status}: its message stands above")
 
     def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        self.process.stdin.close()
-        self.process.stdout.close()
+        # A killed mpirun would leave its ranks.
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
 
 
 @contextlib.contextmanager
-def local_ranks(count, configs, program, *arguments, timeout):
-    """Starts `count` ranks. A `{}` in `arguments` becomes the local rank."""
-    started = []
-    try:
-        for local_rank in range(count):
-            filled = [str(argument).format(local_rank) for argument in arguments]
-            started.append(Rank(configs, machine.program(program), *filled, timeout=timeout))
-        yield started
-    finally:
-        for rank in started:
-            rank.close()
+def started(configs, commands, timeout):
+    """Yields a Rank for each command."""
+    with contextlib.ExitStack() as stack:
+        ranks = []
+        for command in commands:
+            ranks.append(Rank(configs, *command, timeout=timeout))
+            stack.callback(ranks[-1].close)
+        yield ranks
+
+
+def beside_spark(count):
+    """The commands of the cycle's ranks."""
+    return [[machine.program("bench-rank"), rank] for rank in range(count)]
+
+
+def fed():
+    """The same of one rank, and a feeder that has its pair."""
+    rank = machine.program("bench-fed-rank")
+    return [[*Launcher().command(1), places.program("supply-feeder"), ":", "-n", "1", rank, "0"]]
+
+
+def exchanging(count, exchange):
+    """One command of ranks that exchange rows."""
+    return [[*Launcher().command(count), machine.program("bench-exchange"), exchange]]

@@ -1,6 +1,7 @@
 """Processes with a Spark of their own that run one command after another."""
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -37,9 +38,10 @@ class SparkProcess:
             self.close()
             raise
 
-    def send(self, command):
+    def round(self, **command):
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
+        return self.answer()
 
     def answer(self):
         line = machine.read_line(self.process, self.process.stdout, ANSWER_SECONDS, self.name)
@@ -91,23 +93,20 @@ class Spark(SparkProcess):
             command += ["--conf", f"{key}={value}"]
         self.start([*command, bench_jar], {"SPARK_LOCAL_IP": "127.0.0.1"})
 
-    def ask(self, do, **what):
-        self.send({"do": do, **what})
-
     def run(self, do, **what):
-        self.ask(do, **what)
-        return self.answer()
+        return self.round(do=do, **what)
 
 
 class PythonSpark(SparkProcess):
-    def __init__(self, program, *arguments, python=machine.VENV_PYTHON, environment=None):
-        """Runs a program of bench/py with a folder for Spark's files and `arguments`."""
+    def __init__(self, program, *arguments, environment=None):
+        """Runs a program of bench/py with a folder for Spark's files, the product's jar and `arguments`."""
         super().__init__(program)
-        command = [python, machine.ROOT / "bench" / "py" / program, self.folder, *map(str, arguments)]
-        self.start(
-            command, {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(machine.VENV_PYTHON), **(environment or {})}
-        )
-
-    def round(self, **what):
-        self.send(what)
-        return self.answer()
+        programs = machine.ROOT / "bench" / "py"
+        zips = machine.spark().home.glob("python/lib/*.zip")
+        paths = {
+            "PYTHONPATH": os.pathsep.join(map(str, (*zips, programs, programs.parent))),
+            "PYSPARK_PYTHON": str(machine.SUPPLY_PYTHON),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        command = [machine.SUPPLY_PYTHON, programs / program, self.folder, machine.spark().jar, *map(str, arguments)]
+        self.start(command, {**paths, **(environment or {})})

@@ -9,19 +9,27 @@ import threading
 from engine.machine import tree
 
 
-class Sampler:
-    """Calls `sample` periodically, in a thread, while its `with` block runs."""
+class Watch:
+    """Samples the memory of a process with all its descendants, and the disk space of a folder, in a `with` block."""
 
-    def __init__(self, sample, period_seconds):
-        self._sample = sample
+    def __init__(self, pid, folder, period_seconds=0.5):
+        self._pid = pid
+        self._folder = folder
         self._period_seconds = period_seconds
+        self._before = self._most = self._now()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
+    def growth(self):
+        """Bytes of memory and of disk, above those at the beginning."""
+        return tuple(most - before for most, before in zip(self._most, self._before))
+
     def _run(self):
-        while not self._over.is_set():
-            self._sample()
-            self._over.wait(self._period_seconds)
+        while not self._over.wait(self._period_seconds):
+            self._most = tuple(map(max, self._most, self._now()))
+
+    def _now(self):
+        return tree_memory(self._pid), folder_bytes(self._folder)
 
     def __enter__(self):
         self._thread.start()
@@ -30,26 +38,6 @@ class Sampler:
     def __exit__(self, *exception):
         self._over.set()
         self._thread.join()
-
-
-class Watch(Sampler):
-    """Samples the memory of a process with all its descendants, and the disk space of a folder."""
-
-    def __init__(self, pid, folder, period_seconds=0.5):
-        super().__init__(self._poll, period_seconds)
-        self._pid = pid
-        self._folder = folder
-        self._before = self._most = self._now()
-
-    def growth(self):
-        """Bytes of memory and of disk, above those at the beginning."""
-        return tuple(most - before for most, before in zip(self._most, self._before))
-
-    def _poll(self):
-        self._most = tuple(map(max, self._most, self._now()))
-
-    def _now(self):
-        return tree_memory(self._pid), folder_bytes(self._folder)
 
 
 def tree_memory(pid):

@@ -1,11 +1,10 @@
-"""A rank that takes PyTorch batches of digits from a DataFrame in Spark's memory.
+"""A rank that takes PyTorch batches from a DataFrame in Spark's memory.
 
 It does one round for each line of JSON on stdin and answers each with one. It is Spark's driver program, too, for every
 way alike, because toLocalIterator() must run there.
 """
 
 import json
-import os
 import sys
 import time
 
@@ -13,28 +12,11 @@ import session
 import torch
 from dataframe_ways import HELD, WAYS
 
-SCHEMA = "pixels array<float>, label int"
-
-
-def digits(batches):
-    """Handwritten digits, over and over: 8 x 8 pixels from 0 to 16."""
-    # Spark's own Python imports this.
-    import numpy
-    import pyarrow
-    from sklearn.datasets import load_digits
-
-    images, labels = load_digits(return_X_y=True)
-    images, labels = images.astype("float32"), labels.astype("int32")
-    for batch in batches:
-        numbers = batch.column(0).to_numpy() % len(labels)
-        ends = pyarrow.array(numpy.arange(len(numbers) + 1, dtype="int32") * images.shape[1])
-        pixels = pyarrow.ListArray.from_arrays(ends, pyarrow.array(images[numbers].ravel()))
-        yield pyarrow.record_batch([pixels, pyarrow.array(labels[numbers])], names=["pixels", "label"])
-
 
 def dataframe(spark, rows, partitions):
     """Persists and computes the DataFrame: every way starts from the same partitions."""
-    made = spark.range(0, rows, 1, partitions).mapInArrow(digits, SCHEMA).persist()
+    pixels = "transform(sequence(0, 63), i -> cast((id * i) % 17 AS float)) AS pixels"
+    made = spark.range(0, rows, 1, partitions).selectExpr(pixels, "int(id % 10) AS label").persist()
     made.count()
     return made
 
@@ -89,12 +71,11 @@ def measure(frame, shared_folder, way, epochs, **options):
 def main():
     local_dir, jar, shared_folder, heap_mib, cores, rows, partitions = sys.argv[1:]
     torch.set_num_threads(1)
-    spark = session.start(local_dir, heap_mib, cores, {**session.FASTEST_PYTHON, "spark.jars": jar})
+    spark = session.start(local_dir, jar, heap_mib, cores)
     try:
         frame = dataframe(spark, int(rows), int(partitions))
         HELD.extend(frame.toArrow().to_batches())
-        about = {"pid": os.getpid(), "jvm_pid": session.jvm_pid(spark), "tally": tally(frame)}
-        print(json.dumps(about), flush=True)
+        print(json.dumps({"tally": tally(frame)}), flush=True)
         for line in sys.stdin:
             print(json.dumps(measure(frame, shared_folder, **json.loads(line))), flush=True)
     finally:

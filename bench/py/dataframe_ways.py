@@ -1,4 +1,4 @@
-"""Ways from a DataFrame of digits to PyTorch batches.
+"""Ways from a DataFrame to PyTorch batches.
 
 Each way is a generator of epochs, an epoch an iterator of batches, a batch a dict of tensors by column. All but the
 Supplier's cut Arrow's batches, or the rows that they have collected, into batches without a copy.
@@ -6,22 +6,18 @@ Supplier's cut Arrow's batches, or the rows that they have collected, into batch
 
 import glob
 import itertools
-import queue
 import shutil
 import socket
 import threading
 import warnings
 
 import pyarrow
-import pyarrow.flight
 import pyarrow.parquet
 import torch
 from spark_supplier.torch import Dataset
 
 COLUMNS = ["pixels", "label"]
 BATCH = 64
-# Record batches that a Flight server holds for its rank, at most.
-FLIGHT_BATCHES = 4
 # About Arrow's memory. Nobody writes to it.
 warnings.filterwarnings("ignore", "The given NumPy array is not writable")
 
@@ -127,52 +123,6 @@ def arrow_socket_epoch(server, partitions):
                 yield from batches_of(batch)
 
 
-def arrow_flight(frame, epochs, pair, shared_folder, timeout):
-    partitions = frame.rdd.getNumPartitions()
-    with FlightSink("grpc://127.0.0.1:0") as sink:
-        location = f"grpc://127.0.0.1:{sink.port}"
-
-        def put(batches):
-            # Spark's own Python imports this.
-            from pyarrow import flight
-
-            writer = None
-            with flight.connect(location) as client:
-                for batch in batches:
-                    if writer is None:
-                        writer, _ = client.do_put(flight.FlightDescriptor.for_command(b""), batch.schema)
-                    writer.write_batch(batch)
-                writer.close()
-            return iter(())
-
-        for _ in range(epochs):
-            sending = Background(frame.mapInArrow(put, "none int").count, timeout)
-            yield arrow_flight_epoch(sink, partitions, timeout)
-            sending.end()
-
-
-class FlightSink(pyarrow.flight.FlightServerBase):
-    """Hands the record batches of each put to the rank, and None at its end."""
-
-    def __init__(self, location):
-        super().__init__(location)
-        self.received = queue.Queue(FLIGHT_BATCHES)
-
-    def do_put(self, context, descriptor, reader, writer):
-        for chunk in reader:
-            self.received.put(chunk.data)
-        self.received.put(None)
-
-
-def arrow_flight_epoch(sink, partitions, timeout):
-    while partitions:
-        batch = sink.received.get(timeout=timeout)
-        if batch is None:
-            partitions -= 1
-        else:
-            yield from batches_of(batch)
-
-
 def to_arrow(frame, epochs, pair, shared_folder, timeout):
     for _ in range(epochs):
         yield itertools.chain.from_iterable(map(batches_of, frame.toArrow().to_batches()))
@@ -209,7 +159,6 @@ WAYS = {
     "parquet": parquet,
     "toLocalIterator": local_iterator,
     "mapInArrow": arrow_socket,
-    "Arrow Flight": arrow_flight,
     "toArrow": to_arrow,
     "batches in the rank": held_by_rank,
 }

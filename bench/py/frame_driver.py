@@ -1,23 +1,21 @@
 """Spark's driver and a rank that counts: rows of frames of many kinds, by each way.
 
-It does one round for each line of JSON on stdin and answers each with one. Without a jar, it is another Spark's, which
-has no Supplier, and whose Python needs nothing but PySpark, numpy and pyarrow.
+It does one round for each line of JSON on stdin and answers each with one.
 """
 
 import json
-import pathlib
 import sys
 import threading
 import time
 
 import pyspark
 import session
+import spark_supplier
 
 EPOCHS = 3
 COUNTED = "n bigint"
 # The rows: numbers are as random as features are, so that no dictionary makes them small.
 DOUBLES = [f"rand({i}) as x{i}" for i in range(8)]
-NULLABLE = [f"if(rand({i}) < 0.1, null, rand({i + 8})) as x{i}" for i in range(8)]
 TEXTS = [
     "id",
     "concat('a text of the row ', id) as text",
@@ -30,7 +28,6 @@ STRUCT = [
     "named_struct('x', rand(0), 'y', rand(1), 'label', int(id % 10), 'name', concat('n', id % 1000)) as struct",
     "if(id % 10 = 0, null, named_struct('z', rand(2), 'w', rand(3))) as may_be_null",
 ]
-MAP = ["id", "map('left', rand(0), 'right', rand(1)) as map"]
 
 
 def make(spark, folder, rows, partitions):
@@ -41,9 +38,8 @@ def make(spark, folder, rows, partitions):
 
     def parquet(name, expressions):
         path = f"{folder}/{name}"
-        # Uncompressed, so that decompression, the same for each way, hides nothing. The other Spark finds the files.
-        if not pathlib.Path(path, "_SUCCESS").exists():
-            source.selectExpr(*expressions).write.mode("overwrite").option("compression", "none").parquet(path)
+        # Uncompressed, so that decompression, the same for each way, hides nothing.
+        source.selectExpr(*expressions).write.mode("overwrite").option("compression", "none").parquet(path)
         return spark.read.parquet(path)
 
     def cached(frame):
@@ -51,23 +47,17 @@ def make(spark, folder, rows, partitions):
         held.count()
         return held
 
-    doubles, numbers = parquet("doubles", DOUBLES), parquet("numbers", [f"{NUMBERS} as list"])
-    small = spark.range(100).selectExpr("id as key", "id * 2 as twice")
+    doubles, numbers = parquet("doubles", DOUBLES), source.selectExpr(f"{NUMBERS} as list")
     return {
         "Parquet, 8 doubles": doubles,
         "the same, x + 1": doubles.selectExpr(*[f"x{i} + 1 as x{i}" for i in range(8)]),
         "cached, 8 doubles": cached(source.selectExpr(*DOUBLES)),
         "after a shuffle (adaptive)": doubles.repartition("x0"),
-        "broadcast join": source.selectExpr("id % 100 as key", *DOUBLES).join(small.hint("broadcast"), "key"),
-        "Parquet, array of 8 doubles": numbers,
-        "cached, array of 8 doubles": cached(source.selectExpr(f"{NUMBERS} as list")),
         "cached, vector of 8": cached(numbers.select(array_to_vector("list").alias("vector"))),
-        "Parquet, 8 nullable doubles": parquet("nullable", NULLABLE),
         "Parquet, texts, some null": parquet("texts", TEXTS),
         "Parquet, lists of 1 to 15 ints": parquet("tokens", TOKENS),
         "cached, lists of 1 to 15 ints": cached(source.selectExpr(*TOKENS)),
         "Parquet, structs, some null": parquet("structs", STRUCT),
-        "Parquet, maps": parquet("maps", MAP),
     }
 
 
@@ -83,20 +73,14 @@ def noop(frame, rows, **_):
     return {"rows": rows, "nanos": nanos(time.monotonic() - start)}
 
 
-def arrow(frame, rows, tries=5, **_):
+def arrow(frame, rows, **_):
     def count(batches):
         import pyarrow
 
         yield pyarrow.record_batch([pyarrow.array([sum(batch.num_rows for batch in batches)])], names=["n"])
 
     start = time.monotonic()
-    try:
-        counted = sum(row.n for row in frame.mapInArrow(count, COUNTED).collect())
-    except Exception as error:
-        # Spark 4.3 gives a task now and then a worker whose socket it has closed.
-        if "ClosedChannelException" not in str(error) or tries == 1:
-            raise
-        return arrow(frame, rows, tries - 1)
+    counted = sum(row.n for row in frame.mapInArrow(count, COUNTED).collect())
     return {"rows": counted, "nanos": nanos(time.monotonic() - start)}
 
 
@@ -106,8 +90,6 @@ def shuffled(frame, rows, pair, timeout):
 
 def ours(frame, rows, pair, timeout, **options):
     """Rows and time of an epoch once the first one has passed, and the time until the first block."""
-    import spark_supplier
-
     start = time.monotonic()
     writer = frame.write.format("supply").mode("append").options(epochs=EPOCHS, timeout=timeout, **options)
     for name in ("mapped_files", "named_pipes"):
@@ -152,14 +134,11 @@ WAYS = {"noop": noop, "supply": ours, "shuffled": shuffled, "mapInArrow": arrow}
 
 def main():
     local_dir, jar, folder, heap_mib, cores, rows, partitions = sys.argv[1:]
-    fastest = session.fastest()
-    spark = session.start(local_dir, heap_mib, cores, {**fastest, **({"spark.jars": jar} if jar else {})})
+    spark = session.start(local_dir, jar, heap_mib, cores)
     try:
         frames = make(spark, folder, int(rows), int(partitions))
-        about = {"frames": list(frames), "version": pyspark.__version__, "settings": session.known(spark, fastest)}
-        if jar:
-            about["paths"] = {name: path_of(spark, frame) for name, frame in frames.items()}
-        print(json.dumps(about), flush=True)
+        paths = {name: path_of(spark, frame) for name, frame in frames.items()}
+        print(json.dumps({"frames": list(frames), "version": pyspark.__version__, "paths": paths}), flush=True)
         for line in sys.stdin:
             what = json.loads(line)
             measured = WAYS[what.pop("way")](frames[what.pop("frame")], int(rows), **what)

@@ -20,20 +20,16 @@ OURS = "ranks"
 class Matrix:
     """A matrix in Spark's memory, in the forms that the ways take. `right`: a vector, to multiply it with."""
 
-    def __init__(self, spark, ranks, about):
-        columns = about["columns"]
-        self._frame = offload_data.matrix(spark, about["rows"], columns, 2 * about["ranks"])
-        # The ranks keep the order of rows if each has one partition.
-        self._right = offload_data.matrix(spark, columns, 1, about["ranks"])
+    def __init__(self, spark, ranks, count, rows, columns):
+        """count: ranks, which keep the order of rows if each has one partition."""
+        self._frame = offload_data.matrix(spark, rows, columns, 2 * count)
+        self._right = offload_data.matrix(spark, columns, 1, count)
         self.on_ranks = OnRanks(ranks, self._frame, self._right)
-        self.mllib = None
-        if about["mllib"]:
-            self.right = offload_data.collected(self._right)
-            self.mllib = MLlib(spark, self._frame, about["with_vectors"])
+        self.right = offload_data.collected(self._right)
+        self.mllib = MLlib(spark, self._frame)
 
     def release(self):
-        if self.mllib is not None:
-            self.mllib.release()
+        self.mllib.release()
         for frame in (self._frame, self._right):
             frame.unpersist(blocking=True)
 
@@ -68,14 +64,14 @@ def answers(spark, ranks, count):
             continue
         if matrix is not None:
             matrix.release()
-        matrix = Matrix(spark, ranks, {"ranks": count, **what}) if "rows" in what else None
-        yield {"conversion_s": None if matrix is None or matrix.mllib is None else matrix.mllib.conversion_s}
+        matrix = Matrix(spark, ranks, count, **what)
+        yield {"conversion_s": matrix.mllib.conversion_s}
 
 
 def main():
     local_dir, jar, heap_mib, ranks = (*sys.argv[1:3], *map(int, sys.argv[3:]))
     # MLlib warns of conversions, and of the BLAS that the table names.
-    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jar, "spark.log.level": "ERROR"})
+    spark = session.start(local_dir, jar, heap_mib, ranks, **{"spark.log.level": "ERROR"})
     try:
         with MatrixRanks(spark, ranks) as of_session:
             print(json.dumps({"blas": native_blas(spark)}), flush=True)

@@ -61,10 +61,7 @@ JOBS = {
     "pca": Job(lambda ranks: ranks.pca(K), {"PCA": lambda matrix: matrix.mllib.pca(K)}, directions("components"), 1e-6),
     "kmeans": Job(
         lambda ranks: ranks.kmeans(CLUSTERS, LLOYD_ITERATIONS),
-        {
-            "row": lambda matrix: matrix.mllib.kmeans("row", CLUSTERS, LLOYD_ITERATIONS),
-            "block": lambda matrix: matrix.mllib.kmeans("block", CLUSTERS, LLOYD_ITERATIONS),
-        },
+        {"block": lambda matrix: matrix.mllib.kmeans(CLUSTERS, LLOYD_ITERATIONS)},
         relative("cost"),
         # Both begin at random.
         0.05,
@@ -79,19 +76,11 @@ JOBS = {
         # The tolerance of l-bfgs.
         1e-3,
     ),
-    **{
-        name: Job(
-            ours,
-            {"multiplyGramianMatrixBy": lambda matrix: matrix.mllib.gram_vector(matrix.right.ravel(), GRAM_ITERATIONS)},
-            directions("vector"),
-            1e-6,
-            GRAM_ITERATIONS,
-        )
-        for name, ours in (
-            ("gram_vector", lambda ranks: ranks.gram_vector(GRAM_ITERATIONS)),
-            ("gram_vector_sent", lambda ranks: ranks.gram_vector_sent(GRAM_ITERATIONS)),
-        )
-    },
-    # Nothing of MLlib is compared with it.
-    "matrix": Job(lambda ranks: ranks.matrix(), {}, None, 0.0),
+    "gram_vector": Job(
+        lambda ranks: ranks.gram_vector(GRAM_ITERATIONS),
+        {"multiplyGramianMatrixBy": lambda matrix: matrix.mllib.gram_vector(matrix.right.ravel(), GRAM_ITERATIONS)},
+        directions("vector"),
+        1e-6,
+        GRAM_ITERATIONS,
+    ),
 }

@@ -5,7 +5,6 @@ import pathlib
 import time
 
 import numpy
-import session
 from pyspark.ml.clustering import KMeans
 from pyspark.ml.functions import array_to_vector
 from pyspark.ml.regression import LinearRegression
@@ -19,7 +18,7 @@ from pyspark.sql import functions
 def native_blas(spark):
     """The class that MLlib's products call, and the shared library that this JVM has mapped for it."""
     blas = spark._jvm.dev.ludovic.netlib.blas.NativeBLAS.getInstance()
-    maps = pathlib.Path(f"/proc/{session.jvm_pid(spark)}/maps").read_text(encoding="utf-8")
+    maps = pathlib.Path(f"/proc/{spark._jvm.java.lang.ProcessHandle.current().pid()}/maps").read_text(encoding="utf-8")
     libraries = {os.path.realpath(line.split()[-1]) for line in maps.splitlines() if "blas" in line.split()[-1]}
     return {"class": blas.getClass().getName(), "libraries": sorted(libraries)}
 
@@ -27,16 +26,15 @@ def native_blas(spark):
 class MLlib:
     """A DataFrame of offload_data in the forms that MLlib takes, in Spark's memory.
 
-    with_vectors: that of pyspark.ml, too. conversion_s: how long that took. No job includes it.
+    conversion_s: how long that took. No job includes it.
     """
 
-    def __init__(self, spark, frame, with_vectors):
+    def __init__(self, spark, frame):
         self._context, self._jvm = spark.sparkContext, spark._jvm
         self._label_deviation = frame.agg(functions.stddev("label")).first()[0]
         start = time.perf_counter()
-        self.vectors = frame.select("id", "label", array_to_vector("features").alias("features"))
-        if with_vectors:
-            self.vectors.persist().count()
+        self.vectors = frame.select("id", "label", array_to_vector("features").alias("features")).persist()
+        self.vectors.count()
         self.matrix = RowMatrix(MLUtils.convertVectorColumnsFromML(self.vectors.select("features"), "features"))
         self._java = self.matrix._java_matrix_wrapper._java_model
         self._java.rows().cache().count()
@@ -56,9 +54,9 @@ class MLlib:
         compute(self.matrix.multiply(components))
         return {"components": components.toArray()}
 
-    def kmeans(self, solver, k, iterations):
+    def kmeans(self, k, iterations):
         # tol=0: all iterations are done.
-        model = KMeans(k=k, maxIter=iterations, tol=0.0, seed=1, solver=solver).fit(self.vectors)
+        model = KMeans(k=k, maxIter=iterations, tol=0.0, seed=1, solver="block").fit(self.vectors)
         numpy.array(model.clusterCenters())
         model.transform(self.vectors).select("id", "prediction").write.format("noop").mode("overwrite").save()
         return {"cost": model.summary.trainingCost}

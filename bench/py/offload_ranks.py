@@ -9,9 +9,6 @@ class OnRanks:
     def __init__(self, ranks, frame, right):
         self._ranks, self._frame, self._right = ranks, frame, right
 
-    def matrix(self):
-        return {"rows": self._ranks.matrix(self._frame, features="features").shape[0]}
-
     def truncated_svd(self, k):
         matrix = self._ranks.matrix(self._frame, features="features", key="id")
         left, values, right = self._ranks.call("truncated_svd", matrix, k=k)
@@ -41,21 +38,11 @@ class OnRanks:
 
     def gram_vector(self, iterations):
         """On matrices that the ranks hold, as MLlib has its own in Spark's memory."""
-        return self._gram_vector(*self._held, iterations)
-
-    def gram_vector_sent(self, iterations):
-        return self._gram_vector(*self._sent(), iterations)
+        return {"vector": self._ranks.call("gram_vector", *self._held, iterations=iterations).to_numpy()}
 
     @functools.cached_property
     def _held(self):
-        return self._sent()
-
-    def _sent(self):
-        matrices = self._frame, self._right
-        return [self._ranks.matrix(frame, features="features") for frame in matrices]
-
-    def _gram_vector(self, matrix, vector, iterations):
-        return {"vector": self._ranks.call("gram_vector", matrix, vector, iterations=iterations).to_numpy()}
+        return [self._ranks.matrix(frame, features="features") for frame in (self._frame, self._right)]
 
 
 def compute(matrix):

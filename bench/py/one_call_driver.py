@@ -92,7 +92,7 @@ WAYS = {
 def main():
     local_dir, jar, heap_mib, ranks, *sizes = (*sys.argv[1:4], *map(int, sys.argv[4:]))
     # A slot for each rank, and one that starts them.
-    spark = session.start(local_dir, heap_mib, ranks + 1, {"spark.jars": jar})
+    spark = session.start(local_dir, jar, heap_mib, ranks + 1)
     try:
         if spark.version != pyspark.__version__:
             sys.exit(f"TorchDistributor is of PySpark {pyspark.__version__}, and Spark is {spark.version}")

@@ -81,7 +81,7 @@ def plain_read(size):
 def main():
     local_dir, jar, heap_mib, ranks, *sizes = (*sys.argv[1:3], *map(int, sys.argv[3:]))
     # A slot for each rank, and one that starts them.
-    spark = session.start(local_dir, heap_mib, ranks + 1, {"spark.jars": jar})
+    spark = session.start(local_dir, jar, heap_mib, ranks + 1)
     try:
         frames = {rows: small_rows(spark, rows, ranks) for rows in sizes}
         print(json.dumps({"totals": {rows: native(frame) for rows, frame in frames.items()}}), flush=True)

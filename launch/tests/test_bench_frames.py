@@ -8,10 +8,8 @@ from places import ROOT
 
 sys.path.append(str(ROOT / "bench"))
 
-from engine import benchmark, frames, machine, pairs, quiet
+from engine import benchmark, frames, pairs, quiet
 from engine.spark import PythonSpark
-
-WAYS = ["noop", "supply", "shuffled", "mapInArrow"]
 
 
 def test_the_ratios_are_those_of_each_round():
@@ -22,11 +20,11 @@ def test_the_ratios_are_those_of_each_round():
             return {"rows": 1000, "nanos": nanos, "first_nanos": 20_000_000}
 
         nanos = {"noop": noop, "supply": ours, "shuffled": 2 * ours, "mapInArrow": 8 * ours}
-        return {(frame, way): one(nanos[way]) for frame in frames.FIGURES for way in WAYS}
+        return {(frame, way): one(nanos[way]) for frame in frames.FIGURES for way in frames.WAYS}
 
-    rounds = quiet.Rounds([(0.0, round_of(1000, 2000)), (0.0, round_of(2000, 3000)), (0.0, round_of(1000, 1000))], 3)
+    rounds = quiet.Rounds([round_of(1000, 2000), round_of(2000, 3000), round_of(1000, 1000)])
     about = {"frames": list(frames.FIGURES), "version": "4.1.3", "paths": dict.fromkeys(frames.FIGURES, "columns")}
-    frames.add_table(results, 1000, about, WAYS, rounds)
+    frames.add_table(results, 1000, about, rounds)
     [table] = results.tables
     assert dict(zip(table.columns, table.rows[0])) == {
         "frame": "Parquet, 8 doubles",
@@ -39,9 +37,7 @@ def test_the_ratios_are_those_of_each_round():
         "× mapInArrow": "8.0 (8.0–8.0)",
         "first block s": "0.020 (0.020–0.020)",
     }
-    note = "Spark's own write to nothing is 5.3 times as fast as mapInArrow"
-    assert results.notes == {f"{name}_vs_arrow": note for name in frames.FIGURES.values()}
-    assert results.summary == {
+    assert {key: figure["value"] for key, figure in results.figures.items()} == {
         "df_write_first_block_s": 0.02,
         **{
             f"{name}_vs_{way}": ratio
@@ -54,60 +50,38 @@ def test_the_ratios_are_those_of_each_round():
 def test_a_way_that_a_frame_lacks_is_a_dash():
     results = benchmark.Results("dataframes")
     one = {"rows": 1000, "nanos": 1000, "first_nanos": 20_000_000}
-    of_frame = {(frames.NOT_BY_ARROW, way): one for way in WAYS if way != "mapInArrow"}
+    of_frame = {(frames.NOT_BY_ARROW, way): one for way in frames.WAYS if way != "mapInArrow"}
     about = {"frames": [frames.NOT_BY_ARROW], "version": "4.1.3", "paths": {frames.NOT_BY_ARROW: "rows"}}
-    frames.add_table(results, 1000, about, WAYS, quiet.Rounds([(0.0, of_frame)] * 2, 2))
+    frames.add_table(results, 1000, about, quiet.Rounds([of_frame] * 2))
     row = dict(zip(results.tables[0].columns, results.tables[0].rows[0]))
     assert (row["mapInArrow"], row["× mapInArrow"]) == ("–", "–") and row["× noop"] == "1.0 (1.0–1.0)"
 
 
-def test_a_setting_that_a_spark_lacks_is_named():
-    old, new = (
-        {"version": "4.1.3", "settings": {"a": "true"}},
-        {"version": "4.3.0", "settings": {"a": "true", "b": "x"}},
-    )
-    table = frames.settings_table([old, new])
-    assert table.columns == ["setting", "Spark 4.1.3", "Spark 4.3.0"]
-    assert table.rows == [["a", "true", "true"], ["b", "–", "x"]]
-
-
 @pytest.mark.long
-def test_every_way_has_all_digits(tmp_path):
-    python = {"python": machine.SUPPLY_PYTHON, "environment": {"PYTHONPATH": machine.pyspark()}}
+def test_every_way_has_all_rows_of_a_data_set(tmp_path):
     with (
         pairs.config_files(1, 8 << 20, 2 << 20) as pair,
-        PythonSpark("dataframe_rank.py", machine.spark().jar, tmp_path, 1024, 2, 500, 2, **python) as rank,
+        PythonSpark("dataframe_rank.py", tmp_path, 1024, 2, 500, 2) as rank,
     ):
         tally = rank.about["tally"]
         assert tally["samples"] == 500
-        for way in (
-            "supply",
-            "parquet",
-            "mapInArrow",
-            "Arrow Flight",
-            "toArrow",
-            "toLocalIterator",
-            "batches in the rank",
-        ):
+        for way in ("supply", "parquet", "mapInArrow", "toArrow", "toLocalIterator", "batches in the rank"):
             received = rank.round(way=way, epochs=2, pair=pair, timeout=60)["received"]
             assert received == [tally, tally], way
 
 
 @pytest.mark.long
 def test_every_way_has_all_rows_of_every_frame(tmp_path):
-    python = {"python": machine.SUPPLY_PYTHON, "environment": {"PYTHONPATH": machine.pyspark()}}
-    sizes = (tmp_path, 1024, 2, 500, 2)
     with (
         pairs.config_files(1, 8 << 20, 2 << 20) as pair,
-        PythonSpark("frame_driver.py", machine.spark().jar, *sizes, **python) as driver,
+        PythonSpark("frame_driver.py", tmp_path, 1024, 2, 500, 2) as driver,
     ):
         assert {*frames.FIGURES, frames.NOT_BY_ARROW} <= set(driver.about["frames"])
-        assert driver.about["settings"]["spark.python.unix.domain.socket.enabled"] == "true"
         assert {name for name, path in driver.about["paths"].items() if path == "columns"} == {
             name for name in driver.about["frames"] if name.startswith("Parquet")
         } | {"cached, 8 doubles"}
         for frame in driver.about["frames"]:
-            for way in WAYS:
+            for way in frames.WAYS:
                 what = {"pair": pair, "timeout": 60} if way in frames.OURS else {}
                 measured = driver.round(frame=frame, way=way, **what)
                 assert (measured["rows"], measured.get("wrong", [])) == (500, []), (frame, way)

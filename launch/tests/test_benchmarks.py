@@ -1,22 +1,24 @@
-"""The engine of bench/: which rounds count, and what a figure says. Nothing is timed."""
+"""The engine of bench/: which rounds count, what a figure says, what a run leaves and publishes. Nothing is timed."""
 
-import contextlib
-import functools
+import argparse
+import html
+import json
 import os
+import re
 import subprocess
 import sys
-import time
+import types
 
 import pytest
 
 from places import ROOT
-from waiting import wait_until
 
 sys.path.append(str(ROOT / "bench"))
 
-from engine import alternatives, benchmark, quiet, targets
-from engine.figures import interval
-from engine.used_time import UsedTime, used_seconds
+from engine import benchmark, chart, exchange, machine, quiet, report
+from engine.exchange import GROUP, SORT
+from engine.figures import Table, interval, spread
+from engine.suite import BENCHMARKS
 
 
 class TestInterval:
@@ -29,181 +31,197 @@ class TestInterval:
         assert 0.8 < low < 0.9 < high < 1.0
         assert wider[1] - wider[0] > 2 * (high - low)
 
-    def test_of_a_ratio_of_two_medians(self):
-        low, high = interval([3.0, 3.0, 3.0, 5.0, 5.0, 5.0], [2.0] * 6)
-        assert (low, high) == (1.5, 2.5)
-
     def test_few_values_have_none(self):
         assert interval([0.9] * 5) is None and interval([0.9] * 6) == [0.9, 0.9]
-        assert interval([0.9] * 6, [0.5] * 5) is None
 
 
 class TestRounds:
-    def test_quiet_rounds_count_first_and_keep_their_order(self):
-        kept = quiet.Rounds([(0.0, "a"), (0.9, "b"), (0.04, "c"), (0.2, "d"), (0.01, "e")], 4)
-        assert list(kept) == ["a", "c", "d", "e"]
-        assert kept.others == [0.0, 0.04, 0.2, 0.01] and kept.marked == 1
-
-    def test_all_rounds_are_kept_with_whether_they_count(self):
-        kept = quiet.Rounds([(0.9, "a"), (0.0, "b"), (0.01, "c")], 2)
-        assert kept.measured == [
-            {"others": 0.9, "counts": False, "measured": "a"},
-            {"others": 0.0, "counts": True, "measured": "b"},
-            {"others": 0.01, "counts": True, "measured": "c"},
-        ]
-
     @pytest.mark.parametrize(
-        ("shares", "calls", "counted", "marked"),
+        ("shares", "calls", "counted", "disturbed"),
         [
-            ([0.0] * 9, 5, [2, 3, 4], 0),
-            ([0.9, 0.0, 0.9, 0.0, 0.0, 0.0], 7, [3, 5, 6], 0),
-            ([0.9, 0.9, 0.0, 0.9, 0.9, 0.0, 0.0], 8, [2, 4, 7], 1),
-            ([0.9] * 9, 8, [2, 3, 4], 3),
+            ([0.0] * 3, 5, [2, 3, 4], 0),
+            ([0.9, 0.0, 0.9, 0.0, 0.0], 7, [3, 5, 6], 0),
+            ([0.9, 0.9, 0.0, 0.9, 0.9, 0.0], 8, [2, 4, 7], 1),
+            ([0.9] * 6, 8, [2, 3, 4], 3),
         ],
-        ids=["quiet", "some again", "one quiet", "never quiet"],
+        ids=["quiet", "some again", "few quiet", "never quiet"],
     )
-    def test_marked_rounds_are_measured_again_within_bounds(self, monkeypatch, shares, calls, counted, marked):
-        monkeypatch.setattr(quiet, "OtherTime", functools.partial(OthersOf, shares))
+    def test_disturbed_rounds_are_measured_again_within_bounds(self, monkeypatch, shares, calls, counted, disturbed):
+        others = iter([second for share in shares for second in (0.0, share)])
+        clock = iter(range(100))
+        monkeypatch.setattr(quiet, "_other_seconds", lambda: next(others))
+        monkeypatch.setattr(quiet, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
+        monkeypatch.setattr(quiet.os, "cpu_count", lambda: 1)
         made = []
         rounds = quiet.rounds(2, 3, lambda number: made.append(number) or number)
         assert made == list(range(calls))
-        assert (list(rounds), rounds.marked) == (counted, marked)
+        assert (list(rounds), rounds.disturbed) == (counted, disturbed)
 
-    def test_long_rounds_are_not_measured_again(self, monkeypatch):
-        monkeypatch.setattr(quiet, "OtherTime", functools.partial(OthersOf, [0.9] * 9))
-        rounds = quiet.rounds(1, 2, lambda number: number, again=False)
-        assert (list(rounds), rounds.marked) == ([1, 2], 2)
-
-
-class OthersOf(contextlib.nullcontext):
-    """In place of quiet.OtherTime: the shares of the judged rounds, in order."""
-
-    def __init__(self, shares):
-        super().__init__(self)
-        self._shares = shares
-        self._starts = []
-
-    def share(self, start, _):
-        if start not in self._starts:
-            self._starts.append(start)
-        return self._shares[self._starts.index(start)]
-
-
-BURN = "import time\nwhile time.process_time() < {}: pass"
-
-
-class TestOtherTime:
-    def test_an_ended_child_is_not_another(self):
-        before = used_seconds(os.getpid())
-        subprocess.run([sys.executable, "-c", BURN.format(0.3)], check=True)
-        assert used_seconds(os.getpid()) - before >= 0.28
-
-    def test_a_process_of_nobody_is_another(self):
-        with quiet.OtherTime() as others:
-            start = time.monotonic_ns()
-            # The shell ends at once, so the program is nobody's child.
-            shell = ["sh", "-c", '"$@" > /dev/null 2>&1 & echo $!', "sh", sys.executable, "-c", BURN.format(30)]
-            orphan = int(subprocess.run(shell, capture_output=True, text=True, check=True).stdout)
-            try:
-                wait_until(lambda: used_seconds(orphan) > 0.5, 60)
-                # The clock of processors that are idle counts in steps of 10 ms.
-                time.sleep(3 * quiet.PERIOD_SECONDS)
-                used, end = used_seconds(orphan), time.monotonic_ns()
-                time.sleep(3 * quiet.PERIOD_SECONDS)
-            finally:
-                os.kill(orphan, 9)
-        assert others.share(start, end) * (end - start) / 1e9 * os.cpu_count() >= used - 0.2
-
-    def test_a_process_that_has_ended_used_nothing(self):
-        ended = subprocess.Popen(["true"])
-        ended.wait()
-        assert used_seconds(ended.pid) == 0.0
-
-    def test_the_time_of_an_orphan_stays(self):
-        used = UsedTime(os.getpid(), search_seconds=0)
-        shell = ["sh", "-c", '"$@" > /dev/null & echo $!; read line', "sh", sys.executable, "-c", BURN.format(30)]
-        with subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
-            orphan = int(parent.stdout.readline())
-            try:
-                wait_until(lambda: used_seconds(orphan) > 0.5, 60)
-                with_parent = used.seconds()
-                parent.communicate("\n")
-                alone = used.seconds()
-                wait_until(lambda: used_seconds(orphan) > 1.0, 60)
-                later = used.seconds()
-            finally:
-                os.kill(orphan, 9)
-            wait_until(lambda: used_seconds(orphan) == 0.0, 60)
-        assert alone >= with_parent - 0.02 and later >= with_parent + 0.3
-        assert used.seconds() >= later - 0.02
-
-    def test_the_time_of_a_child_stays_whose_parent_ignores_children(self):
-        used = UsedTime(os.getpid(), search_seconds=0)
-        ignoring = "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-        ignoring += "print(subprocess.Popen(sys.argv[1:]).pid, flush=True); sys.stdin.readline()"
-        python = [sys.executable, "-c"]
-        command = [*python, ignoring, *python, BURN.format(30)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
-            child = int(parent.stdout.readline())
-            wait_until(lambda: used_seconds(child) > 0.5, 60)
-            burning = used.seconds()
-            os.kill(child, 9)
-            wait_until(lambda: used_seconds(child) == 0.0, 60)
-            ended = used.seconds()
-            parent.communicate("\n")
-        assert ended >= burning - 0.02
-
-
-class TestVerdict:
-    @pytest.mark.parametrize(
-        ("key", "value", "interval_", "marked", "verdict"),
-        [
-            ("resident_ratio", 0.96, [0.955, 0.97], 0, "met"),
-            ("resident_ratio", 0.96, None, 0, "met"),
-            ("resident_ratio", 0.96, [0.94, 0.97], 0, "within noise"),
-            ("resident_ratio", 0.94, [0.93, 0.96], 0, "within noise"),
-            ("resident_ratio", 0.94, [0.93, 0.94], 5, "missed"),
-            ("resident_ratio", 0.96, [0.955, 0.97], 6, "not quiet"),
-            ("lmdb_task_ns_28", 169, [160, 169.5], None, "met"),
-            ("lmdb_task_ns_28", 171, [170.5, 172], None, "missed"),
-            ("lmdb_task_ns_28", 171, [169, 172], None, "within noise"),
-            ("c_ring_ratio_784", 0.5, [0.4, 0.6], 0, "–"),
-        ],
-    )
-    def test_it(self, key, value, interval_, marked, verdict):
-        assert targets.verdict(key, {"value": value, "interval": interval_, "rounds": 20, "marked": marked}) == verdict
+    def test_a_child_that_has_ended_is_not_another(self):
+        before = machine.processor_seconds(os.getpid())
+        burn = "import time\nwhile time.process_time() < 0.3: pass"
+        subprocess.run([sys.executable, "-c", burn], check=True)
+        assert machine.processor_seconds(os.getpid()) - before >= 0.25
 
 
 class TestOptions:
-    @staticmethod
-    def settled(*words):
-        return benchmark.settle(benchmark.parser("cycle", "").parse_args(words), [784], 21)
-
     @pytest.mark.parametrize(
         ("words", "reduced"),
         [
             ([], []),
-            (["--bytes", "2GiB", "--repetitions", "41", "--warm-up", "9", "--sizes", "64,784"], []),
-            (["--bytes", "1MiB", "--repetitions", "20"], ["--bytes", "--repetitions"]),
-            (["--warm-up", "0", "--pairs", "1000", "--sizes", "64"], ["--warm-up", "--pairs", "--sizes"]),
+            (["--bytes", "2GiB", "--repetitions", "41", "--warm-up", "9"], []),
+            (["--bytes", "1MiB", "--repetitions", "20", "--warm-up", "0"], ["bytes", "repetitions", "warm_up"]),
         ],
     )
     def test_less_than_usual_is_noted(self, words, reduced):
-        assert self.settled(*words).reduced == reduced
-
-    def test_a_changed_copy_leaves_the_options(self):
-        options = self.settled()
-        changed = benchmark.changed(options, repetitions=3)
-        assert (changed.repetitions, changed.warm_up, options.repetitions) == (3, options.warm_up, 21)
+        assert benchmark.settle(benchmark.parser("cycle", "").parse_args(words), [784]).reduced == reduced
 
 
-class TestAlternatives:
-    def test_the_rounds_of_the_ratio_count(self):
-        rounds = [
-            {"others": 0.0, "counts": counts, "measured": [{"baseline": {"start": start, "nanos": nanos}}]}
-            for counts, start, nanos in [(False, 100, 7e9), (True, 200, 2e9), (True, 300, 4e9)]
+def output_of(name, quick=False, reduced=()):
+    """The JSON of a benchmark, as its program writes it."""
+    results = benchmark.Results(name)
+    ratio = spread([0.97, 0.97, 0.98, 0.98, 0.99, 0.99])
+    results.figure(f"{name}_ratio", {"ratio": ratio, "disturbed": 2})
+    results.value("plain", 3)
+    table = Table("A table", ["ring", "GB/s"])
+    table.add("8 MiB", "9.0")
+    if name == "dataframes":
+        table = Table("Ways", ["way", "samples/s"])
+        for number, way in enumerate(chart.WAYS, 1):
+            table.add(way, f"{number}234567 (1–2)")
+    results.tables.append(table)
+    about = {
+        "processor": "a processor", "cores": 2, "last_level_cache": "8 MiB", "memory_bytes": 1 << 30, "kernel": "6",
+    }  # fmt: skip
+    return json.loads(json.dumps(results.as_json(argparse.Namespace(quick=quick, reduced=reduced), about)))
+
+
+def test_a_benchmark_prints_what_its_figures_are_worth():
+    results = benchmark.Results("cycle")
+    results.figure("cycle_ratio", {"ratio": spread([0.9] * 6), "disturbed": 2})
+    results.figure("one_round", {"ratio": spread([0.9]), "disturbed": 0})
+    results.value("plain", 3)
+    assert results.text("one_round") == "one_round 0.9"
+    assert results.text("cycle_ratio") == "cycle_ratio 0.9 (95 %: 0.9–0.9), others disturbed 2 of 6 rounds"
+    assert results.text("plain") == "plain 3"
+
+
+def test_a_floor_that_is_missed_or_unknown_is_named():
+    figures = {"ratio": {"value": 0.5}}
+    lines = benchmark.missed_floors([("ratio", 0.4), ("ratio", 0.6), ("other", 1)], figures)
+    assert lines == ["ratio is 0.5, below its floor 0.6", "--floor other: no such figure in this run: ratio"]
+
+
+class TestReport:
+    def test_it_opens_with_the_figures(self):
+        lines = report.text([output_of("cycle")]).splitlines()
+        assert lines[2].startswith("| figure | median | 95 % interval | disturbed rounds |")
+        assert re.fullmatch(r"\| cycle_ratio \| 0.98 \| 0.97\d*–0.99\d* \| 2 of 6 \|", lines[4])
+        assert "| plain | 3 | – | – |" in lines and "| 8 MiB | 9.0 |" in lines
+        assert any(line.startswith("a processor, 2 cores, ") for line in lines)
+
+    def test_the_chart_shows_the_samples_per_second_of_each_way(self, tmp_path):
+        chart.draw([output_of("dataframes")], tmp_path)
+        for page in chart.COLOURS:
+            text = (tmp_path / f"{chart.NAME}-{page}.svg").read_text()
+            assert all(f">{figure}<" in text for figure in ("1,230,000", "2,230,000", "3,230,000", "4,230,000"))
+
+    def test_the_chart_of_the_readme_has_the_published_figures(self):
+        published = (ROOT / "bench/results/epyc-2-cores.md").read_text().partition("### DataFrames")[2]
+        for way, name in chart.WAYS.items():
+            [figure] = re.findall(rf"^\| {way} \| [^|]* \| (\d+) ", published.partition("### ")[0], re.MULTILINE)
+            for page in chart.COLOURS:
+                text = (ROOT / f"docs/pictures/{chart.NAME}-{page}.svg").read_text()
+                assert f">{html.escape(name, quote=False)}<" in text
+                assert f">{chart.figure_text(float(figure))}<" in text
+
+
+class TestPublish:
+    @staticmethod
+    def publish(folder, name, outputs, verified=True):
+        for output in outputs:
+            (folder / f"{output['benchmark']}.json").write_text(json.dumps(output))
+        if outputs:
+            summary = {"verified": verified, "benchmarks": [output["benchmark"] for output in outputs]}
+            (folder / "summary.json").write_text(json.dumps(summary))
+        command = [ROOT / "bench" / "publish", name, "--run", folder, "--to", folder / "to"]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    def test_the_page_has_all_tables(self, tmp_path):
+        done = self.publish(tmp_path, "two-cores", [output_of(name) for name in BENCHMARKS])
+        assert done.returncode == 0, done.stderr
+        text = (tmp_path / "to/bench/results/two-cores.md").read_text()
+        assert re.findall("^## ([a-z_]+)$", text, re.MULTILINE) == BENCHMARKS
+        assert len(list((tmp_path / "to/docs/pictures").iterdir())) == len(chart.COLOURS)
+
+    @pytest.mark.parametrize(
+        ("outputs", "verified", "message"),
+        [
+            ([], True, "run 'make bench' first"),
+            ([output_of("cycle")], False, "its data was wrong"),
+            ([output_of(name, quick=True) for name in BENCHMARKS], True, "measured less than usual"),
+            ([output_of(name) for name in BENCHMARKS[1:]], True, f"lacks {BENCHMARKS[0]}"),
+            ([output_of(name, reduced=["bytes"]) for name in BENCHMARKS], True, "measured less than usual"),
+        ],
+        ids=["no run", "wrong", "quick", "partial", "tiny"],
+    )
+    def test_what_is_refused(self, tmp_path, outputs, verified, message):
+        done = self.publish(tmp_path, "two-cores", outputs, verified)
+        assert done.returncode == 1 and message in done.stderr
+        assert not (tmp_path / "to").exists()
+
+    def test_a_name_is_no_path(self, tmp_path):
+        done = self.publish(tmp_path, "../x", [])
+        assert done.returncode == 2 and "'../x' is not a name" in done.stderr
+
+
+SOURCE = {"elements": 5, "groups": 4, "key_sum": 30, "bound": 7}
+
+
+def of_rank(first_key, last_key, elements=2, descents=0):
+    return {"first_key": first_key, "last_key": last_key, "elements": elements, "descents": descents}
+
+
+class TestExchange:
+    """Which results bench/exchange refuses."""
+
+    def test_the_ranks_together_have_the_source(self):
+        ranks = [
+            {"elements": 2, "groups": 1, "key_sum": exchange.WORD - 10, "bound": 3},
+            {"elements": 3, "groups": 3, "key_sum": 40, "bound": 4},
         ]
-        consumer = {"first_block": [0, 0, 110, 230, 350], "peak_bytes": 1}
-        figures = alternatives.figures(rounds, 1, consumer)
-        assert figures["seconds"]["values"] == [2.0, 4.0]
-        assert figures["first_seconds"]["values"] == [30 / 1e9, 50 / 1e9]
+        assert exchange.compared(SOURCE, exchange.together(ranks)) == []
+
+    @pytest.mark.parametrize("key", list(SOURCE))
+    def test_each_sum_that_differs_is_named(self, key):
+        lines = exchange.compared(SOURCE, {**SOURCE, key: SOURCE[key] + 1})
+        assert lines == [f"{key} {SOURCE[key] + 1}, the source has {SOURCE[key]}"]
+
+    @pytest.mark.parametrize(
+        "ranks",
+        [
+            [of_rank(1, 5), of_rank(5, 9)],
+            [of_rank(0, 0, elements=0), of_rank(1, 5)],
+            [of_rank(3, 5), of_rank(0, 0, elements=0), of_rank(6, 9)],
+        ],
+        ids=["in order", "first empty", "middle empty"],
+    )
+    def test_keys_in_order(self, ranks):
+        assert exchange.out_of_order(ranks) == []
+
+    def test_keys_out_of_order(self):
+        lines = exchange.out_of_order([of_rank(3, 5, descents=2), of_rank(0, 0, elements=0), of_rank(4, 9)])
+        assert lines == ["rank 0: 2 keys below the key before", "rank 2 begins with key 4, the rank before ends with 5"]
+
+    @pytest.mark.parametrize(
+        ("kind", "groups", "wrong"),
+        [(GROUP, 4, []), (GROUP, 5, ["groups 5, the source has 4"]), (SORT, 4, ["the keys are not in order"])],
+    )
+    def test_sparks_own_job(self, kind, groups, wrong):
+        class Spark:
+            @staticmethod
+            def run(*_, **__):
+                return {"nanos": 2e9, "count": 5, "tally": {**SOURCE, "groups": groups, "in_order": False}}
+
+        one = exchange.shuffled(Spark, kind, SOURCE, 2, verify=True)
+        assert (one["seconds"], one["wrong"]) == (2.0, wrong)

@@ -10,9 +10,8 @@ import pytest
 
 from places import LAUNCH, ROOT
 
-sys.path += [str(ROOT / "bench"), str(ROOT / "launch" / "tests" / "matrix"), str(ROOT / "launch" / "dev" / "lib")]
+sys.path += [str(ROOT / "launch" / "tests" / "matrix"), str(ROOT / "launch" / "dev" / "lib")]
 
-from engine import targets
 from session_matrix.programs import programs
 
 from neighbours import NEIGHBOURS
@@ -38,13 +37,6 @@ END_OF_PATIENCE = 120
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 
-def anchors(document):
-    """The anchors that a page gives its headings."""
-    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 def commands(document):
     """The shell commands of a page's code blocks, each on one line."""
     text = document.read_text().replace("\\\n", " ")
@@ -61,11 +53,6 @@ def test_the_scala_example_is_compiled():
     code = re.search(r"```scala\n(.*?)```", (ROOT / "docs/OFFLOAD.md").read_text(), re.DOTALL).group(1)
     compiled = (ROOT / "spark-supplier/src/test/scala/supply/testing/OnRanks.scala").read_text()
     assert compiled == f"package supply.testing\n\n{code}"
-
-
-def test_the_notebook_has_the_sections_of_missed_figures():
-    assert set(targets.NOTEBOOK) <= {*targets.TARGETS, *targets.LIMITS}
-    assert set(targets.NOTEBOOK.values()) <= anchors(ROOT / "docs" / "design" / "benchmarks.md")
 
 
 def test_the_pages_name_the_version():

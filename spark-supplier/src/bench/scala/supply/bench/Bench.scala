@@ -3,6 +3,9 @@ package supply.bench
 import scala.io.Source
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.databind.PropertyNamingStrategies
+import com.fasterxml.jackson.databind.json.JsonMapper
+import com.fasterxml.jackson.module.scala.{ClassTagExtensions, DefaultScalaModule}
 import org.apache.logging.log4j.Level
 import org.apache.logging.log4j.core.config.Configurator
 import org.apache.spark.{SparkConf, SparkContext}
@@ -18,8 +21,7 @@ object Bench {
     Configurator.setLevel("supply.run.Progress", Level.WARN)
     try {
       val session = new BenchSession(sc)
-      answer(Ready(ProcessHandle.current().pid(), sc.version, System.getProperty("java.vm.version"),
-          Runtime.getRuntime.maxMemory))
+      answer(Done())
       Source.stdin.getLines().foreach { line =>
         answer(
           try session.run(Json.read[Command](line))
@@ -36,4 +38,16 @@ object Bench {
   private def causes(e: Throwable): String =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).map(
       _.toString.linesIterator.take(1).mkString).mkString("; by ")
+}
+
+/** Commands and answers as JSON, with names_like_this. */
+private[bench] object Json {
+  private val mapper = JsonMapper.builder()
+    .addModule(DefaultScalaModule)
+    .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
+    .build() :: ClassTagExtensions
+
+  def read[A: Manifest](text: String): A = mapper.readValue[A](text)
+
+  def write(value: AnyRef): String = mapper.writeValueAsString(value)
 }

@@ -5,32 +5,23 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
 import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, LmdbRDD, LmdbSource}
-import supply.run.SupplyJob
 import supply.source.Source
-import supply.task.SupplySettings
 
 /** Runs commands on the source that is open. */
 private[bench] final class BenchSession(sc: SparkContext) {
   private var source: Option[Source] = None
-  private lazy val keyed = new KeyedSession(sc)
+  private lazy val keyed = new KeyedSession
 
   def run(command: Command): AnyRef = command match {
     case generate: Generate =>
       val tuples = GeneratedElements.rdd(sc, generate)
       if (generate.batches) persistBatches(
         tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))))
-      else persistTuples(tuples, "MEMORY_ONLY")
-    case OpenLmdb(path, partitions, "NONE", inPlace) =>
+      else persistTuples(tuples)
+    case OpenLmdb(path, partitions, inPlace) =>
       open(new LmdbSource(LmdbRDD.open(sc, path, partitions), inPlace))
       Done()
-    case OpenLmdb(path, partitions, level, _) =>
-      persistTuples(LmdbRDD.open(sc, path, partitions), level)
     case cycle: Cycle => new CycleJob(sc, opened, cycle).run()
-    case Supply(ranks, mappedFiles, namedPipes, epochs, timeout) =>
-      SupplyJob.run(sc,
-        SupplySettings(ranks, mappedFiles, namedPipes, epochs, timeout = timeout))(opened)
-      Done()
-    case latency: Latency => new LatencyJob(sc, latency).run()
     case command: KeyedCommand => keyed.run(command)
   }
 
@@ -42,8 +33,8 @@ private[bench] final class BenchSession(sc: SparkContext) {
     source = Some(opening)
   }
 
-  private def persistTuples(tuples: RDD[Datum.Tuple], level: String): Tally = {
-    open(new DatumSource(tuples.persist(StorageLevel.fromString(level))))
+  private def persistTuples(tuples: RDD[Datum.Tuple]): Tally = {
+    open(new DatumSource(tuples.persist(StorageLevel.MEMORY_ONLY)))
     tally(SourceTally.of(tuples)(new DatumCursor(_)))
   }
 

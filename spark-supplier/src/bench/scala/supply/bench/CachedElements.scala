@@ -7,9 +7,6 @@ import supply.lmdb.{Datum, DatumBatch}
 
 /** The elements of a source that Spark has cached in this JVM, by partition. Nothing is copied. */
 private[bench] final class CachedElements(cached: Seq[Array[Any]]) {
-  /** The elements, if they are cached as tuples. */
-  lazy val partitions: Seq[Array[Datum.Tuple]] = cached.map(_.map(_.asInstanceOf[Datum.Tuple]))
-
   def count: Long = batchesOrTuples.map(_.fold(_.elements.toLong, _ => 1L)).sum
 
   /** Bytes of the elements' data. */

@@ -9,8 +9,6 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
     new Type(value = classOf[Generate], name = "generate"),
     new Type(value = classOf[OpenLmdb], name = "open_lmdb"),
     new Type(value = classOf[Cycle], name = "cycle"),
-    new Type(value = classOf[Supply], name = "supply"),
-    new Type(value = classOf[Latency], name = "latency"),
     new Type(value = classOf[MakeKeyed], name = "make_keyed"),
     new Type(value = classOf[ShuffleKeyed], name = "shuffle_keyed"),
     new Type(value = classOf[SupplyKeyed], name = "supply_keyed")))
@@ -25,9 +23,8 @@ final case class Generate(
     partitions: Int,
     batches: Boolean) extends Command
 
-/** Opens an LMDB; answers [[Done]] if `storageLevel` is NONE, else [[Tally]] once persisted. */
-final case class OpenLmdb(path: String, partitions: Int, storageLevel: String,
-    inPlace: Boolean = false) extends Command
+/** Opens an LMDB that Spark does not persist; answers [[Done]]. */
+final case class OpenLmdb(path: String, partitions: Int, inPlace: Boolean) extends Command
 
 /**
  * Supplies `pairs` ranks and measures the baselines ([[Baseline.of]]), and the rings, if there are
@@ -45,34 +42,24 @@ final case class Cycle(
     shuffleBuffer: Option[Int] = None,
     residentFolder: Option[String] = None) extends Command
 
-/** Supplies the source to the ranks of this node, as the Supplier does; answers [[Done]]. */
-final case class Supply(ranks: Int, mappedFiles: String, namedPipes: String, epochs: Int,
-    timeout: Double) extends Command
-
-/** Publishes `samples` blocks of one element, one at a time; answers [[RoundTrips]]. */
-final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int,
-    timeout: Double)
-    extends Command
-
 /** A command on key-value pairs. */
 sealed trait KeyedCommand extends Command
 
-/** Makes and caches them, as an RDD and as a DataFrame; answers [[KeyedTally]]. */
+/** Makes and caches them; answers [[KeyedTally]]. */
 final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int)
     extends KeyedCommand
 
-/** One of Spark's own ways ([[KeyedShuffle.of]]); answers [[Shuffled]]. */
+/** Spark's own shuffle, `group` or `sort`; answers [[Shuffled]]. */
 final case class ShuffleKeyed(way: String, reducers: Int, verify: Boolean) extends KeyedCommand
 
-/** Supplies ranks, with a DataFrame's writer or from the RDD itself; answers [[Supplied]]. */
-final case class SupplyKeyed(ranks: Int, mappedFiles: String, namedPipes: String, timeout: Double,
-    asFrame: Boolean) extends KeyedCommand
+/** Supplies ranks; answers [[Supplied]]. */
+final case class SupplyKeyed(ranks: Int, mappedFiles: String, namedPipes: String, timeout: Double)
+    extends KeyedCommand
 
-final case class Ready(pid: Long, spark: String, java: String, heapBytes: Long)
 final case class Done(done: Boolean = true)
 final case class Failed(error: String)
 
-/** The content of the source, counted as the ranks count it (bench/c/tally.h). */
+/** The content of the source, counted as the ranks count it (bench/c/bench.h). */
 final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 
 /**
@@ -82,33 +69,21 @@ final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 final case class KeyedTally(
     elements: Long, groups: Long, keySum: BigInt, bound: BigInt, inOrder: Boolean)
 
-/** A job of Spark, and its stage that reads; `count`: what the shuffle gives, if the job counts. */
-final case class Shuffled(nanos: Long, readMillis: Long, readBytes: Long, count: Option[Long],
-    tally: Option[KeyedTally])
+/** A job of Spark, the rows that it gives, and what they are if that was counted. */
+final case class Shuffled(nanos: Long, count: Long, tally: Option[KeyedTally])
 
 /** `start` as System.nanoTime has it. */
-final case class Supplied(start: Long, nanos: Long)
+final case class Supplied(start: Long)
 
 /**
- * One measurement: `start` as System.nanoTime has it, `cpuNanos` of the one busy thread. The other
- * figures are 0 if nobody recorded them: nanoseconds until the first element, and a measuring
- * program's checksum and peak memory.
+ * One measurement: `start` as System.nanoTime has it, `cpuNanos` of the one busy thread, `sum`: of a
+ * measuring program.
  */
 final case class Measured(
-    start: Long,
-    nanos: Long,
-    cpuNanos: Long,
-    elements: Long,
-    bytes: Long,
-    firstNanos: Long = 0,
-    sum: BigInt = 0,
-    peakBytes: Long = 0)
+    start: Long, nanos: Long, cpuNanos: Long, elements: Long, bytes: Long, sum: BigInt = 0)
 
 /** One epoch of one pair: baseline, ring, then cycle, with what its thread allocated and waited. */
 final case class Round(baseline: Measured, ring: Option[Measured], cycle: Measured,
     allocatedBytes: Long, waitedForRank: Long)
 
 final case class Rounds(pairs: Seq[Seq[Round]])
-
-/** For each block: nanoseconds from the start of its writing to its release. */
-final case class RoundTrips(nanos: Seq[Long])

@@ -1,5 +1,7 @@
 package supply.bench
 
+import java.util.concurrent.{CyclicBarrier, TimeUnit}
+
 import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.pair.Pair
@@ -72,5 +74,18 @@ private[bench] final class CycleTask(
   private def together(baseline: Baseline): Measured = {
     StartLine.await(settings.user.timeout)
     baseline.measure()
+  }
+}
+
+/** Lets the tasks of a job, threads of one JVM, begin a measurement together. */
+private object StartLine {
+  @volatile private var barrier = new CyclicBarrier(1)
+
+  def drawFor(tasks: Int): Unit = barrier = new CyclicBarrier(tasks)
+
+  /** Waits for the others, at most `timeout` seconds. */
+  def await(timeout: Double): Unit = {
+    barrier.await((timeout * 1e3).toLong, TimeUnit.MILLISECONDS)
+    ()
   }
 }

@@ -18,14 +18,14 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
     new DatumCursor(rdd.iterator(partition, context))
 }
 
-/** A cursor over values that Spark computes, caches or reads back from its spill. */
-abstract class IteratorCursor[A <: AnyRef](values: Iterator[A]) extends KeepingCursor {
-  protected var value: A = _
-  private val kept = new ArrayBuffer[A]
+/** A cursor over tuples that Spark computes, caches or reads back from its spill. */
+final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
+  private var value: Datum.Tuple = _
+  private val kept = new ArrayBuffer[Datum.Tuple]
 
   override def next(): Boolean = {
-    val more = values.hasNext
-    if (more) value = values.next()
+    val more = tuples.hasNext
+    if (more) value = tuples.next()
     more
   }
 
@@ -35,9 +35,7 @@ abstract class IteratorCursor[A <: AnyRef](values: Iterator[A]) extends KeepingC
   override def recall(place: Int): Unit = value = kept(place)
 
   override def close(): Unit = ()
-}
 
-final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends IteratorCursor(tuples) {
   // Field by field, because a pattern would box each number again.
   override def write(to: ElementWriter): Unit = {
     writeKey(to, value._1)

@@ -1,9 +1,9 @@
-#include "pair_options.h"
+#include "pair.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "messages.h"
+#include "bench.h"
 
 _Noreturn void die_of(supply_t *supply) {
     char text[1024];
@@ -15,7 +15,7 @@ _Noreturn void die_of(supply_t *supply) {
 supply_t *open_pair(const char *local_rank) {
     supply_options_t options;
     supply_options_init(&options);
-    if (local_rank != NULL) options.rank = options.local_rank = atoi(local_rank);
+    options.rank = options.local_rank = atoi(local_rank);
     supply_t *supply;
     if (supply_open(&supply, &options) != SUPPLY_OK) die_of(supply);
     return supply;
@@ -28,6 +28,8 @@ supply_column_t column_named(supply_t *supply, const supply_block_t *block, cons
     return column;
 }
 
-supply_column_t data_column(supply_t *supply, const supply_block_t *block) {
-    return column_named(supply, block, "data");
+const void *value_of(const supply_column_t *column, uint32_t index, size_t *bytes) {
+    const void *address;
+    if (supply_value(column, index, &address, bytes) != SUPPLY_OK) die("element %u cannot be read", index);
+    return address;
 }
