@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "command_line.h"
+#include "files/folder.h"
 
 /* A command has names and numbers only. */
 #define COMMAND_BYTES_MAX ((size_t)1 << 20)
@@ -50,18 +51,14 @@ static const char *remove_stale(const struct channel *channel, const struct sock
     return unlinkat(channel->folder, channel->name, 0) == 0 ? NULL : "is stale and cannot be removed";
 }
 
-static bool is_at(int folder, const char *name, const struct stat *file) {
-    struct stat entry;
-    return fstatat(folder, name, &entry, AT_SYMLINK_NOFOLLOW) == 0 && entry.st_dev == file->st_dev &&
-           entry.st_ino == file->st_ino;
-}
-
 /* Locks a file that its holder removes. Returns the descriptor; -1: another process has the lock, or errno. */
 static int try_lock(int folder, const char *name) {
     struct stat file;
     const int lock = openat(folder, name, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (lock < 0) return -1;
-    if (flock(lock, LOCK_EX | LOCK_NB) == 0 && fstat(lock, &file) == 0 && is_at(folder, name, &file)) return lock;
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0 && fstat(lock, &file) == 0 &&
+        supply__folder_has(folder, name, file.st_dev, file.st_ino))
+        return lock;
     close(lock);
     errno = EWOULDBLOCK;
     return -1;
@@ -238,7 +235,8 @@ void channel_end_answer(struct channel *channel) {
 }
 
 void channel_remove(const struct channel *channel) {
-    if (channel->file.st_ino != 0 && is_at(channel->folder, channel->name, &channel->file))
+    if (channel->file.st_ino != 0 &&
+        supply__folder_has(channel->folder, channel->name, channel->file.st_dev, channel->file.st_ino))
         unlinkat(channel->folder, channel->name, 0);
 }
 

@@ -1,4 +1,4 @@
-// W3: each block's space is reserved before it is written. A full file system is an error, never a SIGBUS of a reader.
+// W3: a full file system, or a limit of the process, is an error, and never a signal.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

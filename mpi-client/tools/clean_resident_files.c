@@ -37,7 +37,7 @@ char *resident_file_path(const char *folder, const struct named_path *mapped_fil
  */
 static supply_status_t check_rank_is_dead(const char *path, const struct named_path *mapped_file,
                                           struct failure *failure) {
-    const int fd = open(mapped_file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int fd = supply__open_regular(AT_FDCWD, mapped_file->path);
     if (fd < 0 && errno == ENOENT) return SUPPLY_OK;
     if (fd < 0)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM,
@@ -68,7 +68,7 @@ static supply_status_t check_unused(int fd, const char *path, struct failure *fa
     if (fstat(fd, &found) != 0)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be examined: %m", path);
     TRY(check_owner(path, &found, failure));
-    const ssize_t got = S_ISREG(found.st_mode) ? pread(fd, &header, sizeof header, 0) : -1;
+    const ssize_t got = pread(fd, &header, sizeof header, 0);
     if (got != 0 && (got != sizeof header || memcmp(header.magic, BLOCK_FILE_MAGIC, sizeof header.magic) != 0 ||
                      header.file_use != FILE_USE_RESIDENT))
         return supply__fail(failure, SUPPLY_ERROR_CONFIG, RESIDENT_FILE "was not made by Spark: remove it by hand",
@@ -81,9 +81,8 @@ static supply_status_t check_unused(int fd, const char *path, struct failure *fa
 /* Only the file that was checked is removed. The name may lead to that of a new run by now. */
 static supply_status_t remove_checked(int folder, const char *path, int fd, struct failure *failure) {
     const char *name = strrchr(path, '/') + 1;
-    struct stat opened, named;
-    if (fstat(fd, &opened) != 0 || fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
-        opened.st_dev != named.st_dev || opened.st_ino != named.st_ino)
+    struct stat opened;
+    if (fstat(fd, &opened) != 0 || !supply__folder_has(folder, name, opened.st_dev, opened.st_ino))
         return supply__fail(
             failure, SUPPLY_ERROR_IN_USE,
             RESIDENT_FILE "has just been removed or replaced by another process: run supply-clean again", path);
@@ -95,7 +94,7 @@ static supply_status_t remove_checked(int folder, const char *path, int fd, stru
 
 /* Opens the file for reading only: an open for writing would break a rank's lease. */
 static supply_status_t clean_in_folder(int folder, const char *path, bool dry_run, struct failure *failure) {
-    const int fd = openat(folder, strrchr(path, '/') + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int fd = supply__open_regular(folder, strrchr(path, '/') + 1);
     if (fd < 0)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be opened: %m: remove it by hand",
                             path);

@@ -5,12 +5,14 @@
 #include "pair_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "files/folder.h"
 #include "layout.h"
 #include "pair_snapshot.h"
 
@@ -55,7 +57,7 @@ static bool has_suffix(const char *name) {
 
 static bool begins_as_mapped_file(const char *path) {
     char magic[sizeof MAGIC - 1];
-    const int fd = pair_open(path);
+    const int fd = supply__open_regular(AT_FDCWD, path);
     if (fd < 0) return false;
     const bool read = pread(fd, magic, sizeof magic, 0) == sizeof magic;
     close(fd);

@@ -26,24 +26,6 @@ static const char *const state_names[] = {"absent",    "no access", "invalid", "
 
 const char *pair_state_name(enum pair_state state) { return state_names[state]; }
 
-int pair_open(const char *path) {
-    const int place = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (place < 0) return -1;
-    struct stat entry;
-    int fd = -1, error = EINVAL;
-    if (fstat(place, &entry) != 0)
-        error = errno;
-    else if (S_ISREG(entry.st_mode)) {
-        char same[64];
-        snprintf(same, sizeof same, "/proc/self/fd/%d", place);
-        fd = open(same, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        error = errno;
-    }
-    close(place);
-    errno = error;
-    return fd;
-}
-
 /* Sets the final state. Returns false: nothing more can be read. */
 __attribute__((format(printf, 3, 4))) static bool conclude(struct pair_snapshot *snapshot, enum pair_state state,
                                                            const char *format, ...) {
@@ -240,7 +222,7 @@ static double seconds_since_write(const struct pair_files *files) {
 /* Takes a snapshot of a pair. */
 static void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files *files) {
     *snapshot = (struct pair_snapshot){.time = supply__clock_now(), .rank = -1, .local_rank = -1, .quiet_seconds = -1};
-    const int fd = pair_open(files->mapped_file);
+    const int fd = supply__open_regular(AT_FDCWD, files->mapped_file);
     if (fd < 0) {
         conclude_without_file(snapshot, files->mapped_file);
         return;

@@ -61,12 +61,6 @@ struct pair_snapshot {
 /** The name of a state, as "supplying". */
 const char *pair_state_name(enum pair_state state);
 
-/**
- * Opens a regular file for reading, and never anything else, even if the file is replaced meanwhile. Returns a
- * descriptor, or -1 and errno (EINVAL: not a regular file).
- */
-int pair_open(const char *path);
-
 struct pair_progress {
     struct pair_snapshot snapshot;
     int64_t changed_after;      /**< time of the last snapshot before the last change seen; 0: not known */

@@ -99,10 +99,6 @@ static supply_status_t foreign_file_check(const struct foreign_file_mapping *fil
     return SUPPLY_OK;
 }
 
-static bool is_open_to(const struct stat *found, gid_t group) {
-    return (found->st_mode & (found->st_gid == group ? S_IRGRP : S_IROTH)) != 0;
-}
-
 /* A task of another user of the group must not see, by this rank, what only the rank's user may read. */
 static supply_status_t check_group(const struct foreign_file_mapping *file, gid_t group, struct failure *failure) {
     struct stat found;
@@ -111,7 +107,7 @@ static supply_status_t check_group(const struct foreign_file_mapping *file, gid_
     if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, file, "examined");
     /* With a list, the mode's bits of the group are a mask of all that the list says. */
     const bool has_access_list = fgetxattr(file->fd, "system.posix_acl_access", NULL, 0) > 0;
-    if (!has_access_list && is_open_to(&found, group)) return SUPPLY_OK;
+    if (!has_access_list && supply__is_open_to(&found, group, S_IROTH)) return SUPPLY_OK;
     errno = EACCES;
     if (has_access_list)
         return supply__fail(

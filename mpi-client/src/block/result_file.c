@@ -128,8 +128,7 @@ supply_status_t supply__result_file_write(struct result_file *result, struct not
     notification->first_element = header->epoch_elements;
     notification->offset = at;
     const uint64_t end = at + notification->size, rows = notification->element_count;
-    TRY(supply__space_reserve(&result->file, at, notification->size, failure));
-    TRY(supply__space_write_pieces(&result->file, at, pieces, count, failure));
+    TRY(supply__space_write_pieces(&result->file, at, notification->size, pieces, count, failure));
     header->file_bytes = end;
     header->epoch_elements += rows;
     header->published = ++header->block_count;

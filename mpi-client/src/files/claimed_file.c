@@ -107,7 +107,7 @@ static enum outcome lock(const struct claimed_file *file, off_t byte, struct fai
     return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be locked: %m: choose a file system with locks");
 }
 
-static bool same_file(const struct claimed_file *file, const struct stat *entry) {
+static bool is_same(const struct claimed_file *file, const struct stat *entry) {
     return entry->st_dev == file->device && entry->st_ino == file->inode;
 }
 
@@ -117,8 +117,7 @@ static int examine(const struct claimed_file *file, struct stat *entry) {
 }
 
 static bool holds(const struct claimed_file *file) {
-    struct stat entry;
-    return examine(file, &entry) == 0 && same_file(file, &entry);
+    return supply__folder_has(file->folder, supply__folder_name(file->name), file->device, file->inode);
 }
 
 /*
@@ -133,12 +132,12 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
     file->inode = entry.st_ino;
     enum outcome outcome = check_ours(file, &entry, failure);
     if (outcome != CLAIMED) return outcome;
-    file->fd = openat(file->folder, supply__folder_name(file->name), OPEN_FLAGS);
+    if (file->fd < 0) file->fd = openat(file->folder, supply__folder_name(file->name), OPEN_FLAGS);
     if (file->fd < 0)
         return errno == ENOENT || errno == ELOOP ? RETRY
                                                  : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be opened: %m");
     if (fstat(file->fd, &entry) != 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be examined: %m");
-    if (!same_file(file, &entry)) return RETRY;
+    if (!is_same(file, &entry)) return RETRY;
     outcome = check_ours(file, &entry, failure);
     if (outcome == CLAIMED) outcome = lock(file, REMOVER_LOCK_BYTE, failure);
     if (outcome == CLAIMED && !holds(file)) outcome = RETRY;
@@ -162,21 +161,12 @@ static enum outcome take_made(struct claimed_file *file, struct failure *failure
     return outcome;
 }
 
-/* Creates the file. CLAIMED: it is new; ABSENT: it existed already. */
-static enum outcome make(const struct claimed_file *file, struct failure *failure) {
+/* Creates the file, and opens a regular one. False: errno; EEXIST: there is one already. */
+static bool make(struct claimed_file *file) {
     const char *name = supply__folder_name(file->name);
-    int made;
-    if (is_pipe(file)) {
-        made = mkfifoat(file->folder, name, OWNER_MODE);
-    } else {
-        made = openat(file->folder, name, OPEN_FLAGS | O_CREAT | O_EXCL, OWNER_MODE);
-        if (made >= 0) close(made);
-    }
-    if (made >= 0) return CLAIMED;
-    if (errno == EEXIST) return ABSENT;
-    if (errno == ENOSPC || errno == EDQUOT)
-        return fail(file, failure, SUPPLY_ERROR_NO_SPACE, "cannot be created: %m: choose another folder");
-    return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be created: %m");
+    if (is_pipe(file)) return mkfifoat(file->folder, name, OWNER_MODE) == 0;
+    file->fd = openat(file->folder, name, OPEN_FLAGS | O_CREAT | O_EXCL, OWNER_MODE);
+    return file->fd >= 0;
 }
 
 /* Sets the modes of the contract, which umask and folder may have changed. */
@@ -201,19 +191,26 @@ static bool unlink_own(const struct claimed_file *file) {
     return !holds(file) || unlinkat(file->folder, supply__folder_name(file->name), 0) == 0;
 }
 
+static enum outcome claim_made(struct claimed_file *file, struct failure *failure) {
+    enum outcome outcome = take_made(file, failure);
+    if (outcome == CLAIMED) outcome = set_access(file, failure);
+    if (outcome == FAILED) unlink_own(file);
+    return outcome;
+}
+
 static enum outcome claim_once(struct claimed_file *file, struct failure *failure) {
-    enum outcome made = make(file, failure);
-    if (made == FAILED) return FAILED;
-    enum outcome outcome = made == CLAIMED ? take_made(file, failure) : take_stale(file, failure);
-    if (outcome == ABSENT) return RETRY;
-    if (made == CLAIMED) {
-        if (outcome == CLAIMED) outcome = set_access(file, failure);
-        if (outcome == FAILED) unlink_own(file);
-        return outcome;
+    enum outcome outcome;
+    if (make(file))
+        outcome = claim_made(file, failure);
+    else if (errno != EEXIST)
+        return errno == ENOSPC || errno == EDQUOT
+                   ? fail(file, failure, SUPPLY_ERROR_NO_SPACE, "cannot be created: %m: choose another folder")
+                   : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be created: %m");
+    else if ((outcome = take_stale(file, failure)) == CLAIMED) {
+        unlink_own(file);
+        return RETRY;
     }
-    if (outcome != CLAIMED) return outcome;
-    unlink_own(file);
-    return RETRY;
+    return outcome == ABSENT ? RETRY : outcome;
 }
 
 static supply_status_t repeat(enum outcome once(struct claimed_file *, struct failure *), struct claimed_file *file,
@@ -254,7 +251,7 @@ supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind ki
 int supply__claim_reopen(const struct claimed_file *file, int flags) {
     const int fd = openat(file->folder, supply__folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     struct stat entry;
-    if (fd < 0 || (fstat(fd, &entry) == 0 && same_file(file, &entry))) return fd;
+    if (fd < 0 || (fstat(fd, &entry) == 0 && is_same(file, &entry))) return fd;
     close(fd);
     errno = ESTALE;
     return -1;

@@ -1,6 +1,6 @@
 /**
- * O2, W2 and W3: checks and reserves space, so that a full file system, or a limit of this process, is an error and not
- * a signal. It runs in the thread that opens, or writes a result.
+ * O2, W2 and W3: checks and reserves space, and writes, so that a full file system, or a limit of this process, is an
+ * error and not a signal. It runs in the thread that opens, or writes a result.
  */
 #include "files/file_space.h"
 
@@ -55,17 +55,15 @@ static supply_status_t fail(const struct claimed_file *file, uint64_t bytes, int
                         file->name->path, file->name->origin, (unsigned long long)bytes);
 }
 
-supply_status_t supply__space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                    struct failure *failure) {
+/* A file above the limit of the process would end it by SIGXFSZ. */
+static supply_status_t check_limit(const struct claimed_file *file, unsigned long long end, struct failure *failure) {
     struct rlimit limit;
-    const unsigned long long end = offset + bytes;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && end > limit.rlim_cur)
-        return supply__fail(failure, SUPPLY_ERROR_NO_SPACE,
-                            "%s %s (%s): %llu bytes are needed and this process may write files of %llu: raise "
-                            "ulimit -f, or %s",
-                            supply__file_kind_name(file->kind), file->name->path, file->name->origin, end,
-                            (unsigned long long)limit.rlim_cur, how_to_need_less(file));
-    return bytes > free_bytes(file) ? fail(file, bytes, ENOSPC, failure) : SUPPLY_OK;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_NO_SPACE,
+                        "%s %s (%s): %llu bytes are needed and this process may write files of %llu: raise ulimit -f, "
+                        "or %s",
+                        supply__file_kind_name(file->kind), file->name->path, file->name->origin, end,
+                        (unsigned long long)limit.rlim_cur, how_to_need_less(file));
 }
 
 supply_status_t supply__memory_check(uint64_t bytes, const char *root, struct failure *failure) {
@@ -103,7 +101,9 @@ int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes) {
 
 supply_status_t supply__space_begin(const struct claimed_file *file, const char magic[8], uint64_t bytes,
                                     struct failure *failure) {
-    TRY(supply__space_check(file, 0, bytes, failure));
+    TRY(check_limit(file, bytes, failure));
+    /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
+    if (bytes > free_bytes(file)) return fail(file, bytes, ENOSPC, failure);
     if (is_in_memory(file) && supply__memory_check(bytes, "", failure) != SUPPLY_OK)
         return supply__fail(failure, SUPPLY_ERROR_NO_SPACE, "%s %s (%s): %s, or %s", supply__file_kind_name(file->kind),
                             file->name->path, file->name->origin, failure->text, how_to_need_less(file));
@@ -112,20 +112,13 @@ supply_status_t supply__space_begin(const struct claimed_file *file, const char 
     return error == 0 ? SUPPLY_OK : fail(file, bytes, error, failure);
 }
 
-supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                      struct failure *failure) {
-    /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
-    TRY(supply__space_check(file, offset, bytes, failure));
-    const int error = supply__space_allocate(file->fd, offset, bytes);
-    return error == 0 ? SUPPLY_OK : fail(file, bytes, error, failure);
-}
-
-supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, struct iovec *pieces,
-                                           int count, struct failure *failure) {
+supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, size_t bytes,
+                                           struct iovec *pieces, int count, struct failure *failure) {
+    TRY(check_limit(file, offset + bytes, failure));
     while (count > 0) {
         ssize_t got = pwritev(file->fd, pieces, count < IOV_MAX ? count : IOV_MAX, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail(file, pieces->iov_len, errno, failure);
+        if (got < 0) return fail(file, bytes, errno, failure);
         offset += (size_t)got;
         for (; count > 0 && (size_t)got >= pieces->iov_len; pieces++, count--) got -= (ssize_t)pieces->iov_len;
         if (got == 0) continue;
@@ -137,13 +130,6 @@ supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint
 
 supply_status_t supply__space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
                                     struct failure *failure) {
-    for (size_t written = 0; written < count;) {
-        const ssize_t got =
-            pwrite(file->fd, (const uint8_t *)bytes + written, count - written, (off_t)(offset + written));
-        if (got >= 0)
-            written += (size_t)got;
-        else if (errno != EINTR)
-            return fail(file, count, errno, failure);
-    }
-    return SUPPLY_OK;
+    struct iovec piece = {(void *)bytes, count};
+    return supply__space_write_pieces(file, offset, count, &piece, 1, failure);
 }

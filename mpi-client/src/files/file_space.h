@@ -15,13 +15,6 @@
 uint64_t supply__space_free(const struct statvfs *space);
 
 /**
- * Checks that the file can get `bytes` more from `offset` on; writes nothing. A file above the limit of the process
- * would end it by SIGXFSZ. SUPPLY_OK, or _NO_SPACE.
- */
-supply_status_t supply__space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                    struct failure *failure);
-
-/**
  * Whether the control groups of this process have memory for `bytes` more. If not, a reservation would end a process
  * of the group by a signal. root: "" except in tests. SUPPLY_OK, or _NO_SPACE with the group, its limit and what is
  * left.
@@ -38,13 +31,12 @@ int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes);
 supply_status_t supply__space_begin(const struct claimed_file *file, const char magic[8], uint64_t bytes,
                                     struct failure *failure);
 
-/** Reserves `bytes` from `offset` on, after a check. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
-supply_status_t supply__space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
-                                      struct failure *failure);
-
-/** Writes these pieces one after the other from `offset` on, and changes them. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
-supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, struct iovec *pieces,
-                                           int count, struct failure *failure);
+/**
+ * Writes these pieces, of `bytes` together, one after the other from `offset` on, and changes them. SUPPLY_OK, or
+ * _NO_SPACE, _SYSTEM.
+ */
+supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, size_t bytes,
+                                           struct iovec *pieces, int count, struct failure *failure);
 
 /** Writes all bytes at `offset`. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
 supply_status_t supply__space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,

@@ -102,6 +102,30 @@ __attribute__((format(printf, 2, 3))) static supply_status_t fail(const struct p
 
 const char *supply__folder_name(const struct named_path *file) { return strrchr(file->path, '/') + 1; }
 
+bool supply__folder_has(int folder, const char *name, dev_t device, ino_t inode) {
+    struct stat entry;
+    return fstatat(folder, name, &entry, AT_SYMLINK_NOFOLLOW) == 0 && entry.st_dev == device && entry.st_ino == inode;
+}
+
+int supply__open_regular(int folder, const char *name) {
+    const int place = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (place < 0) return -1;
+    struct stat entry;
+    char same[64];
+    snprintf(same, sizeof same, "/proc/self/fd/%d", place);
+    const bool is_regular = fstat(place, &entry) == 0 && S_ISREG(entry.st_mode);
+    const int fd = is_regular ? open(same, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    const int error = is_regular ? errno : EINVAL;
+    close(place);
+    errno = error;
+    return fd;
+}
+
+bool supply__is_open_to(const struct stat *file, gid_t group, mode_t others) {
+    const mode_t wanted = file->st_gid == group ? others << 3 : others;
+    return (file->st_mode & wanted) == wanted;
+}
+
 /* The path of the file's folder, which the caller frees; NULL and a failure. */
 static char *path_of(const char *what, const struct named_path *file, struct failure *failure) {
     const char *name = supply__folder_name(file);
@@ -164,11 +188,6 @@ static supply_status_t check_ours(const struct place *place, const struct stat *
     return SUPPLY_OK;
 }
 
-static bool is_open_to(const struct stat *entry, gid_t group) {
-    const mode_t wanted = entry->st_gid == group ? GROUP_MODE : GROUP_MODE >> 3;
-    return (entry->st_mode & wanted) == wanted;
-}
-
 static bool is_home(const struct stat *entry) {
     struct stat home;
     const char *path = getenv("HOME");
@@ -180,7 +199,7 @@ static supply_status_t check(const struct place *place, int folder, gid_t group)
     if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "cannot be examined: %m");
     supply_status_t status = check_ours(place, &entry);
     /* Also a folder that existed: another rank may be, or have died, between creating and sharing it. */
-    if (status == SUPPLY_OK && group != NO_GROUP && !is_open_to(&entry, group))
+    if (status == SUPPLY_OK && group != NO_GROUP && !supply__is_open_to(&entry, group, S_IROTH | S_IXOTH))
         status = is_home(&entry) ? fail(place, "is the home folder, which the group cannot enter: name a folder in it")
                                  : share(place, folder, group);
     if (status == SUPPLY_OK && faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) != 0)

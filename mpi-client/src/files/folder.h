@@ -5,7 +5,8 @@
 #ifndef SUPPLY_FOLDER_H
 #define SUPPLY_FOLDER_H
 
-#include <stddef.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "files/config_files.h"
@@ -37,6 +38,18 @@ supply_status_t supply__folder_prepare(int *folder, const char *what, const stru
 /** As supply__folder_prepare(), but creates and changes nothing: *folder is -1 if there is none. */
 supply_status_t supply__folder_find(int *folder, const char *what, const struct named_path *file,
                                     struct failure *failure);
+
+/** Whether the name still leads to that file, so that it may be removed. A symbolic link is not followed. */
+bool supply__folder_has(int folder, const char *name, dev_t device, ino_t inode);
+
+/**
+ * Opens a regular file for reading, and never anything else, because opening a pipe or a device may do something. A
+ * descriptor; or -1 and errno, EINVAL: it is not a regular file.
+ */
+int supply__open_regular(int folder, const char *name);
+
+/** Whether all of these rights of others, or those of the group if the file is the group's, are given. */
+bool supply__is_open_to(const struct stat *file, gid_t group, mode_t others);
 
 /** The name of the file within its folder. */
 const char *supply__folder_name(const struct named_path *file);
