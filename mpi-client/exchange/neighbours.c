@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "layout.h"
-#include "mix.h"
+#include "base/mix.h"
 
 /* A message of *place*, before two numbers of each column of any length: its bytes, and those before. */
 enum { PLACE_SLOT, PLACE_ELEMENTS, PLACE_BEFORE, PLACE_BYTES };
@@ -43,7 +43,7 @@ static uint64_t machine(void) {
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     const ssize_t bytes = fd < 0 ? 0 : read(fd, name, sizeof name);
     if (fd >= 0) close(fd);
-    return bytes > 0 ? exchange_hash(name, (size_t)bytes, 0) : 0;
+    return bytes > 0 ? supply__hash(name, (size_t)bytes, 0) : 0;
 }
 
 void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring, size_t slot_bytes, uint32_t slots) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mix.h"
+#include "base/mix.h"
 
 /* What the policies with a key share. */
 
@@ -54,7 +54,7 @@ static void group(struct destinations *destinations, const struct draw *draw) {
 /* An order of all elements, each as probable as the others (Fisher and Yates). */
 static void shuffle(uint32_t *order, uint32_t count, uint64_t state) {
     for (uint32_t left = count; left > 1; left--) {
-        const uint32_t other = exchange_random_below(&state, left), last = order[left - 1];
+        const uint32_t other = supply__random_below(&state, left), last = order[left - 1];
         order[left - 1] = order[other];
         order[other] = last;
     }
@@ -120,7 +120,7 @@ void exchange_draw_deal(struct destinations *destinations, const struct exchange
     const uint32_t numbers[] = {draw->window->epoch, draw->number, draw->rank};
     /* Every order is as probable as the others. So the first elements may as well be those for rank 0, and so on. */
     if (settings->policy == SUPPLY_EXCHANGE_ALL)
-        shuffle(destinations->order, count, exchange_hash(numbers, sizeof numbers, settings->seed));
+        shuffle(destinations->order, count, supply__hash(numbers, sizeof numbers, settings->seed));
     struct sums sums = {.settings = settings, .counts = counts, .ranks = ranks, .first = draw->number % ranks};
     for (uint32_t rank = 0; rank < ranks; rank++) sums.total += counts[rank];
     const struct deal deal = find_deal(&sums, draw->rank);

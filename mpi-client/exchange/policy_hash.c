@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "mix.h"
+#include "base/mix.h"
 
 /* Of all elements whose key is null. */
 #define HASH_OF_NULL 0
@@ -57,13 +57,13 @@ static uint64_t hash_of_floats(const uint8_t *value, const struct hashed *hashed
     uint64_t hash = 0;
     for (uint32_t at = 0; at < hashed->format->bytes; at += hashed->floats->bytes) {
         const uint64_t bits = bits_of(value + at, hashed->floats);
-        hash = exchange_hash(&bits, sizeof bits, hash);
+        hash = supply__hash(&bits, sizeof bits, hash);
     }
     return hash;
 }
 
 static uint64_t hash_of_fixed(const uint8_t *value, const struct hashed *hashed) {
-    return hashed->floats != NULL ? hash_of_floats(value, hashed) : exchange_hash(value, hashed->format->bytes, 0);
+    return hashed->floats != NULL ? hash_of_floats(value, hashed) : supply__hash(value, hashed->format->bytes, 0);
 }
 
 static uint64_t hash_of(const supply_column_t *column, const struct hashed *hashed, uint32_t row) {
@@ -73,11 +73,11 @@ static uint64_t hash_of(const supply_column_t *column, const struct hashed *hash
     if (format->layout == FORMAT_FIXED) return hash_of_fixed(data + (size_t)row * format->bytes, hashed);
     if (format->layout == FORMAT_BITS) {
         const uint8_t bit = data[row / 8] >> row % 8 & 1;
-        return exchange_hash(&bit, sizeof bit, 0);
+        return supply__hash(&bit, sizeof bit, 0);
     }
     const uint32_t bytes = exchange_value_bytes(column, row);
     const uint8_t *value = exchange_value(column, row, bytes);
-    return value != NULL ? exchange_hash(value, bytes, 0) : HASH_OF_NULL;
+    return value != NULL ? supply__hash(value, bytes, 0) : HASH_OF_NULL;
 }
 
 supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,

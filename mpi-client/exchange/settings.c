@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mix.h"
+#include "base/mix.h"
 
 /* Validity, lengths and data. */
 enum { WIRE_BUFFERS_OF_COLUMN = 3 };
@@ -42,10 +42,10 @@ static uint64_t fingerprint_of(const struct schema *schema) {
     for (uint32_t i = 0; i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
         const char *name = supply__schema_name(schema, i);
-        fingerprint = exchange_hash(name, strlen(name), fingerprint);
-        fingerprint = exchange_hash(entry->format, strlen(entry->format), fingerprint);
-        fingerprint = exchange_hash(entry->child_format, strlen(entry->child_format), fingerprint);
-        fingerprint = exchange_mix(fingerprint ^ entry->flags ^ (uint64_t)entry->children << 32);
+        fingerprint = supply__hash(name, strlen(name), fingerprint);
+        fingerprint = supply__hash(entry->format, strlen(entry->format), fingerprint);
+        fingerprint = supply__hash(entry->child_format, strlen(entry->child_format), fingerprint);
+        fingerprint = supply__mix(fingerprint ^ entry->flags ^ (uint64_t)entry->children << 32);
     }
     return fingerprint ? fingerprint : 1;
 }
@@ -291,8 +291,8 @@ supply_status_t exchange_settings_resolve(struct exchange_settings *settings, co
 uint64_t exchange_settings_fingerprint(const struct exchange_settings *settings, int ranks) {
     const uint64_t numbers[] = {(uint64_t)settings->policy, settings->seed,         settings->fraction,
                                 settings->nulls_together,   settings->window_bytes, (uint64_t)ranks};
-    uint64_t fingerprint = exchange_hash(numbers, sizeof numbers, 0);
-    if (settings->column != NULL) fingerprint = exchange_hash(settings->column, strlen(settings->column), fingerprint);
+    uint64_t fingerprint = supply__hash(numbers, sizeof numbers, 0);
+    if (settings->column != NULL) fingerprint = supply__hash(settings->column, strlen(settings->column), fingerprint);
     return fingerprint ? fingerprint : 1;
 }
 

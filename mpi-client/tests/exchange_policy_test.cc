@@ -6,7 +6,7 @@
 #include <vector>
 
 extern "C" {
-#include "mix.h"
+#include "base/mix.h"
 #include "policy.h"
 }
 
@@ -94,17 +94,17 @@ TEST(ExchangePolicyTest, WindowsAreLoweredUntilAllRanksReceiveTheSame) {
 TEST(ExchangePolicyTest, ABoundedNumberIsBelowItsBoundAndReachesAll) {
     uint64_t state = 1;
     std::vector<int> counts(7);
-    for (int i = 0; i < 7000; i++) counts[exchange_random_below(&state, 7)]++;
+    for (int i = 0; i < 7000; i++) counts[supply__random_below(&state, 7)]++;
     for (const int count : counts) EXPECT_NEAR(1000, count, 150);
-    EXPECT_EQ(0u, exchange_random_below(&state, 1));
+    EXPECT_EQ(0u, supply__random_below(&state, 1));
 }
 
 TEST(ExchangePolicyTest, TheHashIsOfAllBytesAndTheLength) {
-    EXPECT_EQ(exchange_hash("abcdefghij", 10, 0), exchange_hash("abcdefghij", 10, 0));
-    EXPECT_NE(exchange_hash("abcdefghij", 10, 0), exchange_hash("abcdefghik", 10, 0));
-    EXPECT_NE(exchange_hash("bbcdefghij", 10, 0), exchange_hash("abcdefghij", 10, 0));
-    EXPECT_NE(exchange_hash("a\0", 2, 0), exchange_hash("a", 1, 0));
-    EXPECT_NE(exchange_hash("a", 1, 0), exchange_hash("a", 1, 1));
+    EXPECT_EQ(supply__hash("abcdefghij", 10, 0), supply__hash("abcdefghij", 10, 0));
+    EXPECT_NE(supply__hash("abcdefghij", 10, 0), supply__hash("abcdefghik", 10, 0));
+    EXPECT_NE(supply__hash("bbcdefghij", 10, 0), supply__hash("abcdefghij", 10, 0));
+    EXPECT_NE(supply__hash("a\0", 2, 0), supply__hash("a", 1, 0));
+    EXPECT_NE(supply__hash("a", 1, 0), supply__hash("a", 1, 1));
 }
 
 } // namespace
