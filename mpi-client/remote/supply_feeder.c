@@ -29,9 +29,7 @@ static const struct tool tool = {
         "supply_remote_open(). The Supplier's --ranks is the larger one of the feeders' number and RANKS.\n"
         "Do not give mpirun the host file of the Supplier: its slots count pairs, and a node needs one feeder.\n"
         "\n"
-        "Options:\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
+        "Options:\n" COMMAND_LINE_FILES
         "  --timeout SECONDS     how long to wait for the ranks at the start and at the end\n"
         "                        (default: SUPPLY_TIMEOUT, or 120; a pair has the timeout of its rank)\n"
         "  --group NAME          group whose members may also fill the pairs (default: group= of the line, or none)\n"

@@ -64,11 +64,10 @@ static bool read_value(struct supply_call *call, const struct matrices *matrices
             if (!json_is_integer(handle)) break;
             value->matrix = matrices_find(matrices, (uint64_t)json_integer_value(handle));
             if (value->matrix != NULL) return true;
-            snprintf(call->text, sizeof call->text,
-                     "parameter '%s': there is no matrix %lld: it was dropped, or another "
-                     "server has it",
-                     parameter->name, json_integer_value(handle));
-            return false;
+            return refuse(call->text,
+                          "parameter '%s': there is no matrix %lld: it was dropped, or another "
+                          "server has it",
+                          parameter->name, json_integer_value(handle));
         case SUPPLY_INTEGER:
             value->integer = json_integer_value(given);
             if (json_is_integer(given)) return true;
@@ -95,25 +94,22 @@ bool call_prepare(struct supply_call *call, const struct matrices *matrices, con
     const size_t count = count_parameters(call->routine);
     if (!check_names(call, named)) return false;
     if (json_array_size(arguments) > count) {
-        snprintf(call->text, sizeof call->text, "the routine %s has %zu parameters, not %zu", call->routine->name,
-                 count, json_array_size(arguments));
-        return false;
+        return refuse(call->text, "the routine %s has %zu parameters, not %zu", call->routine->name, count,
+                      json_array_size(arguments));
     }
     for (size_t i = 0; i < count; i++) {
         const supply_parameter_t *parameter = &call->routine->parameters[i];
         const json_t *argument = json_array_get(arguments, i), *of_name = json_object_get(named, parameter->name);
         if (argument != NULL && of_name != NULL) {
-            snprintf(call->text, sizeof call->text, "the parameter '%s' of the routine %s is given twice",
-                     parameter->name, call->routine->name);
-            return false;
+            return refuse(call->text, "the parameter '%s' of the routine %s is given twice", parameter->name,
+                          call->routine->name);
         }
         const json_t *value = argument != NULL ? argument : of_name;
         if (value != NULL) {
             if (!read_value(call, matrices, parameter, value, &call->values[i])) return false;
         } else if (!read_default(parameter, &call->values[i])) {
-            snprintf(call->text, sizeof call->text, "the routine %s needs the parameter '%s', %s", call->routine->name,
-                     parameter->name, type_name(parameter->type));
-            return false;
+            return refuse(call->text, "the routine %s needs the parameter '%s', %s", call->routine->name,
+                          parameter->name, type_name(parameter->type));
         }
     }
     return true;
@@ -179,7 +175,7 @@ static bool add_values(struct held *held, uint64_t rows, uint64_t columns) {
 
 /* Collective: nodes differ in their memory, and no rank may continue alone. */
 static struct held *make_result(supply_call_t *call, const char *name, uint64_t rows, uint64_t columns) {
-    char text[FAILURE_TEXT_BYTES] = "";
+    char text[SUPPLY_TEXT_BYTES] = "";
     const size_t number = number_of_result(call, name);
     if (call->results[number] != NULL) {
         supply_call_fail(call, "the routine %s makes its result '%s' twice", call->routine->name, name);
@@ -216,7 +212,7 @@ double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows
 }
 
 int supply_call_check_memory(supply_call_t *call, uint64_t bytes) {
-    char what[FAILURE_TEXT_BYTES / 2], text[FAILURE_TEXT_BYTES] = "";
+    char what[SUPPLY_TEXT_BYTES / 2], text[SUPPLY_TEXT_BYTES] = "";
     snprintf(what, sizeof what, "the routine %s", call->routine->name);
     check_needed_memory(call->ranks, (double)bytes, what, text);
     return ranks_agree(call->ranks, text) ? 0 : supply_call_fail(call, "%s", text);

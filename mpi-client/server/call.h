@@ -22,7 +22,7 @@ struct supply_call {
     union value values[SUPPLY_ROUTINE_PARAMETERS_MAX];
     struct held *results[SUPPLY_ROUTINE_RESULTS_MAX];
     uint64_t first_handle; /**< of the results, in their order */
-    char text[FAILURE_TEXT_BYTES];
+    char text[SUPPLY_TEXT_BYTES];
 };
 
 /**

@@ -45,16 +45,16 @@ _Static_assert(sizeof(supply_routine_t) == 464, "supply_routines_1 has entries o
 #define TEXT_OF(name) #name
 
 /* NULL: text says why. */
-static const supply_routine_t *open_library(const char *path, const char *name, char *text, size_t text_bytes) {
+static const supply_routine_t *open_library(const char *path, const char *name, char *text) {
     /* Not RTLD_DEEPBIND: the library must get the malloc() that a preloaded tool or the program itself has. */
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (loaded == NULL) {
-        snprintf(text, text_bytes, "cannot load the library %s (--libraries): %s", name, dlerror());
+        snprintf(text, SUPPLY_TEXT_BYTES, "cannot load the library %s (--libraries): %s", name, dlerror());
         return NULL;
     }
     const supply_routine_t *routines = dlsym(loaded, TEXT(supply_routines));
     if (routines != NULL) return routines;
-    snprintf(text, text_bytes,
+    snprintf(text, SUPPLY_TEXT_BYTES,
              "the library %s (--libraries) does not export " TEXT(
                  supply_routines) ": compile it again with "
                                   "supply_routine.h of this version (%s), and define supply_routines there",
@@ -63,16 +63,16 @@ static const supply_routine_t *open_library(const char *path, const char *name, 
     return NULL;
 }
 
-static struct library *load(struct libraries *libraries, const char *name, char *text, size_t text_bytes) {
+static struct library *load(struct libraries *libraries, const char *name, char *text) {
     if (name[0] == '\0' || strchr(name, '/') != NULL) {
-        snprintf(text, text_bytes,
+        snprintf(text, SUPPLY_TEXT_BYTES,
                  "'%s' is no file name of a library: supply-server loads libraries from its folders only (--libraries)",
                  name);
         return NULL;
     }
     char *path = path_of(libraries, name);
     if (path == NULL) {
-        snprintf(text, text_bytes, "no memory for a library");
+        snprintf(text, SUPPLY_TEXT_BYTES, "no memory for a library");
         return NULL;
     }
     for (struct library *library = libraries->first; library != NULL; library = library->next)
@@ -83,9 +83,9 @@ static struct library *load(struct libraries *libraries, const char *name, char 
     struct library *library = malloc(sizeof *library);
     const supply_routine_t *routines = NULL;
     if (library == NULL)
-        snprintf(text, text_bytes, "no memory for a library");
+        snprintf(text, SUPPLY_TEXT_BYTES, "no memory for a library");
     else
-        routines = open_library(path, name, text, text_bytes);
+        routines = open_library(path, name, text);
     if (routines == NULL) {
         free(library);
         free(path);
@@ -95,18 +95,18 @@ static struct library *load(struct libraries *libraries, const char *name, char 
     return libraries->first = library;
 }
 
-static void name_all(const supply_routine_t *routine, char *text, size_t text_bytes) {
-    for (size_t used = strlen(text); routine->name != NULL && used < text_bytes; routine++)
-        used += (size_t)snprintf(text + used, text_bytes - used, " %s", routine->name);
+static void name_all(const supply_routine_t *routine, char *text) {
+    for (size_t used = strlen(text); routine->name != NULL && used < SUPPLY_TEXT_BYTES; routine++)
+        used += (size_t)snprintf(text + used, SUPPLY_TEXT_BYTES - used, " %s", routine->name);
 }
 
 const supply_routine_t *libraries_find(struct libraries *libraries, const char *library, const char *routine,
-                                       char *text, size_t text_bytes) {
-    const struct library *found = load(libraries, library, text, text_bytes);
+                                       char *text) {
+    const struct library *found = load(libraries, library, text);
     if (found == NULL) return NULL;
     for (const supply_routine_t *one = found->routines; one->name != NULL; one++)
         if (strcmp(one->name, routine) == 0) return one;
-    snprintf(text, text_bytes, "the library %s has no routine '%s'; it has:", library, routine);
-    name_all(found->routines, text, text_bytes);
+    snprintf(text, SUPPLY_TEXT_BYTES, "the library %s has no routine '%s'; it has:", library, routine);
+    name_all(found->routines, text);
     return NULL;
 }

@@ -28,6 +28,6 @@ char *libraries_installed_folder(void);
 
 /** The routine of a library, by the library's file name. NULL: text says why. A library stays loaded. */
 const supply_routine_t *libraries_find(struct libraries *libraries, const char *library, const char *routine,
-                                       char *text, size_t text_bytes);
+                                       char *text);
 
 #endif

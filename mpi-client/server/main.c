@@ -24,10 +24,7 @@ static const struct tool tool = {
         "Holds matrices of a Spark program, and runs routines of shared libraries on them, until the program or a\n"
         "signal ends it. docs/OFFLOAD.md describes the program's side.\n"
         "\n"
-        "Options:\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
+        "Options:\n" COMMAND_LINE_FILES COMMAND_LINE_LINE
         "  --timeout SECONDS     timeout of each wait for rows (default: SUPPLY_TIMEOUT, or 120)\n"
         "  --libraries FOLDER    a folder whose shared libraries may be called, before those that are installed\n"
         "                        (default: SUPPLY_LIBRARIES)\n"
@@ -36,11 +33,6 @@ static const struct tool tool = {
         "The commands come through a socket beside the mapped file, PATH.server, which only this user can open.\n"
         "Exit status: 0 when the program has ended it, 1 on a failure, 2 on a wrong option, 128 + N after signal N.\n",
 };
-
-static bool is_interrupted(void *unused) {
-    (void)unused;
-    return interruption_signal() != 0;
-}
 
 static bool open_server(struct server *server) {
     double timeout = 0;
@@ -68,7 +60,7 @@ int main(int argc, char **argv) {
     server.options.mapped_files = selection.mapped_files;
     server.options.named_pipes = selection.named_pipes;
     if (selection.local_rank >= 0) server.options.local_rank = selection.local_rank;
-    server.options.interrupted = is_interrupted;
+    server.options.interrupted = interruption_came;
     server.libraries.installed = libraries_installed_folder();
     interruption_install();
     crash_install();

@@ -88,25 +88,21 @@ bool program_sends(struct program *program, const json_t *command, char *text) {
         return true;
     }
     if (program->id[0] == '\0')
-        snprintf(text, FAILURE_TEXT_BYTES, "the ranks have been detached from this program: attach to them again");
-    else
-        snprintf(text, FAILURE_TEXT_BYTES, "the program %s has taken the ranks over", program->name);
-    return false;
+        return refuse(text, "the ranks have been detached from this program: attach to them again");
+    return refuse(text, "the program %s has taken the ranks over", program->name);
 }
 
 bool program_may_attach(const struct program *program, const json_t *command, char *text) {
     const char *id = text_in(command, "program");
     if (id[0] == '\0' || strlen(id) >= sizeof program->id) {
-        snprintf(text, FAILURE_TEXT_BYTES, "a program that attaches names itself");
-        return false;
+        return refuse(text, "a program that attaches names itself");
     }
     if (program->id[0] != '\0' && strcmp(program->id, id) != 0 &&
         !json_is_true(json_object_get(command, "take_over"))) {
-        snprintf(text, FAILURE_TEXT_BYTES,
-                 "the ranks hold matrices for the program %s, whose last command came %" PRId64
-                 " s ago: close its Ranks, or take them over (take_over), which drops its matrices",
-                 program->name, (supply__clock_now() - program->last_command) / NANOSECONDS);
-        return false;
+        return refuse(text,
+                      "the ranks hold matrices for the program %s, whose last command came %" PRId64
+                      " s ago: close its Ranks, or take them over (take_over), which drops its matrices",
+                      program->name, (supply__clock_now() - program->last_command) / NANOSECONDS);
     }
     return true;
 }

@@ -4,6 +4,7 @@
  */
 #include "ranks.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,14 @@
 #include "base/wait.h"
 #include "command_line.h"
 #include "memory.h"
+
+bool refuse(char *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, SUPPLY_TEXT_BYTES, format, arguments);
+    va_end(arguments);
+    return false;
+}
 
 void ranks_init(struct ranks *ranks) {
     int length;
@@ -29,12 +38,12 @@ bool ranks_agree(const struct ranks *ranks, char *text) {
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, ranks->comm);
     if (failures == 0) return true;
     if (first == ranks->rank && failures < ranks->count) {
-        char own[FAILURE_TEXT_BYTES];
+        char own[SUPPLY_TEXT_BYTES];
         memcpy(own, text, sizeof own);
         /* The text is cut, not the number. */
-        snprintf(text, FAILURE_TEXT_BYTES, "rank %d: %.*s", ranks->rank, FAILURE_TEXT_BYTES - 32, own);
+        snprintf(text, SUPPLY_TEXT_BYTES, "rank %d: %.*s", ranks->rank, SUPPLY_TEXT_BYTES - 32, own);
     }
-    MPI_Bcast(text, FAILURE_TEXT_BYTES, MPI_CHAR, first, ranks->comm);
+    MPI_Bcast(text, SUPPLY_TEXT_BYTES, MPI_CHAR, first, ranks->comm);
     return false;
 }
 
@@ -53,7 +62,7 @@ void check_needed_memory(const struct ranks *ranks, double bytes, const char *wh
     MPI_Barrier(ranks->of_node);
     const double available = available_on_node(ranks);
     if (needed + (double)NODE_MEMORY_RESERVE <= available) return;
-    snprintf(text, FAILURE_TEXT_BYTES,
+    snprintf(text, SUPPLY_TEXT_BYTES,
              "%s needs %.1f GB on node %s, and %.1f GB are free there: use more nodes, or drop other matrices", what,
              needed / 1e9, ranks->node, available / 1e9);
 }
@@ -75,7 +84,7 @@ bool agreement_open(struct agreement *agreement, const struct ranks *ranks, doub
     if (ranks->rank == 0) {
         agreement->waiting = calloc((size_t)ranks->count, sizeof *agreement->waiting);
         agreement->nodes = calloc((size_t)ranks->count, MPI_MAX_PROCESSOR_NAME);
-        if (agreement->waiting == NULL || agreement->nodes == NULL) snprintf(text, FAILURE_TEXT_BYTES, "no memory");
+        if (agreement->waiting == NULL || agreement->nodes == NULL) snprintf(text, SUPPLY_TEXT_BYTES, "no memory");
     }
     if (!ranks_agree(ranks, text)) return false;
     MPI_Gather(ranks->node, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, agreement->nodes, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, 0,
@@ -107,7 +116,7 @@ static void tell(struct agreement *agreement, int rank, const char *text) {
         MPI_Send(&decision, sizeof decision, MPI_BYTE, rank, DECISION, agreement->comm);
 }
 
-static void refuse(struct agreement *agreement, const char *id, const char *text) {
+static void agreement_refuse(struct agreement *agreement, const char *id, const char *text) {
     struct decision *refused = &agreement->refused;
     copy_id(refused->id, id);
     snprintf(refused->text, sizeof refused->text, "%s", text);
@@ -115,8 +124,8 @@ static void refuse(struct agreement *agreement, const char *id, const char *text
         if (strcmp(agreement->waiting[rank].id, refused->id) == 0) tell(agreement, rank, refused->text);
 }
 
-static void refuse_late(struct agreement *agreement, const char *id) {
-    char text[FAILURE_TEXT_BYTES];
+static void agreement_refuse_late(struct agreement *agreement, const char *id) {
+    char text[SUPPLY_TEXT_BYTES];
     int missing = 0;
     while (strcmp(agreement->waiting[missing].id, id) == 0) missing++;
     snprintf(
@@ -124,7 +133,7 @@ static void refuse_late(struct agreement *agreement, const char *id) {
         "the command did not reach rank %d on node %s within %g s, so no rank has begun it: each node of the ranks "
         "needs an executor with a free task slot",
         missing, agreement->nodes + (size_t)missing * MPI_MAX_PROCESSOR_NAME, agreement->timeout);
-    refuse(agreement, id, text);
+    agreement_refuse(agreement, id, text);
 }
 
 static void take_messages(struct agreement *agreement) {
@@ -138,7 +147,7 @@ static void take_messages(struct agreement *agreement) {
         if (status.MPI_TAG == HAS_COMMAND) add(agreement, status.MPI_SOURCE, id);
         if (status.MPI_TAG == HAS_COMMAND || strcmp(agreement->waiting[status.MPI_SOURCE].id, id) != 0) continue;
         snprintf(text, sizeof text, "the program has left rank %d before all ranks had its command", status.MPI_SOURCE);
-        refuse(agreement, id, text);
+        agreement_refuse(agreement, id, text);
     }
 }
 
@@ -153,7 +162,8 @@ static int count_ready(struct agreement *agreement) {
         else if (strcmp(waiting[rank].id, waiting[0].id) == 0)
             ready++;
         else if (waiting[0].id[0] != '\0')
-            refuse(agreement, waiting[rank].id, "another program has sent a command at the same time: repeat this one");
+            agreement_refuse(agreement, waiting[rank].id,
+                             "another program has sent a command at the same time: repeat this one");
     }
     return ready;
 }
@@ -165,7 +175,8 @@ static void decide(struct agreement *agreement) {
     }
     for (int rank = 0; rank < agreement->ranks->count; rank++) {
         const struct waiting *waiting = &agreement->waiting[rank];
-        if (waiting->id[0] != '\0' && supply__clock_now() > waiting->deadline) refuse_late(agreement, waiting->id);
+        if (waiting->id[0] != '\0' && supply__clock_now() > waiting->deadline)
+            agreement_refuse_late(agreement, waiting->id);
     }
 }
 
@@ -182,7 +193,7 @@ static void report(struct agreement *agreement, int tag, const char *id) {
     else if (tag == HAS_COMMAND)
         add(agreement, 0, id);
     else if (strcmp(agreement->waiting[0].id, id) == 0)
-        refuse(agreement, id, "the program has left rank 0 before all ranks had its command");
+        agreement_refuse(agreement, id, "the program has left rank 0 before all ranks had its command");
 }
 
 static bool is_decided(struct agreement *agreement, struct decision *decision) {
@@ -198,21 +209,15 @@ static bool is_decided(struct agreement *agreement, struct decision *decision) {
     return found != 0;
 }
 
-static bool is_asked_to_end(void *unused) {
-    (void)unused;
-    return interruption_signal() != 0;
-}
-
 bool agreement_reach(struct agreement *agreement, const char *id, const struct channel *channel, char *text) {
     struct wait wait =
-        supply__wait_begin_slow((struct wait_limit){INFINITY, {.interrupted = is_asked_to_end}}, PAUSE_SECONDS);
+        supply__wait_begin_slow((struct wait_limit){INFINITY, {.interrupted = interruption_came}}, PAUSE_SECONDS);
     struct decision decision;
     bool has_program = true;
     report(agreement, HAS_COMMAND, id);
     while (!is_decided(agreement, &decision)) {
         if (supply__wait_more(&wait) != SUPPLY_OK) {
-            snprintf(text, FAILURE_TEXT_BYTES, "supply-server was asked to end");
-            return false;
+            return refuse(text, "supply-server was asked to end");
         }
         if (has_program && channel_is_closed(channel)) {
             has_program = false;

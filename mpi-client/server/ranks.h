@@ -9,9 +9,10 @@
 #include <stdbool.h>
 
 #include "channel.h"
+#include "supply.h"
 
-/** The longest text of a failure, its zero byte included. */
-#define FAILURE_TEXT_BYTES 2048
+/** Fills in the text of a failure, of SUPPLY_TEXT_BYTES. Returns false. */
+__attribute__((format(printf, 2, 3))) bool refuse(char *text, const char *format, ...);
 
 struct ranks {
     MPI_Comm comm;
@@ -25,13 +26,13 @@ void ranks_init(struct ranks *ranks);
 
 /**
  * True if `text` is empty on all ranks. Otherwise every rank gets the text of the lowest rank that has one, with that
- * rank's number in front if others have none. Collective. text: FAILURE_TEXT_BYTES.
+ * rank's number in front if others have none. Collective. text: SUPPLY_TEXT_BYTES.
  */
 bool ranks_agree(const struct ranks *ranks, char *text);
 
 /**
  * Sets text if the ranks of this node need more than it has free. bytes: of this rank. what: who needs it, such as
- * "the matrix". Collective. text: FAILURE_TEXT_BYTES, "" before.
+ * "the matrix". Collective. text: SUPPLY_TEXT_BYTES, "" before.
  */
 void check_needed_memory(const struct ranks *ranks, double bytes, const char *what, char *text);
 
@@ -41,7 +42,7 @@ void check_needed_memory(const struct ranks *ranks, double bytes, const char *wh
 /** text: why the ranks do not begin the command; "": they begin it. */
 struct decision {
     char id[COMMAND_ID_BYTES];
-    char text[FAILURE_TEXT_BYTES];
+    char text[SUPPLY_TEXT_BYTES];
 };
 
 struct agreement {

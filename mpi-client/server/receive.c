@@ -32,16 +32,10 @@ struct intake {
     char *text;
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(struct intake *intake, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(intake->text, FAILURE_TEXT_BYTES, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 /* Offsets lie in shared memory and were checked once: a place outside of the column is never read. */
-static bool refuse_change(struct intake *intake) { return refuse(intake, "another program has written into the pair"); }
+static bool refuse_change(struct intake *intake) {
+    return refuse(intake->text, "another program has written into the pair");
+}
 
 /* Where the values of a column end, checked, in this process's own memory. */
 static bool take_ends(struct intake *intake, const supply_column_t *column, uint64_t *ends) {
@@ -55,7 +49,7 @@ static bool take_ends(struct intake *intake, const supply_column_t *column, uint
 static const uint64_t *ends_of(struct intake *intake, const supply_column_t *column) {
     uint64_t *ends = reallocarray(intake->ends, column->element_count, sizeof *ends);
     if (ends == NULL) {
-        refuse(intake, "no memory for a matrix");
+        refuse(intake->text, "no memory for a matrix");
         return NULL;
     }
     intake->ends = ends;
@@ -65,7 +59,7 @@ static const uint64_t *ends_of(struct intake *intake, const supply_column_t *col
 static void *add(struct intake *intake, struct growing *memory, size_t bytes) {
     void *added = growing_add(memory, bytes);
     if (added == NULL)
-        refuse(intake,
+        refuse(intake->text,
                "matrix %" PRIu64 " needs %.1f GB more memory on node %s after %" PRIu64
                " of its rows, and %.1f GB are free there: use more nodes, or drop other matrices",
                intake->reception->handle, (double)growing_needed(memory, bytes) / 1e9, intake->ranks->node,
@@ -99,15 +93,15 @@ static bool find(struct intake *intake, const supply_block_t *block, const char 
     *found = index >= 0;
     if (index == SUPPLY_ERROR_NO_COLUMN) return true;
     if (index < 0 || supply_column(supply, block, index, column) != SUPPLY_OK)
-        return refuse(intake, "%s", supply_error(supply));
+        return refuse(intake->text, "%s", supply_error(supply));
     if (column->child_count > 0)
-        return refuse(intake, "column '%s' has values within values of the type '%s'", name, column->format);
+        return refuse(intake->text, "column '%s' has values within values of the type '%s'", name, column->format);
     if (column->offsets != NULL && column->offsets[0] != 0)
-        return refuse(intake, "column '%s' has bytes in front of its first row", name);
+        return refuse(intake->text, "column '%s' has bytes in front of its first row", name);
     if (column->null_count == 0) return true;
     uint32_t element = 0;
     while (element < column->element_count - 1 && (column->validity[element / 8] >> element % 8 & 1) != 0) element++;
-    return refuse(intake, "column '%s' has a null in row %" PRIu64 " of rank %d: fill it, or drop the row", name,
+    return refuse(intake->text, "column '%s' has a null in row %" PRIu64 " of rank %d: fill it, or drop the row", name,
                   intake->rows + element, intake->ranks->rank);
 }
 
@@ -119,14 +113,15 @@ static bool find_columns(struct intake *intake, const supply_block_t *block, str
         !find(intake, block, "entries", &columns->entries, &has_entries))
         return false;
     if (columns->is_sparse != (intake->reception->columns > 0) || !(columns->is_sparse ? has_entries : has_row))
-        return refuse(intake, "a dense matrix has a column 'row', and a sparse one has 'indices' and 'entries'");
+        return refuse(intake->text, "a dense matrix has a column 'row', and a sparse one has 'indices' and 'entries'");
     return true;
 }
 
 static bool take_keys(struct intake *intake, const supply_column_t *key) {
     struct keys *keys = intake->held->keys;
     if (key->format[0] == 'b' || key->format[0] == '+')
-        return refuse(intake, "column 'key' has booleans or lists, which are no keys: choose numbers, texts or dates");
+        return refuse(intake->text,
+                      "column 'key' has booleans or lists, which are no keys: choose numbers, texts or dates");
     snprintf(keys->format, sizeof keys->format, "%s", key->format);
     keys->count += key->element_count;
     const uint64_t before = keys->values.bytes;
@@ -152,17 +147,17 @@ static bool check_lengths(struct intake *intake, const struct row_columns *colum
         const uint64_t bytes = ends[i] - (i > 0 ? ends[i - 1] : 0);
         if (intake->rows == 0 && i == 0) *length = bytes / number;
         if (bytes != *length * number)
-            return refuse(intake,
+            return refuse(intake->text,
                           "%s has %" PRIu64 " numbers, and the first row has %" PRIu64
                           ": all rows of a matrix have the same length",
                           name_row(intake, columns, i, name), bytes / number, *length);
     }
-    return *length > 0 || refuse(intake, "the rows are empty: a matrix needs at least one column");
+    return *length > 0 || refuse(intake->text, "the rows are empty: a matrix needs at least one column");
 }
 
 static bool take_dense(struct intake *intake, const struct row_columns *columns) {
     const supply_column_t *row = &columns->row;
-    if (row->offsets == NULL) return refuse(intake, "column 'row' has no bytes of numbers");
+    if (row->offsets == NULL) return refuse(intake->text, "column 'row' has no bytes of numbers");
     if (!check_lengths(intake, columns)) return false;
     const uint64_t width = intake->held->part.columns;
     const size_t count = row->element_count * width;
@@ -171,7 +166,7 @@ static bool take_dense(struct intake *intake, const struct row_columns *columns)
     const size_t wrong = doubles_copy(values, row->data, intake->reception->numbers, count);
     if (wrong == count) return true;
     char name[64];
-    return refuse(intake, "%s has %s in place %" PRIu64 " (from 0): fill it, or drop the row",
+    return refuse(intake->text, "%s has %s in place %" PRIu64 " (from 0): fill it, or drop the row",
                   name_row(intake, columns, (uint32_t)(wrong / width), name),
                   isnan(values[wrong]) ? "NaN" : "an infinity", (uint64_t)(wrong % width));
 }
@@ -180,7 +175,7 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
     struct held *held = intake->held;
     const supply_column_t *indices = &columns->indices, *entries = &columns->entries;
     if (indices->offsets == NULL || entries->offsets == NULL)
-        return refuse(intake, "the columns 'indices' and 'entries' have no bytes of numbers");
+        return refuse(intake->text, "the columns 'indices' and 'entries' have no bytes of numbers");
     held->part.columns = intake->reception->columns;
     const uint64_t before = held->columns.bytes / sizeof(uint32_t);
     uint32_t *to_columns = add(intake, &held->columns, indices->data_bytes);
@@ -197,10 +192,10 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
         char name[64];
         const uint64_t end = to_offsets[i];
         if (end % sizeof *to_columns != 0 || entries_ends[i] != end * 2)
-            return refuse(intake, "%s has not as many indices as entries", name_row(intake, columns, i, name));
+            return refuse(intake->text, "%s has not as many indices as entries", name_row(intake, columns, i, name));
         for (uint64_t k = begin / 4; k < end / 4; k++)
             if (to_columns[k] >= held->part.columns || !isfinite(to_entries[k]))
-                return refuse(intake, "%s has the entry %g in column %" PRIu32 " of %" PRIu64,
+                return refuse(intake->text, "%s has the entry %g in column %" PRIu32 " of %" PRIu64,
                               name_row(intake, columns, i, name), to_entries[k], to_columns[k], held->part.columns);
         to_offsets[i] = before + end / 4;
         begin = end;
@@ -225,8 +220,8 @@ static bool take_blocks(struct intake *intake) {
         const supply_status_t status = supply_next(supply, &block);
         if (status == SUPPLY_END_OF_EPOCH) continue;
         if (status == SUPPLY_END_OF_DATA) return true;
-        if (status == SUPPLY_INTERRUPTED) return refuse(intake, "supply-server was asked to end");
-        if (status != SUPPLY_OK) return refuse(intake, "%s", supply_error(supply));
+        if (status == SUPPLY_INTERRUPTED) return refuse(intake->text, "supply-server was asked to end");
+        if (status != SUPPLY_OK) return refuse(intake->text, "%s", supply_error(supply));
         if (!take_block(intake, &block)) return false;
         supply_release(supply, &block);
     }
@@ -264,7 +259,7 @@ void reception_take_rows(struct reception *reception, const struct ranks *ranks)
     bool received = false;
     reception->held = intake.held = held_new(reception->handle);
     if (intake.held == NULL || (intake.held->keys = keys_new()) == NULL)
-        refuse(&intake, "no memory for a matrix");
+        refuse(intake.text, "no memory for a matrix");
     else {
         growing_reuse(&intake.held->values);
         received = begin_sparse(&intake) && take_blocks(&intake);
@@ -275,9 +270,9 @@ void reception_take_rows(struct reception *reception, const struct ranks *ranks)
         char why[SUPPLY_TEXT_BYTES];
         const supply_status_t status = supply_close_within(reception->supply, INFINITY, why);
         if (status == SUPPLY_INTERRUPTED)
-            refuse(&intake, "supply-server was asked to end");
+            refuse(intake.text, "supply-server was asked to end");
         else if (status != SUPPLY_OK)
-            refuse(&intake, "%s", why);
+            refuse(intake.text, "%s", why);
         if (status != SUPPLY_INTERRUPTED) reception->supply = NULL;
     }
     supply_abort(reception->supply, reception->text);
@@ -289,9 +284,9 @@ static bool check_rows(const struct held *held, uint64_t own_columns, const stru
                        struct progress *progress, char *text) {
     const supply_matrix_t *part = &held->part;
     if (part->rows == 0)
-        snprintf(text, FAILURE_TEXT_BYTES, "the DataFrame has no rows: a matrix needs at least one");
+        snprintf(text, SUPPLY_TEXT_BYTES, "the DataFrame has no rows: a matrix needs at least one");
     else if (part->local_rows > 0 && own_columns != part->columns)
-        snprintf(text, FAILURE_TEXT_BYTES,
+        snprintf(text, SUPPLY_TEXT_BYTES,
                  "row 0 of rank %d has %" PRIu64 " numbers, and rows of another rank have %" PRIu64
                  ": all rows of a matrix have the same length",
                  ranks->rank, own_columns, part->columns);

@@ -14,7 +14,7 @@ struct reception {
     uint64_t columns; /**< of a sparse matrix, whose rows do not tell it; 0: it is dense */
     char numbers;     /**< of a dense one: their format in the Arrow C Data Interface */
     struct held *held;
-    char text[FAILURE_TEXT_BYTES]; /**< why this rank does not have its rows */
+    char text[SUPPLY_TEXT_BYTES]; /**< why this rank does not have its rows */
 };
 
 /**

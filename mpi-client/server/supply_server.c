@@ -28,7 +28,7 @@ char *socket_path(const supply_options_t *options, int *folder, double *timeout,
     if (supply__settings(options, &settings, &failure) != SUPPLY_OK ||
         supply__folder_prepare(folder, "socket", &settings.files.mapped_file, NO_GROUP, &failure) != SUPPLY_OK ||
         asprintf(&path, "%s.server", settings.files.mapped_file.path) < 0) {
-        snprintf(text, FAILURE_TEXT_BYTES, "%s", failure.text);
+        snprintf(text, SUPPLY_TEXT_BYTES, "%s", failure.text);
         path = NULL;
     }
     *timeout = settings.timeout;
@@ -115,7 +115,7 @@ static json_t *call_routine(struct server *server, const json_t *command) {
     if (library == NULL || routine == NULL) return fail(server, "a call names a library and a routine");
     struct supply_call call = {
         .ranks = &server->ranks, .progress = &server->progress, .first_handle = number_in(command, "handle")};
-    call.routine = libraries_find(&server->libraries, library, routine, call.text, sizeof call.text);
+    call.routine = libraries_find(&server->libraries, library, routine, call.text);
     if (call.routine != NULL) call_prepare(&call, &server->matrices, command);
     /* No rank enters the routine if another one cannot. */
     json_t *answer = ranks_agree(&server->ranks, call.text) ? run_call(server, &call) : fail(server, "%s", call.text);

@@ -22,7 +22,7 @@ struct server {
     char last_id[COMMAND_ID_BYTES]; /**< of the command that was answered last, */
     json_t *last_answer;            /**< and its answer */
     bool ended;
-    char text[FAILURE_TEXT_BYTES];
+    char text[SUPPLY_TEXT_BYTES];
 };
 
 /** Carries out commands until one ends the ranks, or a signal comes. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/failure.h"
+#include "base/mix.h"
 #include "matrices.h"
 
 /**
@@ -34,13 +35,7 @@ static const uint8_t *bytes_of(const struct keys *keys, uint64_t index, size_t *
     return keys->values.address + begin;
 }
 
-/* One to one: the finalizers of SplitMix64 (Steele, Lea and Flood, 2014) and of MurmurHash3 (Appleby). */
-static uint64_t splitmix(uint64_t x) {
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
+/* One to one, as supply__mix(): the finalizer of MurmurHash3 (Appleby). */
 static uint64_t murmur(uint64_t x) {
     x = (x ^ x >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
     x = (x ^ x >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
@@ -51,11 +46,11 @@ static struct key_digest key_digest(const struct keys *keys, uint64_t index) {
     size_t bytes;
     const uint8_t *key = bytes_of(keys, index, &bytes);
     /* The length counts, because zeros fill up the last word. It changes the parts differently. */
-    struct key_digest digest = {bytes * UINT64_C(0x9E3779B97F4A7C15), bytes};
+    struct key_digest digest = {bytes * GOLDEN_RATIO, bytes};
     for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
         uint64_t word = 0;
         memcpy(&word, key + at, bytes - at < sizeof word ? bytes - at : sizeof word);
-        digest.high = splitmix(digest.high ^ word);
+        digest.high = supply__mix(digest.high ^ word);
         digest.low = murmur(digest.low ^ word);
     }
     digest.low |= 1;
@@ -130,7 +125,7 @@ static bool allocate(struct search *search, uint64_t portion, char *text) {
     const size_t bytes = (2 * all + power_of_two(2 * all)) * sizeof(struct key_digest) + 4 * ranks * sizeof(int);
     search->sent = growing_add(&search->memory, bytes);
     if (search->sent == NULL)
-        snprintf(text, FAILURE_TEXT_BYTES,
+        snprintf(text, SUPPLY_TEXT_BYTES,
                  "the check of the keys for duplicates needs %.1f GB on node %s: drop other matrices, or send the "
                  "matrix without a key",
                  (double)bytes / 1e9, search->ranks->node);
@@ -196,7 +191,7 @@ static void name_duplicate(const struct search *search, struct key_digest digest
     }
     MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, ranks->comm);
     MPI_Bcast(name, sizeof name, MPI_CHAR, first, ranks->comm);
-    snprintf(text, FAILURE_TEXT_BYTES,
+    snprintf(text, SUPPLY_TEXT_BYTES,
              "the key %s (rank %d) is in more than one row, and a key must name one row: drop duplicates, choose "
              "another column, or send the matrix without a key",
              name, first);

@@ -77,7 +77,7 @@ static bool write_result(struct output *output, const supply_options_t *options,
     if (supply_result_create(&output->result, options, name, keyed ? all : all + 1, keyed ? 2 : 1) == SUPPLY_OK &&
         write_rows(output))
         return true;
-    snprintf(text, FAILURE_TEXT_BYTES, "%s", supply_result_error(output->result));
+    snprintf(text, SUPPLY_TEXT_BYTES, "%s", supply_result_error(output->result));
     supply_result_abort(output->result, text);
     return false;
 }
@@ -87,8 +87,7 @@ bool write_matrix(const struct held *held, const struct ranks *ranks, const supp
     struct output output = {.held = held, .rows = held->is_array && ranks->rank > 0 ? 0 : held->part.local_rows};
     output.offsets = malloc((ROWS_AT_ONCE + 1) * sizeof *output.offsets);
     if (output.offsets == NULL) {
-        snprintf(text, FAILURE_TEXT_BYTES, "out of memory");
-        return false;
+        return refuse(text, "out of memory");
     }
     const bool written = write_result(&output, options, name, text);
     free(output.offsets);

@@ -145,3 +145,8 @@ int interruption_install(void) {
 int interruption_fd(void) { return ends[0]; }
 
 int interruption_signal(void) { return received; }
+
+bool interruption_came(void *unused) {
+    (void)unused;
+    return received != 0;
+}

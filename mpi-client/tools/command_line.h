@@ -6,6 +6,7 @@
 #define COMMAND_LINE_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "files/config_files.h"
@@ -35,6 +36,14 @@ enum {
         "version", no_argument, NULL, COMMAND_LINE_VERSION                                                             \
     }
 #define COMMAND_LINE_END {NULL, 0, NULL, 0}
+
+/** Lines of a usage: the config files; and which of their lines a rank, or a tool, takes. */
+#define COMMAND_LINE_FILES                                                                                             \
+    "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"                                       \
+    "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
+#define COMMAND_LINE_LINE "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
+#define COMMAND_LINE_EVERY_LINE                                                                                        \
+    "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
 
 /** The options that select pairs. */
 struct pair_selection {
@@ -82,5 +91,8 @@ int interruption_fd(void);
 
 /** The signal that was received; 0: none. */
 int interruption_signal(void);
+
+/** Whether there was one, as options.interrupted of the library. */
+bool interruption_came(void *unused);
 
 #endif

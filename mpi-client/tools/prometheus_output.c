@@ -11,65 +11,23 @@ struct metric {
     bool (*value)(const struct pair_progress *pair, double *value);
 };
 
-static bool elements(const struct pair_progress *pair, double *value) {
-    *value = (double)pair->snapshot.elements;
-    return pair->snapshot.has_progress;
-}
-
-static bool bytes(const struct pair_progress *pair, double *value) {
-    *value = (double)pair->snapshot.bytes;
-    return pair->snapshot.has_progress;
-}
-
-static bool published(const struct pair_progress *pair, double *value) {
-    *value = (double)pair->snapshot.published;
-    return pair->snapshot.has_header;
-}
-
-static bool released(const struct pair_progress *pair, double *value) {
-    *value = (double)pair->snapshot.released;
-    return pair->snapshot.has_header;
-}
-
-static bool ring_blocks(const struct pair_progress *pair, double *value) {
-    *value = pair->snapshot.block_count;
-    return pair->snapshot.has_header;
-}
-
-static bool block_bytes(const struct pair_progress *pair, double *value) {
-    *value = (double)pair->snapshot.block_bytes;
-    return pair->snapshot.has_header;
-}
-
-static bool epoch(const struct pair_progress *pair, double *value) {
-    *value = pair->snapshot.epoch;
-    return pair->snapshot.has_progress && pair->snapshot.published > 0;
-}
-
-static bool epoch_elements(const struct pair_progress *pair, double *value) {
-    *value = (double)pair->snapshot.epoch_elements;
-    return pair->snapshot.has_counts;
-}
-
-static bool attempt(const struct pair_progress *pair, double *value) {
-    *value = pair->snapshot.task_attempt;
-    return pair->snapshot.task_pid != 0;
-}
-
-static bool rank_waits(const struct pair_progress *pair, double *value) {
-    *value = pair->snapshot.waiting == RANK_WAITS;
-    return pair->snapshot.has_header;
-}
-
-static bool task_waits(const struct pair_progress *pair, double *value) {
-    *value = pair->snapshot.waiting == TASK_WAITS;
-    return pair->snapshot.has_header;
-}
-
-static bool waiting_seconds(const struct pair_progress *pair, double *value) {
-    *value = pair->waiting_seconds;
-    return pair->waiting_seconds >= 0;
-}
+#define VALUE(name, number, is_known)                                                                                  \
+    static bool name(const struct pair_progress *pair, double *value) {                                                \
+        *value = (double)(number);                                                                                     \
+        return is_known;                                                                                               \
+    }
+VALUE(elements, pair->snapshot.elements, pair->snapshot.has_progress)
+VALUE(bytes, pair->snapshot.bytes, pair->snapshot.has_progress)
+VALUE(published, pair->snapshot.published, pair->snapshot.has_header)
+VALUE(released, pair->snapshot.released, pair->snapshot.has_header)
+VALUE(ring_blocks, pair->snapshot.block_count, pair->snapshot.has_header)
+VALUE(block_bytes, pair->snapshot.block_bytes, pair->snapshot.has_header)
+VALUE(epoch, pair->snapshot.epoch, pair->snapshot.has_progress && pair->snapshot.published > 0)
+VALUE(epoch_elements, pair->snapshot.epoch_elements, pair->snapshot.has_counts)
+VALUE(attempt, pair->snapshot.task_attempt, pair->snapshot.task_pid != 0)
+VALUE(rank_waits, pair->snapshot.waiting == RANK_WAITS, pair->snapshot.has_header)
+VALUE(task_waits, pair->snapshot.waiting == TASK_WAITS, pair->snapshot.has_header)
+VALUE(waiting_seconds, pair->waiting_seconds, pair->waiting_seconds >= 0)
 
 static const struct metric metrics[] = {
     {"supply_elements_total", "counter", "Elements that the task has published.", elements},

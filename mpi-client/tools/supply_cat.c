@@ -29,10 +29,7 @@ static const struct tool tool = {
         "(backslash and bytes outside printable ASCII as \\xNN), label, channels, height, width, encoded (0 or 1),\n"
         "bytes of data, CRC-32 of data.\n"
         "\n"
-        "Options:\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
+        "Options:\n" COMMAND_LINE_FILES COMMAND_LINE_LINE
         "  --timeout SECONDS     timeout of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
         "  --ring SIZE           size of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
         "  --block SIZE          size of a block (default: block= of the line, or a quarter of the ring, or 2MiB)\n"
@@ -88,11 +85,6 @@ static struct end print_block(struct run *run, const supply_block_t *block) {
 static struct end print_end(struct run *run) {
     if ((run->count_only && !output_totals(stdout, &run->totals)) || fflush(stdout) != 0) return end_by_output();
     return (struct end){0, NULL};
-}
-
-static bool is_interrupted(void *unused) {
-    (void)unused;
-    return interruption_signal() != 0;
 }
 
 /* Receives the next block. Shows what is printed before it waits. */
@@ -182,7 +174,7 @@ int main(int argc, char **argv) {
     options.mapped_files = selection.mapped_files;
     options.named_pipes = selection.named_pipes;
     options.local_rank = selection.local_rank;
-    options.interrupted = is_interrupted;
+    options.interrupted = interruption_came;
     if (interruption_install() != 0) {
         fprintf(stderr, "%s: cannot install signal handlers: %m\n", tool.name);
         return 1;

@@ -111,10 +111,7 @@ static const struct tool tool = {
         "sealed, and sealed ones that nobody reads and whose Spark process has ended, or that were written without a\n"
         "pair. It cannot tell that of a process of another container (PID namespace), and keeps those.\n"
         "\n"
-        "Options:\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
+        "Options:\n" COMMAND_LINE_FILES COMMAND_LINE_EVERY_LINE
         "  --results-folder DIR  folder of the results (default: SUPPLY_RESULTS_FOLDER, or that of the mapped file)\n"
         "  --keep-results        keep all sealed results\n"
         "  --unread-results      also remove sealed results that nobody reads now, whether their Spark process lives "

@@ -27,7 +27,7 @@ static bool is_member(gid_t group) {
 
 static bool is_open_to(const char *path, gid_t group, mode_t others) {
     struct stat entry;
-    return stat(path, &entry) == 0 && (entry.st_mode & (entry.st_gid == group ? others << 3 : others)) != 0;
+    return stat(path, &entry) == 0 && supply__is_open_to(&entry, group, others);
 }
 
 /* Finds the first folder above the file's own that the group cannot search; "" if there is none. */
@@ -179,10 +179,7 @@ static const struct tool tool = {
         "Checks, before a run, for problems that would make it fail on this node. Run it as the user of the ranks. It\n"
         "prints one line for each check, and a fix. It changes nothing. launch/supply-doctor also checks Spark.\n"
         "\n"
-        "Options:\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
+        "Options:\n" COMMAND_LINE_FILES COMMAND_LINE_EVERY_LINE
         "  --findings FILE       also report the checks of another program: on each line STATUS, CHECK, TEXT and FIX,\n"
         "                        separated by tabs; STATUS is ok, warning, failed or skipped\n"
         "  --json                for programs: one JSON object on each line\n"

@@ -36,10 +36,7 @@ static const struct tool tool = {
         "Shows what the pairs of this node are doing: those of the config files if they are set, else those in\n"
         "FOLDER (default " DEFAULT_FOLDER ") and up to two levels below. It locks, changes and delays nothing.\n"
         "\n"
-        "Options:\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
+        "Options:\n" COMMAND_LINE_FILES COMMAND_LINE_EVERY_LINE
         "  --interval SECONDS    print a table every SECONDS until Ctrl-C (default: one, with rates of one second)\n"
         "  --json                for programs: one JSON object for each table; unknown values are null\n"
         "  --prometheus          for Prometheus: its text format 0.0.4, once, for the textfile collector of its\n"

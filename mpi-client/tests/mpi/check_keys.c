@@ -32,7 +32,7 @@ static void add_key(struct keys *keys, uint64_t number) {
 int main(int argc, char **argv) {
     struct ranks ranks;
     struct progress progress = {0};
-    char text[FAILURE_TEXT_BYTES];
+    char text[SUPPLY_TEXT_BYTES];
     MPI_Init(&argc, &argv);
     ranks_init(&ranks);
     if (argc < 5) MPI_Abort(ranks.comm, 2);
