@@ -182,12 +182,6 @@ SUPPLY_API supply_status_t supply_try_next(supply_t *supply, supply_block_t *blo
 SUPPLY_API supply_status_t supply_skip_rest(supply_t *supply);
 
 /**
- * The program computes until its next call, so the time until then is no wait: neither for the time limit, nor in the
- * statistics. Call it after a SUPPLY_AGAIN of supply_try_next(). Without it all time between two SUPPLY_AGAIN counts.
- */
-SUPPLY_API void supply_pause_wait(supply_t *supply);
-
-/**
  * Releases a block. Blocks may be released in any order. The task gets the slot back when the block and all of its
  * Arrow arrays (supply_arrow.h) are released, and those of every earlier block. SUPPLY_OK, or _ARGUMENT if the block is
  * not held.
@@ -373,9 +367,6 @@ static inline supply_status_t supply_value(const supply_column_t *column, uint32
  * supply_try_next() until it returns SUPPLY_AGAIN, then poll. Never read or close the descriptor. -1: not open.
  */
 SUPPLY_API int supply_fd(const supply_t *supply);
-
-/** The time limit of each wait in seconds; 0: not open. */
-SUPPLY_API double supply_timeout(const supply_t *supply);
 
 /**
  * Address of the whole mapped file in this process (to register it with a device), and its length. Everything past the

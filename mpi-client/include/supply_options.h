@@ -16,27 +16,30 @@ extern "C" {
 #define SUPPLY_API
 #endif
 
-/** Result of a call. Negative values are errors; supply_error() then says more. */
-typedef enum supply_status_t {
-    SUPPLY_OK = 0,
-    SUPPLY_END_OF_EPOCH = 1, /**< this rank has received every element of the epoch (of a stream: of the batch) */
-    SUPPLY_END_OF_DATA = 2,  /**< every epoch, or the stream, has ended; later calls return this again */
-    SUPPLY_AGAIN = 3,        /**< nothing there yet: supply_try_next(), supply_close_within() */
-    SUPPLY_INTERRUPTED = 4,  /**< options.interrupted ended a wait; the call may be repeated */
+/* Name, value and meaning of each status. Negative values are errors; supply_error() then says more. */
+#define SUPPLY_STATUSES(STATUS)                                                                                        \
+    STATUS(SUPPLY_OK, 0)                /* no failure */                                                               \
+    STATUS(SUPPLY_END_OF_EPOCH, 1)      /* this rank has received every element of the epoch, or batch of a stream */  \
+    STATUS(SUPPLY_END_OF_DATA, 2)       /* every epoch, or the stream, has ended; later calls return this again */     \
+    STATUS(SUPPLY_AGAIN, 3)             /* nothing there yet: supply_try_next(), supply_close_within() */              \
+    STATUS(SUPPLY_INTERRUPTED, 4)       /* options.interrupted ended a wait; the call may be repeated */               \
+    STATUS(SUPPLY_ERROR_ARGUMENT, -1)   /* a call that this header forbids */                                          \
+    STATUS(SUPPLY_ERROR_CONFIG, -2)     /* config files, options or paths are missing or wrong */                      \
+    STATUS(SUPPLY_ERROR_IN_USE, -3)     /* a living process owns this pair */                                          \
+    STATUS(SUPPLY_ERROR_NO_SPACE, -4)   /* the file system has no space for the mapped file or a result */             \
+    STATUS(SUPPLY_ERROR_SYSTEM, -5)     /* a system call failed: supply_error_errno() */                               \
+    STATUS(SUPPLY_ERROR_TIMEOUT, -6)    /* no task came, or it died or stalled, for longer than the time limit */      \
+    STATUS(SUPPLY_ERROR_SPARK, -7)      /* Spark's run failed; the text is Spark's */                                  \
+    STATUS(SUPPLY_ERROR_CONTRACT, -8)   /* the task wrote what PROTOCOL.md forbids */                                  \
+    STATUS(SUPPLY_ERROR_MEMORY, -9)     /* out of memory */                                                            \
+    STATUS(SUPPLY_ERROR_ALL_HELD, -10)  /* every block of the ring is held: release one first */                       \
+    STATUS(SUPPLY_ERROR_NO_COLUMN, -11) /* there is no column of that name or index */                                 \
+    STATUS(SUPPLY_ERROR_NO_SCHEMA, -12) /* the columns are not known yet: no task has attached */
 
-    SUPPLY_ERROR_ARGUMENT = -1,   /**< a call that this header forbids */
-    SUPPLY_ERROR_CONFIG = -2,     /**< config files, options or paths are missing or wrong */
-    SUPPLY_ERROR_IN_USE = -3,     /**< a living process owns this pair */
-    SUPPLY_ERROR_NO_SPACE = -4,   /**< the file system has no space for the mapped file or a result */
-    SUPPLY_ERROR_SYSTEM = -5,     /**< a system call failed: supply_error_errno() */
-    SUPPLY_ERROR_TIMEOUT = -6,    /**< no task came, or it died or stalled, for longer than the time limit */
-    SUPPLY_ERROR_SPARK = -7,      /**< Spark's run failed; the text is Spark's */
-    SUPPLY_ERROR_CONTRACT = -8,   /**< the task wrote what PROTOCOL.md forbids */
-    SUPPLY_ERROR_MEMORY = -9,     /**< out of memory */
-    SUPPLY_ERROR_ALL_HELD = -10,  /**< every block of the ring is held: release one first */
-    SUPPLY_ERROR_NO_COLUMN = -11, /**< there is no column of that name or index */
-    SUPPLY_ERROR_NO_SCHEMA = -12, /**< the columns are not known yet: no task has attached */
-} supply_status_t;
+#define SUPPLY_STATUS(name, value) name = (value),
+/** Result of a call. */
+typedef enum supply_status_t { SUPPLY_STATUSES(SUPPLY_STATUS) } supply_status_t;
+#undef SUPPLY_STATUS
 
 /** The name of a status, for example "SUPPLY_ERROR_TIMEOUT". Never NULL. */
 SUPPLY_API const char *supply_status_name(supply_status_t status);

@@ -7,6 +7,10 @@
 
 #include "rank.h"
 
+extern "C" {
+#include "api/filler.h"
+}
+
 namespace supply_test {
 namespace {
 
@@ -85,7 +89,7 @@ TEST_F(PollTest, TimeInWhichTheProgramComputesIsNoWait) {
     supply_block_t block;
     for (int call = 0; call < 3; call++) {
         ASSERT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
-        supply_pause_wait(handle.get());
+        supply__pause_wait(handle.get());
         usleep(300000);
     }
     supply_statistics_t statistics;
@@ -94,7 +98,7 @@ TEST_F(PollTest, TimeInWhichTheProgramComputesIsNoWait) {
     ASSERT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
     usleep(300000);
     EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_try_next(handle.get(), &block), handle);
-    supply_pause_wait(nullptr);
+    supply__pause_wait(nullptr);
 }
 
 TEST_F(PollTest, TheTimeWithoutABlockIsCounted) {

@@ -347,19 +347,6 @@ static supply_status_t export_array(struct array_export *export, supply_t *suppl
     return SUPPLY_OK;
 }
 
-static supply_status_t fail(supply_t *supply, supply_status_t status, const char *text) {
-    return supply__fail(&supply->failure, status, "supply_export_arrow: %s", text);
-}
-
-/* SUPPLY_OK if that block and column can be exported. */
-static supply_status_t check(supply_t *supply, const supply_block_t *block, int index, bool with_array) {
-    if (block == NULL && with_array) return fail(supply, SUPPLY_ERROR_ARGUMENT, "block must not be NULL");
-    if (block != NULL && !supply__holds(supply, block->sequence))
-        return fail(supply, SUPPLY_ERROR_ARGUMENT, "the block is not held: it has been released");
-    if (index != SUPPLY_ALL_COLUMNS) return supply__schema_check_index(supply, index);
-    return supply__schema_learn(supply);
-}
-
 /* The same of these columns together. */
 static size_t all_copied_bytes(const struct schema *schema, const struct block *block, const struct range *range) {
     size_t bytes = 0;
@@ -370,7 +357,9 @@ static size_t all_copied_bytes(const struct schema *schema, const struct block *
 supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, int index,
                                     struct ArrowSchema *schema, struct ArrowArray *array) {
     TRY(supply__check_open(supply));
-    supply_status_t status = check(supply, block, index, array != NULL);
+    if (block != NULL || array != NULL) TRY(supply__check_held(supply, "supply_export_arrow", block, true));
+    supply_status_t status =
+        index == SUPPLY_ALL_COLUMNS ? supply__schema_learn(supply) : supply__schema_check_index(supply, index);
     if (status != SUPPLY_OK) return status;
     const struct schema *known = &supply->blocks.schema;
     const bool all = index == SUPPLY_ALL_COLUMNS;
@@ -386,7 +375,7 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
         if (of_array != NULL) status = export_array(of_array, supply, held, &range, all, &exported);
     }
     if ((schema != NULL && of_schema == NULL) || (array != NULL && of_array == NULL))
-        status = fail(supply, SUPPLY_ERROR_MEMORY, "out of memory");
+        status = supply__fail(&supply->failure, SUPPLY_ERROR_MEMORY, "supply_export_arrow: out of memory");
     if (status != SUPPLY_OK) {
         free(of_schema);
         free(of_array);

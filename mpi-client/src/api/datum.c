@@ -53,11 +53,7 @@ static supply_status_t fill(supply_t *supply, uint32_t epoch, uint32_t index, su
 }
 
 supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
-    TRY(supply__check_open(supply));
-    if (block == NULL || datum == NULL || !supply__holds(supply, block->sequence))
-        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
-                            block == NULL || datum == NULL ? "block and datum must not be NULL"
-                                                           : "the block is not held: it has been released");
+    TRY(supply__check_held(supply, "supply_datum", block, datum != NULL));
     TRY(find_columns(supply, block));
     const uint32_t count = supply->datum_columns[KEY].element_count;
     if (index >= count)

@@ -157,4 +157,15 @@ SUPPLY_API void supply__filler_stop(supply_t *pair, const char *reason);
  * interruption. */
 SUPPLY_API void supply__filler_fail(supply_t *pair, const struct failure *failure);
 
+/* For the Python package, which has the static library. */
+
+/**
+ * The program computes until its next call, so the time until then is no wait: neither for the time limit, nor in the
+ * statistics. Call it after a SUPPLY_AGAIN of supply_try_next(). Without it all time between two SUPPLY_AGAIN counts.
+ */
+void supply__pause_wait(supply_t *supply);
+
+/** The time limit of each wait in seconds; 0: not open. */
+double supply__timeout(const supply_t *supply);
+
 #endif

@@ -104,6 +104,12 @@ static inline supply_status_t supply__check_open(const supply_t *supply) {
  * the pair. */
 supply_status_t supply__check_mine(supply_t *supply, const char *call);
 
+/**
+ * SUPPLY_OK if the program holds the block. Or _ARGUMENT, with the call in its text. are_given: no other argument is
+ * NULL.
+ */
+supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block, bool are_given);
+
 /** True if the program holds that block. */
 bool supply__holds(const supply_t *supply, uint64_t sequence);
 

@@ -272,14 +272,14 @@ static int64_t count_wait(supply_t *supply, int64_t since) {
     return waited;
 }
 
-void supply_pause_wait(supply_t *supply) {
+void supply__pause_wait(supply_t *supply) {
     if (supply == NULL) return;
     if (supply->quiet_since != 0) count_wait(supply, supply->quiet_since);
     supply->quiet_since = 0;
 }
 
 static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) {
-    supply_pause_wait(supply);
+    supply__pause_wait(supply);
     supply_status_t status = drain(supply, block);
     if (status != SUPPLY_AGAIN) return status;
     const struct settings *settings = &supply->pair.settings;

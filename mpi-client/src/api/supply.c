@@ -23,30 +23,12 @@ const char *supply_version(void) {
 
 const char *supply_contract_version(void) { return TEXT(VERSION_MAJOR) "." TEXT(VERSION_MINOR); }
 
-#define NAME_OF(status)                                                                                                \
+#define NAME_OF(status, value)                                                                                         \
     case status:                                                                                                       \
-        return #status
+        return #status;
 
 const char *supply_status_name(supply_status_t status) {
-    switch (status) {
-        NAME_OF(SUPPLY_OK);
-        NAME_OF(SUPPLY_END_OF_EPOCH);
-        NAME_OF(SUPPLY_END_OF_DATA);
-        NAME_OF(SUPPLY_AGAIN);
-        NAME_OF(SUPPLY_INTERRUPTED);
-        NAME_OF(SUPPLY_ERROR_ARGUMENT);
-        NAME_OF(SUPPLY_ERROR_CONFIG);
-        NAME_OF(SUPPLY_ERROR_IN_USE);
-        NAME_OF(SUPPLY_ERROR_NO_SPACE);
-        NAME_OF(SUPPLY_ERROR_SYSTEM);
-        NAME_OF(SUPPLY_ERROR_TIMEOUT);
-        NAME_OF(SUPPLY_ERROR_SPARK);
-        NAME_OF(SUPPLY_ERROR_CONTRACT);
-        NAME_OF(SUPPLY_ERROR_MEMORY);
-        NAME_OF(SUPPLY_ERROR_ALL_HELD);
-        NAME_OF(SUPPLY_ERROR_NO_COLUMN);
-        NAME_OF(SUPPLY_ERROR_NO_SCHEMA);
-    }
+    switch (status) { SUPPLY_STATUSES(NAME_OF) }
     return "unknown status";
 }
 
@@ -279,17 +261,24 @@ supply_status_t supply_skip_rest(supply_t *supply) {
     if (status != SUPPLY_OK) return status;
     if (supply->iterating) supply__release_block(supply, supply->iterated.sequence);
     supply->iterating = false;
-    supply_block_t block;
+    supply_block_t block = {0};
     while ((status = supply_next(supply, &block)) == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH)
         if (status == SUPPLY_OK) supply_release(supply, &block);
     return status;
 }
 
+supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block, bool are_given) {
+    TRY(supply__check_open(supply));
+    if (block == NULL || !are_given)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: no argument may be NULL", call);
+    if (supply__holds(supply, block->sequence)) return SUPPLY_OK;
+    return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: the block is not held: it has been released",
+                        call);
+}
+
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     TRY(supply__check_mine(supply, "supply_release"));
-    if (block == NULL || !supply__holds(supply, block->sequence))
-        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_release: %s",
-                            block == NULL ? "block must not be NULL" : "the block is not held: it has been released");
+    TRY(supply__check_held(supply, "supply_release", block, true));
     if (supply->iterating && block->sequence == supply->iterated.sequence)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                             "supply_release: supply_next_datum() releases its blocks by itself");
@@ -297,20 +286,20 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     return SUPPLY_OK;
 }
 
-supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column) {
-    TRY(supply__check_open(supply));
-    if (block == NULL || column == NULL || !supply__holds(supply, block->sequence))
-        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
-                            block == NULL || column == NULL ? "block and column must not be NULL"
-                                                            : "the block is not held: it has been released");
+static supply_status_t column_of(supply_t *supply, const supply_block_t *block, uint32_t entry,
+                                 supply_column_t *column) {
     supply_column_t known;
-    supply_status_t status = supply__schema_check_index(supply, index);
-    if (status == SUPPLY_OK)
-        status = supply__block_column(
-            &supply->blocks, &supply->pair, supply__blocks_at(&supply->blocks, &supply->pair, block->sequence),
-            supply__schema_entry(&supply->blocks.schema, (uint32_t)index), &known, &supply->failure);
-    if (status == SUPPLY_OK) *column = known;
-    return status;
+    TRY(supply__block_column(&supply->blocks, &supply->pair,
+                             supply__blocks_at(&supply->blocks, &supply->pair, block->sequence), entry, &known,
+                             &supply->failure));
+    *column = known;
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column) {
+    TRY(supply__check_held(supply, "supply_column", block, column != NULL));
+    TRY(supply__schema_check_index(supply, index));
+    return column_of(supply, block, supply__schema_entry(&supply->blocks.schema, (uint32_t)index), column);
 }
 
 /* format: with that of the values of a list. supply_value() reads views as bytes. */
@@ -331,28 +320,17 @@ supply_status_t supply_column_named(supply_t *supply, const supply_block_t *bloc
 
 supply_status_t supply_column_child(supply_t *supply, const supply_block_t *block, const supply_column_t *column,
                                     int child, supply_column_t *found) {
-    TRY(supply__check_open(supply));
-    if (block == NULL || column == NULL || found == NULL || !supply__holds(supply, block->sequence))
-        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_child: %s",
-                            block == NULL || column == NULL || found == NULL
-                                ? "block, column and found must not be NULL"
-                                : "the block is not held: it has been released");
-    supply_column_t known;
+    TRY(supply__check_held(supply, "supply_column_child", block, column != NULL && found != NULL));
     uint32_t entry;
-    supply_status_t status = supply__schema_check_child(supply, column->entry, child, &entry);
-    if (status == SUPPLY_OK)
-        status = supply__block_column(&supply->blocks, &supply->pair,
-                                      supply__blocks_at(&supply->blocks, &supply->pair, block->sequence), entry, &known,
-                                      &supply->failure);
-    if (status == SUPPLY_OK) *found = known;
-    return status;
+    TRY(supply__schema_check_child(supply, column->entry, child, &entry));
+    return column_of(supply, block, entry, found);
 }
 
 int supply_fd(const supply_t *supply) {
     return supply != NULL && supply->is_open ? supply->pair.notification_pipe.fd : -1;
 }
 
-double supply_timeout(const supply_t *supply) {
+double supply__timeout(const supply_t *supply) {
     return supply != NULL && supply->is_open ? supply->pair.settings.timeout : 0;
 }
 

@@ -109,7 +109,7 @@ void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
 
 supply_status_t Pair::next(supply_block_t &block, bool once) {
     const bool is_remote = exchange_ != nullptr || link_ != nullptr;
-    const double limit = (is_remote ? FILLER_LIMIT_FACTOR : 1) * supply_timeout(handle());
+    const double limit = (is_remote ? FILLER_LIMIT_FACTOR : 1) * supply__timeout(handle());
     double end = std::numeric_limits<double>::infinity();
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
     if (once) end = now() + limit + 2 * kPauseMilliseconds / 1e3;
@@ -127,7 +127,7 @@ supply_status_t Pair::next(supply_block_t &block, bool once) {
 
 supply_status_t Pair::next_now(supply_block_t &block) {
     const supply_status_t status = ask(block);
-    if (status == SUPPLY_AGAIN) supply_pause_wait(supply_);
+    if (status == SUPPLY_AGAIN) supply__pause_wait(supply_);
     return status;
 }
 
