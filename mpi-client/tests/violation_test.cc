@@ -12,7 +12,7 @@ namespace {
 struct Violation {
     const char *name;
     /** Does it, before the block is written; the notification's copy in the block then says the same. */
-    void (*before)(Task &task, BlockImage &image, notification &notification);
+    void (*before)(BlockImage &image, notification &notification);
     /** Does it to the copy alone. */
     void (*copy)(notification &copy);
     std::initializer_list<const char *> words;
@@ -50,7 +50,7 @@ TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
 
     notification notification = task.next(image);
-    if (violation.before != nullptr) violation.before(task, image, notification);
+    if (violation.before != nullptr) violation.before(image, notification);
     struct notification copy = notification;
     if (violation.copy != nullptr) violation.copy(copy);
     task.write(image.bytes, copy);
@@ -61,223 +61,66 @@ TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
     EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 failed"})) << "Spark is told";
 }
 
-#define BEFORE [](Task &task, BlockImage &image, notification &notification)
-#define UNUSED (void)task, (void)image, (void)notification
+#define BEFORE(statements)                                                                                             \
+    [](BlockImage &image, notification &notification) {                                                                \
+        (void)image, (void)notification;                                                                               \
+        statements;                                                                                                    \
+    },                                                                                                                 \
+        nullptr
+#define COPY(statement) nullptr, [](notification &copy) { statement; }
 
-const Violation violations[] = {{"KindZero", BEFORE{UNUSED;
-notification.kind = 0;
-} // namespace
-, nullptr, {"notification.kind", "0"}
-} // namespace supply_test
-, {"KindUnknown", BEFORE{UNUSED;
-notification.kind = 5;
-}
-, nullptr, {"notification.kind", "5"}
-}
-, {"KindBelowOptional", BEFORE{UNUSED;
-notification.kind = 255;
-}
-, nullptr, {"notification.kind", "255"}
-}
-, {"SequenceTooHigh", BEFORE{UNUSED;
-notification.sequence = 2;
-}
-, nullptr, {"notification.sequence is 2", "1"}
-}
-, {"OffsetOfAnotherSlot", BEFORE{UNUSED;
-notification.offset += 8192;
-}
-, nullptr, {"notification.offset", "73728"}
-}
-, {"OffsetOutside", BEFORE{UNUSED;
-notification.offset = UINT64_MAX;
-}
-, nullptr, {"notification.offset"}
-}
-, {"SizeBelowHeader", BEFORE{UNUSED;
-notification.size = 127;
-}
-, nullptr, {"notification.size is 127", "128"}
-}
-, {"SizeBelowColumns", BEFORE{UNUSED;
-notification.size = 128;
-}
-, nullptr, {"notification.size is 128", "256"}
-}
-, {"SizeAboveBlock", BEFORE{UNUSED;
-notification.size = 8193;
-}
-, nullptr, {"notification.size is 8193", "8192"}
-}
-, {"NoElements", BEFORE{UNUSED;
-notification.element_count = 0;
-}
-, nullptr, {"notification.element_count"}
-}
-, {"MoreElements", BEFORE{UNUSED;
-notification.element_count = 4;
-}
-, nullptr, {"key", "offsets_bytes"}
-}
-, {"ElementsBeyondAll", BEFORE{UNUSED;
-notification.element_count = UINT32_MAX;
-}
-, nullptr, {"key", "offsets_bytes"}
-}
-, {"EndWithElements", BEFORE{UNUSED;
-notification.kind = NOTIFICATION_END_OF_EPOCH;
-}
-, nullptr, {"notification.element_count is 3"}
-}
-, {"EndWithColumns", BEFORE{UNUSED;
-notification.kind = NOTIFICATION_END_OF_DATA;
-notification.element_count = 0;
-}
-, nullptr, {"block_header.column_count is 4", "0"}
-}
-,
-    {"CopyOfGeneration",
-     nullptr,
-     [](notification &copy) { copy.generation++; },
-     {"block_header.notification.generation"}},
-    {"CopyOfKind", nullptr, [](notification &copy) { copy.kind++; }, {"block_header.notification.kind"}},
-    {"CopyOfElementCount",
-     nullptr,
-     [](notification &copy) { copy.element_count++; },
-     {"block_header.notification.element_count"}},
-    {"CopyOfSequence", nullptr, [](notification &copy) { copy.sequence++; }, {"block_header.notification.sequence"}},
-    {"CopyOfEpoch", nullptr, [](notification &copy) { copy.epoch++; }, {"block_header.notification.epoch"}},
-    {"CopyOfPartition", nullptr, [](notification &copy) { copy.partition++; }, {"block_header.notification.partition"}},
-    {"CopyOfFirstElement",
-     nullptr,
-     [](notification &copy) { copy.first_element++; },
-     {"block_header.notification.first_element"}},
-    {"CopyOfOffset", nullptr, [](notification &copy) { copy.offset++; }, {"block_header.notification.offset"}},
-    {"CopyOfSize", nullptr, [](notification &copy) { copy.size++; }, {"block_header.notification.size"}},
-    {"CopyOfReserved", nullptr, [](notification &copy) { copy.reserved++; }, {"block_header.notification.reserved"}},
-    {"ColumnCount", BEFORE{UNUSED;
-image.header().column_count = 5;
-}
-, nullptr, {"block_header.column_count is 5", "4"}
-}
-, {"OffsetsMisaligned", BEFORE{UNUSED;
-image.column(0).offsets_offset += 4;
-}
-, nullptr, {"'key'", "offsets_offset", "64"}
-}
-, {"OffsetsInHeader", BEFORE{UNUSED;
-image.column(0).offsets_offset = 192;
-}
-, nullptr, {"'key'", "offsets_offset is 192", "256"}
-}
-, {"OffsetsOutside", BEFORE{UNUSED;
-image.column(0).offsets_offset = 4096;
-}
-, nullptr, {"'key'", "offsets_offset is 4096"}
-}
-, {"OffsetsMissing", BEFORE{UNUSED;
-image.column(0).offsets_bytes = 0;
-}
-, nullptr, {"'key'", "offsets_bytes is 0", "16"}
-}
-, {"OffsetsTooShort", BEFORE{UNUSED;
-image.column(0).offsets_bytes = 12;
-}
-, nullptr, {"'key'", "offsets_bytes is 12", "16"}
-}
-, {"OffsetsNegative", BEFORE{UNUSED;
-image.offsets(0)[0] = -1;
-}
-, nullptr, {"'key'", "offsets"}
-}
-, {"OffsetsDecrease", BEFORE{UNUSED;
-image.offsets(0)[1] = 9;
-}
-, nullptr, {"'key'", "never decrease"}
-}
-, {"OffsetsWrap", BEFORE{UNUSED;
-image.offsets(0)[3] = INT32_MIN;
-}
-, nullptr, {"'key'", "never decrease"}
-}
-, {"OffsetsEndEarly", BEFORE{UNUSED;
-image.offsets(0)[2] = image.offsets(0)[3] = 2;
-}
-, nullptr, {"'key'", "offsets", "data_bytes"}
-}
-, {"DataOfBytesTooLong", BEFORE{UNUSED;
-image.column(0).data_bytes = 4;
-}
-, nullptr, {"'key'", "data_bytes"}
-}
-, {"DataOutside", BEFORE{UNUSED;
-image.column(1).data_offset = static_cast<uint32_t>(image.bytes.size());
-}
-, nullptr, {"'label'", "data_offset"}
-}
-, {"DataFarOutside", BEFORE{UNUSED;
-image.column(1).data_offset = 0xFFFFFFC0;
-}
-, nullptr, {"'label'", "data_offset"}
-}
-, {"DataMisaligned", BEFORE{UNUSED;
-image.column(1).data_offset += 32;
-}
-, nullptr, {"'label'", "data_offset", "64"}
-}
-, {"DataInHeader", BEFORE{UNUSED;
-image.column(1).data_offset = 0;
-}
-, nullptr, {"'label'", "data_offset is 0", "256"}
-}
-, {"DataTooShort", BEFORE{UNUSED;
-image.column(1).data_bytes = 8;
-}
-, nullptr, {"'label'", "data_bytes is 8", "12"}
-}
-, {"DataTooLong", BEFORE{UNUSED;
-image.column(1).data_bytes = 16;
-}
-, nullptr, {"'label'", "data_bytes is 16", "12"}
-}
-, {"BitsTooLong", BEFORE{UNUSED;
-image.column(2).data_bytes = 3;
-}
-, nullptr, {"'flag'", "data_bytes is 3", "1"}
-}
-, {"FixedWithOffsets", BEFORE{UNUSED;
-image.column(1).offsets_bytes = 16;
-}
-, nullptr, {"'label'", "offsets_bytes is 16"}
-}
-, {"ValidityTooLong", BEFORE{UNUSED;
-image.column(3).validity_bytes = 2;
-}
-, nullptr, {"'weight'", "validity_bytes is 2"}
-}
-, {"ValidityOutside", BEFORE{UNUSED;
-image.column(3).validity_offset = 8128;
-}
-, nullptr, {"'weight'", "validity_offset"}
-}
-, {"ValidityMisaligned", BEFORE{UNUSED;
-image.column(3).validity_offset += 1;
-}
-, nullptr, {"'weight'", "validity_offset"}
-}
-, {"NullsWithoutValidity", BEFORE{UNUSED;
-image.column(1).null_count = 1;
-}
-, nullptr, {"'label'", "null_count is 1"}
-}
-, {"MoreNullsThanElements", BEFORE{UNUSED;
-image.column(3).null_count = 4;
-}
-, nullptr, {"'weight'", "null_count is 4"}
-}
-,
-}
-;
+// clang-format off
+const Violation violations[] = {
+    {"KindZero", BEFORE(notification.kind = 0), {"notification.kind", "0"}},
+    {"KindUnknown", BEFORE(notification.kind = 5), {"notification.kind", "5"}},
+    {"KindBelowOptional", BEFORE(notification.kind = 255), {"notification.kind", "255"}},
+    {"SequenceTooHigh", BEFORE(notification.sequence = 2), {"notification.sequence is 2", "1"}},
+    {"OffsetOfAnotherSlot", BEFORE(notification.offset += 8192), {"notification.offset", "73728"}},
+    {"OffsetOutside", BEFORE(notification.offset = UINT64_MAX), {"notification.offset"}},
+    {"SizeBelowHeader", BEFORE(notification.size = 127), {"notification.size is 127", "128"}},
+    {"SizeBelowColumns", BEFORE(notification.size = 128), {"notification.size is 128", "256"}},
+    {"SizeAboveBlock", BEFORE(notification.size = 8193), {"notification.size is 8193", "8192"}},
+    {"NoElements", BEFORE(notification.element_count = 0), {"notification.element_count"}},
+    {"MoreElements", BEFORE(notification.element_count = 4), {"key", "offsets_bytes"}},
+    {"ElementsBeyondAll", BEFORE(notification.element_count = UINT32_MAX), {"key", "offsets_bytes"}},
+    {"EndWithElements", BEFORE(notification.kind = NOTIFICATION_END_OF_EPOCH), {"notification.element_count is 3"}},
+    {"EndWithColumns", BEFORE(notification.kind = NOTIFICATION_END_OF_DATA; notification.element_count = 0), {"block_header.column_count is 4", "0"}},
+    {"CopyOfGeneration", COPY(copy.generation++), {"block_header.notification.generation"}},
+    {"CopyOfKind", COPY(copy.kind++), {"block_header.notification.kind"}},
+    {"CopyOfElementCount", COPY(copy.element_count++), {"block_header.notification.element_count"}},
+    {"CopyOfSequence", COPY(copy.sequence++), {"block_header.notification.sequence"}},
+    {"CopyOfEpoch", COPY(copy.epoch++), {"block_header.notification.epoch"}},
+    {"CopyOfPartition", COPY(copy.partition++), {"block_header.notification.partition"}},
+    {"CopyOfFirstElement", COPY(copy.first_element++), {"block_header.notification.first_element"}},
+    {"CopyOfOffset", COPY(copy.offset++), {"block_header.notification.offset"}},
+    {"CopyOfSize", COPY(copy.size++), {"block_header.notification.size"}},
+    {"CopyOfReserved", COPY(copy.reserved++), {"block_header.notification.reserved"}},
+    {"ColumnCount", BEFORE(image.header().column_count = 5), {"block_header.column_count is 5", "4"}},
+    {"OffsetsMisaligned", BEFORE(image.column(0).offsets_offset += 4), {"'key'", "offsets_offset", "64"}},
+    {"OffsetsInHeader", BEFORE(image.column(0).offsets_offset = 192), {"'key'", "offsets_offset is 192", "256"}},
+    {"OffsetsOutside", BEFORE(image.column(0).offsets_offset = 4096), {"'key'", "offsets_offset is 4096"}},
+    {"OffsetsMissing", BEFORE(image.column(0).offsets_bytes = 0), {"'key'", "offsets_bytes is 0", "16"}},
+    {"OffsetsTooShort", BEFORE(image.column(0).offsets_bytes = 12), {"'key'", "offsets_bytes is 12", "16"}},
+    {"OffsetsNegative", BEFORE(image.offsets(0)[0] = -1), {"'key'", "offsets"}},
+    {"OffsetsDecrease", BEFORE(image.offsets(0)[1] = 9), {"'key'", "never decrease"}},
+    {"OffsetsWrap", BEFORE(image.offsets(0)[3] = INT32_MIN), {"'key'", "never decrease"}},
+    {"OffsetsEndEarly", BEFORE(image.offsets(0)[2] = image.offsets(0)[3] = 2), {"'key'", "offsets", "data_bytes"}},
+    {"DataOfBytesTooLong", BEFORE(image.column(0).data_bytes = 4), {"'key'", "data_bytes"}},
+    {"DataOutside", BEFORE(image.column(1).data_offset = static_cast<uint32_t>(image.bytes.size())), {"'label'", "data_offset"}},
+    {"DataFarOutside", BEFORE(image.column(1).data_offset = 0xFFFFFFC0), {"'label'", "data_offset"}},
+    {"DataMisaligned", BEFORE(image.column(1).data_offset += 32), {"'label'", "data_offset", "64"}},
+    {"DataInHeader", BEFORE(image.column(1).data_offset = 0), {"'label'", "data_offset is 0", "256"}},
+    {"DataTooShort", BEFORE(image.column(1).data_bytes = 8), {"'label'", "data_bytes is 8", "12"}},
+    {"DataTooLong", BEFORE(image.column(1).data_bytes = 16), {"'label'", "data_bytes is 16", "12"}},
+    {"BitsTooLong", BEFORE(image.column(2).data_bytes = 3), {"'flag'", "data_bytes is 3", "1"}},
+    {"FixedWithOffsets", BEFORE(image.column(1).offsets_bytes = 16), {"'label'", "offsets_bytes is 16"}},
+    {"ValidityTooLong", BEFORE(image.column(3).validity_bytes = 2), {"'weight'", "validity_bytes is 2"}},
+    {"ValidityOutside", BEFORE(image.column(3).validity_offset = 8128), {"'weight'", "validity_offset"}},
+    {"ValidityMisaligned", BEFORE(image.column(3).validity_offset += 1), {"'weight'", "validity_offset"}},
+    {"NullsWithoutValidity", BEFORE(image.column(1).null_count = 1), {"'label'", "null_count is 1"}},
+    {"MoreNullsThanElements", BEFORE(image.column(3).null_count = 4), {"'weight'", "null_count is 4"}},
+};
+// clang-format on
 
 INSTANTIATE_TEST_SUITE_P(, ViolationTest, ::testing::ValuesIn(violations),
                          [](const auto &info) { return std::string(info.param.name); });
