@@ -162,7 +162,7 @@ static void explain(struct agree *agree, enum difference difference, exchange_de
     supply__copy_line(agree->text, AGREE_TEXT_BYTES, text, sizeof text);
 }
 
-static supply_status_t fail(const struct agree *agree, struct failure *failure) {
+static supply_status_t agree_fail(const struct agree *agree, struct failure *failure) {
     static const struct {
         supply_status_t status;
         const char *what;
@@ -192,7 +192,7 @@ static supply_status_t fail(const struct agree *agree, struct failure *failure) 
 supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective, exchange_describe *describe,
                                     const void *context, struct failure *failure) {
     TRY(exchange_poll(collective, failure));
-    if (agree->is_explaining) return fail(agree, failure);
+    if (agree->is_explaining) return agree_fail(agree, failure);
     uint32_t one, other;
     TRY(check_states(agree, collective->name, failure));
     const enum difference difference = find_difference(agree, &one, &other);

@@ -20,7 +20,7 @@ struct packer {
 };
 
 /* Space for `count` more bytes; NULL: no memory. */
-static uint8_t *reserve(struct packer *packer, size_t count) {
+static uint8_t *pack_reserve(struct packer *packer, size_t count) {
     if (count > packer->capacity - packer->size) {
         const size_t capacity =
             2 * packer->capacity > packer->size + count ? 2 * packer->capacity : packer->size + count;
@@ -36,8 +36,8 @@ static uint8_t *reserve(struct packer *packer, size_t count) {
 }
 
 /* from NULL: zeros. */
-static void append(struct packer *packer, const void *from, size_t count) {
-    uint8_t *to = count > 0 ? reserve(packer, count) : NULL;
+static void pack_append(struct packer *packer, const void *from, size_t count) {
+    uint8_t *to = count > 0 ? pack_reserve(packer, count) : NULL;
     if (to == NULL) return;
     if (from != NULL)
         memcpy(to, from, count);
@@ -45,14 +45,14 @@ static void append(struct packer *packer, const void *from, size_t count) {
         memset(to, 0, count);
 }
 
-static void append_number(struct packer *packer, uint32_t number) { append(packer, &number, sizeof number); }
+static void append_number(struct packer *packer, uint32_t number) { pack_append(packer, &number, sizeof number); }
 
 static void pack_text(struct packer *packer, const supply_column_t *column, uint32_t row) {
     const uint32_t bytes = exchange_value_bytes(column, row);
     const uint8_t *value = exchange_value(column, row, bytes);
     packer->has_changed |= value == NULL;
     append_number(packer, value != NULL ? bytes : 0);
-    if (value != NULL) append(packer, value, bytes);
+    if (value != NULL) pack_append(packer, value, bytes);
 }
 
 static void pack_rows(struct packer *packer, uint32_t entry, uint32_t from, uint32_t count, bool is_null);
@@ -74,10 +74,11 @@ static void pack_value(struct packer *packer, uint32_t entry, uint32_t row, bool
     const supply_column_t *column = &packer->tree[entry - packer->first];
     switch (format->layout) {
         case FORMAT_BITS:
-            append(packer, &(uint8_t){!is_null && (((const uint8_t *)column->data)[row / 8] >> row % 8 & 1)}, 1);
+            pack_append(packer, &(uint8_t){!is_null && (((const uint8_t *)column->data)[row / 8] >> row % 8 & 1)}, 1);
             break;
         case FORMAT_FIXED:
-            append(packer, is_null ? NULL : (const uint8_t *)column->data + (size_t)row * format->bytes, format->bytes);
+            pack_append(packer, is_null ? NULL : (const uint8_t *)column->data + (size_t)row * format->bytes,
+                        format->bytes);
             break;
         case FORMAT_FIXED_LIST:
             pack_rows(packer, entry + 1, row * format->list_size, format->list_size, is_null);
@@ -107,12 +108,13 @@ static void pack_rows(struct packer *packer, uint32_t entry, uint32_t from, uint
     const supply_column_t *column = &packer->tree[entry - packer->first];
     const bool is_nullable = (packer->schema->entries[entry].flags & COLUMN_NULLABLE) != 0;
     if (format->layout == FORMAT_FIXED && !is_nullable && !is_null) {
-        append(packer, (const uint8_t *)column->data + (size_t)from * format->bytes, (size_t)count * format->bytes);
+        pack_append(packer, (const uint8_t *)column->data + (size_t)from * format->bytes,
+                    (size_t)count * format->bytes);
         return;
     }
     for (uint32_t i = 0; i < count && !packer->is_without_memory; i++) {
         const bool is_own_null = is_null || (is_nullable && exchange_is_null(column, from + i));
-        if (is_nullable) append(packer, &(uint8_t){!is_own_null}, 1);
+        if (is_nullable) pack_append(packer, &(uint8_t){!is_own_null}, 1);
         pack_value(packer, entry, from + i, is_own_null);
     }
 }

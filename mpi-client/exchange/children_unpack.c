@@ -32,7 +32,7 @@ struct unpacker {
 };
 
 /* The next bytes; NULL: there are not that many. */
-static const uint8_t *take(struct unpacker *unpacker, uint64_t bytes) {
+static const uint8_t *unpack_take(struct unpacker *unpacker, uint64_t bytes) {
     const uint8_t *taken = unpacker->at;
     unpacker->is_broken |= bytes > (uint64_t)(unpacker->end - taken);
     if (unpacker->is_broken) return NULL;
@@ -42,7 +42,7 @@ static const uint8_t *take(struct unpacker *unpacker, uint64_t bytes) {
 
 static uint32_t take_number(struct unpacker *unpacker) {
     uint32_t number = 0;
-    const uint8_t *from = take(unpacker, sizeof number);
+    const uint8_t *from = unpack_take(unpacker, sizeof number);
     if (from != NULL) memcpy(&number, from, sizeof number);
     return number;
 }
@@ -68,11 +68,11 @@ static void unpack_value(struct unpacker *unpacker, uint32_t entry, uint64_t ind
     uint32_t count;
     switch (format->layout) {
         case FORMAT_BITS:
-            from = take(unpacker, 1);
+            from = unpack_take(unpacker, 1);
             set_bit(buffers->data, index, from != NULL && (*from & 1) != 0);
             break;
         case FORMAT_FIXED:
-            add_data(buffers, take(unpacker, format->bytes), format->bytes);
+            add_data(buffers, unpack_take(unpacker, format->bytes), format->bytes);
             break;
         case FORMAT_FIXED_LIST:
             unpack_rows(unpacker, entry + 1, format->list_size);
@@ -88,7 +88,7 @@ static void unpack_value(struct unpacker *unpacker, uint32_t entry, uint64_t ind
             break;
         default:
             count = take_number(unpacker);
-            add_data(buffers, take(unpacker, count), count);
+            add_data(buffers, unpack_take(unpacker, count), count);
             if (buffers->offsets != NULL) buffers->offsets[index + 1] = (int32_t)buffers->data_bytes;
     }
 }
@@ -102,12 +102,12 @@ static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t coun
     if (unpacker->is_broken) return;
     if (format->layout == FORMAT_FIXED && !is_nullable) {
         buffers->elements += count;
-        add_data(buffers, take(unpacker, (uint64_t)count * format->bytes), (uint64_t)count * format->bytes);
+        add_data(buffers, unpack_take(unpacker, (uint64_t)count * format->bytes), (uint64_t)count * format->bytes);
         return;
     }
     for (uint32_t i = 0; i < count && !unpacker->is_broken; i++) {
         const uint64_t index = buffers->elements++;
-        const uint8_t *valid = is_nullable ? take(unpacker, 1) : NULL;
+        const uint8_t *valid = is_nullable ? unpack_take(unpacker, 1) : NULL;
         const bool is_null = valid != NULL && (*valid & 1) == 0;
         set_bit(buffers->validity, index, !is_null);
         buffers->nulls += is_null;
@@ -115,18 +115,18 @@ static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t coun
     }
 }
 
-static bool is_within(const struct packed *packed, uint32_t offset, uint32_t bytes) {
+static bool unpack_is_within(const struct packed *packed, uint32_t offset, uint32_t bytes) {
     return offset <= packed->size && bytes <= packed->size - offset;
 }
 
 static bool has_buffers(const struct packed *packed, const struct block_column *column) {
-    return is_within(packed, column->validity_offset, column->validity_bytes) &&
-           is_within(packed, column->offsets_offset, column->offsets_bytes) &&
-           is_within(packed, column->data_offset, column->data_bytes);
+    return unpack_is_within(packed, column->validity_offset, column->validity_bytes) &&
+           unpack_is_within(packed, column->offsets_offset, column->offsets_bytes) &&
+           unpack_is_within(packed, column->data_offset, column->data_bytes);
 }
 
 /* Whether the values that were packed lie within the data. */
-static bool has_values(const struct packed *packed, const struct block_column *column) {
+static bool unpack_has_values(const struct packed *packed, const struct block_column *column) {
     const int32_t *offsets = (const int32_t *)(packed->bytes + column->offsets_offset);
     if (column->offsets_offset % sizeof *offsets != 0 ||
         column->offsets_bytes / sizeof *offsets != (size_t)packed->elements + 1 || offsets[0] < 0)
@@ -153,7 +153,7 @@ static bool unpack_column(struct unpacker *unpacker, uint32_t entry, const struc
 }
 
 /* Takes the next bytes of the slot for a buffer. Returns their offset; 0: there are not that many. */
-static uint32_t add_buffer(const struct slot *slot, size_t *end, uint64_t bytes) {
+static uint32_t unpack_add_buffer(const struct slot *slot, size_t *end, uint64_t bytes) {
     const size_t at = *end;
     if (bytes > slot->bytes - at || supply__aligned((size_t)bytes) > slot->bytes - at) return 0;
     *end += supply__aligned((size_t)bytes);
@@ -161,9 +161,9 @@ static uint32_t add_buffer(const struct slot *slot, size_t *end, uint64_t bytes)
 }
 
 /* Copies a buffer of the packed block. False: the slot is full. */
-static bool copy_buffer(const struct slot *slot, size_t *end, const struct packed *packed, uint32_t from,
-                        uint32_t bytes, uint32_t *offset) {
-    *offset = add_buffer(slot, end, bytes);
+static bool unpack_copy_buffer(const struct slot *slot, size_t *end, const struct packed *packed, uint32_t from,
+                               uint32_t bytes, uint32_t *offset) {
+    *offset = unpack_add_buffer(slot, end, bytes);
     if (*offset != 0 && bytes > 0) memcpy(slot->address + *offset, packed->bytes + from, bytes);
     return *offset != 0;
 }
@@ -171,9 +171,9 @@ static bool copy_buffer(const struct slot *slot, size_t *end, const struct packe
 static bool copy_column(const struct slot *slot, size_t *end, const struct packed *packed,
                         const struct block_column *from, struct block_column *to) {
     *to = *from;
-    return copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &to->validity_offset) &&
-           copy_buffer(slot, end, packed, from->offsets_offset, from->offsets_bytes, &to->offsets_offset) &&
-           copy_buffer(slot, end, packed, from->data_offset, from->data_bytes, &to->data_offset);
+    return unpack_copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &to->validity_offset) &&
+           unpack_copy_buffer(slot, end, packed, from->offsets_offset, from->offsets_bytes, &to->offsets_offset) &&
+           unpack_copy_buffer(slot, end, packed, from->data_offset, from->data_bytes, &to->data_offset);
 }
 
 /* Takes the buffers of a measured entry, filled with zeros. False: the slot is full. */
@@ -185,12 +185,12 @@ static bool arrange_entry(const struct slot *slot, size_t *end, const struct for
     if (is_child) {
         column->null_count = (uint32_t)buffers->nulls;
         column->validity_bytes = buffers->nulls > 0 ? (uint32_t)bits : 0;
-        column->validity_offset = add_buffer(slot, end, column->validity_bytes);
+        column->validity_offset = unpack_add_buffer(slot, end, column->validity_bytes);
     }
     column->offsets_bytes = has_offsets ? (uint32_t)((buffers->elements + 1) * sizeof(int32_t)) : 0;
-    column->offsets_offset = add_buffer(slot, end, column->offsets_bytes);
+    column->offsets_offset = unpack_add_buffer(slot, end, column->offsets_bytes);
     column->data_bytes = (uint32_t)(format->layout == FORMAT_BITS ? bits : buffers->data_bytes);
-    column->data_offset = add_buffer(slot, end, column->data_bytes);
+    column->data_offset = unpack_add_buffer(slot, end, column->data_bytes);
     if ((is_child && column->validity_offset == 0) || column->offsets_offset == 0 || column->data_offset == 0)
         return false;
     buffers->validity = is_child && buffers->nulls > 0 ? slot->address + column->validity_offset : NULL;
@@ -207,10 +207,11 @@ static bool make_column(struct unpacker *unpacker, const struct slot *slot, size
                         const struct packed *packed, const struct block_column *from) {
     const struct schema *schema = unpacker->schema;
     struct block_column *table = unpacker->table;
-    if (!has_values(packed, from) || !unpack_column(unpacker, entry, packed, from)) return false;
+    if (!unpack_has_values(packed, from) || !unpack_column(unpacker, entry, packed, from)) return false;
     table[entry].null_count = from->null_count;
     table[entry].validity_bytes = from->validity_bytes;
-    if (!copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &table[entry].validity_offset))
+    if (!unpack_copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes,
+                            &table[entry].validity_offset))
         return false;
     for (uint32_t i = entry; i < schema->ends[entry]; i++)
         if (!arrange_entry(slot, end, &schema->formats[i], i > entry, &unpacker->buffers[i], &table[i])) return false;

@@ -22,7 +22,7 @@ static supply_status_t agreement_failed(struct exchange *exchange, supply_status
     return status;
 }
 
-static void describe(const void *context, enum difference difference, char *text) {
+static void exchange_describe_state(const void *context, enum difference difference, char *text) {
     const struct exchange *exchange = context;
     if (difference == FAILED)
         supply__copy_line(text, AGREE_TEXT_BYTES, exchange->failed.text, sizeof exchange->failed.text);
@@ -32,9 +32,9 @@ static void describe(const void *context, enum difference difference, char *text
         exchange_columns_text(&exchange->columns, text, AGREE_TEXT_BYTES);
 }
 
-static supply_status_t agree(struct exchange *exchange, struct failure *failure) {
+static supply_status_t exchange_agree(struct exchange *exchange, struct failure *failure) {
     const supply_status_t status =
-        exchange_agree_poll(&exchange->agree, &exchange->collective, describe, exchange, failure);
+        exchange_agree_poll(&exchange->agree, &exchange->collective, exchange_describe_state, exchange, failure);
     if (status < 0) return agreement_failed(exchange, status);
     if (status != SUPPLY_OK) return status;
     if (exchange->step == STEP_AGREE) return exchange_agreed(exchange, failure);
@@ -59,12 +59,12 @@ static supply_status_t meet(struct exchange *exchange, struct failure *failure) 
 }
 
 /* One step. SUPPLY_OK: it is over, or has progressed. */
-static supply_status_t advance(struct exchange *exchange, struct failure *failure) {
+static supply_status_t exchange_step(struct exchange *exchange, struct failure *failure) {
     supply_status_t status;
     switch (exchange->step) {
         case STEP_OPEN:
         case STEP_AGREE:
-            return agree(exchange, failure);
+            return exchange_agree(exchange, failure);
         case STEP_MEET:
         case STEP_LINK:
             return meet(exchange, failure);
@@ -84,12 +84,12 @@ static supply_status_t advance(struct exchange *exchange, struct failure *failur
 
 /*
  * Does what is possible without waiting. SUPPLY_AGAIN: another rank or Spark must do something first. SUPPLY_OK,
- * _END_OF_EPOCH, _END_OF_DATA: as fill(), with exchange->filled; or a failure.
+ * _END_OF_EPOCH, _END_OF_DATA: as exchange_fill(), with exchange->filled; or a failure.
  */
 static supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure) {
     const bool is_opening = exchange->step <= STEP_LINK;
     for (;;) {
-        const supply_status_t status = exchange->step == STEP_END ? SUPPLY_OK : advance(exchange, failure);
+        const supply_status_t status = exchange->step == STEP_END ? SUPPLY_OK : exchange_step(exchange, failure);
         if (status != SUPPLY_OK || (is_opening && exchange->step > STEP_LINK)) return status;
         if (exchange->step == STEP_DELIVER) return SUPPLY_OK;
         if (exchange->step != STEP_END) continue;
@@ -107,7 +107,7 @@ static struct wait wait_in_step(const struct exchange *exchange) {
 }
 
 /* exchange_advance() until it is not SUPPLY_AGAIN. Also SUPPLY_INTERRUPTED. */
-static supply_status_t await(struct exchange *exchange, struct failure *failure) {
+static supply_status_t exchange_await(struct exchange *exchange, struct failure *failure) {
     struct wait wait = wait_in_step(exchange);
     for (;;) {
         const enum step step = exchange->step;
@@ -118,20 +118,20 @@ static supply_status_t await(struct exchange *exchange, struct failure *failure)
     }
 }
 
-static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
-                            struct failure *failure) {
+static supply_status_t exchange_fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                                     struct failure *failure) {
     struct exchange *exchange = context;
     exchange->slot = *slot;
     if (exchange->step == STEP_END)
         exchange_begin_epoch(exchange);
     else if (exchange->step == STEP_DELIVER)
         exchange_continue(exchange);
-    const supply_status_t status = wait ? await(exchange, failure) : exchange_advance(exchange, failure);
+    const supply_status_t status = wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
     if (status >= 0) *filled = exchange->filled;
     return status;
 }
 
-static supply_status_t learn_schema(void *context, struct failure *failure) {
+static supply_status_t exchange_learn_schema(void *context, struct failure *failure) {
     struct exchange *exchange = context;
     const struct columns *columns = &exchange->columns;
     const supply_status_t status =
@@ -142,7 +142,7 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
 }
 
 /* A pair of which feeders open several has no position inside an epoch. */
-static supply_status_t check_position(const struct exchange *exchange, const struct position *position) {
+static supply_status_t exchange_check_position(const struct exchange *exchange, const struct position *position) {
     if (!position->inside) return SUPPLY_OK;
     const supply_block_t block = {.epoch = position->epoch,
                                   .partition = position->partition,
@@ -156,12 +156,12 @@ static supply_status_t find_position(const void *context, const struct position 
     const struct exchange *exchange = context;
     if (!exchange_positions_find(&exchange->positions, &exchange->resume, consumed, exchange->fingerprint, position))
         return SUPPLY_ERROR_ARGUMENT;
-    return check_position(exchange, position);
+    return exchange_check_position(exchange, position);
 }
 
 static const supply_t *pair_of(const void *context) { return ((const struct exchange *)context)->pair; }
 
-static void free_memory(struct exchange *exchange) {
+static void exchange_free_memory(struct exchange *exchange) {
     exchange_gather_free(&exchange->gather);
     exchange_window_free(&exchange->window);
     exchange_destinations_free(&exchange->destinations);
@@ -191,14 +191,14 @@ static void exchange_free(struct exchange *exchange, bool *keep) {
     *keep = is_pending && exchange->step == STEP_MOVE;
     transport->free(transport->context, is_pending);
     if (!is_pending) {
-        free_memory(exchange);
+        exchange_free_memory(exchange);
         return;
     }
     exchange_neighbours_leave(&exchange->neighbours);
     exchange->next_kept = __atomic_exchange_n(&kept, exchange, __ATOMIC_ACQ_REL);
 }
 
-static supply_status_t close_within(void *context, double seconds, const char *reason, bool *keep) {
+static supply_status_t exchange_close_within(void *context, double seconds, const char *reason, bool *keep) {
     struct exchange *exchange = context;
     supply_status_t status;
     /* Spark learns why the program stops early. A Spark that has failed knows the cause, and this is not it. */
@@ -217,22 +217,22 @@ static void abort_pair(void *context, const char *reason, bool *keep) {
 }
 
 /* The transport belongs to the parent: MPI must not be called in a child. */
-static void abandon(void *context) {
+static void exchange_abandon(void *context) {
     struct exchange *exchange = context;
     supply_abandon_in_child(exchange->pair);
-    free_memory(exchange);
+    exchange_free_memory(exchange);
 }
 
 /* The functions of the exchange. */
 static struct filler exchange_filler(struct exchange *exchange) {
     return (struct filler){.context = exchange,
-                           .fill = fill,
-                           .learn_schema = learn_schema,
+                           .fill = exchange_fill,
+                           .learn_schema = exchange_learn_schema,
                            .position = find_position,
                            .pair = pair_of,
-                           .close = close_within,
+                           .close = exchange_close_within,
                            .abort = abort_pair,
-                           .abandon = abandon};
+                           .abandon = exchange_abandon};
 }
 
 /* Slots of the ring of exchanged elements: two for the program, and one to receive. */
@@ -267,7 +267,9 @@ static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct
     return SUPPLY_OK;
 }
 
-static void fail(void *exchange, const struct failure *failure) { exchange_fail_later(exchange, failure); }
+static void exchange_fail_sorted(void *exchange, const struct failure *failure) {
+    exchange_fail_later(exchange, failure);
+}
 
 /* The program reads the sorter, which reads the exchange. */
 static supply_status_t sort(struct exchange *exchange, struct failure *failure) {
@@ -279,7 +281,7 @@ static supply_status_t sort(struct exchange *exchange, struct failure *failure) 
                                            .settings = &exchange->fingerprint,
                                            .header = exchange->inspected.header,
                                            .start = exchange->inspected.start,
-                                           .fail = fail,
+                                           .fail = exchange_fail_sorted,
                                            .exchange = exchange};
     return exchange_sort(&exchange->outer, &options, failure);
 }
@@ -341,7 +343,7 @@ static supply_status_t agree_on_opening(struct exchange *exchange, struct failur
         state->settings = exchange_settings_fingerprint(&exchange->settings, (int)exchange->agree.ranks);
     exchange->step = STEP_OPEN;
     supply_status_t status = exchange_agree_begin(&exchange->agree, &exchange->collective, failure);
-    if (status == SUPPLY_OK) status = await(exchange, failure);
+    if (status == SUPPLY_OK) status = exchange_await(exchange, failure);
     if (status == SUPPLY_INTERRUPTED)
         supply__fail(failure, status, "%s: the program interrupted the opening of the exchange",
                      exchange->collective.name);
@@ -360,7 +362,7 @@ static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,
 }
 
 /* Leaves the pair to the program, which can only close it. */
-static void leave_pair(struct exchange *exchange, const struct failure *failure) {
+static void exchange_leave_pair(struct exchange *exchange, const struct failure *failure) {
     if (exchange->pair != NULL) supply__filler_fail(exchange->pair, failure);
     bool keep;
     if (exchange->outer != NULL)
@@ -374,12 +376,12 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     struct failure failure = {0};
     const uint32_t rank = (uint32_t)transport->rank, ranks = (uint32_t)transport->ranks;
     struct exchange *exchange = calloc(1, sizeof *exchange);
-    /* free_memory() would close descriptor 0. */
+    /* exchange_free_memory() would close descriptor 0. */
     if (exchange != NULL) exchange->neighbours.fd = -1;
     if (exchange == NULL || exchange_agree_init(&exchange->agree, rank, ranks, &failure) != SUPPLY_OK ||
         exchange_neighbours_init(&exchange->neighbours, rank, ranks, &failure) != SUPPLY_OK) {
         transport->free(transport->context, false);
-        if (exchange != NULL) free_memory(exchange);
+        if (exchange != NULL) exchange_free_memory(exchange);
         return SUPPLY_ERROR_MEMORY;
     }
     exchange->collective.transport = *transport;
@@ -387,7 +389,7 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     exchange->round.ranks = ranks;
     const supply_status_t status = open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
     if (status != SUPPLY_OK || supply == NULL) {
-        leave_pair(exchange, &failure);
+        exchange_leave_pair(exchange, &failure);
         return status;
     }
     exchange->owns_pair = true;

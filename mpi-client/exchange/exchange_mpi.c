@@ -18,8 +18,8 @@ struct mpi_context {
     int *send_counts, *send_offsets, *receive_counts, *receive_offsets;
 };
 
-static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes,
-                                 struct failure *failure) {
+static supply_status_t transport_allgather(void *context, const void *send, void *receive, size_t bytes,
+                                           struct failure *failure) {
     struct mpi_context *mpi = context;
     return supply__mpi_check(
         MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
@@ -63,7 +63,7 @@ static void free_arguments(struct mpi_context *mpi) {
     free(mpi);
 }
 
-static void free_context(void *context, bool pending) {
+static void transport_free(void *context, bool pending) {
     struct mpi_context *mpi = context;
     if (pending) return;
     supply__mpi_free(&mpi->comm);
@@ -101,11 +101,11 @@ static supply_status_t mpi_transport(struct transport *transport, MPI_Comm comm,
     *transport = (struct transport){.rank = rank,
                                     .ranks = ranks,
                                     .context = mpi,
-                                    .allgather = allgather,
+                                    .allgather = transport_allgather,
                                     .alltoall = alltoall,
                                     .alltoallv = alltoallv,
                                     .poll = poll_request,
-                                    .free = free_context};
+                                    .free = transport_free};
     return SUPPLY_OK;
 }
 

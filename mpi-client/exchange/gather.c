@@ -59,7 +59,7 @@ static supply_status_t hold(struct gather *gather, const supply_block_t *block, 
 }
 
 /* The next block of the pair, or an end. */
-static supply_status_t receive(struct gather *gather, struct failure *failure) {
+static supply_status_t gather_receive(struct gather *gather, struct failure *failure) {
     supply_block_t block;
     const supply_status_t status = supply_try_next(gather->pair, &block);
     switch (status) {
@@ -124,8 +124,8 @@ static supply_status_t fail_by_size(const struct gather *gather, struct failure 
 }
 
 /* Notes the sizes of these rows, which fit. */
-static supply_status_t measure(struct gather *gather, struct gathered_window *window, const struct piece *piece,
-                               struct failure *failure) {
+static supply_status_t gather_measure(struct gather *gather, struct gathered_window *window, const struct piece *piece,
+                                      struct failure *failure) {
     uint64_t bytes;
     if (!exchange_window_measure(window, gather->columns, piece->held, piece->row, piece->count, &bytes))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
@@ -134,7 +134,8 @@ static supply_status_t measure(struct gather *gather, struct gathered_window *wi
     return SUPPLY_OK;
 }
 
-static supply_status_t complete(const struct gather *gather, struct gathered_window *window, struct failure *failure) {
+static supply_status_t gather_complete(const struct gather *gather, struct gathered_window *window,
+                                       struct failure *failure) {
     if (exchange_window_complete(window)) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
 }
@@ -148,9 +149,9 @@ static struct position position_of(const struct gather *gather, const struct hel
                              .plan = gather->inspected->header->plan};
 }
 
-static supply_status_t add(struct gather *gather, struct gathered_window *window, const struct piece *piece,
-                           struct failure *failure) {
-    TRY(measure(gather, window, piece, failure));
+static supply_status_t gather_add(struct gather *gather, struct gathered_window *window, const struct piece *piece,
+                                  struct failure *failure) {
+    TRY(gather_measure(gather, window, piece, failure));
     if (!exchange_window_add(window, piece->held, piece->row, piece->count))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
     window->epoch = piece->held->block.epoch;
@@ -161,7 +162,7 @@ static supply_status_t add(struct gather *gather, struct gathered_window *window
 /* They were in a window before, so they fit. */
 static supply_status_t add_returned(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     for (uint32_t i = 0; i < gather->returned_count; i++) {
-        TRY(add(gather, window, &gather->returned[i], failure));
+        TRY(gather_add(gather, window, &gather->returned[i], failure));
         gather->returned[i].held->users--;
     }
     gather->returned_count = 0;
@@ -174,11 +175,11 @@ static supply_status_t add_rows(struct gather *gather, struct gathered_window *w
     const size_t space = space_left(gather, window);
     uint32_t count = rows_that_fit(gather, space);
     if (count == 0 && space == gather->window_bytes) return fail_by_size(gather, failure);
-    if (count == 0) return complete(gather, window, failure);
+    if (count == 0) return gather_complete(gather, window, failure);
     if (is_short(gather, window) && count > gather->wanted - window->elements)
         count = gather->wanted - window->elements;
     const struct piece piece = {.held = held, .row = gather->next_row, .count = count};
-    TRY(add(gather, window, &piece, failure));
+    TRY(gather_add(gather, window, &piece, failure));
     gather->next_row += count;
     const bool is_full = !is_short(gather, window) && (gather->next_row < held->block.element_count ||
                                                        space_left(gather, window) < gather->columns->fixed_bytes);
@@ -186,7 +187,7 @@ static supply_status_t add_rows(struct gather *gather, struct gathered_window *w
         held->users--;
         gather->open = NULL;
     }
-    return is_full ? complete(gather, window, failure) : SUPPLY_OK;
+    return is_full ? gather_complete(gather, window, failure) : SUPPLY_OK;
 }
 
 supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure) {
@@ -199,9 +200,9 @@ supply_status_t exchange_gather(struct gather *gather, struct gathered_window *w
         } else if (gather->ended != WINDOW_GOES_ON) {
             window->end = gather->ended;
             if (gather->ended == WINDOW_ENDS_EPOCH) window->epoch = gather->ended_epoch;
-            status = complete(gather, window, failure);
+            status = gather_complete(gather, window, failure);
         } else {
-            status = receive(gather, failure);
+            status = gather_receive(gather, failure);
         }
     }
     return status;

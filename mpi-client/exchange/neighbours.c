@@ -73,7 +73,7 @@ static bool is_memory_of(const struct stat *found, const struct card *card) {
 }
 
 /* The ring of a card; NULL: this process may not map it. Nothing else than that memory is ever opened. */
-static uint8_t *map(const struct card *card) {
+static uint8_t *neighbours_map(const struct card *card) {
     char path[64];
     struct stat found;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", card->process, card->descriptor);
@@ -97,7 +97,7 @@ void exchange_neighbours_map(struct neighbours *neighbours) {
     for (uint32_t rank = 0; rank < neighbours->ranks && neighbours->mine.ring_bytes > 0; rank++) {
         const struct card *card = &neighbours->cards[rank];
         if (rank == neighbours->rank || !is_here(card, &neighbours->mine)) continue;
-        uint8_t *ring = map(card);
+        uint8_t *ring = neighbours_map(card);
         if (ring == NULL) continue;
         neighbours->all[rank] = (struct neighbour){ring, card->ring_bytes};
         neighbours->links[rank] = 1;
@@ -177,7 +177,7 @@ void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_
 }
 
 /* Whether `mine` and what is before them are within `all`, which can be in a ring of that size. */
-static bool is_within(uint64_t before, uint64_t mine, uint64_t all, uint64_t ring_bytes) {
+static bool neighbours_is_within(uint64_t before, uint64_t mine, uint64_t all, uint64_t ring_bytes) {
     return all <= ring_bytes && before <= all && mine <= all - before;
 }
 
@@ -191,13 +191,14 @@ bool exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, cons
     const uint64_t at = message[PLACE_SLOT], elements = message[PLACE_ELEMENTS];
     struct slot_layout *layout = &neighbours->layout;
     if (at > neighbour->bytes || at % BUFFER_ALIGNMENT != 0 || elements > neighbour->bytes / columns->fixed_bytes ||
-        !is_within(message[PLACE_BEFORE], round->counts[rank], elements, neighbour->bytes))
+        !neighbours_is_within(message[PLACE_BEFORE], round->counts[rank], elements, neighbour->bytes))
         return false;
     layout->elements = elements;
     for (uint32_t i = 0; i < columns->variable_count; i++) {
         layout->value_bytes[i] = message[PLACE_BYTES + 2 * i];
         neighbours->before[i] = message[PLACE_BYTES + 2 * i + 1];
-        if (!is_within(neighbours->before[i], sent[COUNT_BYTES + i], layout->value_bytes[i], neighbour->bytes))
+        if (!neighbours_is_within(neighbours->before[i], sent[COUNT_BYTES + i], layout->value_bytes[i],
+                                  neighbour->bytes))
             return false;
     }
     *place = (struct place){layout, message[PLACE_BEFORE], neighbours->before};

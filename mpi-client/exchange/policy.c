@@ -176,7 +176,7 @@ void exchange_range_free(struct range *range) {
     *range = (struct range){0};
 }
 
-static void store(const struct sort_key *key, struct sample *sample) {
+static void policy_store(const struct sort_key *key, struct sample *sample) {
     const size_t bytes = key->rest_bytes < SAMPLE_REST_BYTES ? key->rest_bytes : SAMPLE_REST_BYTES;
     *sample = (struct sample){.prefix = key->prefix, .is_used = !key->is_null, .rest_bytes = (uint32_t)bytes};
     memcpy(sample->rest, key->rest, bytes);
@@ -188,7 +188,7 @@ void exchange_range_sample(struct range *range, const struct gathered_window *wi
     for (uint32_t i = 0; i < count; i++) {
         struct sort_key key;
         exchange_read_key(window, &range->by, (uint32_t)((uint64_t)i * window->elements / count), &key);
-        store(&key, &range->mine[i]);
+        policy_store(&key, &range->mine[i]);
     }
 }
 
@@ -252,7 +252,7 @@ static void draw_range(struct destinations *destinations, const struct draw *dra
 }
 
 /* Also an empty window has a list, of which the rounds take parts. */
-static bool reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {
+static bool policy_reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {
     if (*list != NULL && count <= *capacity) return true;
     free(*list);
     *list = malloc(((size_t)count + 1) * sizeof **list);
@@ -265,7 +265,7 @@ static bool reserve_order(struct destinations *destinations, uint32_t count) {
     free(destinations->rows);
     destinations->capacity = 0;
     destinations->rows = malloc(((size_t)count + 1) * sizeof *destinations->rows);
-    return destinations->rows != NULL && reserve(&destinations->order, &destinations->capacity, count);
+    return destinations->rows != NULL && policy_reserve(&destinations->order, &destinations->capacity, count);
 }
 
 supply_status_t exchange_policy_prepare(struct destinations *destinations, const struct exchange_settings *settings,
@@ -274,7 +274,7 @@ supply_status_t exchange_policy_prepare(struct destinations *destinations, const
     const uint32_t count = draw->window->elements;
     if (destinations->ends == NULL) destinations->ends = calloc(draw->ranks, sizeof *destinations->ends);
     if (destinations->ends == NULL || !reserve_order(destinations, count) ||
-        (exchange_has_key(settings) && !reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
+        (exchange_has_key(settings) && !policy_reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the order of %u elements", count);
     if (columns->schema.count == 0 || !exchange_has_key(settings)) return SUPPLY_OK;
     return settings->policy == SUPPLY_EXCHANGE_HASH

@@ -15,7 +15,7 @@ uint64_t exchange_resume_consumed(const struct resume *resume, uint32_t epoch, u
     return is_of_window ? exchange->elements : 0;
 }
 
-static struct kept_window *add(struct positions *positions, uint32_t epoch) {
+static struct kept_window *positions_add(struct positions *positions, uint32_t epoch) {
     positions->newest = (positions->newest + 1) % POSITIONS_KEPT;
     struct kept_window *kept = &positions->kept[positions->newest];
     *kept = (struct kept_window){.is_used = true, .epoch = epoch, .start = positions->current};
@@ -25,14 +25,14 @@ static struct kept_window *add(struct positions *positions, uint32_t epoch) {
 void exchange_positions_begin_window(struct positions *positions, uint32_t epoch, const struct window_start *start,
                                      bool is_first) {
     positions->current = *start;
-    if (is_first) add(positions, epoch)->is_beginning = true;
+    if (is_first) positions_add(positions, epoch)->is_beginning = true;
 }
 
 void exchange_positions_receive(struct positions *positions, uint32_t epoch, uint64_t received, bool is_delivered,
                                 bool is_complete) {
     struct kept_window *kept = &positions->kept[positions->newest];
     const bool is_of_window = !kept->is_beginning && kept->start.number == positions->current.number;
-    if (is_delivered && !is_of_window) kept = add(positions, epoch);
+    if (is_delivered && !is_of_window) kept = positions_add(positions, epoch);
     if (is_delivered || is_of_window) {
         kept->received = received;
         kept->is_complete = is_complete;
@@ -42,7 +42,7 @@ void exchange_positions_receive(struct positions *positions, uint32_t epoch, uin
     kept->last = positions->current;
 }
 
-static const struct kept_window *find(const struct positions *positions, const struct position *consumed) {
+static const struct kept_window *positions_find(const struct positions *positions, const struct position *consumed) {
     for (uint32_t i = 0; i < POSITIONS_KEPT; i++) {
         const struct kept_window *kept = &positions->kept[i];
         if (kept->is_used && kept->epoch == consumed->epoch && kept->is_beginning == !consumed->inside &&
@@ -76,7 +76,7 @@ static void find_beginning(const struct kept_window *kept, const struct resume *
 
 bool exchange_positions_find(const struct positions *positions, const struct resume *resume,
                              const struct position *consumed, uint64_t settings, struct position *position) {
-    const struct kept_window *kept = find(positions, consumed);
+    const struct kept_window *kept = positions_find(positions, consumed);
     if (!consumed->inside)
         find_beginning(kept, resume, consumed, settings, position);
     else if (kept == NULL)

@@ -58,7 +58,7 @@ static inline void pack_fixed(const struct pick *pick, uint32_t column, size_t w
     }
 }
 
-static void pack_bits(const struct pick *pick, uint32_t column, uint8_t *to) {
+static void round_pack_bits(const struct pick *pick, uint32_t column, uint8_t *to) {
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
         const uint8_t *bits = from->held->columns[column].data;
@@ -68,7 +68,7 @@ static void pack_bits(const struct pick *pick, uint32_t column, uint8_t *to) {
 
 void exchange_pack_data(const struct pick *pick, uint32_t column, const struct format *format, uint8_t *to) {
     if (format->layout == FORMAT_BITS) {
-        pack_bits(pick, column, to);
+        round_pack_bits(pick, column, to);
         return;
     }
     switch (format->bytes) {

@@ -18,7 +18,7 @@ bool exchange_is_variable(const struct column_plan *plan) {
     return plan->format.layout == FORMAT_VARIABLE || plan->format.layout == FORMAT_VIEWS;
 }
 
-static void add_buffer(struct columns *columns, uint32_t column, enum wire_kind kind) {
+static void settings_add_buffer(struct columns *columns, uint32_t column, enum wire_kind kind) {
     columns->buffers[columns->buffer_count++] =
         (struct wire_buffer){.column = column, .kind = kind, .variable = columns->variable_count};
 }
@@ -26,9 +26,9 @@ static void add_buffer(struct columns *columns, uint32_t column, enum wire_kind 
 static void plan_column(struct columns *columns, uint32_t index) {
     const struct column_plan *plan = &columns->plans[index];
     const bool is_variable = exchange_is_variable(plan);
-    if (plan->is_nullable) add_buffer(columns, index, WIRE_VALIDITY);
-    if (is_variable) add_buffer(columns, index, WIRE_LENGTHS);
-    add_buffer(columns, index, WIRE_DATA);
+    if (plan->is_nullable) settings_add_buffer(columns, index, WIRE_VALIDITY);
+    if (is_variable) settings_add_buffer(columns, index, WIRE_LENGTHS);
+    settings_add_buffer(columns, index, WIRE_DATA);
     if (plan->is_nullable) columns->fixed_bytes++;
     if (is_variable)
         columns->fixed_bytes += sizeof(int32_t);
@@ -107,7 +107,7 @@ supply_status_t exchange_columns_set(struct columns *columns, const struct schem
     return plan_or_free(columns, name, failure);
 }
 
-static bool is_same(const struct schema_entry *entry, const struct schema_entry *other) {
+static bool settings_is_same(const struct schema_entry *entry, const struct schema_entry *other) {
     return strcmp(entry->format, other->format) == 0 && strcmp(entry->child_format, other->child_format) == 0 &&
            entry->flags == other->flags && entry->children == other->children;
 }
@@ -115,7 +115,7 @@ static bool is_same(const struct schema_entry *entry, const struct schema_entry 
 static bool are_same(const struct schema *schema, const struct schema *other) {
     bool same = schema->count == other->count;
     for (uint32_t i = 0; i < schema->count && same; i++)
-        same = is_same(&schema->entries[i], &other->entries[i]) &&
+        same = settings_is_same(&schema->entries[i], &other->entries[i]) &&
                strcmp(supply__schema_name(schema, i), supply__schema_name(other, i)) == 0;
     return same;
 }
@@ -176,8 +176,8 @@ void exchange_columns_free(struct columns *columns) {
 /* Larger than any header's struct: a size above it was never set. */
 #define OPTIONS_BYTES_MAX 4096
 
-static supply_status_t complete(const supply_exchange_options_t *given, supply_exchange_options_t *options,
-                                struct failure *failure) {
+static supply_status_t settings_complete(const supply_exchange_options_t *given, supply_exchange_options_t *options,
+                                         struct failure *failure) {
     supply_exchange_options_init(options);
     if (given == NULL) return SUPPLY_OK;
     if (given->struct_bytes != sizeof *options)
@@ -232,7 +232,7 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
                                   const struct filler_pair *pair, struct failure *failure) {
     supply_exchange_options_t options;
     *settings = (struct exchange_settings){0};
-    TRY(complete(given, &options, failure));
+    TRY(settings_complete(given, &options, failure));
     TRY(check_policy(&options, failure));
     TRY(set_window(settings, options.window_bytes, pair, failure));
     settings->policy = options.policy;

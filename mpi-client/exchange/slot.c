@@ -62,7 +62,7 @@ bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *col
 }
 
 /* Eight bytes of 0 or 1 become one byte of bits, in place. */
-static void pack_bits(uint8_t *bits, const uint8_t *bytes, uint64_t count) {
+static void slot_pack_bits(uint8_t *bits, const uint8_t *bytes, uint64_t count) {
     for (uint64_t i = 0; i < count; i += 8) {
         uint8_t packed = 0;
         for (unsigned bit = 0; bit < 8 && i + bit < count; bit++) packed |= (uint8_t)((bytes[i + bit] & 1) << bit);
@@ -87,7 +87,7 @@ static void finish_validity(struct finished *finished, size_t offset) {
     uint64_t valid = 0;
     for (uint64_t i = 0; i < finished->kept; i++) valid += bytes[i] & 1;
     if (valid == finished->kept) return;
-    pack_bits(at, bytes, finished->kept);
+    slot_pack_bits(at, bytes, finished->kept);
     finished->column->null_count = (uint32_t)(finished->kept - valid);
     finished->column->validity_offset = (uint32_t)offset;
     finished->column->validity_bytes = (uint32_t)((finished->kept + 7) / 8);
@@ -116,7 +116,7 @@ static void finish_data(struct finished *finished, size_t offset) {
     uint8_t *at = finished->layout->slot.address + offset;
     uint64_t bytes = (finished->kept + 7) / 8;
     if (plan->format.layout == FORMAT_BITS) {
-        pack_bits(at, at + finished->skipped, finished->kept);
+        slot_pack_bits(at, at + finished->skipped, finished->kept);
     } else {
         const bool is_variable = exchange_is_variable(plan);
         const uint64_t first = is_variable ? finished->skipped_bytes : finished->skipped * plan->format.bytes;

@@ -19,7 +19,7 @@ static void tell_change(struct exchange *exchange) {
 }
 
 /* If a rank's elements have changed, all ranks fail in the next agreement. False: none have. */
-static bool fail_by_change(struct exchange *exchange) {
+static bool round_fail_by_change(struct exchange *exchange) {
     const struct neighbours *neighbours = &exchange->neighbours;
     struct failure failure;
     for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
@@ -42,7 +42,7 @@ static bool has_strangers(const struct exchange *exchange) {
  * already. */
 static bool has_elements(const struct exchange *exchange) { return !exchange->has_rounds || exchange->left > 0; }
 
-static supply_status_t count(struct exchange *exchange, struct failure *failure) {
+static supply_status_t round_count(struct exchange *exchange, struct failure *failure) {
     struct round *round = &exchange->round;
     const struct cargo cargo = cargo_of(exchange);
     exchange_round_select(round, &exchange->columns, &exchange->window, &exchange->destinations);
@@ -67,7 +67,7 @@ static uint64_t most_bytes(const struct exchange *exchange) {
 }
 
 /* Whether every rank surely has space for them. */
-static bool fits(const struct exchange *exchange) {
+static bool round_fits(const struct exchange *exchange) {
     return !exchange->has_rounds && exchange->together.largest > 0 && most_bytes(exchange) <= exchange->together.space;
 }
 
@@ -75,7 +75,7 @@ static bool fits(const struct exchange *exchange) {
  * Reserves memory for what this rank has granted, or for all windows like this one, so that they need no grants. False:
  * there is none.
  */
-static bool reserve(struct exchange *exchange) {
+static bool round_reserve(struct exchange *exchange) {
     const uint64_t most = most_bytes(exchange);
     const size_t bytes = most <= exchange->round.capacity ? most : exchange_round_granted(&exchange->round);
     struct failure failure;
@@ -95,9 +95,9 @@ supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *
         exchange_round_offer(round, &exchange->columns, &exchange->window, &exchange->destinations);
     else
         exchange_round_offer_nothing(round);
-    if (fits(exchange)) {
+    if (round_fits(exchange)) {
         exchange_round_grant_all(round);
-        return count(exchange, failure);
+        return round_count(exchange, failure);
     }
     exchange->step = STEP_OFFER;
     return exchange_alltoall(&exchange->collective, round->offers, round->offers_in, sizeof *round->offers, failure);
@@ -108,7 +108,7 @@ static supply_status_t send_grants(struct exchange *exchange, void (*grant)(stru
                                    struct failure *failure) {
     struct round *round = &exchange->round;
     grant(round);
-    if (!reserve(exchange)) exchange_round_grant_nothing(round);
+    if (!round_reserve(exchange)) exchange_round_grant_nothing(round);
     exchange->step = STEP_GRANT;
     return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
 }
@@ -210,13 +210,13 @@ static bool is_end_of_data(const struct exchange *exchange) {
            together->ended_data == together->ended;
 }
 
-static supply_status_t finish(struct exchange *exchange, struct failure *failure) {
+static supply_status_t round_finish(struct exchange *exchange, struct failure *failure) {
     const uint64_t arrived = exchange->layout.elements;
     uint64_t skipped = exchange->consumed > exchange->received ? exchange->consumed - exchange->received : 0;
     if (skipped > arrived) skipped = arrived;
     exchange->has_rounds = !exchange_round_is_last(&exchange->round);
     exchange->round.number++;
-    if (!fail_by_change(exchange) && skipped < arrived) deliver(exchange, skipped);
+    if (!round_fail_by_change(exchange) && skipped < arrived) deliver(exchange, skipped);
     exchange->received += arrived;
     /* With ALL and BALANCE all ranks name one window. The last one may give some nothing: those stay in front of it. */
     const bool is_complete = !exchange->has_rounds && (exchange_has_key(&exchange->settings) || arrived > 0);
@@ -255,7 +255,7 @@ static supply_status_t move(struct exchange *exchange, struct failure *failure) 
     if (status == SUPPLY_OK) status = move_buffers(exchange, failure);
     if (exchange->copied < ranks) return status == SUPPLY_AGAIN ? SUPPLY_OK : status;
     if (status != SUPPLY_OK) return status;
-    if (exchange->together.links == 0) return finish(exchange, failure);
+    if (exchange->together.links == 0) return round_finish(exchange, failure);
     exchange->step = STEP_ARRIVE;
     /* What was copied is seen before the message. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -267,7 +267,7 @@ static supply_status_t arrive(struct exchange *exchange, struct failure *failure
     if (exchange->left == 0) exchange_gather_window(exchange);
     TRY(exchange_poll(&exchange->collective, failure));
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return finish(exchange, failure);
+    return round_finish(exchange, failure);
 }
 
 /*
@@ -288,7 +288,7 @@ supply_status_t exchange_continue_round(struct exchange *exchange, struct failur
             return send_grants(exchange, exchange_round_grant, failure);
         case STEP_GRANT:
             return must_grant_one(exchange) ? send_grants(exchange, exchange_round_grant_one, failure)
-                                            : count(exchange, failure);
+                                            : round_count(exchange, failure);
         case STEP_COUNT:
             return place(exchange, failure);
         default:

@@ -17,7 +17,7 @@ void exchange_fail_later(struct exchange *exchange, const struct failure *failur
     exchange->failed.error = failure->error;
 }
 
-static supply_status_t check_position(const struct exchange *exchange, struct failure *failure) {
+static supply_status_t step_window_check_position(const struct exchange *exchange, struct failure *failure) {
     const struct exchange_position *start = &exchange->resume.start.exchange;
     if (!start->is_set || start->settings == exchange->fingerprint) return SUPPLY_OK;
     char text[AGREE_TEXT_BYTES];
@@ -51,10 +51,10 @@ static supply_status_t resolve(struct exchange *exchange, struct failure *failur
     if (status != SUPPLY_OK) return status;
     exchange->is_resolved = true;
     exchange->fingerprint = exchange_settings_fingerprint(&exchange->settings, (int)exchange->round.ranks);
-    return check_position(exchange, failure);
+    return step_window_check_position(exchange, failure);
 }
 
-static supply_status_t gather(struct exchange *exchange, struct failure *failure) {
+static supply_status_t step_window_gather(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = exchange_gather(&exchange->gather, &exchange->window, failure);
     if (status == SUPPLY_OK) status = resolve(exchange, failure);
     /*
@@ -73,7 +73,7 @@ static supply_status_t gather(struct exchange *exchange, struct failure *failure
 supply_status_t exchange_gather_window(struct exchange *exchange) {
     if (exchange->is_ready || exchange->failed.status != SUPPLY_OK) return SUPPLY_OK;
     struct failure failure = {0};
-    const supply_status_t status = gather(exchange, &failure);
+    const supply_status_t status = step_window_gather(exchange, &failure);
     exchange->is_ready = status == SUPPLY_OK;
     if (status == SUPPLY_AGAIN) return supply__clock_now() >= exchange->gathers_until ? SUPPLY_OK : SUPPLY_AGAIN;
     if (status == SUPPLY_ERROR_SPARK) exchange->spark_has_failed = true;

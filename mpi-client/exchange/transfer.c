@@ -65,7 +65,7 @@ static int32_t *lengths_of(const struct transfer *transfer, uint32_t variable) {
 }
 
 /* Sums up the lengths for that rank. False: they are not those that were gathered, for which it has granted space. */
-static bool sum_up(struct transfer *transfer, const struct cargo *cargo, uint32_t rank, uint32_t first) {
+static bool transfer_sum_up(struct transfer *transfer, const struct cargo *cargo, uint32_t rank, uint32_t first) {
     const struct columns *columns = cargo->columns;
     struct round *round = cargo->round;
     uint64_t *message = exchange_message(round->messages, round, rank);
@@ -97,7 +97,7 @@ bool exchange_pack_counts(struct transfer *transfer, const struct cargo *cargo) 
             if (buffer->kind == WIRE_LENGTHS)
                 exchange_pack_lengths(&pick, buffer->column, lengths_of(transfer, buffer->variable) + first);
         }
-        is_whole &= sum_up(transfer, cargo, rank, first);
+        is_whole &= transfer_sum_up(transfer, cargo, rank, first);
     }
     return is_whole;
 }

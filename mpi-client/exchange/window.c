@@ -91,7 +91,7 @@ static bool move_columns(const struct held_block *held, const uint8_t *copy, sup
 }
 
 /* Fresh memory is mostly page faults: with huge pages, 512 times fewer. NULL: out of memory. */
-static uint8_t *allocate(size_t bytes) {
+static uint8_t *window_allocate(size_t bytes) {
     void *memory;
     if (bytes < HUGE_PAGE) return malloc(bytes);
     if (posix_memalign(&memory, HUGE_PAGE, bytes) != 0) return NULL;
@@ -101,7 +101,7 @@ static uint8_t *allocate(size_t bytes) {
 
 supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint32_t column_count,
                                    struct failure *failure) {
-    uint8_t *copy = allocate(held->block.bytes);
+    uint8_t *copy = window_allocate(held->block.bytes);
     supply_column_t *columns = calloc(column_count, sizeof *columns);
     if (copy != NULL) memcpy(copy, held->block.address, held->block.bytes);
     if (copy == NULL || columns == NULL || !move_columns(held, copy, columns, column_count)) {
@@ -160,7 +160,7 @@ uint64_t exchange_rows_bytes(const struct held_block *held, const struct columns
 #define CELLS_OF_PIECE 4
 
 /* Doubles the capacity of a list until it has space for `count` items. NULL: out of memory. */
-static void *grow(void *list, uint32_t *capacity, uint32_t count, size_t item_bytes) {
+static void *window_grow(void *list, uint32_t *capacity, uint32_t count, size_t item_bytes) {
     if (count <= *capacity) return list;
     const uint32_t grown = count > 2 * *capacity ? count : 2 * *capacity;
     void *larger = realloc(list, grown * item_bytes);
@@ -186,7 +186,7 @@ bool exchange_window_measure(struct gathered_window *window, const struct column
         window->largest = (uint32_t)columns->fixed_bytes;
         return true;
     }
-    uint32_t *sizes = grow(window->sizes, &window->size_capacity, window->elements + count, sizeof *sizes);
+    uint32_t *sizes = window_grow(window->sizes, &window->size_capacity, window->elements + count, sizeof *sizes);
     if (sizes == NULL) return false;
     window->sizes = sizes;
     sizes += window->elements;
@@ -200,7 +200,7 @@ bool exchange_window_measure(struct gathered_window *window, const struct column
 
 bool exchange_window_add(struct gathered_window *window, struct held_block *held, uint32_t row, uint32_t count) {
     struct piece *pieces =
-        grow(window->pieces, &window->piece_capacity, window->piece_count + 1, sizeof *window->pieces);
+        window_grow(window->pieces, &window->piece_capacity, window->piece_count + 1, sizeof *window->pieces);
     if (pieces == NULL) return false;
     window->pieces = pieces;
     pieces[window->piece_count++] = (struct piece){.held = held, .row = row, .count = count, .start = window->elements};
@@ -213,7 +213,7 @@ bool exchange_window_complete(struct gathered_window *window) {
     window->shift = 0;
     while (window->elements >> window->shift > CELLS_OF_PIECE * (uint64_t)window->piece_count) window->shift++;
     const uint32_t count = (window->elements >> window->shift) + 1;
-    uint32_t *cells = grow(window->cells, &window->cell_capacity, count, sizeof *cells);
+    uint32_t *cells = window_grow(window->cells, &window->cell_capacity, count, sizeof *cells);
     if (cells == NULL) return false;
     window->cells = cells;
     uint32_t piece = 0;

@@ -113,7 +113,8 @@ static void copy_header(struct remote *remote, const struct notice_message *noti
     header->counts_known = notice->counts_known;
 }
 
-static supply_status_t take_schema(struct remote *remote, const struct source *source, struct failure *failure) {
+static supply_status_t arrivals_take_schema(struct remote *remote, const struct source *source,
+                                            struct failure *failure) {
     const struct notice_message *notice = source->notice;
     const uint64_t of_entries = (uint64_t)notice->schema_columns * sizeof(struct schema_entry);
     if (of_entries == 0 || of_entries > notice->tail_bytes)
@@ -149,8 +150,8 @@ struct source *remote_next_source(const struct remote *remote) {
     return next;
 }
 
-static supply_status_t take_block(struct remote *remote, struct source *source, const struct slot *slot,
-                                  struct failure *failure) {
+static supply_status_t arrivals_take_block(struct remote *remote, struct source *source, const struct slot *slot,
+                                           struct failure *failure) {
     int receiving;
     TRY(source_receive_block(source, slot, &receiving, failure));
     push(remote, SUPPLY_OK, source, receiving);
@@ -206,10 +207,10 @@ static supply_status_t take_notice(struct remote *remote, struct source *source,
     copy_header(remote, notice);
     switch (notice->kind) {
         case NOTICE_SCHEMA:
-            return take_schema(remote, source, failure);
+            return arrivals_take_schema(remote, source, failure);
         case NOTICE_BLOCK:
             if (!supply__filler_slot(remote->handle, remote->count, &slot)) return SUPPLY_AGAIN;
-            return take_block(remote, source, &slot, failure);
+            return arrivals_take_block(remote, source, &slot, failure);
         case NOTICE_END_OF_EPOCH:
         case NOTICE_END_OF_DATA:
             if (!supply__filler_slot(remote->handle, remote->count, &slot)) return SUPPLY_AGAIN;

@@ -11,7 +11,7 @@
 #include "base/wait.h"
 
 /* A failure of the pair, or why its rank stopped early. */
-static void report(const struct outlet *outlet, void (*log)(const char *line)) {
+static void feeder_report(const struct outlet *outlet, void (*log)(const char *line)) {
     char line[sizeof outlet->failure.text + 64];
     const bool has_failed = outlet->failure.status != SUPPLY_OK;
     if (!has_failed && outlet->request.kind != REMOTE_STOP) return;
@@ -20,13 +20,14 @@ static void report(const struct outlet *outlet, void (*log)(const char *line)) {
     log(line);
 }
 
-static void sum_up(const struct outlet *outlets, uint32_t count, void (*log)(const char *line), struct fed *fed) {
+static void feeder_sum_up(const struct outlet *outlets, uint32_t count, void (*log)(const char *line),
+                          struct fed *fed) {
     *fed = (struct fed){0};
     for (uint32_t i = 0; i < count; i++) {
         fed->elements += outlets[i].elements;
         fed->bytes += outlets[i].bytes;
         fed->failed += outlets[i].failure.status != SUPPLY_OK;
-        if (log != NULL) report(&outlets[i], log);
+        if (log != NULL) feeder_report(&outlets[i], log);
     }
 }
 
@@ -43,8 +44,8 @@ static supply_status_t check_abandoned(const struct outlet *outlets, uint32_t co
 }
 
 /* Until all pairs are over. */
-static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_options_t *options,
-                           struct failure *failure) {
+static supply_status_t feeder_run(struct outlet *outlets, uint32_t count, const supply_options_t *options,
+                                  struct failure *failure) {
     struct wait wait =
         supply__wait_begin((struct wait_limit){INFINITY, {options->interrupted, options->interrupted_context}});
     for (;;) {
@@ -69,8 +70,8 @@ supply_status_t supply__feed_over(const struct link *link, const struct processe
     supply_status_t status = SUPPLY_OK;
     for (uint32_t i = 0; i < pairs.count && status == SUPPLY_OK; i++)
         status = outlet_init(&outlets[i], link, processes, pairs.first + i, options, failure);
-    if (status == SUPPLY_OK) status = run(outlets, pairs.count, options, failure);
-    sum_up(outlets, pairs.count, log, fed);
+    if (status == SUPPLY_OK) status = feeder_run(outlets, pairs.count, options, failure);
+    feeder_sum_up(outlets, pairs.count, log, fed);
     /* Otherwise operations may still use the memory. */
     if (status == SUPPLY_OK) free(outlets);
     return status;

@@ -20,7 +20,7 @@ struct mpi_context {
 };
 
 /* A free number. -1: no memory. */
-static int reserve(struct mpi_context *mpi) {
+static int link_reserve(struct mpi_context *mpi) {
     for (int i = 0; i < mpi->capacity; i++)
         if (mpi->requests[i] == MPI_REQUEST_NULL) return i;
     const int capacity = mpi->capacity > 0 ? 2 * mpi->capacity : 16;
@@ -33,13 +33,13 @@ static int reserve(struct mpi_context *mpi) {
     return number;
 }
 
-static supply_status_t begin(struct mpi_context *mpi, int *operation, struct failure *failure) {
-    *operation = reserve(mpi);
+static supply_status_t link_begin(struct mpi_context *mpi, int *operation, struct failure *failure) {
+    *operation = link_reserve(mpi);
     return *operation >= 0 ? SUPPLY_OK : supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 /* A call that has failed leaves no operation. */
-static supply_status_t check(int error, const char *call, int *operation, struct failure *failure) {
+static supply_status_t link_check(int error, const char *call, int *operation, struct failure *failure) {
     if (error != MPI_SUCCESS) *operation = LINK_NONE;
     return supply__mpi_check(error, call, failure);
 }
@@ -47,26 +47,26 @@ static supply_status_t check(int error, const char *call, int *operation, struct
 static supply_status_t send_message(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
                                     struct failure *failure) {
     struct mpi_context *mpi = context;
-    if (begin(mpi, operation, failure) != SUPPLY_OK) return failure->status;
-    return check(MPI_Issend(buffer, (int)bytes, MPI_BYTE, to, tag, mpi->comm, &mpi->requests[*operation]), "MPI_Issend",
-                 operation, failure);
+    if (link_begin(mpi, operation, failure) != SUPPLY_OK) return failure->status;
+    return link_check(MPI_Issend(buffer, (int)bytes, MPI_BYTE, to, tag, mpi->comm, &mpi->requests[*operation]),
+                      "MPI_Issend", operation, failure);
 }
 
 static supply_status_t receive_message(void *context, int from, int tag, void *buffer, size_t bytes, int *operation,
                                        struct failure *failure) {
     struct mpi_context *mpi = context;
-    if (begin(mpi, operation, failure) != SUPPLY_OK) return failure->status;
-    return check(MPI_Irecv(buffer, (int)bytes, MPI_BYTE, from, tag, mpi->comm, &mpi->requests[*operation]), "MPI_Irecv",
-                 operation, failure);
+    if (link_begin(mpi, operation, failure) != SUPPLY_OK) return failure->status;
+    return link_check(MPI_Irecv(buffer, (int)bytes, MPI_BYTE, from, tag, mpi->comm, &mpi->requests[*operation]),
+                      "MPI_Irecv", operation, failure);
 }
 
-static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
-                                 struct failure *failure) {
+static supply_status_t link_allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                      struct failure *failure) {
     struct mpi_context *mpi = context;
-    if (begin(mpi, operation, failure) != SUPPLY_OK) return failure->status;
-    return check(MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm,
-                                &mpi->requests[*operation]),
-                 "MPI_Iallgather", operation, failure);
+    if (link_begin(mpi, operation, failure) != SUPPLY_OK) return failure->status;
+    return link_check(MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm,
+                                     &mpi->requests[*operation]),
+                      "MPI_Iallgather", operation, failure);
 }
 
 static supply_status_t test(void *context, int operation, struct failure *failure) {
@@ -101,7 +101,7 @@ static void forget_end(struct mpi_context *mpi) {
     MPI_Comm_free_keyval(&mpi->end_key);
 }
 
-static void free_context(void *context, bool pending) {
+static void link_free(void *context, bool pending) {
     struct mpi_context *mpi = context;
     forget_end(mpi);
     if (pending) return;
@@ -115,10 +115,10 @@ static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct 
                                  struct failure *failure) {
     *link = (struct link){.send = send_message,
                           .receive = receive_message,
-                          .allgather = allgather,
+                          .allgather = link_allgather,
                           .test = test,
                           .on_end = on_end,
-                          .free = free_context};
+                          .free = link_free};
     TRY(supply__mpi_rank(comm, "supply_remote_open()", &link->process, &link->processes, failure));
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

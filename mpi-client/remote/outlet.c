@@ -88,7 +88,7 @@ static void begin_wait(struct outlet *outlet) {
 }
 
 /* The pair has failed. The rank learns why, and closes it. */
-static supply_status_t fail(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
+static supply_status_t outlet_fail(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
     outlet->failure = *of_pair;
     outlet->state = OUTLET_WAITS_FOR_CLOSE;
     begin_wait(outlet);
@@ -97,10 +97,10 @@ static supply_status_t fail(struct outlet *outlet, const struct failure *of_pair
 
 static supply_status_t fail_by_status(struct outlet *outlet, supply_status_t status, struct failure *failure) {
     const struct failure of_pair = failure_of(outlet, status);
-    return fail(outlet, &of_pair, failure);
+    return outlet_fail(outlet, &of_pair, failure);
 }
 
-static supply_status_t open_pair(struct outlet *outlet, struct failure *failure) {
+static supply_status_t outlet_open_pair(struct outlet *outlet, struct failure *failure) {
     supply_options_t *options = &outlet->options;
     options->timeout = outlet->request.timeout;
     options->exchange = outlet->request.exchange;
@@ -125,7 +125,7 @@ static supply_status_t begin_close(struct outlet *outlet) {
 static supply_status_t take_request(struct outlet *outlet, struct failure *failure) {
     switch (outlet->request.kind) {
         case REMOTE_OPEN:
-            return outlet->state == OUTLET_WAITS_FOR_OPEN ? open_pair(outlet, failure) : SUPPLY_OK;
+            return outlet->state == OUTLET_WAITS_FOR_OPEN ? outlet_open_pair(outlet, failure) : SUPPLY_OK;
         case REMOTE_NEXT_EPOCH:
             if (outlet->state == OUTLET_WAITS_FOR_EPOCH) outlet->state = OUTLET_SUPPLIES;
             return SUPPLY_OK;
@@ -175,7 +175,7 @@ static supply_status_t finish_sendings(struct outlet *outlet, bool *busy, struct
 }
 
 /* Values in place lie in files of this node. */
-static bool has_views(const struct schema *schema) {
+static bool outlet_has_views(const struct schema *schema) {
     for (uint32_t i = 0; i < schema->count; i++)
         if (strcmp(schema->entries[i].format, "vz") == 0) return true;
     return false;
@@ -184,16 +184,17 @@ static bool has_views(const struct schema *schema) {
 static supply_status_t send_schema(struct outlet *outlet, struct failure *failure) {
     const struct schema *schema;
     struct failure of_pair;
-    if (supply__filler_schema(outlet->supply, &schema, &of_pair) != SUPPLY_OK) return fail(outlet, &of_pair, failure);
+    if (supply__filler_schema(outlet->supply, &schema, &of_pair) != SUPPLY_OK)
+        return outlet_fail(outlet, &of_pair, failure);
     if (schema == NULL) return SUPPLY_OK;
     outlet->has_sent_schema = true;
-    if (has_views(schema)) {
+    if (outlet_has_views(schema)) {
         supply__fail(
             &of_pair, SUPPLY_ERROR_ARGUMENT,
             "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
             "without --in-place",
             outlet->inspected.name);
-        return fail(outlet, &of_pair, failure);
+        return outlet_fail(outlet, &of_pair, failure);
     }
     struct notice_message notice = notice_of(outlet, NOTICE_SCHEMA);
     notice.schema_columns = schema->count;
@@ -259,7 +260,7 @@ static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct f
 }
 
 /* The handle and its memory stay: MPI may still read them. The end of the process closes the pair. */
-static supply_status_t abandon(struct outlet *outlet) {
+static supply_status_t outlet_abandon(struct outlet *outlet) {
     const struct failure *before = &outlet->failure;
     outlet->state = OUTLET_ABANDONED;
     supply__fail(&outlet->failure, SUPPLY_ERROR_TIMEOUT,
@@ -277,7 +278,7 @@ static supply_status_t check_spark(struct outlet *outlet, struct failure *failur
 }
 
 /* Closes the pair when nothing of its ring is on its way any more. */
-static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
+static supply_status_t outlet_close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
     supply_status_t status;
     if (outlet->request.kind == REMOTE_STOP && outlet->failure.status != SUPPLY_ERROR_SPARK)
         status = supply_abort(outlet->supply, outlet->request.text);
@@ -305,10 +306,10 @@ supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure
     if (outlet->state == OUTLET_ABANDONED) return SUPPLY_OK;
     TRY(take_requests(outlet, busy, failure));
     TRY(finish_sendings(outlet, busy, failure));
-    if (must_end(outlet)) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
+    if (must_end(outlet)) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : outlet_abandon(outlet);
     if (outlet->state == OUTLET_SUPPLIES && outlet->held < outlet->inspected.slots)
         return supply_blocks(outlet, busy, failure);
-    if (outlet->state == OUTLET_CLOSES) return close_pair(outlet, busy, failure);
+    if (outlet->state == OUTLET_CLOSES) return outlet_close_pair(outlet, busy, failure);
     if (outlet->state == OUTLET_SENDS_CLOSED) outlet->state = OUTLET_CLOSED;
     const bool is_open = outlet->state > OUTLET_WAITS_FOR_OPEN && outlet->state < OUTLET_CLOSES;
     return is_open ? check_spark(outlet, failure) : SUPPLY_OK;

@@ -71,7 +71,7 @@ int remote_local_rank(const struct processes *processes, uint32_t pair) {
     return (int)(before + pair - pairs_of(processes, true, index).first);
 }
 
-static supply_status_t count(struct processes *processes, struct failure *failure) {
+static supply_status_t processes_count(struct processes *processes, struct failure *failure) {
     for (int i = 0; i < processes->count; i++) {
         struct process *process = &processes->list[i];
         if (process->messages != MESSAGES_VERSION)
@@ -95,8 +95,8 @@ static supply_status_t count(struct processes *processes, struct failure *failur
     return SUPPLY_OK;
 }
 
-static supply_status_t await(const struct link *link, int operation, const struct wait_limit *limit,
-                             struct failure *failure) {
+static supply_status_t processes_await(const struct link *link, int operation, const struct wait_limit *limit,
+                                       struct failure *failure) {
     struct wait wait = supply__wait_begin(*limit);
     supply_status_t status;
     while ((status = remote_test(link, &operation, failure)) == SUPPLY_AGAIN) {
@@ -125,10 +125,10 @@ supply_status_t remote_meet(struct processes *processes, const struct link *link
     supply__copy_line(own->node, sizeof own->node, node, sizeof own->node);
     int operation;
     supply_status_t status = link->allgather(link->context, own, all, sizeof *all, &operation, failure);
-    if (status == SUPPLY_OK) status = await(link, operation, limit, failure);
+    if (status == SUPPLY_OK) status = processes_await(link, operation, limit, failure);
     /* The operation may still use the memory. */
     if (status != SUPPLY_OK) processes->list = NULL;
-    return status == SUPPLY_OK ? count(processes, failure) : status;
+    return status == SUPPLY_OK ? processes_count(processes, failure) : status;
 }
 
 void remote_processes_free(struct processes *processes) {

@@ -25,7 +25,7 @@ static void begin_closing(struct remote *remote, const char *reason) {
 }
 
 /* Drops what arrives for the source. SUPPLY_OK: nothing more will. SUPPLY_AGAIN: not yet. */
-static supply_status_t drop_all(struct remote *remote, struct source *source, struct failure *failure) {
+static supply_status_t remote_drop_all(struct remote *remote, struct source *source, struct failure *failure) {
     while (!source->is_closed) {
         supply_status_t status = source_advance(source, failure);
         if (status != SUPPLY_OK) return status;
@@ -42,7 +42,7 @@ static supply_status_t drop_all(struct remote *remote, struct source *source, st
 static supply_status_t advance_closing(struct remote *remote, struct failure *failure) {
     supply_status_t all = SUPPLY_OK;
     for (uint32_t i = 0; i < remote->source_count; i++) {
-        const supply_status_t status = drop_all(remote, &remote->sources[i], failure);
+        const supply_status_t status = remote_drop_all(remote, &remote->sources[i], failure);
         if (status < 0) return status;
         if (status == SUPPLY_AGAIN) all = SUPPLY_AGAIN;
     }
@@ -102,8 +102,8 @@ static supply_status_t fill_once(struct remote *remote, struct filled *filled, s
     return remote_take(remote, filled, failure);
 }
 
-static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
-                            struct failure *failure) {
+static supply_status_t remote_fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                                   struct failure *failure) {
     (void)slot; /* supply__filler_slot() gave it earlier */
     struct remote *remote = context;
     const double limit = FILLER_LIMIT_FACTOR * remote->timeout;
@@ -126,7 +126,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
     return status == SUPPLY_AGAIN ? SUPPLY_INTERRUPTED : status;
 }
 
-static supply_status_t learn_schema(void *context, struct failure *failure) {
+static supply_status_t remote_learn_schema(void *context, struct failure *failure) {
     struct remote *remote = context;
     const supply_status_t status = remote_advance(remote, failure);
     if (status != SUPPLY_OK || remote->count > 0 || remote->failed.status == SUPPLY_OK) return status;
@@ -135,18 +135,19 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     return failure->status;
 }
 
-static supply_status_t position(const void *context, const struct position *consumed, struct position *position) {
+static supply_status_t remote_position(const void *context, const struct position *consumed,
+                                       struct position *position) {
     (void)position; /* is that of the pair already */
     const struct remote *remote = context;
     return remote->source_count == 1 || !consumed->inside ? SUPPLY_OK : SUPPLY_ERROR_ARGUMENT;
 }
 
-static const supply_t *pair(const void *context) {
+static const supply_t *remote_no_pair(const void *context) {
     (void)context;
     return NULL;
 }
 
-static void free_memory(struct remote *remote) {
+static void remote_free_memory(struct remote *remote) {
     for (uint32_t i = 0; i < remote->source_count; i++) source_free(&remote->sources[i]);
     free(remote->sources);
     free(remote->arrivals);
@@ -171,10 +172,10 @@ static void remote_free(struct remote *remote, bool *keep) {
     if (is_pending)
         remote->next_kept = __atomic_exchange_n(&kept, remote, __ATOMIC_ACQ_REL);
     else
-        free_memory(remote);
+        remote_free_memory(remote);
 }
 
-static supply_status_t close_within(void *context, double seconds, const char *reason, bool *keep) {
+static supply_status_t remote_close_within(void *context, double seconds, const char *reason, bool *keep) {
     const supply_status_t status = remote_close(context, seconds, reason);
     if (status <= SUPPLY_OK) remote_free(context, keep);
     return status;
@@ -198,22 +199,22 @@ static void remote_end(void *context) {
 }
 
 /* The link belongs to the parent: MPI must not be called in a child. */
-static void abandon(void *context) { free_memory(context); }
+static void remote_abandon(void *context) { remote_free_memory(context); }
 
 /* The handle's filler. */
 static struct filler remote_filler(struct remote *remote) {
     return (struct filler){.context = remote,
                            .is_remote_pair = true,
-                           .fill = fill,
-                           .learn_schema = learn_schema,
-                           .position = position,
-                           .pair = pair,
-                           .close = close_within,
+                           .fill = remote_fill,
+                           .learn_schema = remote_learn_schema,
+                           .position = remote_position,
+                           .pair = remote_no_pair,
+                           .close = remote_close_within,
                            .abort = abort_now,
-                           .abandon = abandon};
+                           .abandon = remote_abandon};
 }
 
-static void set_name(struct remote *remote, const struct pair_range *pairs) {
+static void remote_set_name(struct remote *remote, const struct pair_range *pairs) {
     const char *node = remote->sources[0].node;
     if (pairs->count == 1)
         snprintf(remote->name, sizeof remote->name, "pair %u (fed from node %s)", pairs->first, node);
@@ -232,7 +233,7 @@ static supply_status_t make_sources(struct remote *remote, struct failure *failu
         if (status != SUPPLY_OK) return status;
         remote->source_count++;
     }
-    set_name(remote, &pairs);
+    remote_set_name(remote, &pairs);
     return SUPPLY_OK;
 }
 

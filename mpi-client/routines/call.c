@@ -101,35 +101,37 @@ int check_choice(supply_call_t *call, const char *name, const char *const *choic
 /* MPI counts in 32 bits. */
 #define PART ((size_t)1 << 27)
 
-static int part_of(size_t count, size_t done) { return (int)(count - done < PART ? count - done : PART); }
+static int call_part_of(size_t count, size_t done) { return (int)(count - done < PART ? count - done : PART); }
 
 void sum_over_ranks(supply_call_t *call, double *values, size_t count) {
     for (size_t done = 0; done < count; done += PART)
-        MPI_Allreduce(MPI_IN_PLACE, values + done, part_of(count, done), MPI_DOUBLE, MPI_SUM, supply_call_comm(call));
+        MPI_Allreduce(MPI_IN_PLACE, values + done, call_part_of(count, done), MPI_DOUBLE, MPI_SUM,
+                      supply_call_comm(call));
 }
 
 void sum_to_first(supply_call_t *call, double *values, size_t count) {
     const bool is_first = is_first_rank(call);
     for (size_t done = 0; done < count; done += PART)
-        MPI_Reduce(is_first ? MPI_IN_PLACE : values + done, values + done, part_of(count, done), MPI_DOUBLE, MPI_SUM, 0,
-                   supply_call_comm(call));
+        MPI_Reduce(is_first ? MPI_IN_PLACE : values + done, values + done, call_part_of(count, done), MPI_DOUBLE,
+                   MPI_SUM, 0, supply_call_comm(call));
 }
 
 void copy_from(supply_call_t *call, double *values, size_t count, int rank) {
     for (size_t done = 0; done < count; done += PART)
-        MPI_Bcast(values + done, part_of(count, done), MPI_DOUBLE, rank, supply_call_comm(call));
+        MPI_Bcast(values + done, call_part_of(count, done), MPI_DOUBLE, rank, supply_call_comm(call));
 }
 
 void copy_from_first(supply_call_t *call, double *values, size_t count) { copy_from(call, values, count, 0); }
 
 void send_values(supply_call_t *call, const double *values, size_t count, int to) {
     for (size_t done = 0; done < count; done += PART)
-        MPI_Send(values + done, part_of(count, done), MPI_DOUBLE, to, 0, supply_call_comm(call));
+        MPI_Send(values + done, call_part_of(count, done), MPI_DOUBLE, to, 0, supply_call_comm(call));
 }
 
 void receive_values(supply_call_t *call, double *values, size_t count, int from) {
     for (size_t done = 0; done < count; done += PART)
-        MPI_Recv(values + done, part_of(count, done), MPI_DOUBLE, from, 0, supply_call_comm(call), MPI_STATUS_IGNORE);
+        MPI_Recv(values + done, call_part_of(count, done), MPI_DOUBLE, from, 0, supply_call_comm(call),
+                 MPI_STATUS_IGNORE);
 }
 
 bool decided_by_first(supply_call_t *call, bool decision) {
@@ -162,7 +164,7 @@ double *workspace_add(struct workspace *workspace, size_t count) {
 }
 
 /* All ranks get the text of one that failed, so that it does not matter which of them Spark hears. */
-static int agree(supply_call_t *call, bool has_memory, size_t bytes) {
+static int call_agree(supply_call_t *call, bool has_memory, size_t bytes) {
     const MPI_Comm comm = supply_call_comm(call);
     int rank;
     int failed;
@@ -184,7 +186,7 @@ int workspace_check(struct workspace *workspace) {
     const size_t added = workspace->bytes - workspace->checked_bytes;
     workspace->checked_bytes = workspace->bytes;
     if (supply_call_check_memory(workspace->call, added) != 0) return 1;
-    return agree(workspace->call, !workspace->failed, workspace->bytes);
+    return call_agree(workspace->call, !workspace->failed, workspace->bytes);
 }
 
 void workspace_free(struct workspace *workspace) {

@@ -43,7 +43,7 @@ static double cost_of(const struct candidates *candidates, const double *nearest
 }
 
 /* One at random, as likely as its weight times its distance. None is left with a distance: the first of the others. */
-static uint64_t draw(const struct candidates *candidates, const double *nearest, double random) {
+static uint64_t kmeans_draw(const struct candidates *candidates, const double *nearest, double random) {
     double left = random * cost_of(candidates, nearest);
     uint64_t last = 0;
     for (uint64_t i = 0; i < candidates->count; i++) {
@@ -68,7 +68,8 @@ static uint64_t pick_next(const struct candidates *candidates, const struct cand
     uint64_t best = 0;
     double least = INFINITY;
     for (uint64_t trial = 0; trial < trials; trial++) {
-        const uint64_t one = draw(candidates, work->nearest, random_uniform(seed, stream, number * trials + trial));
+        const uint64_t one =
+            kmeans_draw(candidates, work->nearest, random_uniform(seed, stream, number * trials + trial));
         reduce(candidates, work->squares, one, work->nearest, work->trial);
         const double cost = cost_of(candidates, work->trial);
         if (cost >= least) continue;
@@ -158,7 +159,7 @@ static void take_first(struct start *start) {
 }
 
 /* Takes in the candidates from number `first` on. Returns the sum of the distances on all ranks. */
-static double measure(struct start *start, uint64_t first) {
+static double kmeans_measure(struct start *start, uint64_t first) {
     const supply_matrix_t *A = start->portions->A;
     const double *centers = start->values + first * A->columns;
     const uint64_t count = start->count - first;
@@ -195,7 +196,7 @@ static void take_far_rows(struct start *start, uint64_t round, double cost) {
     }
 }
 
-static int pick(struct start *start, double *centers) {
+static int kmeans_pick(struct start *start, double *centers) {
     const supply_matrix_t *A = start->portions->A;
     double *weights = workspace_add(start->workspace, start->count);
     struct candidates_work work = {.best = workspace_add(start->workspace, start->k)};
@@ -236,13 +237,13 @@ static int kmeans_start(struct workspace *workspace, const struct portions *port
     nearest_center_init(&start.nearest, workspace, portions, start.capacity);
     if (workspace_check(workspace) != 0) return 1;
     take_first(&start);
-    double cost = measure(&start, 0);
+    double cost = kmeans_measure(&start, 0);
     for (uint64_t round = 0; round < ROUNDS && cost > 0; round++) {
         const uint64_t first = start.count;
         take_far_rows(&start, round, cost);
-        cost = measure(&start, first);
+        cost = kmeans_measure(&start, first);
     }
-    return pick(&start, centers);
+    return kmeans_pick(&start, centers);
 }
 
 struct lloyd {
@@ -294,7 +295,7 @@ static double move_centers(struct lloyd *lloyd) {
     return sqrt(farthest);
 }
 
-static int iterate(struct lloyd *lloyd, double *cost) {
+static int kmeans_iterate(struct lloyd *lloyd, double *cost) {
     const double tolerance = supply_call_number(lloyd->call, "tolerance");
     const int64_t iterations = supply_call_integer(lloyd->call, "iterations");
     bool is_done = false;
@@ -309,7 +310,7 @@ static int iterate(struct lloyd *lloyd, double *cost) {
     return 0;
 }
 
-static int run(struct workspace *workspace) {
+static int kmeans_run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     struct lloyd lloyd = {.call = call, .k = (uint64_t)supply_call_integer(call, "k")};
@@ -328,7 +329,7 @@ static int run(struct workspace *workspace) {
     if (check_squares(workspace, "A", A) != 0 || column_means(workspace, "A", A, mean) != 0) return 1;
     const uint64_t seed = (uint64_t)supply_call_integer(call, "seed");
     if (kmeans_start(workspace, &portions, lloyd.k, seed, lloyd.centers) != 0) return 1;
-    return iterate(&lloyd, cost);
+    return kmeans_iterate(&lloyd, cost);
 }
 
 int routine_kmeans(supply_call_t *call) {
@@ -336,7 +337,7 @@ int routine_kmeans(supply_call_t *call) {
     const int status = check_dense(call, "A") ||
                        check_count(call, "k", supply_call_matrix(call, "A")->rows, "the rows of A") ||
                        check_count(call, "iterations", INT64_MAX, "of 64 bits") ||
-                       check_not_negative(call, "tolerance") || run(&workspace);
+                       check_not_negative(call, "tolerance") || kmeans_run(&workspace);
     workspace_free(&workspace);
     return status;
 }

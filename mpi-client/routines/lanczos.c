@@ -57,7 +57,7 @@ struct shell_vectors {
     int *offsets; /**< and where they start */
 };
 
-static int allocate(struct shell_vectors *vectors, struct workspace *workspace, int *rank, int *ranks) {
+static int lanczos_allocate(struct shell_vectors *vectors, struct workspace *workspace, int *rank, int *ranks) {
     vectors->comm = supply_call_comm(workspace->call);
     MPI_Comm_rank(vectors->comm, rank);
     MPI_Comm_size(vectors->comm, ranks);
@@ -70,7 +70,7 @@ static int allocate(struct shell_vectors *vectors, struct workspace *workspace, 
 static int shell_vectors_init(struct shell_vectors *vectors, struct workspace *workspace, uint64_t size) {
     int rank;
     int ranks;
-    if (allocate(vectors, workspace, &rank, &ranks) != 0) return 1;
+    if (lanczos_allocate(vectors, workspace, &rank, &ranks) != 0) return 1;
     for (int i = 0; i < ranks; i++) {
         vectors->offsets[i] = (int)(size * (uint64_t)i / (uint64_t)ranks);
         vectors->counts[i] = (int)(size * ((uint64_t)i + 1) / (uint64_t)ranks) - vectors->offsets[i];
@@ -84,7 +84,7 @@ static int shell_vectors_init(struct shell_vectors *vectors, struct workspace *w
 static int shell_vectors_of_rows(struct shell_vectors *vectors, struct workspace *workspace, const supply_matrix_t *A) {
     int rank;
     int ranks;
-    if (allocate(vectors, workspace, &rank, &ranks) != 0) return 1;
+    if (lanczos_allocate(vectors, workspace, &rank, &ranks) != 0) return 1;
     vectors->count = (int)A->local_rows;
     MPI_Allgather(&vectors->count, 1, MPI_INT, vectors->counts, 1, MPI_INT, vectors->comm);
     for (int i = 1; i < ranks; i++) vectors->offsets[i] = vectors->offsets[i - 1] + vectors->counts[i - 1];
@@ -184,7 +184,7 @@ static PetscErrorCode copy_triplets(SVD svd, const struct shell *shell, const st
     return VecDestroy(&v);
 }
 
-static PetscErrorCode solve(struct shell *shell, const struct singular_values *values, PetscInt *converged) {
+static PetscErrorCode lanczos_solve(struct shell *shell, const struct singular_values *values, PetscInt *converged) {
     const MPI_Comm comm = supply_call_comm(shell->op->call);
     const PetscInt k = (PetscInt)values->k;
     Mat matrix;
@@ -216,7 +216,7 @@ int lanczos(struct workspace *workspace, const struct row_operator *op, const st
     const uint64_t local_values = values->A->local_rows + (uint64_t)shell.columns.count;
     if (slepc_check_basis(op->call, values->k, most, local_values) != 0) return 1;
     PetscInt converged = 0;
-    const PetscErrorCode error = solve(&shell, values, &converged);
+    const PetscErrorCode error = lanczos_solve(&shell, values, &converged);
     if (error != 0) return slepc_fail(op->call, "trlanczos", error);
     if (shell.is_cancelled) return 1;
     if ((uint64_t)converged >= values->k) return 0;

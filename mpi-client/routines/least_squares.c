@@ -67,8 +67,8 @@ static void solve_normal_equations(const struct normal_equations *equations, dou
 }
 
 /* The residual of the normal equations, from that of b: Aᵀ(b − A w) − shift w. */
-static void residual(const struct row_operator *op, const double *shift, const double *b, const double *w, double *rows,
-                     double *result) {
+static void least_squares_residual(const struct row_operator *op, const double *shift, const double *b, const double *w,
+                                   double *rows, double *result) {
     row_operator_apply(op, w, 1, rows);
     for (uint64_t i = 0; i < op->A->local_rows; i++) rows[i] = b[i] - rows[i];
     row_operator_apply_transpose(op, rows, 1, result);
@@ -95,7 +95,7 @@ static int cholesky(struct workspace *workspace, const struct row_operator *op, 
     if (factor(workspace, &equations, (double)op->A->rows, shift) != 0) return 1;
     memcpy(w, right, n * sizeof *w);
     solve_normal_equations(&equations, w);
-    residual(op, shift, b, w, rows, correction);
+    least_squares_residual(op, shift, b, w, rows, correction);
     solve_normal_equations(&equations, correction);
     const bool is_small = cblas_dnrm2((int)n, correction, 1) <= CORRECTION_MAX * cblas_dnrm2((int)n, w, 1);
     if (!decided_by_first(op->call, is_small)) return fail_as_singular(op->call);
@@ -131,7 +131,7 @@ static void dot(const struct state *state, const double *left, const double *rig
             sums[v] += left[j * state->vectors + v] * right[j * state->vectors + v];
 }
 
-static void apply(const struct conjugate_gradients *problem, const double *X, double *Y) {
+static void least_squares_apply(const struct conjugate_gradients *problem, const double *X, double *Y) {
     const uint64_t count = problem->op->A->columns * problem->vectors;
     row_operator_apply_gram(problem->op, X, problem->vectors, Y);
     for (uint64_t i = 0; i < count; i++) Y[i] += problem->shift[i / problem->vectors] * X[i];
@@ -159,8 +159,9 @@ static double step_of(const struct state *state, uint64_t v, double curvature) {
     return state->squares[v] > state->limits[v] && curvature > 0 ? state->squares[v] / curvature : 0;
 }
 
-static void iterate(const struct conjugate_gradients *problem, struct state *state, double *steps, double *X) {
-    apply(problem, state->direction, state->product);
+static void least_squares_iterate(const struct conjugate_gradients *problem, struct state *state, double *steps,
+                                  double *X) {
+    least_squares_apply(problem, state->direction, state->product);
     dot(state, state->direction, state->product, steps);
     for (uint64_t v = 0; v < state->vectors; v++) steps[v] = step_of(state, v, steps[v]);
     memcpy(state->previous, state->squares, state->vectors * sizeof *state->squares);
@@ -182,7 +183,7 @@ static void iterate(const struct conjugate_gradients *problem, struct state *sta
 /* The largest residual relative to its right side, computed from X. */
 static double final_residual(const struct conjugate_gradients *problem, struct state *state, const double *X) {
     double largest = 0;
-    apply(problem, X, state->product);
+    least_squares_apply(problem, X, state->product);
     for (uint64_t i = 0; i < state->columns * state->vectors; i++)
         state->residual[i] = problem->right[i] - state->product[i];
     dot(state, state->residual, state->residual, state->squares);
@@ -219,7 +220,7 @@ static int conjugate_gradients(struct workspace *workspace, const struct conjuga
         state.limits[v] = state.squares[v] * problem->tolerance * problem->tolerance;
     int64_t iteration = 0;
     while (!decided_by_first(call, is_solved(&state) || iteration >= problem->iterations)) {
-        iterate(problem, &state, scalars + 3 * state.vectors, X);
+        least_squares_iterate(problem, &state, scalars + 3 * state.vectors, X);
         if (report_progress(call, (uint64_t)++iteration, (uint64_t)problem->iterations) != 0) return 1;
     }
     /* Rounding makes the residual that is carried along too small in the end. */
@@ -238,7 +239,7 @@ static int conjugate_gradients(struct workspace *workspace, const struct conjuga
 static const char *const methods[] = {"auto", "cholesky", "cg", NULL};
 enum method { AUTO, CHOLESKY, CONJUGATE_GRADIENTS };
 
-static enum method choose(const supply_matrix_t *A, int given) {
+static enum method least_squares_choose(const supply_matrix_t *A, int given) {
     if (given != AUTO) return (enum method)given;
     return A->row_offsets != NULL || A->columns > CHOLESKY_COLUMNS_MAX ? CONJUGATE_GRADIENTS : CHOLESKY;
 }
@@ -261,8 +262,8 @@ static int scale_columns(struct workspace *workspace, const supply_matrix_t *A, 
     return 0;
 }
 
-static int solve(struct workspace *workspace, const struct row_operator *op, enum method method, const double *b,
-                 const double *shift, double *w) {
+static int least_squares_solve(struct workspace *workspace, const struct row_operator *op, enum method method,
+                               const double *b, const double *shift, double *w) {
     supply_call_t *call = workspace->call;
     double *right = workspace_add(workspace, op->A->columns);
     if (workspace_check(workspace) != 0) return 1;
@@ -294,7 +295,7 @@ static int run_ridge(struct workspace *workspace, int given) {
         return 1;
     if (scale_columns(workspace, A, mean, scale, shift) != 0) return 1;
     for (uint64_t i = 0; i < A->local_rows; i++) centred[i] = b->values[i] - *intercept;
-    if (solve(workspace, &op, choose(A, given), centred, shift, w) != 0) return 1;
+    if (least_squares_solve(workspace, &op, least_squares_choose(A, given), centred, shift, w) != 0) return 1;
     for (uint64_t j = 0; j < A->columns; j++) w[j] *= scale[j];
     for (uint64_t j = 0; has_intercept && j < A->columns; j++) *intercept -= mean[j] * w[j];
     return check_all_finite(call, "the result", w, A->columns) || check_all_finite(call, "the result", intercept, 1);

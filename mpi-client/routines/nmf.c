@@ -71,7 +71,7 @@ static double update_H(const struct factorization *f) {
     return largest;
 }
 
-static double residual(const struct factorization *f) {
+static double nmf_residual(const struct factorization *f) {
     const uint64_t n = f->A->columns;
     double square = 0;
     for (uint64_t first = 0, rows; (rows = portion_rows(&f->portions, first)) > 0; first += rows) {
@@ -108,7 +108,7 @@ static int start(const struct factorization *f) {
     return 0;
 }
 
-static int iterate(const struct factorization *f) {
+static int nmf_iterate(const struct factorization *f) {
     const int64_t iterations = supply_call_integer(f->call, "iterations");
     const double tolerance = supply_call_number(f->call, "tolerance");
     bool is_done = false;
@@ -121,7 +121,7 @@ static int iterate(const struct factorization *f) {
     return 0;
 }
 
-static int run(struct workspace *workspace) {
+static int nmf_run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     struct factorization f = {.call = call, .A = A, .k = (uint64_t)supply_call_integer(call, "k")};
@@ -135,8 +135,8 @@ static int run(struct workspace *workspace) {
     if (W == NULL || f.H == NULL || distance == NULL || workspace_check(workspace) != 0) return 1;
     f.W = W->values;
     f.WW = f.WA + f.k * A->columns;
-    if (check_squares(workspace, "A", A) != 0 || start(&f) != 0 || iterate(&f) != 0) return 1;
-    *distance = residual(&f);
+    if (check_squares(workspace, "A", A) != 0 || start(&f) != 0 || nmf_iterate(&f) != 0) return 1;
+    *distance = nmf_residual(&f);
     return 0;
 }
 
@@ -146,7 +146,7 @@ int routine_nmf(supply_call_t *call) {
     const uint64_t most = A->rows < A->columns ? A->rows : A->columns;
     const int status = check_dense(call, "A") || check_count(call, "k", most, "the smaller side of A") ||
                        check_count(call, "iterations", INT64_MAX, "of 64 bits") ||
-                       check_not_negative(call, "tolerance") || run(&workspace);
+                       check_not_negative(call, "tolerance") || nmf_run(&workspace);
     workspace_free(&workspace);
     return status;
 }

@@ -28,7 +28,7 @@ int routine_gram(supply_call_t *call) {
 }
 
 /* All rows of a matrix with one column, on all ranks. */
-static void gather(supply_call_t *call, const char *name, double *whole) {
+static void products_gather(supply_call_t *call, const char *name, double *whole) {
     const supply_matrix_t *v = supply_call_matrix(call, name);
     if (is_small_array(call, name)) {
         memcpy(whole, v->values, v->rows * sizeof *whole);
@@ -52,7 +52,7 @@ static int run_gram_vector(struct workspace *workspace) {
     if (result == NULL || common_scale(workspace, "A", A, NULL, &scale, &factor, &norm) != 0) return 1;
     row_operator_init(&op, workspace, A, NULL, scale, 1);
     if (workspace_check(workspace) != 0) return 1;
-    gather(call, "v", vector);
+    products_gather(call, "v", vector);
     for (int64_t i = 0; i < iterations; i++) {
         const double length = i == 0 ? 1 : cblas_dnrm2((int)A->columns, result, 1);
         for (uint64_t j = 0; i > 0 && length > 0 && j < A->columns; j++) vector[j] = result[j] / length;

@@ -103,7 +103,7 @@ static void distribute(struct tree *tree, int level, double *D, int width, doubl
 }
 
 /* D = a diagonal of signs that makes that of R not negative. */
-static void normalize_signs(double *R, double *D, size_t n) {
+static void qr_normalize_signs(double *R, double *D, size_t n) {
     memset(D, 0, n * n * sizeof *D);
     for (size_t i = 0; i < n; i++) {
         D[i * n + i] = R[i * n + i] < 0 ? -1 : 1;
@@ -132,7 +132,7 @@ int tsqr(struct workspace *workspace, double *rows, uint64_t local_rows, uint64_
     factor_in_place(&tree, rows, (int)local_rows, R);
     const int level = combine(&tree, R, width);
     copy_from_first(workspace->call, R, columns * columns);
-    normalize_signs(R, D, columns);
+    qr_normalize_signs(R, D, columns);
     distribute(&tree, level, D, width, strip);
     multiply_left(D, n, width, rows, local_rows, strip);
     return 0;
@@ -146,7 +146,7 @@ int multiply_in_place(struct workspace *workspace, double *rows, uint64_t local_
     return 0;
 }
 
-static int run(struct workspace *workspace) {
+static int qr_run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const supply_matrix_t *Q = supply_call_rows(call, "Q", A, A->columns);
@@ -169,7 +169,7 @@ int routine_qr(supply_call_t *call) {
     if (A->rows < A->columns)
         return supply_call_fail(call, "A is %" PRIu64 " × %" PRIu64 ": it must have at least as many rows as columns",
                                 A->rows, A->columns);
-    const int status = run(&workspace);
+    const int status = qr_run(&workspace);
     workspace_free(&workspace);
     return status;
 }

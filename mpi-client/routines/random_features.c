@@ -19,13 +19,13 @@ struct map {
     double *shifts;
 };
 
-static void draw(const struct map *map, uint64_t columns, uint64_t seed, double bandwidth) {
+static void features_draw(const struct map *map, uint64_t columns, uint64_t seed, double bandwidth) {
     for (uint64_t i = 0; i < columns * map->features; i++)
         map->weights[i] = random_normal(seed, STREAM_WEIGHTS, i) / bandwidth;
     for (uint64_t i = 0; i < map->features; i++) map->shifts[i] = TWO_PI * random_uniform(seed, STREAM_SHIFTS, i);
 }
 
-static int run(struct workspace *workspace) {
+static int features_run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     struct map map = {.features = (uint64_t)supply_call_integer(call, "features")};
@@ -37,7 +37,7 @@ static int run(struct workspace *workspace) {
     row_operator_init(&op, workspace, A, NULL, NULL, 0);
     if (Z == NULL || workspace_check(workspace) != 0) return 1;
     if (column_norms(workspace, "A", A, NULL, norms) != 0) return 1;
-    draw(&map, A->columns, (uint64_t)supply_call_integer(call, "seed"), supply_call_number(call, "bandwidth"));
+    features_draw(&map, A->columns, (uint64_t)supply_call_integer(call, "seed"), supply_call_number(call, "bandwidth"));
     row_operator_apply(&op, map.weights, map.features, Z->values);
     for (uint64_t i = 0; i < A->local_rows; i++)
         cosines(Z->values + i * map.features, map.shifts, map.features, sqrt(2.0 / (double)map.features));
@@ -50,7 +50,7 @@ int routine_random_features(supply_call_t *call) {
     const double bandwidth = supply_call_number(call, "bandwidth");
     if (!(isfinite(bandwidth) && bandwidth > 0))
         return supply_call_fail(call, "bandwidth is %g: it must be positive", bandwidth);
-    const int status = run(&workspace);
+    const int status = features_run(&workspace);
     workspace_free(&workspace);
     return status;
 }

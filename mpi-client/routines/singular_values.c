@@ -16,7 +16,7 @@
 #include "rows.h"
 
 /* Ascending, vectors one after another: as LAPACK does it. */
-static int solve(struct workspace *workspace, double *matrix, int n, int k, double *values, double *vectors) {
+static int singular_solve(struct workspace *workspace, double *matrix, int n, int k, double *values, double *vectors) {
     const int first = n - k + 1;
     const double unused = 0;
     double size;
@@ -46,7 +46,7 @@ static int largest_eigenvalues(struct workspace *workspace, double *matrix, uint
     double *ascending = workspace_add(workspace, n);
     double *columns = workspace_add(workspace, n * k);
     if (workspace_check(workspace) != 0) return 1;
-    double status = is_first_rank(call) ? solve(workspace, matrix, (int)n, (int)k, ascending, columns) : 0;
+    double status = is_first_rank(call) ? singular_solve(workspace, matrix, (int)n, (int)k, ascending, columns) : 0;
     copy_from_first(call, &status, 1);
     if (status != 0)
         return supply_call_fail(call, "LAPACK's dsyevr failed with %g for a matrix of %" PRIu64 " columns", status, n);
@@ -70,7 +70,7 @@ static int largest_eigenvalues(struct workspace *workspace, double *matrix, uint
 
 const char *const singular_methods[] = {"auto", "gram", "lanczos", NULL};
 
-static enum singular_method choose(const struct singular_values *values) {
+static enum singular_method singular_choose(const struct singular_values *values) {
     const uint64_t n = values->A->columns;
     if (values->A->row_offsets != NULL) return METHOD_LANCZOS;
     return lanczos_is_available() && n > GRAM_COLUMNS_MAX && values->k <= n / COLUMNS_FOR_A_VECTOR ? METHOD_LANCZOS
@@ -131,7 +131,7 @@ static int by_gram(struct workspace *workspace, const struct row_operator *op, c
 }
 
 /* Singular vectors are unique but for their signs, which otherwise depend on the number of ranks. */
-static void normalize_signs(const struct singular_values *values) {
+static void singular_normalize_signs(const struct singular_values *values) {
     const uint64_t k = values->k;
     for (uint64_t j = 0; j < k; j++) {
         double largest = 0;
@@ -173,14 +173,14 @@ int singular_values(struct workspace *workspace, const char *name, enum singular
     const double *scale;
     double factor;
     double norm;
-    if (method == METHOD_AUTO) method = choose(values);
+    if (method == METHOD_AUTO) method = singular_choose(values);
     if (method == METHOD_GRAM && values->A->row_offsets != NULL)
         return supply_call_fail(workspace->call, "%s is sparse: use method=lanczos", name);
     if (common_scale(workspace, name, values->A, values->mean, &scale, &factor, &norm) != 0) return 1;
     row_operator_init(&op, workspace, values->A, values->mean, scale, values->k);
     if (workspace_check(workspace) != 0) return 1;
     if ((method == METHOD_GRAM ? by_gram(workspace, &op, values) : lanczos(workspace, &op, values)) != 0) return 1;
-    normalize_signs(values);
+    singular_normalize_signs(values);
     if (check_residual(workspace, &op, values) != 0) return 1;
     for (uint64_t j = 0; j < values->k; j++) values->S[j] /= factor;
     return 0;

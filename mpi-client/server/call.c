@@ -31,7 +31,7 @@ static bool has_parameter(const supply_routine_t *routine, const char *name) {
     return false;
 }
 
-static bool check_names(struct supply_call *call, const json_t *parameters) {
+static bool call_check_names(struct supply_call *call, const json_t *parameters) {
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)parameters, name, value) {
@@ -92,7 +92,7 @@ bool call_prepare(struct supply_call *call, const struct matrices *matrices, con
     const json_t *arguments = json_object_get(command, "arguments");
     const json_t *named = json_object_get(command, "parameters");
     const size_t count = count_parameters(call->routine);
-    if (!check_names(call, named)) return false;
+    if (!call_check_names(call, named)) return false;
     if (json_array_size(arguments) > count) {
         return refuse(call->text, "the routine %s has %zu parameters, not %zu", call->routine->name, count,
                       json_array_size(arguments));
@@ -153,7 +153,7 @@ const char *supply_call_text(const supply_call_t *call, const char *name) {
 }
 
 /* The keys of the parameter that has these rows. */
-static struct keys *keys_of(const supply_call_t *call, const supply_matrix_t *like) {
+static struct keys *call_keys_like(const supply_call_t *call, const supply_matrix_t *like) {
     for (size_t i = 0; i < SUPPLY_ROUTINE_PARAMETERS_MAX && call->routine->parameters[i].name != NULL; i++)
         if (call->routine->parameters[i].type == SUPPLY_MATRIX && &call->values[i].matrix->part == like)
             return call->values[i].matrix->keys;
@@ -199,7 +199,7 @@ supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const
     held->part.rows = like->rows;
     held->part.first_row = like->first_row;
     held->part.local_rows = like->local_rows;
-    held->keys = keys_share(keys_of(call, like));
+    held->keys = keys_share(call_keys_like(call, like));
     return &held->part;
 }
 

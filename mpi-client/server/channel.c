@@ -137,7 +137,7 @@ static struct timeval timeval_of(double seconds) {
 }
 
 /* The next bytes of a line, all of which must be there at `end`. As recv(). */
-static ssize_t receive(int connection, char *to, size_t bytes, int64_t end) {
+static ssize_t channel_receive(int connection, char *to, size_t bytes, int64_t end) {
     /* 0 would be no limit. */
     const double left = (double)(end - supply__clock_now()) / 1e9;
     const struct timeval limit = timeval_of(left > 1e-6 ? left : 1e-6);
@@ -157,7 +157,7 @@ static json_t *read_command(int connection, double seconds, const char **wrong) 
             *wrong = "the command has more than 1 MiB: give shorter texts";
             bytes = 0;
         }
-        const ssize_t got = receive(connection, line + bytes, COMMAND_BYTES_MAX - bytes, end);
+        const ssize_t got = channel_receive(connection, line + bytes, COMMAND_BYTES_MAX - bytes, end);
         if (got < 0 && errno == EINTR && interruption_signal() == 0) continue;
         if (got <= 0) break;
         bytes += (size_t)got;

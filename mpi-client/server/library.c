@@ -27,7 +27,7 @@ char *libraries_installed_folder(void) {
 }
 
 /* The path of the library in the named folder, else in the installed one. NULL: no memory. */
-static char *path_of(const struct libraries *libraries, const char *name) {
+static char *library_path_of(const struct libraries *libraries, const char *name) {
     char *path = NULL;
     const char *const folders[] = {libraries->folder, libraries->installed};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -70,7 +70,7 @@ static struct library *load(struct libraries *libraries, const char *name, char 
                  name);
         return NULL;
     }
-    char *path = path_of(libraries, name);
+    char *path = library_path_of(libraries, name);
     if (path == NULL) {
         snprintf(text, SUPPLY_TEXT_BYTES, "no memory for a library");
         return NULL;

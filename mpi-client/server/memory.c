@@ -54,7 +54,7 @@ static void *find_addresses(size_t capacity) {
     return first + before;
 }
 
-static bool grow(struct growing *memory, size_t capacity) {
+static bool memory_grow(struct growing *memory, size_t capacity) {
     void *to = find_addresses(capacity);
     if (to == NULL) return false;
     void *address = memory->address == NULL
@@ -80,14 +80,14 @@ void *growing_add(struct growing *memory, size_t bytes) {
         if (step < STEP_MIN) step = STEP_MIN;
         const bool is_large = step > needed && is_free(step);
         if (!is_large) step = needed;
-        if ((!is_large && !make_free(step)) || !grow(memory, whole_pages(memory->capacity + step))) return NULL;
+        if ((!is_large && !make_free(step)) || !memory_grow(memory, whole_pages(memory->capacity + step))) return NULL;
     }
     uint8_t *added = memory->address + memory->bytes;
     memory->bytes += bytes;
     return added;
 }
 
-static void release(uint8_t *address, size_t capacity) {
+static void memory_release(uint8_t *address, size_t capacity) {
     if (capacity > spare.capacity) {
         const struct growing smaller = spare;
         madvise(address, capacity, MADV_FREE);
@@ -113,13 +113,13 @@ void growing_fit(struct growing *memory) {
     const size_t unit = memory->bytes < LARGE_PAGE ? whole_pages(1) : LARGE_PAGE;
     const size_t kept = (memory->bytes + unit - 1) / unit * unit;
     if (kept >= memory->capacity) return;
-    release(memory->address + kept, memory->capacity - kept);
+    memory_release(memory->address + kept, memory->capacity - kept);
     memory->capacity = kept;
     if (kept == 0) memory->address = NULL;
 }
 
 void growing_free(struct growing *memory) {
-    if (memory->address != NULL) release(memory->address, memory->capacity);
+    if (memory->address != NULL) memory_release(memory->address, memory->capacity);
     *memory = (struct growing){0};
 }
 

@@ -28,14 +28,14 @@ static bool wait_until_stopped(struct heartbeat *heartbeat) {
     return stop;
 }
 
-static json_t *describe(const struct progress *progress) {
+static json_t *progress_describe(const struct progress *progress) {
     const uint64_t step = atomic_load(&progress->step), of = atomic_load(&progress->of);
     return json_pack("{s:f, s:I, s:I}", "progress", of == 0 ? 0 : (double)step / (double)of, "step", (json_int_t)step,
                      "of", (json_int_t)of);
 }
 
 /* A routine that does not ask would run on. */
-static void end_by_signal(const struct channel *channel) {
+static void progress_end_by_signal(const struct channel *channel) {
     channel_remove(channel);
     signal(interruption_signal(), SIG_DFL);
     raise(interruption_signal());
@@ -44,10 +44,11 @@ static void end_by_signal(const struct channel *channel) {
 static void *beat(void *context) {
     struct heartbeat *heartbeat = context;
     for (int after_signal = 0; !wait_until_stopped(heartbeat);) {
-        const bool is_heard = channel_send(heartbeat->channel, describe(heartbeat->progress), NULL, 0) &&
+        const bool is_heard = channel_send(heartbeat->channel, progress_describe(heartbeat->progress), NULL, 0) &&
                               !channel_is_closed(heartbeat->channel);
         if (!is_heard || interruption_signal() != 0) atomic_store(&heartbeat->progress->is_cancelled, true);
-        if (interruption_signal() != 0 && ++after_signal > BEATS_AFTER_SIGNAL) end_by_signal(heartbeat->channel);
+        if (interruption_signal() != 0 && ++after_signal > BEATS_AFTER_SIGNAL)
+            progress_end_by_signal(heartbeat->channel);
     }
     return NULL;
 }
@@ -91,7 +92,7 @@ static volatile int report_to = -1;
 /* A routine may have used up its own stack. */
 static char stack[1 << 16];
 
-static void report(int number) {
+static void progress_report(int number) {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         if (faults[i].signal == number && report_to >= 0) {
             const ssize_t ignored = write(report_to, faults[i].line, faults[i].bytes);
@@ -110,7 +111,8 @@ static void report_exit(void) {
 
 void crash_install(void) {
     atexit(report_exit);
-    struct sigaction action = {.sa_handler = report, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_ONSTACK)};
+    struct sigaction action = {.sa_handler = progress_report,
+                               .sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_ONSTACK)};
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigaction(faults[i].signal, &action, NULL);

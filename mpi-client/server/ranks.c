@@ -100,7 +100,7 @@ void agreement_close(struct agreement *agreement) {
 static void copy_id(char *to, const char *id) { snprintf(to, COMMAND_ID_BYTES, "%s", id); }
 
 /* Rank 0 has heard that a rank waits with a command. */
-static void add(struct agreement *agreement, int rank, const char *id) {
+static void agreement_add(struct agreement *agreement, int rank, const char *id) {
     copy_id(agreement->waiting[rank].id, id);
     agreement->waiting[rank].deadline = supply__clock_after(agreement->timeout);
 }
@@ -144,7 +144,7 @@ static void take_messages(struct agreement *agreement) {
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, agreement->comm, &found, &status);
         if (!found) return;
         MPI_Recv(id, sizeof id, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, agreement->comm, MPI_STATUS_IGNORE);
-        if (status.MPI_TAG == HAS_COMMAND) add(agreement, status.MPI_SOURCE, id);
+        if (status.MPI_TAG == HAS_COMMAND) agreement_add(agreement, status.MPI_SOURCE, id);
         if (status.MPI_TAG == HAS_COMMAND || strcmp(agreement->waiting[status.MPI_SOURCE].id, id) != 0) continue;
         snprintf(text, sizeof text, "the program has left rank %d before all ranks had its command", status.MPI_SOURCE);
         agreement_refuse(agreement, id, text);
@@ -185,13 +185,13 @@ void agreement_attend(struct agreement *agreement) {
     decide(agreement);
 }
 
-static void report(struct agreement *agreement, int tag, const char *id) {
+static void agreement_report(struct agreement *agreement, int tag, const char *id) {
     char message[COMMAND_ID_BYTES];
     copy_id(message, id);
     if (agreement->ranks->rank > 0)
         MPI_Send(message, sizeof message, MPI_CHAR, 0, tag, agreement->comm);
     else if (tag == HAS_COMMAND)
-        add(agreement, 0, id);
+        agreement_add(agreement, 0, id);
     else if (strcmp(agreement->waiting[0].id, id) == 0)
         agreement_refuse(agreement, id, "the program has left rank 0 before all ranks had its command");
 }
@@ -214,14 +214,14 @@ bool agreement_reach(struct agreement *agreement, const char *id, const struct c
         supply__wait_begin_slow((struct wait_limit){INFINITY, {.interrupted = interruption_came}}, PAUSE_SECONDS);
     struct decision decision;
     bool has_program = true;
-    report(agreement, HAS_COMMAND, id);
+    agreement_report(agreement, HAS_COMMAND, id);
     while (!is_decided(agreement, &decision)) {
         if (supply__wait_more(&wait) != SUPPLY_OK) {
             return refuse(text, "supply-server was asked to end");
         }
         if (has_program && channel_is_closed(channel)) {
             has_program = false;
-            report(agreement, HAS_NO_PROGRAM, id);
+            agreement_report(agreement, HAS_NO_PROGRAM, id);
         }
     }
     memcpy(text, decision.text, sizeof decision.text);

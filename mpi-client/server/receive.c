@@ -56,7 +56,7 @@ static const uint64_t *ends_of(struct intake *intake, const supply_column_t *col
     return take_ends(intake, column, ends) ? ends : NULL;
 }
 
-static void *add(struct intake *intake, struct growing *memory, size_t bytes) {
+static void *intake_add(struct intake *intake, struct growing *memory, size_t bytes) {
     void *added = growing_add(memory, bytes);
     if (added == NULL)
         refuse(intake->text,
@@ -86,8 +86,8 @@ static const char *name_row(const struct intake *intake, const struct row_column
     return name;
 }
 
-static bool find(struct intake *intake, const supply_block_t *block, const char *name, supply_column_t *column,
-                 bool *found) {
+static bool intake_find_column(struct intake *intake, const supply_block_t *block, const char *name,
+                               supply_column_t *column, bool *found) {
     supply_t *supply = intake->reception->supply;
     const int index = supply_column_index(supply, name);
     *found = index >= 0;
@@ -105,12 +105,12 @@ static bool find(struct intake *intake, const supply_block_t *block, const char 
                   intake->rows + element, intake->ranks->rank);
 }
 
-static bool find_columns(struct intake *intake, const supply_block_t *block, struct row_columns *columns) {
+static bool intake_find_columns(struct intake *intake, const supply_block_t *block, struct row_columns *columns) {
     bool has_row, has_entries;
-    if (!find(intake, block, "key", &columns->key, &columns->has_key) ||
-        !find(intake, block, "row", &columns->row, &has_row) ||
-        !find(intake, block, "indices", &columns->indices, &columns->is_sparse) ||
-        !find(intake, block, "entries", &columns->entries, &has_entries))
+    if (!intake_find_column(intake, block, "key", &columns->key, &columns->has_key) ||
+        !intake_find_column(intake, block, "row", &columns->row, &has_row) ||
+        !intake_find_column(intake, block, "indices", &columns->indices, &columns->is_sparse) ||
+        !intake_find_column(intake, block, "entries", &columns->entries, &has_entries))
         return false;
     if (columns->is_sparse != (intake->reception->columns > 0) || !(columns->is_sparse ? has_entries : has_row))
         return refuse(intake->text, "a dense matrix has a column 'row', and a sparse one has 'indices' and 'entries'");
@@ -125,11 +125,11 @@ static bool take_keys(struct intake *intake, const supply_column_t *key) {
     snprintf(keys->format, sizeof keys->format, "%s", key->format);
     keys->count += key->element_count;
     const uint64_t before = keys->values.bytes;
-    void *values = add(intake, &keys->values, key->data_bytes);
+    void *values = intake_add(intake, &keys->values, key->data_bytes);
     if (values == NULL) return false;
     memcpy(values, key->data, key->data_bytes);
     if (key->offsets == NULL) return true;
-    uint64_t *ends = add(intake, &keys->ends, key->element_count * sizeof *ends);
+    uint64_t *ends = intake_add(intake, &keys->ends, key->element_count * sizeof *ends);
     if (ends == NULL || !take_ends(intake, key, ends)) return false;
     for (uint32_t i = 0; i < key->element_count; i++) ends[i] += before;
     return true;
@@ -161,7 +161,7 @@ static bool take_dense(struct intake *intake, const struct row_columns *columns)
     if (!check_lengths(intake, columns)) return false;
     const uint64_t width = intake->held->part.columns;
     const size_t count = row->element_count * width;
-    double *values = add(intake, &intake->held->values, count * sizeof *values);
+    double *values = intake_add(intake, &intake->held->values, count * sizeof *values);
     if (values == NULL) return false;
     const size_t wrong = doubles_copy(values, row->data, intake->reception->numbers, count);
     if (wrong == count) return true;
@@ -178,10 +178,10 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
         return refuse(intake->text, "the columns 'indices' and 'entries' have no bytes of numbers");
     held->part.columns = intake->reception->columns;
     const uint64_t before = held->columns.bytes / sizeof(uint32_t);
-    uint32_t *to_columns = add(intake, &held->columns, indices->data_bytes);
-    double *to_entries = to_columns == NULL ? NULL : add(intake, &held->values, entries->data_bytes);
+    uint32_t *to_columns = intake_add(intake, &held->columns, indices->data_bytes);
+    double *to_entries = to_columns == NULL ? NULL : intake_add(intake, &held->values, entries->data_bytes);
     uint64_t *to_offsets =
-        to_entries == NULL ? NULL : add(intake, &held->offsets, indices->element_count * sizeof(uint64_t));
+        to_entries == NULL ? NULL : intake_add(intake, &held->offsets, indices->element_count * sizeof(uint64_t));
     if (to_offsets == NULL || !take_ends(intake, indices, to_offsets)) return false;
     const uint64_t *entries_ends = ends_of(intake, entries);
     if (entries_ends == NULL) return false;
@@ -203,9 +203,9 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
     return true;
 }
 
-static bool take_block(struct intake *intake, const supply_block_t *block) {
+static bool intake_take_block(struct intake *intake, const supply_block_t *block) {
     struct row_columns columns = {0};
-    if (!find_columns(intake, block, &columns)) return false;
+    if (!intake_find_columns(intake, block, &columns)) return false;
     if (columns.has_key && !take_keys(intake, &columns.key)) return false;
     if (!(columns.is_sparse ? take_sparse(intake, &columns) : take_dense(intake, &columns))) return false;
     intake->rows += block->element_count;
@@ -222,14 +222,14 @@ static bool take_blocks(struct intake *intake) {
         if (status == SUPPLY_END_OF_DATA) return true;
         if (status == SUPPLY_INTERRUPTED) return refuse(intake->text, "supply-server was asked to end");
         if (status != SUPPLY_OK) return refuse(intake->text, "%s", supply_error(supply));
-        if (!take_block(intake, &block)) return false;
+        if (!intake_take_block(intake, &block)) return false;
         supply_release(supply, &block);
     }
 }
 
 static bool begin_sparse(struct intake *intake) {
     if (intake->reception->columns == 0) return true;
-    uint64_t *first = add(intake, &intake->held->offsets, sizeof *first);
+    uint64_t *first = intake_add(intake, &intake->held->offsets, sizeof *first);
     if (first == NULL) return false;
     *first = 0;
     return true;

@@ -37,7 +37,7 @@ char *socket_path(const supply_options_t *options, int *folder, double *timeout,
     return path;
 }
 
-__attribute__((format(printf, 2, 3))) static json_t *fail(struct server *server, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static json_t *server_fail(struct server *server, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(server->text, sizeof server->text, format, arguments);
@@ -51,7 +51,7 @@ static uint64_t number_in(const json_t *command, const char *name) {
 
 /* Opens the pair, and answers before the rows come: Spark's task that asks must not keep a slot from those that supply.
  */
-static json_t *receive(struct server *server, const json_t *command) {
+static json_t *server_receive(struct server *server, const json_t *command) {
     struct reception *reception = &server->reception;
     const char *numbers = json_string_value(json_object_get(command, "numbers"));
     *reception = (struct reception){.handle = number_in(command, "handle"),
@@ -64,9 +64,9 @@ static json_t *receive(struct server *server, const json_t *command) {
         (double)number_in(command, "expected_rows") / server->ranks.count * (double)number_in(command, "row_bytes");
     check_needed_memory(&server->ranks, expected_bytes, "the matrix", server->text);
     if (reception->columns == 0 && doubles_number_bytes(reception->numbers) == 0)
-        fail(server, "the command does not say which numbers the rows have");
+        server_fail(server, "the command does not say which numbers the rows have");
     else if (server->text[0] == '\0' && supply_open(&reception->supply, &options) != SUPPLY_OK)
-        fail(server, "%s", supply_error(reception->supply));
+        server_fail(server, "%s", supply_error(reception->supply));
     /* No rank waits for rows, or for the others, if one of them cannot take its own. */
     if (ranks_agree(&server->ranks, server->text)) return json_object();
     supply_abort(reception->supply, server->text);
@@ -106,19 +106,20 @@ static json_t *run_call(struct server *server, struct supply_call *call) {
     crash_report_to(server->channel.connection, about);
     const bool succeeded = call_run(call);
     crash_report_to(-1, NULL);
-    return succeeded ? describe_results(server, call) : fail(server, "%s", call->text);
+    return succeeded ? describe_results(server, call) : server_fail(server, "%s", call->text);
 }
 
 static json_t *call_routine(struct server *server, const json_t *command) {
     const char *library = json_string_value(json_object_get(command, "library"));
     const char *routine = json_string_value(json_object_get(command, "routine"));
-    if (library == NULL || routine == NULL) return fail(server, "a call names a library and a routine");
+    if (library == NULL || routine == NULL) return server_fail(server, "a call names a library and a routine");
     struct supply_call call = {
         .ranks = &server->ranks, .progress = &server->progress, .first_handle = number_in(command, "handle")};
     call.routine = libraries_find(&server->libraries, library, routine, call.text);
     if (call.routine != NULL) call_prepare(&call, &server->matrices, command);
     /* No rank enters the routine if another one cannot. */
-    json_t *answer = ranks_agree(&server->ranks, call.text) ? run_call(server, &call) : fail(server, "%s", call.text);
+    json_t *answer =
+        ranks_agree(&server->ranks, call.text) ? run_call(server, &call) : server_fail(server, "%s", call.text);
     call_free(&call);
     return answer;
 }
@@ -128,9 +129,9 @@ static const struct held *find_dense(struct server *server, const json_t *comman
     const uint64_t handle = number_in(command, "handle");
     const struct held *held = matrices_find(&server->matrices, handle);
     if (held == NULL)
-        fail(server, "there is no matrix %" PRIu64 ": it was dropped", handle);
+        server_fail(server, "there is no matrix %" PRIu64 ": it was dropped", handle);
     else if (held->part.row_offsets != NULL)
-        fail(server, "a sparse matrix cannot be %s: multiply it first", done);
+        server_fail(server, "a sparse matrix cannot be %s: multiply it first", done);
     else
         return held;
     return NULL;
@@ -145,14 +146,14 @@ static json_t *fetch(struct server *server, const json_t *command) {
     return json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "handle", (json_int_t)held->handle);
 }
 
-static json_t *write_result(struct server *server, const json_t *command) {
+static json_t *server_write_result(struct server *server, const json_t *command) {
     const char *folder = json_string_value(json_object_get(command, "folder"));
     supply_options_t options = server->options;
     options.results_folder = folder;
     server->text[0] = '\0';
     const struct held *held = find_dense(server, command, "written");
     if (held != NULL && folder == NULL)
-        fail(server, "the command names no folder");
+        server_fail(server, "the command names no folder");
     else if (held != NULL)
         write_matrix(held, &server->ranks, &options, "matrix", server->text);
     if (ranks_agree(&server->ranks, server->text)) return json_object();
@@ -186,7 +187,7 @@ static json_t *status(struct server *server, const json_t *command) {
                      supply_version());
 }
 
-static void drop_all(struct server *server) {
+static void server_drop_all(struct server *server) {
     reception_drop(&server->reception);
     matrices_drop_all(&server->matrices);
 }
@@ -194,14 +195,14 @@ static void drop_all(struct server *server) {
 /* The matrices of the program before are gone. */
 static json_t *attach(struct server *server, const json_t *command) {
     program_attach(&server->program, command);
-    drop_all(server);
+    server_drop_all(server);
     return status(server, command);
 }
 
 static json_t *detach(struct server *server, const json_t *command) {
     (void)command;
     server->program = (struct program){.id = ""};
-    drop_all(server);
+    server_drop_all(server);
     return json_object();
 }
 
@@ -212,23 +213,23 @@ static const struct command {
     bool is_collective;
     bool is_of_any_program;
 } commands[] = {{"status", status, false, true},     {"attach", attach, true, true},
-                {"detach", detach, true, false},     {"receive", receive, true, false},
+                {"detach", detach, true, false},     {"receive", server_receive, true, false},
                 {"received", received, true, false}, {"call", call_routine, true, false},
-                {"fetch", fetch, false, false},      {"write", write_result, true, false},
+                {"fetch", fetch, false, false},      {"write", server_write_result, true, false},
                 {"drop", drop, false, false},        {"end", end, true, false}};
 
 static const struct command *find_command(struct server *server, const char *name) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(name, commands[i].name) == 0) return &commands[i];
-    fail(server, "there is no command '%s' in supply-server %s: use the same version on both sides", name,
-         supply_version());
+    server_fail(server, "there is no command '%s' in supply-server %s: use the same version on both sides", name,
+                supply_version());
     return NULL;
 }
 
 /* A text that was cut may not be UTF-8. */
 static json_t *error_answer(const char *text) { return json_pack("{s:o}", "error", json_text(text)); }
 
-static json_t *run(struct server *server, const char *name, const char *id, const json_t *command) {
+static json_t *server_run(struct server *server, const char *name, const char *id, const json_t *command) {
     const struct command *known = find_command(server, name);
     if (known == NULL) return error_answer(server->text);
     /* Refused before the ranks agree, so that no rank waits here while the attached program sends a command. */
@@ -255,7 +256,7 @@ static json_t *answer(struct server *server, const json_t *command) {
     if (name == NULL || id == NULL || id[0] == '\0' || strlen(id) >= sizeof server->last_id)
         return json_pack("{s:s}", "error", "a command has a name and an id");
     if (server->last_answer != NULL && strcmp(id, server->last_id) == 0) return json_incref(server->last_answer);
-    json_t *first_answer = run(server, name, id, command);
+    json_t *first_answer = server_run(server, name, id, command);
     json_decref(server->last_answer);
     server->last_answer = first_answer;
     memcpy(server->last_id, id, strlen(id) + 1);
@@ -295,7 +296,7 @@ void server_serve(struct server *server) {
 }
 
 void server_free(struct server *server) {
-    drop_all(server);
+    server_drop_all(server);
     agreement_close(&server->agreement);
     json_decref(server->last_answer);
     free(server->libraries.installed);

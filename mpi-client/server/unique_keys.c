@@ -24,7 +24,7 @@ struct key_digest {
 /** The longest name of a key, its zero byte included. */
 #define KEY_NAME_BYTES 64
 
-static const uint8_t *bytes_of(const struct keys *keys, uint64_t index, size_t *bytes) {
+static const uint8_t *digest_bytes_of(const struct keys *keys, uint64_t index, size_t *bytes) {
     if (keys->ends.address == NULL) {
         *bytes = keys->values.bytes / keys->count;
         return keys->values.address + index * *bytes;
@@ -44,7 +44,7 @@ static uint64_t murmur(uint64_t x) {
 
 static struct key_digest key_digest(const struct keys *keys, uint64_t index) {
     size_t bytes;
-    const uint8_t *key = bytes_of(keys, index, &bytes);
+    const uint8_t *key = digest_bytes_of(keys, index, &bytes);
     /* The length counts, because zeros fill up the last word. It changes the parts differently. */
     struct key_digest digest = {bytes * GOLDEN_RATIO, bytes};
     for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
@@ -60,7 +60,7 @@ static struct key_digest key_digest(const struct keys *keys, uint64_t index) {
 /* The key as a message shows it: 17, or 'a text'. */
 static void key_name(const struct keys *keys, uint64_t index, char name[KEY_NAME_BYTES]) {
     size_t bytes;
-    const uint8_t *key = bytes_of(keys, index, &bytes);
+    const uint8_t *key = digest_bytes_of(keys, index, &bytes);
     char text[KEY_NAME_BYTES - 16];
     int64_t value = 0;
     switch (keys->format[0]) {
@@ -107,7 +107,9 @@ struct search {
 };
 
 /* An even part, from 0 to parts − 1, of all 64-bit numbers. */
-static uint64_t part_of(uint64_t number, uint64_t parts) { return (uint64_t)((unsigned __int128)number * parts >> 64); }
+static uint64_t digest_part_of(uint64_t number, uint64_t parts) {
+    return (uint64_t)((unsigned __int128)number * parts >> 64);
+}
 
 static uint64_t power_of_two(uint64_t least) {
     uint64_t power = 1;
@@ -115,7 +117,7 @@ static uint64_t power_of_two(uint64_t least) {
     return power;
 }
 
-static bool allocate(struct search *search, uint64_t portion, char *text) {
+static bool search_allocate(struct search *search, uint64_t portion, char *text) {
     const uint64_t ranks = (uint64_t)search->ranks->count;
     uint64_t most = search->keys->count;
     MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, search->ranks->comm);
@@ -140,13 +142,13 @@ static bool allocate(struct search *search, uint64_t portion, char *text) {
 }
 
 /* If a rank's share is full, further digests are dropped: only equal digests can fill it, and it has some of them. */
-static void collect(const struct search *search, uint64_t portion) {
+static void search_collect(const struct search *search, uint64_t portion) {
     const uint64_t ranks = (uint64_t)search->ranks->count;
     memset(search->counts, 0, ranks * sizeof *search->counts);
     for (uint64_t i = 0; i < search->keys->count; i++) {
         const struct key_digest digest = key_digest(search->keys, i);
-        if (part_of(digest.low, search->portions) != portion) continue;
-        const uint64_t to = part_of(digest.high, ranks);
+        if (digest_part_of(digest.low, search->portions) != portion) continue;
+        const uint64_t to = digest_part_of(digest.high, ranks);
         int *count = &search->counts[to];
         if ((uint64_t)*count < search->share) search->sent[to * search->share + (uint64_t)(*count)++] = digest;
     }
@@ -200,7 +202,7 @@ static void name_duplicate(const struct search *search, struct key_digest digest
 /* False: text names a key. */
 static bool check_portion(const struct search *search, uint64_t portion, char *text) {
     const struct ranks *ranks = search->ranks;
-    collect(search, portion);
+    search_collect(search, portion);
     const struct key_digest *duplicate = find_duplicate(search, redistribute(search));
     struct key_digest digest = duplicate == NULL ? (struct key_digest){0} : *duplicate;
     int finder = duplicate == NULL ? ranks->count : ranks->rank;
@@ -216,7 +218,7 @@ bool keys_are_unique(const struct keys *keys, const struct ranks *ranks, uint64_
     struct search search = {.keys = keys, .ranks = ranks, .digest = MPI_DATATYPE_NULL};
     text[0] = '\0';
     if (keys->format[0] == '\0') return true;
-    bool are_unique = allocate(&search, portion, text);
+    bool are_unique = search_allocate(&search, portion, text);
     for (uint64_t i = 0; i < search.portions && are_unique; i++) {
         progress_set(progress, i, search.portions);
         are_unique = check_portion(&search, i, text);

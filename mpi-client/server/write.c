@@ -23,7 +23,7 @@ struct output {
 static bool has_keys(const struct held *held) { return held->keys != NULL && held->keys->format[0] != '\0'; }
 
 /* The keys of some rows. Keys of any length get offsets that count from the first of them. */
-static supply_column_t keys_of(const struct output *output, uint64_t from, uint32_t count) {
+static supply_column_t output_keys(const struct output *output, uint64_t from, uint32_t count) {
     const struct keys *keys = output->held->keys;
     supply_column_t column = {.element_count = count};
     if (keys->ends.address == NULL) {
@@ -59,7 +59,7 @@ static bool write_rows(const struct output *output) {
         count = rows_at_once(output, from);
         supply_column_t columns[2];
         int used = 0;
-        if (has_keys(output->held)) columns[used++] = keys_of(output, from, (uint32_t)count);
+        if (has_keys(output->held)) columns[used++] = output_keys(output, from, (uint32_t)count);
         columns[used++] = (supply_column_t){.element_count = (uint32_t)count,
                                             .data = part->values + from * part->columns,
                                             .data_bytes = count * part->columns * sizeof(double)};
@@ -68,7 +68,7 @@ static bool write_rows(const struct output *output) {
     return supply_result_seal(output->result) == SUPPLY_OK;
 }
 
-static bool write_result(struct output *output, const supply_options_t *options, const char *name, char *text) {
+static bool output_write(struct output *output, const supply_options_t *options, const char *name, char *text) {
     char format[32];
     snprintf(format, sizeof format, "+w:%" PRIu64, output->held->part.columns);
     const supply_field_t all[] = {{.name = "key", .format = has_keys(output->held) ? output->held->keys->format : ""},
@@ -89,7 +89,7 @@ bool write_matrix(const struct held *held, const struct ranks *ranks, const supp
     if (output.offsets == NULL) {
         return refuse(text, "out of memory");
     }
-    const bool written = write_result(&output, options, name, text);
+    const bool written = output_write(&output, options, name, text);
     free(output.offsets);
     return written;
 }

@@ -62,7 +62,7 @@ static supply_status_t check_owner(const char *path, const struct stat *found, s
 }
 
 /* A file without contents is one whose task died before it wrote the header. */
-static supply_status_t check_unused(int fd, const char *path, struct failure *failure) {
+static supply_status_t resident_check_unused(int fd, const char *path, struct failure *failure) {
     struct stat found;
     struct mapped_file_header header = {0};
     if (fstat(fd, &found) != 0)
@@ -98,15 +98,15 @@ static supply_status_t clean_in_folder(int folder, const char *path, bool dry_ru
     if (fd < 0)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be opened: %m: remove it by hand",
                             path);
-    supply_status_t status = check_unused(fd, path, failure);
+    supply_status_t status = resident_check_unused(fd, path, failure);
     if (status == SUPPLY_OK && !dry_run) status = remove_checked(folder, path, fd, failure);
     close(fd);
     if (status == SUPPLY_OK) puts(path);
     return status;
 }
 
-static supply_status_t clean(const struct named_path *file, const struct named_path *mapped_file, bool dry_run,
-                             struct failure *failure) {
+static supply_status_t resident_clean_file(const struct named_path *file, const struct named_path *mapped_file,
+                                           bool dry_run, struct failure *failure) {
     struct stat found;
     int folder = -1;
     const bool is_found = lstat(file->path, &found) == 0;
@@ -128,9 +128,9 @@ bool clean_resident_files(const struct config_line *line, const struct cleaning 
         struct named_path file = {.path =
                                       resident_file_path(cleaning->resident_folder, &line->mapped_file, suffixes[i]),
                                   .origin = "--resident-folder"};
-        const supply_status_t status = file.path == NULL
-                                           ? supply__fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
-                                           : clean(&file, &line->mapped_file, cleaning->dry_run, &failure);
+        const supply_status_t status =
+            file.path == NULL ? supply__fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
+                              : resident_clean_file(&file, &line->mapped_file, cleaning->dry_run, &failure);
         if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", cleaning->tool, failure.text);
         free(file.path);
         cleaned &= status == SUPPLY_OK;

@@ -123,7 +123,7 @@ static volatile sig_atomic_t received;
 /* -1: not installed, and poll() skips it. */
 static int ends[2] = {-1, -1};
 
-static void receive(int number) {
+static void command_line_receive(int number) {
     int error = errno;
     received = number;
     /* If the pipe is full, it is readable already. */
@@ -135,7 +135,7 @@ static void receive(int number) {
 int interruption_install(void) {
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
     /* Without SA_RESTART, so that a signal also ends a write that waits for a stalled reader. */
-    struct sigaction action = {.sa_handler = receive};
+    struct sigaction action = {.sa_handler = command_line_receive};
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGINT, &action, NULL) != 0 || sigaction(SIGTERM, &action, NULL) != 0) return -1;
     action.sa_handler = SIG_IGN;

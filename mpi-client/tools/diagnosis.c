@@ -14,8 +14,8 @@
 
 static const char *const status_names[] = {"ok", "warning", "failed", "skipped"};
 
-static void report(struct diagnosis *diagnosis, enum diagnosis_status status, const char *check, const char *text,
-                   const char *fix) {
+static void diagnosis_print(struct diagnosis *diagnosis, enum diagnosis_status status, const char *check,
+                            const char *text, const char *fix) {
     diagnosis->warnings += status == DIAGNOSIS_WARNING;
     diagnosis->failed += status == DIAGNOSIS_FAILED;
     if (diagnosis->json) {
@@ -39,7 +39,7 @@ void diagnosis_report(struct diagnosis *diagnosis, enum diagnosis_status status,
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    report(diagnosis, status, check, text, fix);
+    diagnosis_print(diagnosis, status, check, text, fix);
 }
 
 static void report_line(struct diagnosis *diagnosis, char *line, const char *file) {
@@ -49,7 +49,7 @@ static void report_line(struct diagnosis *diagnosis, char *line, const char *fil
     const char *fix = strsep(&rest, "\t");
     for (int i = 0; text != NULL && i <= DIAGNOSIS_SKIPPED; i++)
         if (strcmp(status, status_names[i]) == 0) {
-            report(diagnosis, (enum diagnosis_status)i, check, text, fix != NULL && *fix != '\0' ? fix : NULL);
+            diagnosis_print(diagnosis, (enum diagnosis_status)i, check, text, fix != NULL && *fix != '\0' ? fix : NULL);
             return;
         }
     diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "findings", NULL,

@@ -27,7 +27,7 @@ static void free_pair(struct pair_files *pair) {
     free(pair->notification_pipe);
 }
 
-static bool append(struct pair_list *list, struct pair_files pair) {
+static bool pair_list_append(struct pair_list *list, struct pair_files pair) {
     struct pair_files *grown = reallocarray(list->pairs, list->count + 1, sizeof *grown);
     if (grown != NULL) list->pairs = grown;
     if (grown == NULL || pair.mapped_file == NULL) {
@@ -43,8 +43,9 @@ bool pair_list_of_config(struct pair_list *list, const struct config_lines *line
     for (size_t i = 0; i < lines->count; i++) {
         if (local_rank >= 0 && (size_t)local_rank != i) continue;
         const struct config_line *line = &lines->lines[i];
-        if (!append(list, (struct pair_files){(int)i, strdup(line->mapped_file.path), strdup(line->request_pipe.path),
-                                              strdup(line->notification_pipe.path)}))
+        if (!pair_list_append(list, (struct pair_files){(int)i, strdup(line->mapped_file.path),
+                                                        strdup(line->request_pipe.path),
+                                                        strdup(line->notification_pipe.path)}))
             return false;
     }
     return true;
@@ -71,7 +72,7 @@ static bool append_found(struct pair_list *list, const char *path) {
         if (asprintf(&pair.request_pipe, "%.*s.request", length, path) < 0) pair.request_pipe = NULL;
         if (asprintf(&pair.notification_pipe, "%.*s.notification", length, path) < 0) pair.notification_pipe = NULL;
     }
-    return append(list, pair);
+    return pair_list_append(list, pair);
 }
 
 static bool visit(struct pair_list *list, FTS *tree, FTSENT *entry, void denied(const char *folder)) {

@@ -141,7 +141,7 @@ static void set_header(struct pair_snapshot *snapshot, const struct mapped_file_
 }
 
 /* A second read: in the first one, counts_known may be newer than the counts, which lie in front of it. */
-static void read_counts(int fd, struct pair_snapshot *snapshot) {
+static void snapshot_read_counts(int fd, struct pair_snapshot *snapshot) {
     struct mapped_file_header header;
     snapshot->has_counts = pread(fd, &header, sizeof header, 0) == sizeof header;
     if (!snapshot->has_counts) return;
@@ -232,7 +232,7 @@ static void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair
     if (read_header(fd, snapshot, &header, &last_kind)) {
         snapshot->state = state_of(&header, supply__file_is_locked(fd, F_WRLCK, TASK_LOCK_BYTE), last_kind);
         set_failure_text(snapshot, &header);
-        if (header.counts_known == 1) read_counts(fd, snapshot);
+        if (header.counts_known == 1) snapshot_read_counts(fd, snapshot);
     }
     if (snapshot->state != PAIR_INVALID && !supply__file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE))
         snapshot->state = PAIR_STALE;

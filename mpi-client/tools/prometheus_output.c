@@ -62,7 +62,7 @@ static void print_label(FILE *stream, const char *name, const char *value) {
 }
 
 /* The rank and the mapped file name a pair. */
-static void print_pair(FILE *stream, const struct pair_files *files, const struct pair_progress *progress) {
+static void prometheus_print_pair(FILE *stream, const struct pair_files *files, const struct pair_progress *progress) {
     const struct pair_snapshot *snapshot = &progress->snapshot;
     const int local_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
     char number[16];
@@ -86,7 +86,7 @@ static void print_metric(FILE *stream, const struct metric *metric, const struct
         double value;
         if (!metric->value(&progress[i], &value)) continue;
         fprintf(stream, "%s{", metric->name);
-        print_pair(stream, &list->pairs[i], &progress[i]);
+        prometheus_print_pair(stream, &list->pairs[i], &progress[i]);
         /* Counts below 2^53 are exact. */
         fprintf(stream, "} %.17g\n", value);
     }
@@ -96,7 +96,7 @@ void prometheus_print(FILE *stream, const struct pair_list *list, const struct p
     print_head(stream, "supply_pair_info", "gauge", "1 for each pair, with its state.");
     for (size_t i = 0; i < list->count; i++) {
         fputs("supply_pair_info{", stream);
-        print_pair(stream, &list->pairs[i], &progress[i]);
+        prometheus_print_pair(stream, &list->pairs[i], &progress[i]);
         fputc(',', stream);
         print_label(stream, "state", pair_state_name(progress[i].snapshot.state));
         fputs("} 1\n", stream);

@@ -60,7 +60,7 @@ static const char *waits(char text[64], const struct pair_progress *pair) {
 
 #define ROW "%4s  %-9s %6s %9s %12s %8s %9s  %-22s %8s %8s  %s"
 
-static void print_pair(struct page *page, const struct pair_files *files, const struct pair_progress *pair) {
+static void table_print_pair(struct page *page, const struct pair_files *files, const struct pair_progress *pair) {
     const struct pair_snapshot *snapshot = &pair->snapshot;
     char line[LINE_BYTES], local_rank[32], epoch[32], partition[32], elements[32], bytes[32], ring[48], waiting[64],
         rank[32], task[32];
@@ -105,7 +105,7 @@ void stat_table_print(FILE *stream, const struct pair_list *list, const struct p
             print_line(&page, line);
             break;
         }
-        print_pair(&page, &list->pairs[i], &progress[i]);
+        table_print_pair(&page, &list->pairs[i], &progress[i]);
     }
     if (redraws) fputs(CLEAR_BELOW, stream);
 }
@@ -131,7 +131,7 @@ static json_t *exchange(const struct pair_snapshot *snapshot) {
     }
 }
 
-static json_t *pair(const struct pair_files *files, const struct pair_progress *progress) {
+static json_t *table_pair(const struct pair_files *files, const struct pair_progress *progress) {
     static const char *const waiting[] = {"", "rank", "task"};
     const struct pair_snapshot *snapshot = &progress->snapshot;
     const bool has_block = snapshot->has_progress && snapshot->published > 0;
@@ -165,7 +165,7 @@ bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pa
     clock_gettime(CLOCK_REALTIME, &now);
     json_t *pairs = json_array();
     for (size_t i = 0; i < list->count; i++)
-        if (json_array_append_new(pairs, pair(&list->pairs[i], &progress[i])) != 0) {
+        if (json_array_append_new(pairs, table_pair(&list->pairs[i], &progress[i])) != 0) {
             json_decref(pairs);
             return false;
         }

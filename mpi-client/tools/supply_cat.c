@@ -111,16 +111,16 @@ static struct end step(struct run *run) {
 }
 
 /* Does not flush: the reader of the output may have stalled. */
-static _Noreturn void end_by_signal(struct run *run) {
+static _Noreturn void cat_end_by_signal(struct run *run) {
     supply_abort(run->supply, "supply-cat was ended by a signal");
     fprintf(stderr, "%s: ended by %s\n", tool.name, interruption_signal() == SIGINT ? "SIGINT" : "SIGTERM");
     _exit(128 + interruption_signal());
 }
 
-static int receive(struct run *run) {
+static int cat_receive(struct run *run) {
     struct end end = no_end;
     while (end.exit_status < 0) {
-        if (interruption_signal() != 0) end_by_signal(run);
+        if (interruption_signal() != 0) cat_end_by_signal(run);
         end = step(run);
     }
     if (end.reason != NULL) {
@@ -128,7 +128,7 @@ static int receive(struct run *run) {
         return end.exit_status;
     }
     const supply_status_t closed = supply_close(run->supply);
-    if (closed == SUPPLY_INTERRUPTED) end_by_signal(run);
+    if (closed == SUPPLY_INTERRUPTED) cat_end_by_signal(run);
     if (closed < 0) fprintf(stderr, "%s: %s at the end\n", tool.name, supply_status_name(closed));
     return closed < 0 ? 1 : end.exit_status;
 }
@@ -184,5 +184,5 @@ int main(int argc, char **argv) {
         supply_close(run.supply);
         return 1;
     }
-    return receive(&run);
+    return cat_receive(&run);
 }

@@ -26,8 +26,8 @@ static bool can_judge(const struct mapped_file_header *header) {
  * A sealed result is Spark's: of its readers, and of the executor that fed the rank. The lock keeps readers out until
  * the file is closed.
  */
-static supply_status_t check_unused(const struct claimed_file *file, const struct cleaning *cleaning,
-                                    struct failure *failure) {
+static supply_status_t clean_check_unused(const struct claimed_file *file, const struct cleaning *cleaning,
+                                          struct failure *failure) {
     struct mapped_file_header header;
     if (supply__file_lock(file->fd, F_WRLCK, READER_LOCK_BYTE) != 0)
         return supply__fail(failure, SUPPLY_ERROR_IN_USE,
@@ -50,13 +50,14 @@ static supply_status_t check_unused(const struct claimed_file *file, const struc
     return SUPPLY_OK;
 }
 
-static supply_status_t clean(const struct named_path *path, const struct cleaning *cleaning, struct failure *failure) {
+static supply_status_t clean_result(const struct named_path *path, const struct cleaning *cleaning,
+                                    struct failure *failure) {
     struct claimed_file file;
     if (cleaning->keep_results && supply__result_is_sealed(path)) return SUPPLY_OK;
     supply_status_t status = supply__claim_stale(&file, FILE_RESULT, path, failure);
     if (status != SUPPLY_OK) return status;
     const bool exists = file.fd >= 0;
-    if (exists && supply__result_is_sealed(path)) status = check_unused(&file, cleaning, failure);
+    if (exists && supply__result_is_sealed(path)) status = clean_check_unused(&file, cleaning, failure);
     if (status == SUPPLY_OK && !cleaning->dry_run && !supply__claim_remove(&file))
         status = supply__fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be removed: %m: remove it by hand",
                               path->path, path->origin);
@@ -65,7 +66,7 @@ static supply_status_t clean(const struct named_path *path, const struct cleanin
     return status;
 }
 
-static bool report(const struct cleaning *cleaning, supply_status_t status, const struct failure *failure) {
+static bool clean_report(const struct cleaning *cleaning, supply_status_t status, const struct failure *failure) {
     if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", cleaning->tool, failure->text);
     return status == SUPPLY_OK;
 }
@@ -81,9 +82,9 @@ static bool clean_results(const struct config_line *line, const struct cleaning 
     supply_status_t status = supply__results_folder(cleaning->results_folder, &line->mapped_file, &folder, &failure);
     if (status == SUPPLY_OK)
         status = supply__result_files_find(&folder, supply__folder_name(&line->mapped_file), &files, &failure);
-    bool cleaned = report(cleaning, status, &failure);
+    bool cleaned = clean_report(cleaning, status, &failure);
     for (size_t i = 0; i < files.count; i++)
-        cleaned &= report(cleaning, clean(&files.paths[i], cleaning, &failure), &failure);
+        cleaned &= clean_report(cleaning, clean_result(&files.paths[i], cleaning, &failure), &failure);
     supply__result_files_free(&files);
     free(folder.path);
     free(folder.origin);

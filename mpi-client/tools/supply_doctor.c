@@ -44,8 +44,8 @@ static void find_closed_folder(const char *path, gid_t group, char folder[PATH_M
 }
 
 /* Can executors of another user, who are members of the group, reach the files? */
-static void check_group(struct diagnosis *diagnosis, const struct pair_selection *selection,
-                        const struct config_line *line, gid_t group) {
+static void doctor_check_group(struct diagnosis *diagnosis, const struct pair_selection *selection,
+                               const struct config_line *line, gid_t group) {
     char name[USER_TEXT_BYTES], user[USER_TEXT_BYTES], folder[PATH_MAX];
     supply__group_text(group, name);
     if (!is_member(group)) {
@@ -90,7 +90,7 @@ static bool check_folder(struct diagnosis *diagnosis, const struct named_path *f
 }
 
 /* Can a rank make files of these names? */
-static bool check_names(struct diagnosis *diagnosis, const struct config_line *line) {
+static bool doctor_check_names(struct diagnosis *diagnosis, const struct config_line *line) {
     const struct named_path *const names[] = {&line->mapped_file, &line->request_pipe, &line->notification_pipe};
     struct stale_files stale;
     struct failure failure;
@@ -148,12 +148,12 @@ static void diagnose_pairs(struct diagnosis *diagnosis, const struct pair_select
             needs[(*count)++] = (struct mapped_file_need){line, needed_bytes(&settings, line->mapped_file.path)};
             /* Usually all lines have the same group: check it once. */
             if (settings.group != NO_GROUP && settings.group != checked)
-                check_group(diagnosis, selection, line, settings.group);
+                doctor_check_group(diagnosis, selection, line, settings.group);
             checked = settings.group;
         } else
             diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", NULL, "%s", failure.text);
         supply__settings_free(&settings);
-        check_names(diagnosis, line);
+        doctor_check_names(diagnosis, line);
     }
     if (pairs == 0)
         diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", "write them with launch/make-configs",

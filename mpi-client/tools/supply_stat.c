@@ -155,7 +155,7 @@ static bool pause_between(double seconds) {
     return false;
 }
 
-static int run(struct watch *watch) {
+static int stat_run(struct watch *watch) {
     const bool redraws = watch->interval > 0 && !watch->json && isatty(STDOUT_FILENO);
     if (!update(watch, true)) return 1;
     do {
@@ -205,7 +205,7 @@ int main(int argc, char **argv) {
     int exit_status = 1;
     if (watch.folder != NULL || command_line_read_config(&tool, &selection, &watch.config)) {
         watch.local_rank = selection.local_rank;
-        exit_status = run(&watch);
+        exit_status = stat_run(&watch);
     }
     free_snapshots(&watch);
     supply__config_free(&watch.config);

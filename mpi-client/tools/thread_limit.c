@@ -16,16 +16,16 @@ uint64_t thread_limit_left(const struct thread_limit *limit) {
     return !limit->limited ? UINT64_MAX : limit->limit > limit->used ? limit->limit - limit->used : 0;
 }
 
-static void apply(struct thread_limit *limit, const struct thread_limit *found) {
+static void thread_limit_apply(struct thread_limit *limit, const struct thread_limit *found) {
     if (thread_limit_left(found) < thread_limit_left(limit)) *limit = *found;
 }
 
-static void apply_group(void *limit, const char *folder) {
+static void thread_limit_apply_group(void *limit, const char *folder) {
     struct thread_limit found = {.limited = true};
     if (!supply__control_group_number(folder, "pids.max", &found.limit)) return;
     supply__control_group_number(folder, "pids.current", &found.used);
     snprintf(found.place, sizeof found.place, "%s", folder);
-    apply(limit, &found);
+    thread_limit_apply(limit, &found);
 }
 
 /* A folder has a link for each of its folders, and two more: .. and . */
@@ -46,12 +46,12 @@ static void apply_user(struct thread_limit *limit) {
     for (const struct dirent *entry; (entry = readdir(processes)) != NULL;)
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') found.used += threads_of(entry->d_name);
     closedir(processes);
-    apply(limit, &found);
+    thread_limit_apply(limit, &found);
 }
 
 void thread_limit_read(struct thread_limit *limit, const char *root) {
     *limit = (struct thread_limit){0};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
-        supply__control_groups_visit(&versions[i], root, apply_group, limit);
+        supply__control_groups_visit(&versions[i], root, thread_limit_apply_group, limit);
     if (*root == '\0') apply_user(limit);
 }

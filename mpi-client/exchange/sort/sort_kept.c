@@ -28,7 +28,7 @@ static supply_status_t runs_begin(struct sort_runs *runs, const char *folder, st
 }
 
 /* A write past the limit would raise SIGXFSZ, which ends the program. */
-static supply_status_t check_limit(size_t end, const char *folder, struct failure *failure) {
+static supply_status_t kept_check_limit(size_t end, const char *folder, struct failure *failure) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_NO_SPACE,
@@ -61,7 +61,7 @@ static supply_status_t runs_append(struct sort_runs *runs, const uint8_t *block,
     struct run_block *blocks = reallocarray(runs->blocks, runs->block_count + 1, sizeof *blocks);
     if (blocks == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     runs->blocks = blocks;
-    TRY(check_limit(runs->bytes + bytes, folder, failure));
+    TRY(kept_check_limit(runs->bytes + bytes, folder, failure));
     TRY(write_all(runs->fd, block, bytes, runs->bytes, folder, failure));
     blocks[runs->block_count++] =
         (struct run_block){.offset = runs->bytes, .bytes = bytes, .elements = elements, .run = runs->count - 1};
@@ -70,8 +70,8 @@ static supply_status_t runs_append(struct sort_runs *runs, const uint8_t *block,
 }
 
 /* The columns of a block that this process has written. */
-static void find_columns(const uint8_t *block, uint32_t elements, const struct columns *columns,
-                         supply_column_t *found) {
+static void kept_find_columns(const uint8_t *block, uint32_t elements, const struct columns *columns,
+                              supply_column_t *found) {
     const struct block_column *table = (const struct block_column *)(block + sizeof(struct block_header));
     for (uint32_t i = 0; i < columns->schema.count; i++) {
         const struct block_column *column = &table[i];
@@ -98,7 +98,7 @@ static bool add_block(const struct sort_runs *runs, const struct run_block *bloc
         free(found);
         return false;
     }
-    find_columns(runs->mapping + block->offset, block->elements, columns, found);
+    kept_find_columns(runs->mapping + block->offset, block->elements, columns, found);
     held->columns = found;
     return true;
 }
@@ -180,7 +180,7 @@ void exchange_merge_pop(struct merge *merge) {
 }
 
 /* Of blocks, more is kept than their elements' bytes: padding, offsets, and what sorting needs. */
-static size_t bytes_of(const struct held_block *held) {
+static size_t kept_bytes_of(const struct held_block *held) {
     return held->block.bytes + held->packed_bytes + (size_t)held->block.element_count * SORT_BYTES_OF_ELEMENT;
 }
 
@@ -259,7 +259,7 @@ supply_status_t exchange_keep(struct sorter *sorter, const supply_block_t *block
         exchange_free_held(held, sorter->inner, columns);
         return status;
     }
-    sorter->kept_bytes += bytes_of(held);
+    sorter->kept_bytes += kept_bytes_of(held);
     sorter->kept_elements += block->element_count;
     sorter->epoch = block->epoch;
     return sorter->kept_bytes > sorter->options.memory_bytes ? write_run(sorter, failure) : SUPPLY_OK;

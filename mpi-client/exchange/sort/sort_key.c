@@ -66,7 +66,7 @@ static void rest_of_decimal(const supply_column_t *column, uint32_t index, struc
 }
 
 /* A value that changed since the block was checked counts as empty. */
-static void bytes_of(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+static void key_bytes_of(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
     const uint32_t length = exchange_value_bytes(column, index);
     *data = exchange_value(column, index, length);
     *bytes = *data != NULL ? length : 0;
@@ -76,14 +76,14 @@ static void bytes_of(const supply_column_t *column, uint32_t index, const void *
 static uint64_t prefix_bytes(const supply_column_t *column, uint32_t index) {
     const void *data;
     size_t bytes;
-    bytes_of(column, index, &data, &bytes);
+    key_bytes_of(column, index, &data, &bytes);
     uint64_t prefix = 0;
     for (size_t i = 0; i < 8; i++) prefix = prefix << 8 | (i < bytes ? ((const uint8_t *)data)[i] : 0);
     return prefix;
 }
 
 static void rest_of_bytes(const supply_column_t *column, uint32_t index, struct sort_key *key) {
-    bytes_of(column, index, &key->rest, &key->rest_bytes);
+    key_bytes_of(column, index, &key->rest, &key->rest_bytes);
 }
 
 const struct key_order *exchange_key_order(const char *format) {

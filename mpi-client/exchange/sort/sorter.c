@@ -23,7 +23,7 @@ static bool add_picked(struct sorter *sorter, uint32_t count, const struct sourc
 }
 
 /* The next elements whose bytes fit into a block, at least one. Returns how many; 0: out of memory. */
-static uint32_t pick(struct sorter *sorter) {
+static uint32_t sorter_pick(struct sorter *sorter) {
     uint32_t count = 0;
     uint64_t bytes = 0;
     while (sorter->merge.count > 0) {
@@ -56,7 +56,7 @@ static bool lay_out(struct sorter *sorter, const struct pick *picked, const stru
     return exchange_slot_arrange(layout, &sorter->columns, slot);
 }
 
-static void copy_buffer(const struct sorter *sorter, const struct pick *picked, uint32_t index) {
+static void sorter_copy_buffer(const struct sorter *sorter, const struct pick *picked, uint32_t index) {
     const struct wire_buffer *buffer = &sorter->columns.buffers[index];
     const struct column_plan *plan = &sorter->columns.plans[buffer->column];
     uint8_t *to = sorter->layout.slot.address + sorter->layout.offsets[index];
@@ -74,12 +74,12 @@ static void copy_buffer(const struct sorter *sorter, const struct pick *picked, 
 
 supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *slot, uint32_t *elements, size_t *bytes,
                                      struct failure *failure) {
-    *elements = pick(sorter);
+    *elements = sorter_pick(sorter);
     if (*elements == 0) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     const struct pick picked = {.rows = sorter->picked, .count = *elements};
     *bytes = 0;
     if (lay_out(sorter, &picked, slot)) {
-        for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) copy_buffer(sorter, &picked, i);
+        for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) sorter_copy_buffer(sorter, &picked, i);
         *bytes = exchange_slot_finish(&sorter->layout, &sorter->columns, 0);
     }
     if (*bytes > 0) return SUPPLY_OK;
@@ -119,7 +119,7 @@ static supply_status_t learn_columns(struct sorter *sorter, struct failure *fail
     return status;
 }
 
-static supply_status_t learn_schema(void *context, struct failure *failure) {
+static supply_status_t sorter_learn_schema(void *context, struct failure *failure) {
     struct sorter *sorter = context;
     const int count = supply_column_count(sorter->inner);
     if (count == SUPPLY_ERROR_NO_SCHEMA) return SUPPLY_OK;
@@ -148,7 +148,7 @@ static supply_status_t keep(struct sorter *sorter, const supply_block_t *block, 
     return exchange_keep(sorter, block, failure);
 }
 
-static supply_status_t next(struct sorter *sorter, bool wait, supply_block_t *block) {
+static supply_status_t sorter_next(struct sorter *sorter, bool wait, supply_block_t *block) {
     return wait ? supply_next(sorter->inner, block) : supply_try_next(sorter->inner, block);
 }
 
@@ -156,7 +156,7 @@ static supply_status_t next(struct sorter *sorter, bool wait, supply_block_t *bl
 static supply_status_t fail_with_others(struct sorter *sorter, bool wait, struct failure *failure) {
     for (;;) {
         supply_block_t block;
-        const supply_status_t status = next(sorter, wait, &block);
+        const supply_status_t status = sorter_next(sorter, wait, &block);
         if (status < 0) return fail_by_inner(sorter, status, failure);
         /* No agreement follows: the others have all of their elements. */
         if (status == SUPPLY_END_OF_DATA) {
@@ -175,9 +175,9 @@ static supply_status_t fail_on_all(struct sorter *sorter, bool wait, struct fail
 }
 
 /* SUPPLY_OK: something has been kept, or the epoch has ended. */
-static supply_status_t collect(struct sorter *sorter, bool wait, struct failure *failure) {
+static supply_status_t sorter_collect(struct sorter *sorter, bool wait, struct failure *failure) {
     supply_block_t block;
-    const supply_status_t status = next(sorter, wait, &block);
+    const supply_status_t status = sorter_next(sorter, wait, &block);
     supply_status_t own = SUPPLY_OK;
     if (status < 0) return fail_by_inner(sorter, status, failure);
     if (status == SUPPLY_OK)
@@ -190,8 +190,8 @@ static supply_status_t collect(struct sorter *sorter, bool wait, struct failure 
     return own;
 }
 
-static supply_status_t take(struct sorter *sorter, const struct slot *slot, struct filled *filled,
-                            struct failure *failure) {
+static supply_status_t sorter_take(struct sorter *sorter, const struct slot *slot, struct filled *filled,
+                                   struct failure *failure) {
     *filled = (struct filled){.epoch = sorter->epoch, .first_element = sorter->returned};
     if (sorter->merge.count > 0) {
         supply_status_t status = exchange_take_sorted(sorter, slot, &filled->element_count, &filled->bytes, failure);
@@ -205,20 +205,21 @@ static supply_status_t take(struct sorter *sorter, const struct slot *slot, stru
     return sorter->ends_data ? SUPPLY_END_OF_DATA : SUPPLY_END_OF_EPOCH;
 }
 
-static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
-                            struct failure *failure) {
+static supply_status_t sorter_fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                                   struct failure *failure) {
     struct sorter *sorter = context;
     if (sorter->failed.status != SUPPLY_OK) return fail_with_others(sorter, wait, failure);
     while (!sorter->is_sorted) {
-        const supply_status_t status = collect(sorter, wait, failure);
+        const supply_status_t status = sorter_collect(sorter, wait, failure);
         filled->epoch = sorter->epoch;
         if (status != SUPPLY_OK) return status;
     }
-    return take(sorter, slot, filled, failure);
+    return sorter_take(sorter, slot, filled, failure);
 }
 
 /* The order is made again from the beginning of the epoch, and what was consumed is dropped. */
-static supply_status_t position(const void *context, const struct position *consumed, struct position *position) {
+static supply_status_t sorter_position(const void *context, const struct position *consumed,
+                                       struct position *position) {
     const struct sorter *sorter = context;
     const struct position *start = &sorter->options.start;
     const bool is_start = !consumed->inside && consumed->epoch == start->epoch;
@@ -230,7 +231,7 @@ static supply_status_t position(const void *context, const struct position *cons
     return SUPPLY_OK;
 }
 
-static const supply_t *pair(const void *context) { return ((const struct sorter *)context)->inner; }
+static const supply_t *sorter_pair(const void *context) { return ((const struct sorter *)context)->inner; }
 
 static void free_sorter(struct sorter *sorter) {
     exchange_drop_kept(sorter);
@@ -260,7 +261,7 @@ static void abort_sorter(void *context, const char *reason, bool *keep) {
     free_sorter(sorter);
 }
 
-static void abandon(void *context) {
+static void sorter_abandon(void *context) {
     struct sorter *sorter = context;
     supply_abandon_in_child(sorter->inner);
     free_sorter(sorter);
@@ -275,13 +276,13 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
     sorter->folder = strdup(options->folder);
     exchange_window_clear(&sorter->window);
     const struct filler filler = {.context = sorter,
-                                  .fill = fill,
-                                  .learn_schema = learn_schema,
-                                  .position = position,
-                                  .pair = pair,
+                                  .fill = sorter_fill,
+                                  .learn_schema = sorter_learn_schema,
+                                  .position = sorter_position,
+                                  .pair = sorter_pair,
                                   .close = close_sorter,
                                   .abort = abort_sorter,
-                                  .abandon = abandon};
+                                  .abandon = sorter_abandon};
     supply_status_t status = supply__filler_inspect(*supply, &sorter->inspected);
     if (status == SUPPLY_OK && (sorter->column == NULL || sorter->folder == NULL))
         status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

@@ -26,7 +26,7 @@ static const uint8_t *start_of(const supply_column_t *column, const supply_view_
     return (const uint8_t *)column->windows[view->window].address + view->offset;
 }
 
-static bool copy_views(const supply_column_t *column, supply_view_t *copy) {
+static bool arrow_copy_views(const supply_column_t *column, supply_view_t *copy) {
     memcpy(copy, column->views, column->element_count * sizeof *copy);
     const void *data;
     for (uint32_t i = 0; i < column->element_count; i++)
@@ -68,7 +68,7 @@ static bool arrow_views(const supply_column_t *column, void *memory, struct Arro
     supply_view_t *views = memory;
     int64_t *lengths = (int64_t *)(views + column->element_count);
     const void **buffers = (const void **)(lengths + column->window_count);
-    if (!copy_views(column, views)) return false;
+    if (!arrow_copy_views(column, views)) return false;
     buffers[0] = column->validity;
     buffers[1] = views;
     trim_windows(column, views, buffers + 2, lengths);
@@ -213,7 +213,7 @@ static void fill_schema(struct schema_export *export, struct schema_node *node, 
  * Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy.
  * most: the bytes, or elements of the child, that there are.
  */
-static bool copy_offsets(const supply_column_t *column, size_t most, int32_t *copy) {
+static bool arrow_copy_offsets(const supply_column_t *column, size_t most, int32_t *copy) {
     int32_t before = 0;
     bool decreasing = false;
     for (uint64_t i = 0; i <= column->element_count; i++) {
@@ -256,7 +256,7 @@ static size_t copied_bytes(const struct schema *schema, const struct block *bloc
     return 0;
 }
 
-static int64_t buffers_of(const struct format *format) {
+static int64_t arrow_buffers_of(const struct format *format) {
     switch (format->layout) {
         case FORMAT_STRUCT:
         case FORMAT_FIXED_LIST:
@@ -297,7 +297,7 @@ static supply_status_t fill_array(struct array_export *export, struct array_node
     *array = (struct ArrowArray){
         .length = column.element_count,
         .null_count = column.null_count,
-        .n_buffers = buffers_of(format),
+        .n_buffers = arrow_buffers_of(format),
         .n_children = count,
         .buffers = node->buffers,
         .children = TAKE_CHILDREN(export, count),
@@ -309,7 +309,7 @@ static supply_status_t fill_array(struct array_export *export, struct array_node
     export->copies += copied_bytes(schema, block, index);
     if (supply__has_offsets(format)) {
         const size_t most = format->layout == FORMAT_LIST ? block->elements[index + 1] : column.data_bytes;
-        if (!copy_offsets(&column, most, (int32_t *)copies)) return supply__fail_by_changed_block(supply);
+        if (!arrow_copy_offsets(&column, most, (int32_t *)copies)) return supply__fail_by_changed_block(supply);
         node->buffers[1] = copies;
     }
     if (column.views != NULL && !arrow_views(&column, copies, array)) return supply__fail_by_changed_block(supply);

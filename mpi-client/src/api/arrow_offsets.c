@@ -44,7 +44,7 @@ static const char *convert_offsets(const int64_t *offsets, uint64_t count, int32
 }
 
 /* The bytes of a view; NULL: outside of its buffer. */
-static const uint8_t *bytes_of(const struct ArrowArray *array, const supply_view_t *view) {
+static const uint8_t *view_bytes_of(const struct ArrowArray *array, const supply_view_t *view) {
     if (view->bytes <= VIEW_INLINE_MAX) return view->start;
     const int64_t count = array->n_buffers - VIEW_BUFFERS;
     if (view->window < 0 || view->window >= count || view->offset < 0) return NULL;
@@ -61,14 +61,14 @@ static bool is_valid(const struct ArrowArray *array, uint64_t row) {
 }
 
 /* `count` views from `first` on. The view of a null need not be valid. */
-static const char *copy_views(const struct ArrowArray *array, uint64_t first, uint64_t count, int32_t *to,
-                              struct arrow_offsets *converted) {
+static const char *offsets_copy_views(const struct ArrowArray *array, uint64_t first, uint64_t count, int32_t *to,
+                                      struct arrow_offsets *converted) {
     const supply_view_t *views = (const supply_view_t *)array->buffers[1] + first;
     uint64_t end = 0;
     to[0] = 0;
     for (uint64_t i = 0; i < count; i++) {
         if (is_valid(array, first + i)) {
-            if (views[i].bytes < 0 || bytes_of(array, &views[i]) == NULL) return BROKEN;
+            if (views[i].bytes < 0 || view_bytes_of(array, &views[i]) == NULL) return BROKEN;
             end += (uint64_t)views[i].bytes;
         }
         if (end > INT32_MAX) return TOO_LARGE;
@@ -78,7 +78,7 @@ static const char *copy_views(const struct ArrowArray *array, uint64_t first, ui
     if (converted->data == NULL) return fail_without_memory(converted);
     for (uint64_t i = 0; i < count; i++) {
         const size_t bytes = (size_t)(to[i + 1] - to[i]);
-        if (bytes > 0) memcpy(converted->data + to[i], bytes_of(array, &views[i]), bytes);
+        if (bytes > 0) memcpy(converted->data + to[i], view_bytes_of(array, &views[i]), bytes);
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ const char *supply__arrow_offsets_convert(const char *format, const struct Arrow
     rows->offsets = converted->offsets;
     int32_t *to = converted->offsets + first;
     const char *problem = is_view(format)
-                              ? copy_views(array, first, count, to, converted)
+                              ? offsets_copy_views(array, first, count, to, converted)
                               : convert_offsets((const int64_t *)array->buffers[1] + first, count, to, base);
     if (problem != NULL || is_large_list(format)) return problem;
     rows->data = is_view(format)             ? converted->data

@@ -34,7 +34,7 @@ static int error_number(const supply_t *supply, supply_status_t status) {
 }
 
 /* The errno of that status, 0 for SUPPLY_OK, and its text for get_last_error. */
-static int finish(struct stream *stream, supply_status_t status) {
+static int stream_finish(struct stream *stream, supply_status_t status) {
     const supply_t *supply = stream->exports->supply;
     const char *text = status == SUPPLY_INTERRUPTED ? "interrupted" : supply_error(supply);
     if (status == SUPPLY_OK) return 0;
@@ -49,7 +49,7 @@ static int fail_by_close(struct stream *stream) {
 }
 
 /* Receives the next block, unless there is one or the epoch has ended. */
-static supply_status_t receive(struct stream *stream) {
+static supply_status_t stream_receive(struct stream *stream) {
     if (stream->has_block || stream->has_ended) return SUPPLY_OK;
     const supply_status_t status = supply_next(stream->exports->supply, &stream->block);
     stream->has_block = status == SUPPLY_OK;
@@ -62,23 +62,23 @@ static int get_schema(struct ArrowArrayStream *self, struct ArrowSchema *schema)
     supply_t *supply = stream->exports->supply;
     if (supply == NULL) return fail_by_close(stream);
     supply_status_t status = supply_export_arrow(supply, NULL, SUPPLY_ALL_COLUMNS, schema, NULL);
-    if (status == SUPPLY_ERROR_NO_SCHEMA && (status = receive(stream)) == SUPPLY_OK)
+    if (status == SUPPLY_ERROR_NO_SCHEMA && (status = stream_receive(stream)) == SUPPLY_OK)
         status = supply_export_arrow(supply, NULL, SUPPLY_ALL_COLUMNS, schema, NULL);
-    return finish(stream, status);
+    return stream_finish(stream, status);
 }
 
 static int get_next(struct ArrowArrayStream *self, struct ArrowArray *array) {
     struct stream *stream = self->private_data;
     supply_t *supply = stream->exports->supply;
     if (supply == NULL) return fail_by_close(stream);
-    supply_status_t status = receive(stream);
-    if (status != SUPPLY_OK) return finish(stream, status);
+    supply_status_t status = stream_receive(stream);
+    if (status != SUPPLY_OK) return stream_finish(stream, status);
     array->release = NULL; /* the end, unless there is a block */
     if (!stream->has_block) return 0;
     status = supply_export_arrow(supply, &stream->block, SUPPLY_ALL_COLUMNS, NULL, array);
-    if (status != SUPPLY_OK) return finish(stream, status);
+    if (status != SUPPLY_OK) return stream_finish(stream, status);
     stream->has_block = false;
-    return finish(stream, supply_release(supply, &stream->block));
+    return stream_finish(stream, supply_release(supply, &stream->block));
 }
 
 static const char *get_last_error(struct ArrowArrayStream *self) {
@@ -86,7 +86,7 @@ static const char *get_last_error(struct ArrowArrayStream *self) {
     return stream->error[0] != '\0' ? stream->error : NULL;
 }
 
-static void release(struct ArrowArrayStream *self) {
+static void stream_release(struct ArrowArrayStream *self) {
     struct stream *stream = self->private_data;
     struct exports *exports = stream->exports;
     if (stream->has_block && supply__exports_are_mine(exports) && exports->supply != NULL)
@@ -108,7 +108,7 @@ supply_status_t supply_export_stream(supply_t *supply, struct ArrowArrayStream *
     *to = (struct ArrowArrayStream){.get_schema = get_schema,
                                     .get_next = get_next,
                                     .get_last_error = get_last_error,
-                                    .release = release,
+                                    .release = stream_release,
                                     .private_data = stream};
     return SUPPLY_OK;
 }

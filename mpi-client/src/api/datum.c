@@ -13,7 +13,7 @@ static const struct {
 } parts[DATUM_COLUMNS] = {{"key", "z"},   {"label", "i"},   {"channels", "i"}, {"height", "i"},
                           {"width", "i"}, {"encoded", "b"}, {"data", "z"}};
 
-static supply_status_t find_columns(supply_t *supply, const supply_block_t *block) {
+static supply_status_t datum_find_columns(supply_t *supply, const supply_block_t *block) {
     if (supply->datum_block == block->sequence + 1) return SUPPLY_OK;
     for (int i = 0; i < DATUM_COLUMNS; i++) {
         supply_column_t *column = &supply->datum_columns[i];
@@ -37,7 +37,7 @@ supply_status_t supply__fail_by_changed_block(supply_t *supply) {
         supply->pair.name);
 }
 
-static supply_status_t fill(supply_t *supply, uint32_t epoch, uint32_t index, supply_datum_t *to) {
+static supply_status_t datum_fill(supply_t *supply, uint32_t epoch, uint32_t index, supply_datum_t *to) {
     const supply_column_t *column = supply->datum_columns;
     supply_datum_t datum = {.epoch = epoch};
     if (supply_value(&column[KEY], index, &datum.key, &datum.key_bytes) != SUPPLY_OK ||
@@ -54,20 +54,20 @@ static supply_status_t fill(supply_t *supply, uint32_t epoch, uint32_t index, su
 
 supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
     TRY(supply__check_held(supply, "supply_datum", block, datum != NULL));
-    TRY(find_columns(supply, block));
+    TRY(datum_find_columns(supply, block));
     const uint32_t count = supply->datum_columns[KEY].element_count;
     if (index >= count)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: no element %u in a block of %u",
                             index, count);
-    return fill(supply, block->epoch, index, datum);
+    return datum_fill(supply, block->epoch, index, datum);
 }
 
 /* Releases the iterator's block and receives the next one. */
-static supply_status_t advance(supply_t *supply) {
+static supply_status_t datum_advance(supply_t *supply) {
     if (supply->iterating) supply__release_block(supply, supply->iterated.sequence);
     supply->iterating = false;
     TRY(supply__receive(supply, &supply->iterated, true));
-    supply_status_t status = find_columns(supply, &supply->iterated);
+    supply_status_t status = datum_find_columns(supply, &supply->iterated);
     if (status != SUPPLY_OK) {
         supply->broken = supply->failure;
         return status;
@@ -86,12 +86,12 @@ supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
     supply_status_t status = supply__check_mine(supply, "supply_next_datum");
     if (status != SUPPLY_OK) return status;
     if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
-        status = advance(supply);
+        status = datum_advance(supply);
         const supply_datum_t end = {.epoch = supply->iterated.epoch};
         if (status == SUPPLY_END_OF_EPOCH) *datum = end;
         if (status != SUPPLY_OK) return status;
     }
-    status = fill(supply, supply->iterated.epoch, supply->next_datum, datum);
+    status = datum_fill(supply, supply->iterated.epoch, supply->next_datum, datum);
     if (status == SUPPLY_OK)
         supply->next_datum++;
     else

@@ -55,8 +55,8 @@ static supply_status_t allocate_ring(struct pair *pair, int *fd, struct failure 
     return SUPPLY_OK;
 }
 
-static supply_status_t open_pair(struct pair *pair, const struct filler *filler, const struct filler_pair *like,
-                                 size_t slot_bytes, uint32_t slots, int *ring, struct failure *failure) {
+static supply_status_t filler_open_pair(struct pair *pair, const struct filler *filler, const struct filler_pair *like,
+                                        size_t slot_bytes, uint32_t slots, int *ring, struct failure *failure) {
     *pair = (struct pair){
         .settings = {.rank = like->rank,
                      .local_rank = -1,
@@ -86,7 +86,7 @@ supply_status_t supply__filler_open(supply_t **supply, const struct filler *fill
     if (handle == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     handle->is_filled = true;
     handle->filler = *filler;
-    supply_status_t status = open_pair(&handle->pair, filler, like, slot_bytes, slots, ring, failure);
+    supply_status_t status = filler_open_pair(&handle->pair, filler, like, slot_bytes, slots, ring, failure);
     if (status == SUPPLY_OK) status = supply__blocks_allocate(&handle->blocks, &handle->pair, failure);
     if (status == SUPPLY_OK) {
         handle->exports = supply__exports_new(handle);
@@ -205,7 +205,8 @@ void supply__filler_fail(supply_t *pair, const struct failure *failure) {
 }
 
 /* Notifies this side of what the filler has stored, as a task does. */
-static struct notification publish(struct pair *pair, uint32_t kind, uint32_t columns, const struct filled *filled) {
+static struct notification filler_publish(struct pair *pair, uint32_t kind, uint32_t columns,
+                                          const struct filled *filled) {
     struct block_header *header =
         (struct block_header *)(pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, pair->expected));
     const struct notification notification = {
@@ -225,24 +226,25 @@ static struct notification publish(struct pair *pair, uint32_t kind, uint32_t co
     return notification;
 }
 
-static supply_status_t take(supply_t *supply, uint32_t kind, const struct filled *filled, supply_block_t *block) {
+static supply_status_t filler_take(supply_t *supply, uint32_t kind, const struct filled *filled,
+                                   supply_block_t *block) {
     const uint32_t columns = supply__mapped_header(&supply->pair.mapped_file)->schema_columns;
-    const struct notification notification = publish(&supply->pair, kind, columns, filled);
+    const struct notification notification = filler_publish(&supply->pair, kind, columns, filled);
     return supply__take(supply, &notification, block);
 }
 
-static supply_status_t fill(supply_t *supply, supply_block_t *block, bool wait) {
+static supply_status_t filler_fill(supply_t *supply, supply_block_t *block, bool wait) {
     const struct pair *pair = &supply->pair;
     const struct slot slot = slot_of(pair, pair->expected);
     struct filled filled = {0};
     const supply_status_t status = supply->filler.fill(supply->filler.context, &slot, wait, &filled, &supply->failure);
     switch (status) {
         case SUPPLY_OK:
-            return take(supply, NOTIFICATION_BLOCK, &filled, block);
+            return filler_take(supply, NOTIFICATION_BLOCK, &filled, block);
         case SUPPLY_END_OF_EPOCH:
-            return take(supply, NOTIFICATION_END_OF_EPOCH, &filled, block);
+            return filler_take(supply, NOTIFICATION_END_OF_EPOCH, &filled, block);
         case SUPPLY_END_OF_DATA:
-            return take(supply, NOTIFICATION_END_OF_DATA, &filled, block);
+            return filler_take(supply, NOTIFICATION_END_OF_DATA, &filled, block);
         default:
             return status;
     }
@@ -252,7 +254,7 @@ supply_status_t supply__filler_receive(supply_t *supply, supply_block_t *block, 
     supply_status_t status = supply__check_credit(supply, "");
     if (status != SUPPLY_AGAIN) return status;
     const int64_t since = supply->quiet_since != 0 ? supply->quiet_since : supply__clock_now();
-    status = fill(supply, block, wait);
+    status = filler_fill(supply, block, wait);
     supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
     if (status != SUPPLY_AGAIN)
         supply->statistics.seconds_waited += (double)(supply__clock_now() - since) / NANOSECONDS;

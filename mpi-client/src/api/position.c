@@ -8,7 +8,8 @@
 #include "api/handle.h"
 
 /* Of a handle with a filler, the position says how much of a window is consumed. */
-static supply_status_t store(const supply_t *supply, const struct position *consumed, supply_position_t *packed) {
+static supply_status_t position_store(const supply_t *supply, const struct position *consumed,
+                                      supply_position_t *packed) {
     struct position position = *consumed;
     const uint64_t plan = supply__mapped_header(&supply->pair.mapped_file)->plan;
     if (plan != 0) position.plan = plan;
@@ -31,7 +32,7 @@ supply_status_t supply_position_save(const supply_t *supply, supply_position_t *
         consumed.partition = supply->iterated.partition;
         consumed.element = supply->iterated.first_element + supply->next_datum;
     }
-    return store(supply, &consumed, position);
+    return position_store(supply, &consumed, position);
 }
 
 supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block, uint32_t elements,
@@ -45,10 +46,10 @@ supply_status_t supply_position_after(const supply_t *supply, const supply_block
         .partition = is_block ? block->partition : 0,
         .element = is_block ? block->first_element + elements : 0,
     };
-    return store(supply, &position, packed);
+    return position_store(supply, &position, packed);
 }
 
-static supply_status_t read_counts(supply_t *supply, supply_counts_t *counts) {
+static supply_status_t position_read_counts(supply_t *supply, supply_counts_t *counts) {
     const struct mapped_file_header *header = supply__mapped_header(&supply->pair.mapped_file);
     const uint32_t known = __atomic_load_n(&header->counts_known, __ATOMIC_ACQUIRE);
     if (known == 0) return SUPPLY_AGAIN;
@@ -70,5 +71,5 @@ supply_status_t supply_counts(supply_t *supply, supply_counts_t *counts) {
     if (counts == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_counts: counts must not be NULL");
     *counts = (supply_counts_t){0};
-    return read_counts(supply, counts);
+    return position_read_counts(supply, counts);
 }

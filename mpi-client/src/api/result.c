@@ -37,8 +37,8 @@ static supply_status_t set_texts(supply_result_t *result, const struct settings 
 }
 
 /* header: of the pair; NULL: the rank has none. */
-static supply_status_t begin(supply_result_t *result, const struct settings *settings,
-                             const struct mapped_file_header *header, const char *name) {
+static supply_status_t result_begin(supply_result_t *result, const struct settings *settings,
+                                    const struct mapped_file_header *header, const char *name) {
     struct failure failure;
     TRY(set_texts(result, settings, name));
     supply_status_t status =
@@ -52,7 +52,7 @@ static supply_status_t begin(supply_result_t *result, const struct settings *set
     return status;
 }
 
-static void take_schema(supply_result_t *result, struct schema *schema) {
+static void result_take_schema(supply_result_t *result, struct schema *schema) {
     result->schema = *schema;
     *schema = (struct schema){0};
 }
@@ -72,8 +72,8 @@ supply_status_t supply__result_open_schema(supply_result_t *result, const supply
                                    "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
                                    "Spark finds results",
                                    name);
-    take_schema(result, schema);
-    return begin(result, &pair->settings, supply__mapped_header(&pair->mapped_file), name);
+    result_take_schema(result, schema);
+    return result_begin(result, &pair->settings, supply__mapped_header(&pair->mapped_file), name);
 }
 
 supply_status_t supply__result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
@@ -81,9 +81,9 @@ supply_status_t supply__result_create_schema(supply_result_t *result, const supp
     struct settings settings;
     struct failure failure;
     supply_status_t status = supply__settings(options, &settings, &failure);
-    take_schema(result, schema);
+    result_take_schema(result, schema);
     if (status == SUPPLY_OK) {
-        status = begin(result, &settings, NULL, name);
+        status = result_begin(result, &settings, NULL, name);
     } else {
         errno = failure.error;
         supply__result_fail(result, status, "%s", failure.text);
@@ -92,7 +92,7 @@ supply_status_t supply__result_create_schema(supply_result_t *result, const supp
     return status;
 }
 
-static void free_memory(supply_result_t *result) {
+static void result_free_memory(supply_result_t *result) {
     supply__block_writer_free(&result->writer);
     supply__schema_free(&result->schema);
     supply__opener_free(result->is_mine);
@@ -101,17 +101,17 @@ static void free_memory(supply_result_t *result) {
     free(result);
 }
 
-static void free_handle(supply_result_t *result) {
+static void result_free(supply_result_t *result) {
     supply__result_file_close(&result->file);
-    free_memory(result);
+    result_free_memory(result);
 }
 
-static bool is_in_child(const supply_result_t *result) { return result->is_open && !*result->is_mine; }
+static bool result_is_in_child(const supply_result_t *result) { return result->is_open && !*result->is_mine; }
 
 supply_status_t supply__result_check_open(supply_result_t *result) {
     if (result == NULL) return SUPPLY_ERROR_ARGUMENT;
     if (!result->is_open) return result->failure.status;
-    if (is_in_child(result))
+    if (result_is_in_child(result))
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "process %d has opened it, from which this one was forked: write in that process",
                                    (int)result->process);
@@ -167,26 +167,26 @@ supply_status_t supply_result_seal(supply_result_t *result) {
     TRY(supply__result_check_open(result));
     if (result->writer.rows > 0) TRY(write_block(result));
     if (supply__result_file_seal(&result->file, &result->failure) != SUPPLY_OK) return fail_for_good(result);
-    free_handle(result);
+    result_free(result);
     return SUPPLY_OK;
 }
 
 supply_status_t supply_result_abort(supply_result_t *result, const char *reason) {
     if (result == NULL) return SUPPLY_OK;
-    if (is_in_child(result)) return supply_result_abandon_in_child(result);
+    if (result_is_in_child(result)) return supply_result_abandon_in_child(result);
     if (reason == NULL) reason = "the rank did not say why";
     const bool said = !result->is_open || supply__result_file_abort(&result->file, reason);
     const int error = errno;
-    free_handle(result);
+    result_free(result);
     errno = error;
     return said ? SUPPLY_OK : SUPPLY_ERROR_SYSTEM;
 }
 
 supply_status_t supply_result_abandon_in_child(supply_result_t *result) {
     if (result == NULL) return SUPPLY_OK;
-    if (result->is_open && !is_in_child(result)) return SUPPLY_ERROR_ARGUMENT;
+    if (result->is_open && !result_is_in_child(result)) return SUPPLY_ERROR_ARGUMENT;
     supply__result_file_abandon(&result->file);
-    free_memory(result);
+    result_free_memory(result);
     return SUPPLY_OK;
 }
 

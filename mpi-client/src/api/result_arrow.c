@@ -112,7 +112,8 @@ static supply_status_t refuse_array(supply_result_t *result, uint32_t index) {
 }
 
 /* The child of the entry's name, most often number `from`. -1 and a failure: there is none. */
-static int64_t find(supply_result_t *result, const struct ArrowSchema *schema, uint32_t index, int64_t from) {
+static int64_t batch_find_column(supply_result_t *result, const struct ArrowSchema *schema, uint32_t index,
+                                 int64_t from) {
     const char *name = supply__schema_name(&result->schema, index);
     for (int64_t i = 0; i < schema->n_children; i++) {
         const int64_t at = (from + i) % schema->n_children;
@@ -147,7 +148,7 @@ static supply_status_t fail_by_null_number(supply_result_t *result, uint32_t ind
 /* No memory has more bits. Numbers of rows and of their bytes are not too large below it. */
 #define ROWS_MAX (INT64_C(1) << 50)
 
-static int64_t buffers_of(const char *format) {
+static int64_t batch_buffers_of(const char *format) {
     if (strcmp(format, "+s") == 0 || strncmp(format, "+w:", 3) == 0) return 1;
     return format[1] == '\0' && strchr("uzUZ", format[0]) != NULL ? 3 : format[0] == 'v' ? 3 : 2;
 }
@@ -157,7 +158,7 @@ static int64_t buffers_of(const char *format) {
  * and children of its type. Offsets and views are checked when they are read.
  */
 static bool is_whole(const struct ArrowSchema *type, const struct ArrowArray *array, uint64_t rows) {
-    const int64_t buffers = buffers_of(type->format);
+    const int64_t buffers = batch_buffers_of(type->format);
     if (array == NULL || array->length < 0 || array->offset < 0 || array->length > ROWS_MAX ||
         array->offset > ROWS_MAX || (uint64_t)array->length < rows || array->buffers == NULL ||
         array->n_buffers < buffers || array->n_children != type->n_children ||
@@ -237,7 +238,7 @@ static supply_status_t set_children(supply_result_t *result, uint32_t index, con
     supply_status_t status = SUPPLY_OK;
     for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children && status == SUPPLY_OK;
          child = schema->ends[child], i++) {
-        const int64_t at = is_by_name ? find(result, type, child, i) : i;
+        const int64_t at = is_by_name ? batch_find_column(result, type, child, i) : i;
         if (at < 0) return SUPPLY_ERROR_ARGUMENT;
         status = set_entry(result, child, type->children[at], array->children[at], base, range, batch);
     }
@@ -280,7 +281,7 @@ static supply_status_t set_entry(supply_result_t *result, uint32_t index, const 
 static supply_status_t set_column(supply_result_t *result, uint32_t index, int64_t column,
                                   const struct ArrowSchema *schema, const struct ArrowArray *array,
                                   struct batch *batch) {
-    const int64_t child = find(result, schema, index, column);
+    const int64_t child = batch_find_column(result, schema, index, column);
     if (child < 0) return SUPPLY_ERROR_ARGUMENT;
     return set_entry(result, index, schema->children[child], array->children[child], array->offset,
                      (struct row_range){0, (uint64_t)array->length}, batch);

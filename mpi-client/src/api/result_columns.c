@@ -96,7 +96,8 @@ static int compare_names(const void *one, const void *other) {
 }
 
 /* The entries `first` to `end - 1`: columns, or the children of a struct, each with its own children. */
-static supply_status_t check_names(supply_result_t *result, const struct schema *schema, uint32_t first, uint32_t end) {
+static supply_status_t columns_check_names(supply_result_t *result, const struct schema *schema, uint32_t first,
+                                           uint32_t end) {
     if (first == end) return SUPPLY_OK;
     struct named *names = malloc((end - first) * sizeof *names);
     if (names == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -113,17 +114,17 @@ static supply_status_t check_names(supply_result_t *result, const struct schema 
     return status;
 }
 
-static void set_name(struct schema_entry *entry, const char *name) {
+static void columns_set_name(struct schema_entry *entry, const char *name) {
     if (entry->name[0] == '\0' && entry->name_bytes == 0) copy_text(entry->name, sizeof entry->name, name);
 }
 
 /* Children of a list need no names. Nor is an entry of a map ever null, or a key. */
 static void complete_list(struct schema_entry *list) {
     const bool is_map = strcmp(list->format, "+m") == 0;
-    set_name(&list[1], is_map ? "entries" : "item");
+    columns_set_name(&list[1], is_map ? "entries" : "item");
     if (!is_map) return;
-    set_name(&list[2], "key");
-    if (list[2].children == 0) set_name(&list[3], "value");
+    columns_set_name(&list[2], "key");
+    if (list[2].children == 0) columns_set_name(&list[3], "value");
     list[1].flags = list[2].flags = 0;
 }
 
@@ -137,9 +138,10 @@ supply_status_t supply__result_check_fields(supply_result_t *result, struct sche
         if (status == SUPPLY_OK && schema->entries[i].children == 1 && schema->formats[i].layout != FORMAT_STRUCT)
             complete_list(&schema->entries[i]);
     }
-    if (status == SUPPLY_OK) status = check_names(result, schema, 0, schema->count);
+    if (status == SUPPLY_OK) status = columns_check_names(result, schema, 0, schema->count);
     for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++)
-        if (schema->formats[i].layout == FORMAT_STRUCT) status = check_names(result, schema, i + 1, schema->ends[i]);
+        if (schema->formats[i].layout == FORMAT_STRUCT)
+            status = columns_check_names(result, schema, i + 1, schema->ends[i]);
     return status;
 }
 
@@ -175,8 +177,8 @@ static bool is_null(const struct column_rows *rows, uint64_t row) {
     return rows->validity != NULL && (rows->validity[bit / 8] >> bit % 8 & 1) == 0;
 }
 
-static supply_status_t check_offsets(supply_result_t *result, uint32_t index, const struct column_rows *rows,
-                                     struct row_range range) {
+static supply_status_t columns_check_offsets(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                             struct row_range range) {
     if (rows->offsets == NULL)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "column '%s' has no offsets, which its type '%s' needs",
@@ -218,7 +220,7 @@ static supply_status_t check_buffers(supply_result_t *result, uint32_t index, co
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu rows and needs %llu",
                                    supply__result_path(result, index).text, (unsigned long long)rows->count,
                                    (unsigned long long)range.end);
-    if (supply__has_offsets(format)) status = check_offsets(result, index, rows, range);
+    if (supply__has_offsets(format)) status = columns_check_offsets(result, index, rows, range);
     if (status != SUPPLY_OK) return status;
     const uint64_t needed = bytes_needed(format, rows, range);
     if (needed > rows->data_bytes || (needed > 0 && rows->data == NULL))
@@ -289,7 +291,7 @@ static supply_status_t check_written_type(supply_result_t *result, uint32_t inde
 }
 
 /* The offsets of a held block lie in shared memory, and a task could change them after the check. NULL: no memory. */
-static const int32_t *copy_offsets(const supply_column_t *column) {
+static const int32_t *columns_copy_offsets(const supply_column_t *column) {
     int32_t *copy = calloc((size_t)column->element_count + 1, sizeof *copy);
     /* Without rows there may be no offset. */
     const uint64_t count = column->element_count == 0 ? 0 : (uint64_t)column->element_count + 1;
@@ -303,7 +305,7 @@ static supply_status_t take_column(supply_result_t *result, uint32_t index, cons
     TRY(check_written_type(result, index, column));
     *rows = (struct column_rows){.validity = column->validity, .count = column->element_count};
     if (column->offsets != NULL && supply__has_offsets(&result->schema.formats[index])) {
-        rows->offsets = copy_offsets(column);
+        rows->offsets = columns_copy_offsets(column);
         if (rows->offsets == NULL) return supply__result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
     }
     /* A list of a held block points to the data of its child. */

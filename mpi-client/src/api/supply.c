@@ -43,7 +43,7 @@ supply_status_t supply__open_settings(supply_t *supply, struct settings *setting
 }
 
 /* The mapping stays until the last Arrow array is released. False and errno: a file is still there. */
-static bool close_pair(supply_t *supply) {
+static bool handle_close_pair(supply_t *supply) {
     if (!supply->is_open) return true;
     struct mapped_file *mapped = &supply->pair.mapped_file;
     /* A ring that a pending operation uses is never unmapped. The list then has the foreign files only. */
@@ -67,22 +67,22 @@ supply_status_t supply_open(supply_t **supply, const supply_options_t *options) 
     if (status == SUPPLY_OK) status = supply__open_settings(*supply, &settings);
     supply__settings_free(&settings);
     if (status == SUPPLY_ERROR_IN_USE) supply__explain_local_rank(options, &(*supply)->failure);
-    if (status != SUPPLY_OK) close_pair(*supply);
+    if (status != SUPPLY_OK) handle_close_pair(*supply);
     return status;
 }
 
-static void free_handle(supply_t *supply) {
+static void handle_free(supply_t *supply) {
     supply__blocks_free(&supply->blocks);
     free(supply);
 }
 
 static supply_status_t close_and_free(supply_t *supply, supply_status_t status) {
     int error = errno;
-    if (!close_pair(supply) && status == SUPPLY_OK) {
+    if (!handle_close_pair(supply) && status == SUPPLY_OK) {
         status = SUPPLY_ERROR_SYSTEM;
         error = errno;
     }
-    free_handle(supply);
+    handle_free(supply);
     errno = error;
     return status;
 }
@@ -100,7 +100,7 @@ static void early_reason(const supply_t *supply, char *reason, size_t bytes) {
                  supply->epoch, supply->pair.expected);
 }
 
-static supply_status_t leave_pair(supply_t *supply, double seconds) {
+static supply_status_t handle_leave_pair(supply_t *supply, double seconds) {
     if (supply->at_end_of_data) return supply__pair_await_end(&supply->pair, seconds);
     char reason[sizeof supply->failure.text + 64];
     early_reason(supply, reason, sizeof reason);
@@ -115,13 +115,13 @@ static supply_status_t leave_filler(supply_t *supply, double seconds) {
                                 &supply->keep_ring);
 }
 
-static bool is_in_child(const supply_t *supply) {
+static bool handle_is_in_child(const supply_t *supply) {
     return supply->is_open && !supply__exports_are_mine(supply->exports);
 }
 
 supply_status_t supply__check_mine(supply_t *supply, const char *call) {
     TRY(supply__check_open(supply));
-    if (!is_in_child(supply)) return SUPPLY_OK;
+    if (!handle_is_in_child(supply)) return SUPPLY_OK;
     return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                         "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
                         "this one open a pair of its own",
@@ -156,12 +156,12 @@ supply_status_t supply_close_within(supply_t *supply, double seconds, char *text
     if (text == NULL) text = unused;
     text[0] = '\0';
     if (supply == NULL) return SUPPLY_OK;
-    if (is_in_child(supply)) return supply_abandon_in_child(supply);
+    if (handle_is_in_child(supply)) return supply_abandon_in_child(supply);
     supply_status_t status = SUPPLY_OK;
     if (supply->is_open) {
         supply__exports_detach(supply->exports);
         const double limit = seconds > 0 ? seconds : 0;
-        status = supply->is_filled ? leave_filler(supply, limit) : leave_pair(supply, limit);
+        status = supply->is_filled ? leave_filler(supply, limit) : handle_leave_pair(supply, limit);
     }
     if (status > SUPPLY_OK) return status;
     if (status < SUPPLY_OK) {
@@ -178,7 +178,7 @@ supply_status_t supply_close(supply_t *supply) { return supply_close_within(supp
 supply_status_t supply_finish(supply_t *supply, char *text) {
     char unused[SUPPLY_TEXT_BYTES];
     if (text == NULL) text = unused;
-    if (supply != NULL && (supply->at_end_of_data || is_in_child(supply)))
+    if (supply != NULL && (supply->at_end_of_data || handle_is_in_child(supply)))
         return supply_close_within(supply, INFINITY, text);
     if (supply_status(supply) >= 0)
         supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
@@ -199,7 +199,7 @@ supply_status_t supply_status(const supply_t *supply) {
 
 supply_status_t supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return SUPPLY_OK;
-    if (is_in_child(supply)) return supply_abandon_in_child(supply);
+    if (handle_is_in_child(supply)) return supply_abandon_in_child(supply);
     if (supply->is_open) {
         supply__exports_detach(supply->exports);
         if (supply->is_filled)
@@ -223,7 +223,7 @@ supply_status_t supply_abandon_in_child(supply_t *supply) {
         if (supply->is_filled) supply->filler.abandon(supply->filler.context);
         supply__pair_abandon(&supply->pair);
     }
-    free_handle(supply);
+    handle_free(supply);
     return SUPPLY_OK;
 }
 
@@ -237,7 +237,7 @@ int supply_error_errno(const supply_t *supply) {
     return supply != NULL && supply->failure.status != SUPPLY_OK ? supply->failure.error : 0;
 }
 
-static supply_status_t next(supply_t *supply, supply_block_t *block, bool wait) {
+static supply_status_t handle_next(supply_t *supply, supply_block_t *block, bool wait) {
     TRY(supply__check_mine(supply, wait ? "supply_next" : "supply_try_next"));
     if (block == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next: block must not be NULL");
@@ -252,9 +252,9 @@ static supply_status_t next(supply_t *supply, supply_block_t *block, bool wait) 
     return status;
 }
 
-supply_status_t supply_next(supply_t *supply, supply_block_t *block) { return next(supply, block, true); }
+supply_status_t supply_next(supply_t *supply, supply_block_t *block) { return handle_next(supply, block, true); }
 
-supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) { return next(supply, block, false); }
+supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) { return handle_next(supply, block, false); }
 
 supply_status_t supply_skip_rest(supply_t *supply) {
     supply_status_t status = supply__check_mine(supply, "supply_skip_rest");

@@ -36,19 +36,19 @@ static bool value_find(const supply_column_t *column, uint32_t index, const void
 }
 
 /* False: the column has no values of any length, or not those elements. */
-static bool has_values(const supply_column_t *column, uint32_t first, uint32_t count) {
+static bool values_has_values(const supply_column_t *column, uint32_t first, uint32_t count) {
     return column != NULL && (column->views != NULL || column->offsets != NULL) && column->child_count == 0 &&
            first <= column->element_count && count <= column->element_count - first;
 }
 
 supply_status_t supply_value_checked(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
-    if (data == NULL || bytes == NULL || !has_values(column, index, 1)) return SUPPLY_ERROR_ARGUMENT;
+    if (data == NULL || bytes == NULL || !values_has_values(column, index, 1)) return SUPPLY_ERROR_ARGUMENT;
     return value_find(column, index, data, bytes) ? SUPPLY_OK : SUPPLY_ERROR_CONTRACT;
 }
 
 supply_status_t supply_gather(const supply_column_t *column, uint32_t first, uint32_t count, int64_t *ends, void *to,
                               size_t to_bytes) {
-    if (!has_values(column, first, count)) return SUPPLY_ERROR_ARGUMENT;
+    if (!values_has_values(column, first, count)) return SUPPLY_ERROR_ARGUMENT;
     size_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
         const void *data;

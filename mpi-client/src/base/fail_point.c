@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool read_text(const char *path, char *text, int bytes) {
+static bool fail_point_read_text(const char *path, char *text, int bytes) {
     FILE *file = fopen(path, "re");
     if (file == NULL) return false;
     bool got = fgets(text, bytes, file) != NULL;
@@ -20,7 +20,7 @@ static bool read_text(const char *path, char *text, int bytes) {
     return got;
 }
 
-static bool take(const char *path) {
+static bool fail_point_take(const char *path) {
     char taken[PATH_MAX];
     snprintf(taken, sizeof taken, "%s.%d", path, (int)getpid());
     return rename(path, taken) == 0;
@@ -31,8 +31,8 @@ void supply__fail_point(const char *step) {
     const char *path = getenv("SUPPLY_FAIL_POINT");
     char text[64], wanted[8], action[8];
     int after = 0;
-    if (path == NULL || !read_text(path, text, sizeof text)) return;
+    if (path == NULL || !fail_point_read_text(path, text, sizeof text)) return;
     if (sscanf(text, "%7[^:]:%7[^:\n]:after=%d", wanted, action, &after) < 2 || strcmp(wanted, step) != 0) return;
-    if (++passed <= after || !take(path)) return;
+    if (++passed <= after || !fail_point_take(path)) return;
     raise(strcmp(action, "stop") == 0 ? SIGSTOP : SIGKILL);
 }

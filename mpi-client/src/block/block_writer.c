@@ -168,7 +168,8 @@ static uint64_t column_bytes(const struct staged_column *column, const struct co
     return bytes + supply__aligned(column->data.size + value_bytes(column, rows, range));
 }
 
-static bool fits(const struct block_writer *writer, const struct column_rows *rows, uint64_t from, uint64_t end) {
+static bool writer_fits(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
+                        uint64_t end) {
     uint64_t bytes = supply__block_header_bytes(writer->schema->count);
     set_ranges(writer, rows, from, end);
     for (uint32_t i = 0; i < writer->schema->count && bytes <= writer->block_bytes; i++) {
@@ -181,11 +182,11 @@ static bool fits(const struct block_writer *writer, const struct column_rows *ro
 
 uint64_t supply__block_writer_fit(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
                                   uint64_t end) {
-    if (fits(writer, rows, from, end)) return end - from;
+    if (writer_fits(writer, rows, from, end)) return end - from;
     uint64_t fitting = from, too_many = end;
     while (too_many - fitting > 1) {
         const uint64_t middle = fitting + (too_many - fitting) / 2;
-        if (fits(writer, rows, from, middle))
+        if (writer_fits(writer, rows, from, middle))
             fitting = middle;
         else
             too_many = middle;

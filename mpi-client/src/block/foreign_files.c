@@ -54,7 +54,7 @@ static supply_status_t fail_by_writer(struct failure *failure, const struct fore
                         file->entry.path, file->use->role, file->use->remedy);
 }
 
-static supply_status_t fail_by_change(struct failure *failure, const struct foreign_file_mapping *file) {
+static supply_status_t foreign_fail_by_change(struct failure *failure, const struct foreign_file_mapping *file) {
     errno = ESTALE;
     return supply__fail(failure, SUPPLY_ERROR_SYSTEM,
                         "%s, %s has changed since Spark opened it: values that were read from it may be wrong. Nobody "
@@ -84,7 +84,7 @@ static supply_status_t take_lease(struct foreign_file_mapping *file, struct fail
     return SUPPLY_OK;
 }
 
-static bool is_same(const struct foreign_file *entry, const struct stat *found) {
+static bool foreign_is_same(const struct foreign_file *entry, const struct stat *found) {
     return S_ISREG(found->st_mode) && found->st_dev == entry->device && found->st_ino == entry->inode &&
            (uint64_t)found->st_size == entry->file_bytes &&
            (uint64_t)found->st_mtim.tv_sec * NANOSECONDS + (uint64_t)found->st_mtim.tv_nsec == entry->modified;
@@ -94,13 +94,14 @@ static bool is_same(const struct foreign_file *entry, const struct stat *found) 
 static supply_status_t foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure) {
     struct stat found;
     if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, file, "examined");
-    if (!is_same(&file->entry, &found)) return fail_by_change(failure, file);
+    if (!foreign_is_same(&file->entry, &found)) return foreign_fail_by_change(failure, file);
     if (file->has_lease && fcntl(file->fd, F_GETLEASE) != F_RDLCK) return fail_by_writer(failure, file);
     return SUPPLY_OK;
 }
 
 /* A task of another user of the group must not see, by this rank, what only the rank's user may read. */
-static supply_status_t check_group(const struct foreign_file_mapping *file, gid_t group, struct failure *failure) {
+static supply_status_t foreign_check_group(const struct foreign_file_mapping *file, gid_t group,
+                                           struct failure *failure) {
     struct stat found;
     char text[USER_TEXT_BYTES];
     if (group == NO_GROUP) return SUPPLY_OK;
@@ -124,7 +125,7 @@ static supply_status_t check_group(const struct foreign_file_mapping *file, gid_
 static supply_status_t open_regular(const struct foreign_file_mapping *file, int *fd, struct failure *failure) {
     struct stat found;
     if (stat(file->entry.path, &found) != 0) return fail_by_errno(failure, file, "opened");
-    if (!is_same(&file->entry, &found)) return fail_by_change(failure, file);
+    if (!foreign_is_same(&file->entry, &found)) return foreign_fail_by_change(failure, file);
     /* Without blocking, because the path could lead to a pipe by now. */
     *fd = open(file->entry.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     return *fd >= 0 ? SUPPLY_OK : fail_by_errno(failure, file, "opened");
@@ -133,7 +134,7 @@ static supply_status_t open_regular(const struct foreign_file_mapping *file, int
 static supply_status_t map_descriptor(struct foreign_file_mapping *file, int fd, struct failure *failure) {
     struct stat found;
     if (fstat(fd, &found) != 0) return fail_by_errno(failure, file, "examined");
-    if (!is_same(&file->entry, &found)) return fail_by_change(failure, file);
+    if (!foreign_is_same(&file->entry, &found)) return foreign_fail_by_change(failure, file);
     void *address = mmap(NULL, file->entry.file_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED) return fail_by_errno(failure, file, "mapped");
     file->address = address;
@@ -144,7 +145,7 @@ static supply_status_t map_descriptor(struct foreign_file_mapping *file, int fd,
  * By a descriptor of its own: the mapping lives on in a forked child, and for an Arrow array that outlives the handle.
  * It must not keep the lease there.
  */
-static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
+static supply_status_t foreign_map(struct foreign_file_mapping *file, struct failure *failure) {
     int fd = -1;
     TRY(open_regular(file, &fd, failure));
     supply_status_t status = map_descriptor(file, fd, failure);
@@ -172,10 +173,10 @@ static supply_status_t foreign_file_open(struct foreign_file_mapping *file, cons
         file->entry.file_bytes == 0)
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
     supply_status_t status = open_regular(file, &file->fd, failure);
-    if (status == SUPPLY_OK) status = check_group(file, group, failure);
+    if (status == SUPPLY_OK) status = foreign_check_group(file, group, failure);
     if (status == SUPPLY_OK) status = take_lease(file, failure);
     if (status == SUPPLY_OK) status = foreign_file_check(file, failure);
-    if (status == SUPPLY_OK) status = map(file, failure);
+    if (status == SUPPLY_OK) status = foreign_map(file, failure);
     if (status != SUPPLY_OK) foreign_file_close(file);
     return status;
 }
@@ -236,7 +237,7 @@ void supply__foreign_files_close(struct foreign_files *files, struct exported_ma
 
 static_assert(sizeof(supply_view_t) == sizeof(struct view), "supply_view_t is the contract's view");
 
-static supply_status_t grow(struct block_windows *windows, uint32_t count, struct failure *failure) {
+static supply_status_t foreign_grow(struct block_windows *windows, uint32_t count, struct failure *failure) {
     if (count <= windows->capacity) return SUPPLY_OK;
     supply_window_t *list = realloc(windows->list, count * sizeof *list);
     if (list == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -280,7 +281,7 @@ supply_status_t supply__block_views_check(struct block_windows *windows, const s
                                           struct foreign_files *files, const struct mapped_file_header *header,
                                           struct failure *failure) {
     windows->count = 0;
-    supply_status_t status = grow(windows, views->window_count, failure);
+    supply_status_t status = foreign_grow(windows, views->window_count, failure);
     for (uint32_t i = 0; i < views->window_count && status == SUPPLY_OK; i++)
         status = add_window(windows, &views->windows[i], files, header, failure);
     const void *data;

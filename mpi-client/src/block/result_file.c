@@ -53,8 +53,8 @@ static supply_status_t check_not_sealed(const struct result_file *result, bool h
                         has_pair ? "" : "; or, if it is of an earlier run, remove it (supply-clean)");
 }
 
-static void fill(struct mapped_file_header *header, const struct settings *settings,
-                 const struct mapped_file_header *of_pair, const struct schema *schema) {
+static void result_file_fill(struct mapped_file_header *header, const struct settings *settings,
+                             const struct mapped_file_header *of_pair, const struct schema *schema) {
     const uint64_t ring_offset = supply__block_file_ring_offset(schema);
     *header = (struct mapped_file_header){
         .byte_order = BYTE_ORDER_MARK,
@@ -102,7 +102,7 @@ supply_status_t supply__result_file_create(struct result_file *result, const str
                                            const struct mapped_file_header *of_pair, const char *name,
                                            const struct schema *schema, struct failure *failure) {
     *result = RESULT_FILE_NONE;
-    fill(&result->header, settings, of_pair, schema);
+    result_file_fill(&result->header, settings, of_pair, schema);
     supply_status_t status = supply__generation_make(&result->header.generation, failure);
     if (status == SUPPLY_OK) status = set_paths(result, settings, name, failure);
     if (status == SUPPLY_OK)

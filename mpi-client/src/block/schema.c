@@ -68,7 +68,7 @@ static supply_status_t read_wide(const struct schema *schema, const struct mappe
     return SUPPLY_OK;
 }
 
-static supply_status_t check_numbers(uint32_t count, uint32_t bytes, struct failure *failure) {
+static supply_status_t schema_check_numbers(uint32_t count, uint32_t bytes, struct failure *failure) {
     const uint32_t most = bytes == 0 ? SCHEMA_COLUMNS_MAX : SCHEMA_ENTRIES_MAX;
     if (count == 0 || count > most)
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "schema_columns is %u, must be 1 to %u", count, most);
@@ -84,7 +84,7 @@ supply_status_t supply__schema_read(struct schema *schema, const struct mapped_f
     const uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
     const uint32_t bytes = __atomic_load_n(&header->schema_bytes, __ATOMIC_RELAXED);
     *schema = (struct schema){0};
-    supply_status_t status = check_numbers(count, bytes, failure);
+    supply_status_t status = schema_check_numbers(count, bytes, failure);
     if (status != SUPPLY_OK) return status;
     if (bytes == 0) {
         status = supply__schema_copy(schema, (const uint8_t *)header + SCHEMA_OFFSET, count, 0, failure);

@@ -40,8 +40,8 @@ static bool is_pipe(const struct claimed_file *file) {
     return file->kind == FILE_REQUEST_PIPE || file->kind == FILE_NOTIFICATION_PIPE;
 }
 
-__attribute__((format(printf, 4, 5))) static enum outcome fail(const struct claimed_file *file, struct failure *failure,
-                                                               supply_status_t status, const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static enum outcome
+claim_fail(const struct claimed_file *file, struct failure *failure, supply_status_t status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     supply__fail_at(failure, status, supply__file_kind_name(file->kind), file->name, NULL, format, arguments);
@@ -55,37 +55,40 @@ static enum outcome fail_in_use(const struct claimed_file *file, struct failure 
         pread(file->fd, &pid, sizeof pid, offsetof(struct mapped_file_header, rank_pid)) != (ssize_t)sizeof pid)
         pid = 0;
     if (pid != 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
-        return fail(
+        return claim_fail(
             file, failure, SUPPLY_ERROR_IN_USE,
             "is locked by a process of this user or of the pair's group, and process %u, its rank, is not here: "
             "end the process that has it open (lsof), or name other files",
             pid);
     if (pid != 0)
-        return fail(file, failure, SUPPLY_ERROR_IN_USE,
-                    "is in use by process %u, another rank: give each run files of its own, or end that process", pid);
-    return fail(file, failure, SUPPLY_ERROR_IN_USE,
-                "is in use by another rank that is alive: give each pair files of its own");
+        return claim_fail(file, failure, SUPPLY_ERROR_IN_USE,
+                          "is in use by process %u, another rank: give each run files of its own, or end that process",
+                          pid);
+    return claim_fail(file, failure, SUPPLY_ERROR_IN_USE,
+                      "is in use by another rank that is alive: give each pair files of its own");
 }
 
 static enum outcome fail_to_retry(const struct claimed_file *file, struct failure *failure) {
-    return fail(
+    return claim_fail(
         file, failure, SUPPLY_ERROR_IN_USE,
         "is being made or removed by another process all the time (waited %g s): give each run files of its own",
         RETRY_LIMIT_SECONDS);
 }
 
 /* Only the file of a dead rank may be replaced, whatever a config line points at. A pipe has no mark of a rank. */
-static enum outcome check_ours(const struct claimed_file *file, const struct stat *entry, struct failure *failure) {
+static enum outcome claim_check_ours(const struct claimed_file *file, const struct stat *entry,
+                                     struct failure *failure) {
     if (S_ISLNK(entry->st_mode))
-        return fail(file, failure, SUPPLY_ERROR_CONFIG, "is a symbolic link, which is never followed: remove it");
+        return claim_fail(file, failure, SUPPLY_ERROR_CONFIG, "is a symbolic link, which is never followed: remove it");
     if (is_pipe(file) ? !S_ISFIFO(entry->st_mode) : !S_ISREG(entry->st_mode))
-        return fail(file, failure, SUPPLY_ERROR_CONFIG, "exists and is not a %s: remove it or choose another path",
-                    is_pipe(file) ? "named pipe" : "regular file");
+        return claim_fail(file, failure, SUPPLY_ERROR_CONFIG,
+                          "exists and is not a %s: remove it or choose another path",
+                          is_pipe(file) ? "named pipe" : "regular file");
     char owner[USER_TEXT_BYTES];
     if (entry->st_uid != geteuid())
-        return fail(file, failure, SUPPLY_ERROR_CONFIG,
-                    "belongs to another user, %s: have it removed or choose another path",
-                    supply__user_text(entry->st_uid, owner));
+        return claim_fail(file, failure, SUPPLY_ERROR_CONFIG,
+                          "belongs to another user, %s: have it removed or choose another path",
+                          supply__user_text(entry->st_uid, owner));
     return CLAIMED;
 }
 
@@ -94,20 +97,20 @@ static enum outcome check_replaceable(const struct claimed_file *file, struct fa
     if (is_pipe(file)) return CLAIMED;
     const char *expected = file->kind == FILE_RESULT ? BLOCK_FILE_MAGIC : MAGIC;
     ssize_t got = pread(file->fd, magic, sizeof magic, 0);
-    if (got < 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be read: %m");
+    if (got < 0) return claim_fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be read: %m");
     if (got == 0 || (got == sizeof magic && memcmp(magic, expected, sizeof magic) == 0)) return CLAIMED;
-    return fail(file, failure, SUPPLY_ERROR_CONFIG,
-                "exists and was not made by a rank: remove it or choose another path");
+    return claim_fail(file, failure, SUPPLY_ERROR_CONFIG,
+                      "exists and was not made by a rank: remove it or choose another path");
 }
 
 /* RETRY: another process has it. */
-static enum outcome lock(const struct claimed_file *file, off_t byte, struct failure *failure) {
+static enum outcome claim_lock(const struct claimed_file *file, off_t byte, struct failure *failure) {
     if (supply__file_lock(file->fd, F_WRLCK, byte) == 0) return CLAIMED;
     if (errno == EAGAIN || errno == EACCES) return RETRY;
-    return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be locked: %m: choose a file system with locks");
+    return claim_fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be locked: %m: choose a file system with locks");
 }
 
-static bool is_same(const struct claimed_file *file, const struct stat *entry) {
+static bool claim_is_same(const struct claimed_file *file, const struct stat *entry) {
     return entry->st_dev == file->device && entry->st_ino == file->inode;
 }
 
@@ -124,29 +127,30 @@ static bool holds(const struct claimed_file *file) {
  * Opens the file, takes the lock that keeps other processes from removing it, and checks that the name still leads to
  * it. The rank's lock is not touched: a task would take its holder for a living rank.
  */
-static enum outcome take(struct claimed_file *file, struct failure *failure) {
+static enum outcome claim_take(struct claimed_file *file, struct failure *failure) {
     struct stat entry;
     if (examine(file, &entry) != 0)
-        return errno == ENOENT ? ABSENT : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be examined: %m");
+        return errno == ENOENT ? ABSENT : claim_fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be examined: %m");
     file->device = entry.st_dev;
     file->inode = entry.st_ino;
-    enum outcome outcome = check_ours(file, &entry, failure);
+    enum outcome outcome = claim_check_ours(file, &entry, failure);
     if (outcome != CLAIMED) return outcome;
     if (file->fd < 0) file->fd = openat(file->folder, supply__folder_name(file->name), OPEN_FLAGS);
     if (file->fd < 0)
-        return errno == ENOENT || errno == ELOOP ? RETRY
-                                                 : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be opened: %m");
-    if (fstat(file->fd, &entry) != 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be examined: %m");
-    if (!is_same(file, &entry)) return RETRY;
-    outcome = check_ours(file, &entry, failure);
-    if (outcome == CLAIMED) outcome = lock(file, REMOVER_LOCK_BYTE, failure);
+        return errno == ENOENT || errno == ELOOP
+                   ? RETRY
+                   : claim_fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be opened: %m");
+    if (fstat(file->fd, &entry) != 0) return claim_fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be examined: %m");
+    if (!claim_is_same(file, &entry)) return RETRY;
+    outcome = claim_check_ours(file, &entry, failure);
+    if (outcome == CLAIMED) outcome = claim_lock(file, REMOVER_LOCK_BYTE, failure);
     if (outcome == CLAIMED && !holds(file)) outcome = RETRY;
     return outcome;
 }
 
 /* The same for a file that a dead rank left. */
 static enum outcome take_stale(struct claimed_file *file, struct failure *failure) {
-    enum outcome outcome = take(file, failure);
+    enum outcome outcome = claim_take(file, failure);
     if (outcome != CLAIMED) return outcome;
     /* A shared lock only tests whether a rank lives. */
     return supply__file_is_locked(file->fd, F_RDLCK, RANK_LOCK_BYTE) ? fail_in_use(file, failure)
@@ -155,14 +159,14 @@ static enum outcome take_stale(struct claimed_file *file, struct failure *failur
 
 /* The same for a file that this process has just created. Takes the rank's lock, too. */
 static enum outcome take_made(struct claimed_file *file, struct failure *failure) {
-    enum outcome outcome = take(file, failure);
-    if (outcome == CLAIMED) outcome = lock(file, RANK_LOCK_BYTE, failure);
+    enum outcome outcome = claim_take(file, failure);
+    if (outcome == CLAIMED) outcome = claim_lock(file, RANK_LOCK_BYTE, failure);
     if (outcome == CLAIMED) supply__file_lock(file->fd, F_UNLCK, REMOVER_LOCK_BYTE);
     return outcome;
 }
 
 /* Creates the file, and opens a regular one. False: errno; EEXIST: there is one already. */
-static bool make(struct claimed_file *file) {
+static bool claim_make(struct claimed_file *file) {
     const char *name = supply__folder_name(file->name);
     if (is_pipe(file)) return mkfifoat(file->folder, name, OWNER_MODE) == 0;
     file->fd = openat(file->folder, name, OPEN_FLAGS | O_CREAT | O_EXCL, OWNER_MODE);
@@ -173,11 +177,11 @@ static bool make(struct claimed_file *file) {
 static enum outcome set_access(const struct claimed_file *file, struct failure *failure) {
     char group[USER_TEXT_BYTES];
     if (file->group != NO_GROUP && fchown(file->fd, (uid_t)-1, file->group) != 0)
-        return fail(file, failure, errno == EPERM ? SUPPLY_ERROR_CONFIG : SUPPLY_ERROR_SYSTEM,
-                    "cannot be given to the group %s: %m: is this user a member of it? (group=)",
-                    supply__group_text(file->group, group));
+        return claim_fail(file, failure, errno == EPERM ? SUPPLY_ERROR_CONFIG : SUPPLY_ERROR_SYSTEM,
+                          "cannot be given to the group %s: %m: is this user a member of it? (group=)",
+                          supply__group_text(file->group, group));
     if (fchmod(file->fd, file->group != NO_GROUP ? OWNER_MODE | GROUP_MODE(file->kind) : OWNER_MODE) != 0)
-        return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be chmodded: %m");
+        return claim_fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be chmodded: %m");
     return CLAIMED;
 }
 
@@ -200,12 +204,12 @@ static enum outcome claim_made(struct claimed_file *file, struct failure *failur
 
 static enum outcome claim_once(struct claimed_file *file, struct failure *failure) {
     enum outcome outcome;
-    if (make(file))
+    if (claim_make(file))
         outcome = claim_made(file, failure);
     else if (errno != EEXIST)
         return errno == ENOSPC || errno == EDQUOT
-                   ? fail(file, failure, SUPPLY_ERROR_NO_SPACE, "cannot be created: %m: choose another folder")
-                   : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be created: %m");
+                   ? claim_fail(file, failure, SUPPLY_ERROR_NO_SPACE, "cannot be created: %m: choose another folder")
+                   : claim_fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be created: %m");
     else if ((outcome = take_stale(file, failure)) == CLAIMED) {
         unlink_own(file);
         return RETRY;
@@ -251,7 +255,7 @@ supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind ki
 int supply__claim_reopen(const struct claimed_file *file, int flags) {
     const int fd = openat(file->folder, supply__folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     struct stat entry;
-    if (fd < 0 || (fstat(fd, &entry) == 0 && is_same(file, &entry))) return fd;
+    if (fd < 0 || (fstat(fd, &entry) == 0 && claim_is_same(file, &entry))) return fd;
     close(fd);
     errno = ESTALE;
     return -1;

@@ -87,8 +87,8 @@ static supply_status_t fail_twice(const char *word, const struct reader *reader,
 }
 
 /* "group=NAME". The group is looked up when a pair is opened: tools that open none need not know it. */
-static supply_status_t set_group(struct config_line *line, const char *word, const struct reader *reader,
-                                 struct failure *failure) {
+static supply_status_t config_set_group(struct config_line *line, const char *word, const struct reader *reader,
+                                        struct failure *failure) {
     const char *name = strchr(word, '=') + 1;
     if (line->group != NULL) return fail_twice(word, reader, failure);
     if (*name == '\0')
@@ -104,7 +104,7 @@ static supply_status_t set_group(struct config_line *line, const char *word, con
 static supply_status_t set_word(struct config_line *line, const char *word, const struct reader *reader,
                                 struct failure *failure) {
     uint64_t *size;
-    if (strncmp(word, "group=", 6) == 0) return set_group(line, word, reader, failure);
+    if (strncmp(word, "group=", 6) == 0) return config_set_group(line, word, reader, failure);
     if (strncmp(word, "ring=", 5) == 0)
         size = &line->ring_bytes;
     else if (strncmp(word, "block=", 6) == 0)

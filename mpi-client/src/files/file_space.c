@@ -37,7 +37,7 @@ static const char *folder_setting(const struct claimed_file *file) {
     return file->kind == FILE_RESULT ? " (SUPPLY_RESULTS_FOLDER)" : "";
 }
 
-static supply_status_t fail(const struct claimed_file *file, uint64_t bytes, int error, struct failure *failure) {
+static supply_status_t space_fail(const struct claimed_file *file, uint64_t bytes, int error, struct failure *failure) {
     const char *kind = supply__file_kind_name(file->kind);
     if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
         char available[64] = "the node has no more memory";
@@ -56,7 +56,8 @@ static supply_status_t fail(const struct claimed_file *file, uint64_t bytes, int
 }
 
 /* A file above the limit of the process would end it by SIGXFSZ. */
-static supply_status_t check_limit(const struct claimed_file *file, unsigned long long end, struct failure *failure) {
+static supply_status_t space_check_limit(const struct claimed_file *file, unsigned long long end,
+                                         struct failure *failure) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_NO_SPACE,
@@ -101,24 +102,24 @@ int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes) {
 
 supply_status_t supply__space_begin(const struct claimed_file *file, const char magic[8], uint64_t bytes,
                                     struct failure *failure) {
-    TRY(check_limit(file, bytes, failure));
+    TRY(space_check_limit(file, bytes, failure));
     /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
-    if (bytes > free_bytes(file)) return fail(file, bytes, ENOSPC, failure);
+    if (bytes > free_bytes(file)) return space_fail(file, bytes, ENOSPC, failure);
     if (is_in_memory(file) && supply__memory_check(bytes, "", failure) != SUPPLY_OK)
         return supply__fail(failure, SUPPLY_ERROR_NO_SPACE, "%s %s (%s): %s, or %s", supply__file_kind_name(file->kind),
                             file->name->path, file->name->origin, failure->text, how_to_need_less(file));
     TRY(supply__space_write(file, 0, magic, 8, failure));
     const int error = supply__space_allocate(file->fd, 0, bytes);
-    return error == 0 ? SUPPLY_OK : fail(file, bytes, error, failure);
+    return error == 0 ? SUPPLY_OK : space_fail(file, bytes, error, failure);
 }
 
 supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint64_t offset, size_t bytes,
                                            struct iovec *pieces, int count, struct failure *failure) {
-    TRY(check_limit(file, offset + bytes, failure));
+    TRY(space_check_limit(file, offset + bytes, failure));
     while (count > 0) {
         ssize_t got = pwritev(file->fd, pieces, count < IOV_MAX ? count : IOV_MAX, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail(file, bytes, errno, failure);
+        if (got < 0) return space_fail(file, bytes, errno, failure);
         offset += (size_t)got;
         for (; count > 0 && (size_t)got >= pieces->iov_len; pieces++, count--) got -= (ssize_t)pieces->iov_len;
         if (got == 0) continue;

@@ -92,7 +92,8 @@ struct place {
     struct failure *failure;
 };
 
-__attribute__((format(printf, 2, 3))) static supply_status_t fail(const struct place *place, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static supply_status_t folder_fail(const struct place *place, const char *format,
+                                                                         ...) {
     va_list arguments;
     va_start(arguments, format);
     supply__fail_at(place->failure, SUPPLY_ERROR_CONFIG, place->what, place->file, place->path, format, arguments);
@@ -127,7 +128,7 @@ bool supply__is_open_to(const struct stat *file, gid_t group, mode_t others) {
 }
 
 /* The path of the file's folder, which the caller frees; NULL and a failure. */
-static char *path_of(const char *what, const struct named_path *file, struct failure *failure) {
+static char *folder_path_of(const char *what, const struct named_path *file, struct failure *failure) {
     const char *name = supply__folder_name(file);
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
         supply__fail(failure, SUPPLY_ERROR_CONFIG, "%s %s (%s) is the path of a folder: it must name a file", what,
@@ -143,24 +144,24 @@ static char *path_of(const char *what, const struct named_path *file, struct fai
 static supply_status_t share(const struct place *place, int folder, gid_t group) {
     char name[USER_TEXT_BYTES];
     struct stat entry;
-    if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "cannot be examined: %m");
+    if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return folder_fail(place, "cannot be examined: %m");
     if (fchownat(folder, "", (uid_t)-1, group, AT_EMPTY_PATH) != 0)
-        return fail(place, "cannot be given to the group %s: %m: is this user a member of it? (group=)",
-                    supply__group_text(group, name));
+        return folder_fail(place, "cannot be given to the group %s: %m: is this user a member of it? (group=)",
+                           supply__group_text(group, name));
     const mode_t kept = entry.st_mode & (S_ISGID | S_ISVTX);
-    if (fchmodat(folder, ".", kept | S_IRWXU | GROUP_MODE, 0) != 0) return fail(place, "cannot be chmodded: %m");
+    if (fchmodat(folder, ".", kept | S_IRWXU | GROUP_MODE, 0) != 0) return folder_fail(place, "cannot be chmodded: %m");
     return SUPPLY_OK;
 }
 
 /* Creates one folder, if it is missing. */
-static supply_status_t make(const struct place *place, gid_t group) {
+static supply_status_t folder_make(const struct place *place, gid_t group) {
     if (mkdir(place->path, S_IRWXU) != 0) {
         if (errno == EEXIST || access(place->path, F_OK) == 0) return SUPPLY_OK;
-        return fail(place, "cannot be created: %m: choose another folder");
+        return folder_fail(place, "cannot be created: %m: choose another folder");
     }
     if (group == NO_GROUP) return SUPPLY_OK;
     int folder = open(place->path, OPEN_FLAGS);
-    if (folder < 0) return fail(place, "cannot be opened: %m: choose another folder");
+    if (folder < 0) return folder_fail(place, "cannot be opened: %m: choose another folder");
     supply_status_t status = share(place, folder, group);
     close(folder);
     return status;
@@ -170,21 +171,21 @@ static supply_status_t make_all(const struct place *place, char *path, gid_t gro
     supply_status_t status = SUPPLY_OK;
     for (char *slash = path + 1; status == SUPPLY_OK && (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = '\0';
-        status = make(place, group);
+        status = folder_make(place, group);
         *slash = '/';
     }
-    return status == SUPPLY_OK ? make(place, group) : status;
+    return status == SUPPLY_OK ? folder_make(place, group) : status;
 }
 
 /* A user who can write to a folder can replace its files, unless the folder is sticky. */
-static supply_status_t check_ours(const struct place *place, const struct stat *entry) {
+static supply_status_t folder_check_ours(const struct place *place, const struct stat *entry) {
     char owner[USER_TEXT_BYTES];
     if (entry->st_uid != geteuid())
-        return fail(place, "belongs to another user, %s: name a folder of your own",
-                    supply__user_text(entry->st_uid, owner));
+        return folder_fail(place, "belongs to another user, %s: name a folder of your own",
+                           supply__user_text(entry->st_uid, owner));
     if ((entry->st_mode & (S_IWGRP | S_IWOTH)) != 0 && (entry->st_mode & S_ISVTX) == 0)
-        return fail(place, "can be written by other users (mode %04o): chmod go-w it, or name another one",
-                    entry->st_mode & 07777);
+        return folder_fail(place, "can be written by other users (mode %04o): chmod go-w it, or name another one",
+                           entry->st_mode & 07777);
     return SUPPLY_OK;
 }
 
@@ -194,16 +195,17 @@ static bool is_home(const struct stat *entry) {
     return path != NULL && stat(path, &home) == 0 && home.st_dev == entry->st_dev && home.st_ino == entry->st_ino;
 }
 
-static supply_status_t check(const struct place *place, int folder, gid_t group) {
+static supply_status_t folder_check(const struct place *place, int folder, gid_t group) {
     struct stat entry;
-    if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "cannot be examined: %m");
-    supply_status_t status = check_ours(place, &entry);
+    if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return folder_fail(place, "cannot be examined: %m");
+    supply_status_t status = folder_check_ours(place, &entry);
     /* Also a folder that existed: another rank may be, or have died, between creating and sharing it. */
     if (status == SUPPLY_OK && group != NO_GROUP && !supply__is_open_to(&entry, group, S_IROTH | S_IXOTH))
-        status = is_home(&entry) ? fail(place, "is the home folder, which the group cannot enter: name a folder in it")
-                                 : share(place, folder, group);
+        status = is_home(&entry)
+                     ? folder_fail(place, "is the home folder, which the group cannot enter: name a folder in it")
+                     : share(place, folder, group);
     if (status == SUPPLY_OK && faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        status = fail(place, "cannot be written: %m: choose another folder");
+        status = folder_fail(place, "cannot be written: %m: choose another folder");
     return status;
 }
 
@@ -211,34 +213,34 @@ static supply_status_t fail_to_open(const struct place *place) {
     struct stat entry;
     int error = errno;
     if (lstat(place->path, &entry) == 0 && S_ISLNK(entry.st_mode))
-        return fail(place, "is a symbolic link, which is never followed: name the folder that it leads to");
+        return folder_fail(place, "is a symbolic link, which is never followed: name the folder that it leads to");
     errno = error;
-    return fail(place, "cannot be opened: %m: choose another folder");
+    return folder_fail(place, "cannot be opened: %m: choose another folder");
 }
 
 supply_status_t supply__folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,
                                        struct failure *failure) {
     *folder = -1;
-    char *path = path_of(what, file, failure);
+    char *path = folder_path_of(what, file, failure);
     if (path == NULL) return failure->status;
     const struct place place = {what, file, path, failure};
     supply_status_t status = make_all(&place, path, group);
     if (status == SUPPLY_OK && (*folder = open(path, OPEN_FLAGS)) < 0) status = fail_to_open(&place);
-    if (status == SUPPLY_OK) status = check(&place, *folder, group);
+    if (status == SUPPLY_OK) status = folder_check(&place, *folder, group);
     free(path);
     return status;
 }
 
 supply_status_t supply__folder_find(int *folder, const char *what, const struct named_path *file,
                                     struct failure *failure) {
-    char *path = path_of(what, file, failure);
+    char *path = folder_path_of(what, file, failure);
     *folder = -1;
     if (path == NULL) return failure->status;
     const struct place place = {what, file, path, failure};
     supply_status_t status = SUPPLY_OK;
     *folder = open(path, OPEN_FLAGS);
     if (*folder >= 0)
-        status = check(&place, *folder, NO_GROUP);
+        status = folder_check(&place, *folder, NO_GROUP);
     else if (errno != ENOENT)
         status = fail_to_open(&place);
     free(path);

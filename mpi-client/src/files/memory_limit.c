@@ -43,13 +43,13 @@ static uint64_t read_statistic(const char *folder, const char *name) {
     return number;
 }
 
-/* What apply_group() gets. */
+/* What memory_limit_apply_group() gets. */
 struct search {
     struct memory_limit *limit;
     const struct version *version;
 };
 
-static void apply_group(void *context, const char *folder) {
+static void memory_limit_apply_group(void *context, const char *folder) {
     const struct search *search = context;
     const struct version *version = search->version;
     struct memory_limit *limit = search->limit;
@@ -70,7 +70,7 @@ void supply__memory_limit_read(struct memory_limit *limit, const char *root) {
     *limit = (struct memory_limit){0};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         struct search search = {limit, &versions[i]};
-        supply__control_groups_visit(&versions[i].groups, root, apply_group, &search);
+        supply__control_groups_visit(&versions[i].groups, root, memory_limit_apply_group, &search);
     }
 }
 

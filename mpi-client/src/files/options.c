@@ -105,7 +105,7 @@ struct cache {
     unsigned processors; /* that share it */
 };
 
-static bool read_text(const char *folder, int index, const char *name, char *text, int bytes) {
+static bool settings_read_text(const char *folder, int index, const char *name, char *text, int bytes) {
     char path[256];
     snprintf(path, sizeof path, "%s/index%d/%s", folder, index, name);
     FILE *file = fopen(path, "re");
@@ -130,9 +130,11 @@ static unsigned count_processors(const char *list) {
 
 static bool read_cache(const char *folder, int index, struct cache *cache) {
     char level[8], type[16], size[16], list[1024];
-    if (!read_text(folder, index, "level", level, sizeof level) ||
-        !read_text(folder, index, "type", type, sizeof type) || !read_text(folder, index, "size", size, sizeof size) ||
-        !read_text(folder, index, "shared_cpu_list", list, sizeof list) || strncmp(type, "Instruction", 11) == 0)
+    if (!settings_read_text(folder, index, "level", level, sizeof level) ||
+        !settings_read_text(folder, index, "type", type, sizeof type) ||
+        !settings_read_text(folder, index, "size", size, sizeof size) ||
+        !settings_read_text(folder, index, "shared_cpu_list", list, sizeof list) ||
+        strncmp(type, "Instruction", 11) == 0)
         return false;
     cache->level = (unsigned)strtoul(level, NULL, 10);
     cache->bytes = strtoull(size, NULL, 10) << 10; /* "2048K" */
@@ -309,7 +311,8 @@ static supply_status_t set_start(const supply_options_t *options, struct setting
         "options: position holds none: fill it with supply_position_save() or supply_position_from_text()");
 }
 
-static supply_status_t set_group(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+static supply_status_t settings_set_group(const supply_options_t *options, struct settings *settings,
+                                          struct failure *failure) {
     const char *name = options->group ? options->group : settings->files.group;
     const char *origin = options->group ? "options" : settings->files.mapped_file.origin;
     settings->group = NO_GROUP;
@@ -332,7 +335,7 @@ supply_status_t supply__settings(const supply_options_t *given, struct settings 
     if (status == SUPPLY_OK) status = supply__options_timeout(&options, &settings->timeout, failure);
     if (status == SUPPLY_OK) status = set_sizes(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_start(&options, settings, failure);
-    if (status == SUPPLY_OK) status = set_group(&options, settings, failure);
+    if (status == SUPPLY_OK) status = settings_set_group(&options, settings, failure);
     if (status == SUPPLY_OK)
         status = supply__results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
                                         failure);

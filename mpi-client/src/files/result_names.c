@@ -60,7 +60,7 @@ static bool is_of_pair(const char *file, const char *pair_name) {
            (strcmp(name + length, RESULT_SUFFIX) == 0 || strcmp(name + length, RESULT_SUFFIX UNSEALED_SUFFIX) == 0);
 }
 
-static bool add(struct result_files *files, const struct named_path *folder, const char *file) {
+static bool names_add(struct result_files *files, const struct named_path *folder, const char *file) {
     struct named_path *grown = reallocarray(files->paths, files->count + 1, sizeof *grown);
     if (grown == NULL) return false;
     files->paths = grown;
@@ -86,7 +86,7 @@ supply_status_t supply__result_files_find(const struct named_path *folder, const
     }
     supply_status_t status = SUPPLY_OK;
     for (struct dirent *entry; status == SUPPLY_OK && (entry = readdir(listing)) != NULL;)
-        if (is_of_pair(entry->d_name, pair_name) && !add(files, folder, entry->d_name))
+        if (is_of_pair(entry->d_name, pair_name) && !names_add(files, folder, entry->d_name))
             status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     closedir(listing);
     return status;
