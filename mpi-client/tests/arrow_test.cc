@@ -35,7 +35,7 @@ class ArrowTest : public RankTest {
         EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
         EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array),
                       handle);
-        EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        release(handle, block);
         return array;
     }
 
@@ -98,7 +98,7 @@ TEST_F(ArrowTest, ABlockIsAStructOfItsColumnsInPlace) {
     EXPECT_EQ(nullptr, array.release);
     EXPECT_EQ(nullptr, schema.release);
     EXPECT_EQ(0u, task.released()) << "the program itself still holds the block";
-    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    release(handle, block);
     EXPECT_EQ(1u, task.released());
 }
 
@@ -144,7 +144,7 @@ TEST_F(ArrowTest, EachArrayOfABlockHoldsIt) {
     ArrowArray whole, column;
     ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &whole), handle);
     ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 0, nullptr, &column), handle);
-    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    release(handle, block);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), &block, 0, nullptr, &column), handle);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), &block), handle);
     column.release(&column);
@@ -220,7 +220,7 @@ TEST_F(ArrowTest, ArraysAreReleasedByOtherThreadsMeanwhile) {
         ArrowArray array;
         ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array),
                       handle);
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        release(handle, block);
         releasing.emplace_back([array]() mutable { array.release(&array); });
         received++;
     }

@@ -15,11 +15,10 @@ class AttemptTest : public RankTest {
   protected:
     /** The next block is that of this number, first element and label. */
     void expect_block(const Handle &handle, uint64_t number) {
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+        supply_block_t block = next(handle);
         EXPECT_EQ(number, block.sequence);
         EXPECT_EQ(number, block.first_element);
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        release(handle, block);
     }
 };
 
@@ -29,12 +28,11 @@ TEST_F(AttemptTest, WhatWasPublishedIsNotifiedAgainAndSeenOnce) {
     supply_datums(*first, 0, 1);
     supply_datums(*first, 1, 1);
     supply_datums(*first, 2, 1);
-    supply_block_t held;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &held), handle); // held: `released` stays at 0
+    supply_block_t held = next(handle); // held: `released` stays at 0
     first.reset();
     Task second(files, 1); // notifies 0, 1 and 2 again, while 1 and 2 are still unread
     supply_datums(second, 3, 1);
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &held), handle);
+    release(handle, held);
     second.end_of_epoch(0);
     for (uint64_t number = 1; number <= 3; number++) expect_block(handle, number);
     supply_block_t block;

@@ -80,9 +80,8 @@ TEST_F(ChildTest, AChildThatExitsLeavesThePairToItsParent) {
     EXPECT_EQ(127, WEXITSTATUS(status));
     EXPECT_TRUE(rank_lives());
     for (const request &request : task.requests()) EXPECT_NE(REQUEST_STOP, request.kind);
-    supply_block_t block;
-    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
+    release(handle, block);
 }
 
 // Neither _Fork() nor clone() runs the handlers of pthread_atfork().
@@ -210,8 +209,7 @@ TEST_F(ChildTest, TheOpenerKeepsItsHandle) {
     EXPECT_TRUE(rank_lives());
     Task task(files);
     supply_datums(task, 0, 1);
-    supply_block_t block;
-    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
 }
 
 } // namespace

@@ -199,7 +199,7 @@ TEST_F(ChildrenTest, AListOfAnUnknownFormatHasNoData) {
     image.column(1).data_offset = 0xFFFFFFC0;
     Task task(files);
     ASSERT_STATUS(SUPPLY_OK, receive(task, all, image), handle);
-    supply_column_t column = {};
+    supply_column_t column;
     ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 0, &column), handle);
     EXPECT_EQ(block.address, column.data);
     EXPECT_EQ(0u, column.data_bytes);

@@ -75,8 +75,7 @@ TEST_F(ClaimTest, ALivingRankIsNamedAndLeftAlone) {
     EXPECT_EQ(before, inode(files.mapped_file));
     Task task(files);
     supply_datums(task, 0, 1);
-    supply_block_t block;
-    EXPECT_STATUS(SUPPLY_OK, supply_next(owner.get(), &block), owner);
+    supply_block_t block = next(owner);
 }
 
 TEST_F(ClaimTest, APipeOfALivingPairIsRefusedAndTheMappedFileGoesAgain) {
@@ -102,8 +101,7 @@ TEST_F(ClaimTest, AStalePairIsReplaced) {
     EXPECT_NE(stale, inode(files.mapped_file));
     Task task(files);
     supply_datums(task, 0, 1);
-    supply_block_t block;
-    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     close(keep);
 }
 

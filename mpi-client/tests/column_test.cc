@@ -152,7 +152,7 @@ TEST_F(ColumnTest, AnUnknownFormatIsRefusedByNameAndTheOthersStayReadable) {
     EXPECT_TRUE(says(supply_error(handle.get()), {"'lists'", "'+l'", supply_version(), supply_contract_version()}));
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, 2, &column), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 1, &column), handle);
-    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    release(handle, block);
     EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "the run continues";
 }
 

@@ -35,8 +35,7 @@ TEST_F(DatumTest, EveryValueArrivesAsItIs) {
     Task task(files);
     task.write_schema(schema_of(datum_columns(elements)));
     task.supply(datum_block(elements), 3);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     for (uint32_t i : {2u, 0u, 1u}) {
         supply_datum_t datum;
         ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
@@ -158,8 +157,7 @@ TEST_F(DatumTest, OffsetsThatChangeUnderABlockAreNotFollowed) {
     Handle handle = open();
     Task task(files);
     supply_datums(task, 0, 2);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     BlockImage image = datum_block({numbered_element(0), numbered_element(1)});
     image.offsets(6)[1] = 0x7FFFFFFF;
     overwrite(task, image.bytes);

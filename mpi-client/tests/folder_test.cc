@@ -102,8 +102,7 @@ TEST_F(FolderTest, WhatTakesThePlaceOfTheFolderIsLeftAlone) {
     folder.write("folder/mapped", "another's");
     ASSERT_EQ(0, mkfifo(notification.c_str(), 0600));
 
-    supply_block_t block;
-    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "the pipe is opened again here";
     handle.reset();
     EXPECT_TRUE(std::filesystem::is_empty(folder.file("moved")));

@@ -48,9 +48,9 @@ TEST_F(PositionTest, ABlockIsConsumedWhenItAndAllBeforeItAreReleased) {
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &first), handle);
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &second), handle);
     EXPECT_EQ(at_epoch(0), text(handle)) << "received is not consumed";
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &second), handle);
+    release(handle, second);
     EXPECT_EQ(at_epoch(0), text(handle)) << "the one before it is still held";
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &first), handle);
+    release(handle, first);
     EXPECT_EQ(at(0, 5, 15), text(handle));
 }
 
@@ -61,9 +61,8 @@ TEST_F(PositionTest, AnEndOfEpochIsPassedWhenItIsReported) {
     task.supply(block(1), 0, 2, 0);
     task.end_of_epoch(0);
     task.end_of_data(0);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
+    release(handle, block);
     EXPECT_EQ(at(0, 2, 1), text(handle));
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(at_epoch(1), text(handle));

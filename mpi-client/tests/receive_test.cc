@@ -15,8 +15,7 @@ TEST_F(ReceiveTest, ABlockComesWithAllThatItsNotificationSays) {
     const BlockImage image = datum_block(elements);
     task.write_schema(schema_of(datum_columns(elements)));
     task.supply(image, 4, 7, 1000000000000);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_EQ(0u, block.sequence);
     EXPECT_EQ(4u, block.epoch);
     EXPECT_EQ(7u, block.partition);
@@ -50,15 +49,14 @@ TEST_F(ReceiveTest, ARingOfTwoBlocksCarriesAnyNumber) {
     Task task(files);
     for (uint64_t i = 0; i < 100; i++) {
         supply_datums(task, i, 1 + i % 5);
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+        supply_block_t block = next(handle);
         EXPECT_EQ(i, block.sequence);
         EXPECT_EQ(i, block.first_element);
         EXPECT_EQ(1 + i % 5, block.element_count);
         supply_datum_t datum;
         ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, 0, &datum), handle);
         EXPECT_EQ(static_cast<int32_t>(i), datum.height);
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        release(handle, block);
     }
     EXPECT_EQ(100u, task.released());
 }
@@ -95,8 +93,7 @@ TEST_F(ReceiveTest, NotificationsOfAnotherGenerationAreDropped) {
     stranger.kind = 77;
     task.notify(stranger);
     supply_datums(task, 0, 1);
-    supply_block_t block;
-    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
 }
 
 TEST_F(ReceiveTest, NoCallDropsWithoutEnd) {
@@ -127,8 +124,7 @@ TEST_F(ReceiveTest, WhatHasBeenSeenIsDropped) {
     task.notify(first);
     task.supply(image);
     task.notify(first);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(1u, block.sequence);
     EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
@@ -142,8 +138,7 @@ TEST_F(ReceiveTest, KindsThatAMinorVersionAddsAreSkipped) {
     added.kind = 0xFFFFFFFF;
     task.notify(added);
     supply_datums(task, 0, 1);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_EQ(0u, block.sequence);
 }
 
@@ -184,8 +179,7 @@ TEST_F(ReceiveTest, AFailureOfSparkIsToldInItsOwnWordsAndStays) {
     Task task(files);
     supply_datums(task, 0, 1);
     task.send_failure("no such path:\n\t/data\x01/train");
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     for (int i = 0; i < 2; i++) {
         ASSERT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
         EXPECT_STREQ("no such path:  /data /train", supply_error(handle.get()));

@@ -174,8 +174,7 @@ TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
         close(writer);
     });
     task.supply_from_file(file, image.block(0).notification, 1);
-    supply_block_t block;
-    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     is_received = true;
     closer.join();
 }

@@ -13,18 +13,6 @@ class ResidentTest : public RankTest {
         task.end_of_resident_epoch(0, 0);
     }
 
-    static supply_block_t next(const Handle &handle) {
-        supply_block_t block = {};
-        EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-        return block;
-    }
-
-    static void expect_end_of_epoch(const Handle &handle, uint32_t epoch) {
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
-        EXPECT_EQ(epoch, block.epoch);
-    }
-
     static int32_t datum_of(const Handle &handle, const supply_block_t &block) {
         supply_datum_t datum = {};
         EXPECT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, 0, &datum), handle);
@@ -48,8 +36,7 @@ TEST_F(ResidentTest, ABlockIsTheSameMemoryUnderItsNextNumber) {
     EXPECT_EQ(1, datum_of(handle, again));
     EXPECT_EQ(1, datum_of(handle, second));
     EXPECT_EQ(0, datum_of(handle, first));
-    for (const supply_block_t &block : {again, first, second})
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    for (const supply_block_t &block : {again, first, second}) release(handle, block);
     EXPECT_EQ(4u, task.released());
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), &again), handle);
 }
@@ -64,7 +51,7 @@ TEST_F(ResidentTest, AnyNumberOfEpochsEndsAfterThem) {
             const supply_block_t received = next(handle);
             EXPECT_EQ(epoch, received.epoch);
             EXPECT_EQ(static_cast<int32_t>(block), datum_of(handle, received));
-            ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &received), handle);
+            release(handle, received);
         }
         if (epoch > 0) task.replay(2, epoch);
         expect_end_of_epoch(handle, epoch);
@@ -85,7 +72,7 @@ TEST_F(ResidentTest, TheCreditIsUsedUpByNumbersNotBySlots) {
     next(handle);
     supply_block_t block;
     EXPECT_STATUS(SUPPLY_ERROR_ALL_HELD, supply_next(handle.get(), &block), handle);
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &first), handle);
+    release(handle, first);
     task.replay(1, 1);
     EXPECT_EQ(second.address, next(handle).address);
 }
@@ -96,12 +83,12 @@ TEST_F(ResidentTest, APositionStandsInTheEpochInWhichABlockIsNotifiedAgain) {
     first_epoch(task);
     for (int i = 0; i < 2; i++) {
         const supply_block_t block = next(handle);
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        release(handle, block);
     }
     expect_end_of_epoch(handle, 0);
     task.replay(1, 7);
     const supply_block_t again = next(handle);
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &again), handle);
+    release(handle, again);
     EXPECT_EQ("position-1:7:1:0:2:0000000000000000", saved_position(handle));
 }
 

@@ -121,8 +121,7 @@ using Values = std::vector<std::optional<std::string>>;
 TEST_F(ResultArrowTest, AnExportedBlockIsWrittenWholeOrAsASlice) {
     Task task(files);
     supply_datums(task, 0, 20);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     ArrowSchema schema;
     ArrowArray array;
     ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, &schema, &array), handle);
@@ -133,7 +132,7 @@ TEST_F(ResultArrowTest, AnExportedBlockIsWrittenWholeOrAsASlice) {
     EXPECT_EQ(SUPPLY_OK, supply_result_write_arrow(result.get(), &schema, &array));
     array.release(&array);
     schema.release(&schema);
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    release(handle, block);
     seal(result);
     const ResultFile read = read_result(path());
     ASSERT_EQ(27u, read.header.epoch_elements);

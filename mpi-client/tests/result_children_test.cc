@@ -65,8 +65,7 @@ TEST_F(ResultChildrenTest, AHeldBlockIsWritten) {
     Task task(files);
     task.write_schema(schema_of(nested_columns()));
     task.supply(BlockImage(nested_columns(), 3));
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     std::vector<supply_field_t> fields;
     std::vector<supply_column_t> columns;
     for (int i = 0; i < 5; i++) {

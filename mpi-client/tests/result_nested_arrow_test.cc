@@ -161,8 +161,7 @@ TEST_F(ResultNestedArrowTest, AnExportedBlockIsWrittenWholeOrAsASlice) {
     Task task(files);
     task.write_schema(schema_of(columns));
     task.supply(BlockImage(columns, 3));
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     ArrowSchema schema;
     ArrowArray array;
     ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, &schema, &array), handle);

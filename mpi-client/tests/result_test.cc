@@ -139,8 +139,7 @@ TEST_F(ResultValuesTest, ColumnsOfAHeldBlockAreWrittenAsTheyAre) {
     Handle handle = open();
     Task task(files);
     supply_datums(task, 0, 20);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     std::vector<supply_field_t> fields(2);
     std::vector<supply_column_t> columns(2);
     for (int i = 0; i < 2; i++) {
@@ -152,7 +151,7 @@ TEST_F(ResultValuesTest, ColumnsOfAHeldBlockAreWrittenAsTheyAre) {
     ASSERT_EQ(SUPPLY_OK, supply_result_open(&opened, handle.get(), "scores", fields.data(), 2));
     Result result(opened);
     ASSERT_EQ(SUPPLY_OK, supply_result_write(opened, columns.data(), 2)) << supply_result_error(opened);
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    release(handle, block);
     seal(result);
     const ResultFile read = read_result(path());
     for (uint64_t i = 0; i < 20; i++) {

@@ -16,7 +16,7 @@ class ViewsArrowTest : public InPlaceTest {
         ArrowArray array = {};
         EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array),
                       handle);
-        EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        release(handle, block);
         return array;
     }
 

@@ -126,7 +126,7 @@ TEST_F(ViewsTest, ADatumIsReadAsIfItWereInTheBlock) {
         EXPECT_EQ(value(i), std::string(static_cast<const char *>(datum.data), datum.data_bytes));
         EXPECT_EQ(std::to_string(i), std::string(static_cast<const char *>(datum.key), datum.key_bytes));
     }
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    release(handle, block);
     for (uint32_t i = 0; i < 2; i++) {
         ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
         EXPECT_EQ(value(i), std::string(static_cast<const char *>(datum.data), datum.data_bytes));
@@ -158,9 +158,9 @@ TEST_F(ViewsTest, AHeldBlockKeepsItsWindowsWhileOthersComeAndGo) {
         const supply_block_t later = next(handle);
         EXPECT_EQ(value(4), value_at(column(handle, later, "data"), 4));
         EXPECT_EQ(value(0), value_at(held, 0));
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &later), handle);
+        release(handle, later);
     }
-    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &first), handle);
+    release(handle, first);
     supply_in_place(task, 40);
     EXPECT_EQ(value(39), value_at(column(handle, next(handle), "data"), 39)) << "in the slot of the first one";
 }

@@ -46,8 +46,7 @@ TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
     task.write_schema(schema_of(columns()));
     BlockImage image(columns(), 3);
     task.supply(image); // a good one before, so that nothing is 0 by chance
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
 
     notification notification = task.next(image);
     if (violation.before != nullptr) violation.before(image, notification);

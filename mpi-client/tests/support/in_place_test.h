@@ -29,12 +29,6 @@ class InPlaceTest : public RankTest {
         task.supply(image, epoch);
     }
 
-    static supply_block_t next(const Handle &handle) {
-        supply_block_t block = {};
-        EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-        return block;
-    }
-
     /** Expects that the next call fails because of the foreign file, for good. */
     void expect_failure(const Handle &handle, int error, std::initializer_list<const char *> words) {
         supply_block_t block;

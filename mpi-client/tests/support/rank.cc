@@ -58,6 +58,22 @@ Handle RankTest::open(supply_status_t expected) {
     return handle;
 }
 
+supply_block_t RankTest::next(const Handle &handle) {
+    supply_block_t block = {};
+    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    return block;
+}
+
+void RankTest::release(const Handle &handle, const supply_block_t &block) {
+    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+}
+
+void RankTest::expect_end_of_epoch(const Handle &handle, uint32_t epoch) {
+    supply_block_t block = {};
+    EXPECT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(epoch, block.epoch);
+}
+
 void RankTest::supply_datums(Task &task, uint64_t first, uint32_t count, uint32_t epoch) {
     std::vector<Element> elements;
     for (uint32_t i = 0; i < count; i++) elements.push_back(numbered_element(first + i));

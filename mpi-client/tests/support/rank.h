@@ -43,6 +43,11 @@ class RankTest : public ::testing::Test {
     /** Opens with `options`. Returns a handle even if opening fails. */
     Handle open(supply_status_t expected = SUPPLY_OK);
 
+    /** The next block, which must come; its release; and the end of an epoch, which must come. */
+    static supply_block_t next(const Handle &handle);
+    static void release(const Handle &handle, const supply_block_t &block);
+    static void expect_end_of_epoch(const Handle &handle, uint32_t epoch);
+
     /** Supplies a schema and a block of Datums, numbered from `first`. */
     static void supply_datums(Task &task, uint64_t first, uint32_t count, uint32_t epoch = 0);
 

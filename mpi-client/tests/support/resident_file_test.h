@@ -46,22 +46,6 @@ class ResidentFileTest : public RankTest {
         return task.add_foreign_file(entry_of(folder.write("mapped.resident", contents)));
     }
 
-    static supply_block_t next(const Handle &handle) {
-        supply_block_t block = {};
-        EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-        return block;
-    }
-
-    static void release(const Handle &handle, const supply_block_t &block) {
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
-    }
-
-    static void expect_end_of_epoch(const Handle &handle, uint32_t epoch) {
-        supply_block_t block = {};
-        ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
-        EXPECT_EQ(epoch, block.epoch);
-    }
-
     static void expect_datums(const Handle &handle, const supply_block_t &block, uint32_t first) {
         for (uint32_t i = 0; i < block.element_count; i++) {
             const Element expected = numbered_element(first + i);
