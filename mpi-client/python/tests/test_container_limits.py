@@ -4,10 +4,9 @@ import pathlib
 
 import pytest
 from spark_supplier.errors import RunError
+from spark_supplier.limits import container_cores, container_memory
 from spark_supplier.node import run_files
-from spark_supplier.node.environment import _cores_of_container
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.shared_memory import container_memory
 
 MIB = 1 << 20
 VERSION_2 = {
@@ -65,12 +64,12 @@ def test_no_memory_limit(tmp_path, files):
     ],
 )
 def test_the_quota_of_cores(tmp_path, files, cores, group):
-    assert _cores_of_container(groups(tmp_path, files, group)) == cores
+    assert container_cores(groups(tmp_path, files, group)) == cores
 
 
 def test_no_quota_of_cores(tmp_path):
     without = {"cpu.max": "max 100000\n", "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}
-    assert _cores_of_container(groups(tmp_path, without)) == _cores_of_container(str(tmp_path / "nothing"))
+    assert container_cores(groups(tmp_path, without)) == container_cores(str(tmp_path / "nothing"))
 
 
 def test_rings_that_do_not_fit_into_the_container(tmp_path, monkeypatch):

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
-from spark_supplier import shared_memory
 from spark_supplier.batch import Batch
 from spark_supplier.errors import ConfigError, SupplyError
-from spark_supplier.shared_memory import fix, space
+from spark_supplier.limits import more_space, space
 from spark_supplier.workers import Hello, is_of_this_user, unpacked
 
 # Of a DataLoader that is not asked: PyTorch's default.
@@ -51,12 +50,14 @@ def share(result: Any) -> None:
     needed = sum(_storage(tensor).nbytes() for tensor in tensors)
     free = space()[1]
     if free is not None and free < needed:
-        raise SupplyError(f"a batch of {_mib(needed)} of a DataLoader worker has no space: {fix(platform.node())}")
+        raise SupplyError(
+            f"a batch of {_mib(needed)} of a DataLoader worker has no space: {more_space(platform.node())}"
+        )
     try:
         for tensor in tensors:
             tensor.share_memory_()
     except RuntimeError as error:
-        raise SupplyError(f"{error}: {fix(platform.node())}") from error
+        raise SupplyError(f"{error}: {more_space(platform.node())}") from error
 
 
 def require_space(first: Any, free: int | None, workers: int, prefetch_factor: int) -> None:
@@ -69,7 +70,7 @@ def require_space(first: Any, free: int | None, workers: int, prefetch_factor: i
     if free is not None and free < needed:
         raise SupplyError(
             f"{workers} DataLoader workers make {prefetch_factor} batches of {_mib(size)} each in advance, "
-            f"{_mib(needed)} in all: {fix(platform.node())}"
+            f"{_mib(needed)} in all: {more_space(platform.node())}"
         )
 
 
@@ -128,7 +129,7 @@ class WorkerSide(IterableDataset):
         self._connection = connection = _connect(self._address)
         connection.send(Hello(iteration, epoch, worker.id, worker.num_workers, _is_counted))
         connection.send_bytes(b"")
-        is_first, free = True, shared_memory.space()[1]
+        is_first, free = True, space()[1]
         while (batch := unpacked(_message(connection))) is not None:
             # The next batch is made while this one is transformed.
             connection.send_bytes(b"")

@@ -10,10 +10,10 @@ from enum import IntEnum
 from spark_supplier.driver.sessions import Session
 from spark_supplier.errors import RankError, RunError, RunTimeoutError
 from spark_supplier.launch import signals
+from spark_supplier.limits import FOLDER
 from spark_supplier.node import exceptions
 from spark_supplier.node.exceptions import in_words_of_run
 from spark_supplier.node.messages import Failure, RankEnded
-from spark_supplier.shared_memory import FOLDER
 
 
 class Priority(IntEnum):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
-import math
 import os
 import pickle
 import platform
@@ -18,34 +16,8 @@ from dataclasses import dataclass, field
 import spark_supplier
 from spark_supplier.errors import RunError
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.shared_memory import control_groups
 
 OMP_NUM_THREADS = "OMP_NUM_THREADS"
-
-# Of a container, by control groups of version 2 and 1.
-_QUOTAS = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
-
-
-def cores_of_rank(ranks: int, node: int = 0) -> int:
-    """For this process, or one of its children. ranks: on this node. node: a process that has the node's cores.
-
-    mpirun may have bound this process to some of them.
-    """
-    of_node = min(len(os.sched_getaffinity(node)), _cores_of_container())
-    return max(1, min(len(os.sched_getaffinity(0)), of_node // ranks))
-
-
-def _cores_of_container(root: str = "/") -> int:
-    found = []
-    for folder, files in itertools.product(control_groups("cpu", root), _QUOTAS):
-        try:
-            quota, period = (float(word) for file in files for word in (folder / file).read_text("utf-8").split())
-        except (OSError, ValueError):
-            # There is no limit ("max"), or no such control group.
-            continue
-        if quota > 0:
-            found.append(max(1, math.floor(quota / period)))
-    return min(found, default=os.cpu_count() or 1)
 
 
 def plain_host(host: str) -> str:

@@ -18,7 +18,8 @@ from typing import BinaryIO
 
 from spark_supplier.errors import RunError
 from spark_supplier.launch.signals import end_with_parent
-from spark_supplier.node.environment import OMP_NUM_THREADS, SPEC_VARIABLE, MpiSpec, cores_of_rank
+from spark_supplier.limits import cores_of_rank
+from spark_supplier.node.environment import OMP_NUM_THREADS, SPEC_VARIABLE, MpiSpec
 from spark_supplier.node.hub import Driver, connect
 from spark_supplier.node.messages import (
     Begin,

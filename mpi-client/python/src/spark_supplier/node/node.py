@@ -18,7 +18,8 @@ import time
 
 from spark_supplier.errors import RunError
 from spark_supplier.launch.processes import living
-from spark_supplier.node.environment import OMP_NUM_THREADS, PYTHON_PATH, NodeSpec, cores_of_rank, python_path
+from spark_supplier.limits import cores_of_rank, is_of_thread_limit, more_threads
+from spark_supplier.node.environment import OMP_NUM_THREADS, PYTHON_PATH, NodeSpec, python_path
 from spark_supplier.node.hub import Driver, connect
 from spark_supplier.node.messages import (
     Begin,
@@ -33,7 +34,6 @@ from spark_supplier.node.messages import (
 )
 from spark_supplier.node.output import Forwarder
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.node.thread_limit import fix, is_of_limit, require_threads
 
 # Set by PySpark, which makes spark.executor.pyspark.memory a limit of the address space of workers and their children.
 _MEMORY_OF_PYSPARK = "PYSPARK_EXECUTOR_MEMORY_MB"
@@ -64,7 +64,6 @@ class Node:
         try:
             spec.versions.check(spec.host)
             lift_memory_limit(spec.host)
-            require_threads(len(spec.ranks), self._threads(), spec.host)
             self._driver.send(NodeStarted(spec.host))
             while (message := self._messages.get()) is not None:
                 if isinstance(message, End):
@@ -125,11 +124,6 @@ class Node:
         watcher = threading.Thread(target=self._watch, args=(rank, process), daemon=True)
         watcher.start()
         return watcher
-
-    def _threads(self) -> int:
-        """OMP_NUM_THREADS of a rank."""
-        of_user = self._spec.environment.get(OMP_NUM_THREADS) or os.environ.get(OMP_NUM_THREADS, "")
-        return int(of_user) if of_user.isdecimal() else cores_of_rank(len(self._spec.ranks))
 
     def _watch(self, rank: int, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None and process.stderr is not None
@@ -206,9 +200,9 @@ def main() -> int:
     except RunError as error:
         driver.send(NodeFailed(str(error)))
     except (OSError, RuntimeError) as error:
-        if not is_of_limit(error):
+        if not is_of_thread_limit(error):
             raise
-        driver.send(NodeFailed(f"{error}: {fix(spec.host)}"))
+        driver.send(NodeFailed(f"{error}: {more_threads(spec.host)}"))
     return 0
 
 

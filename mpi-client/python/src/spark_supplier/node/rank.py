@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from spark_supplier.errors import SparkError, SupplyError, SupplyTimeoutError
 from spark_supplier.launch.signals import end_with_parent
-from spark_supplier.node import exceptions, thread_limit
+from spark_supplier.limits import is_of_thread_limit, more_space, more_threads
+from spark_supplier.node import exceptions
 from spark_supplier.node.exceptions import in_words_of_run
 from spark_supplier.node.hub import ADDRESS, KEY, RUN, Connection, Driver, connect, connect_file
 from spark_supplier.node.job import Job, set_current_data
@@ -32,7 +33,6 @@ from spark_supplier.node.messages import Begin, Failure, Leave, RankIdle, RankRe
 from spark_supplier.node.process_group import end_process_group, hold_port, init_process_group
 from spark_supplier.node.process_state import ProcessState, dump_on_signal, flush_output, free_memory
 from spark_supplier.node.program import forget_program, share_program
-from spark_supplier.shared_memory import fix
 
 if TYPE_CHECKING:
     from spark_supplier.node.rank_data import RankData
@@ -364,9 +364,9 @@ def _remedy(host: str, error: BaseException) -> str:
     if "default process group twice" in str(error):
         return "Supplier.run has initialized torch.distributed: leave this call out, or set backend=None\n"
     if "shared memory" in str(error):
-        return f"{fix(host)}\n"
-    if thread_limit.is_of_limit(error):
-        return f"{thread_limit.fix(host)}\n"
+        return f"{more_space(host)}\n"
+    if is_of_thread_limit(error):
+        return f"{more_threads(host)}\n"
     if isinstance(error, OSError) and (error.errno == errno.EROFS or "No usable temporary directory" in str(error)):
         return (
             f"{host} has no folder there that can be written: name another one (for temporary files TMPDIR, in "

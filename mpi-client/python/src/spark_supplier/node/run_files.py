@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.launch import config_files, host_file
 from spark_supplier.launch.command import Failure, TimeLimit
-from spark_supplier.shared_memory import container_memory, fix, space
+from spark_supplier.limits import container_memory, more_space, space
 
 # What libsupply takes if the config line has no sizes (docs/CONFIG-FILES.md).
 _DEFAULT_BLOCKS, _DEFAULT_BLOCK = 4, 2 << 20
@@ -136,7 +136,7 @@ class RunFiles:
         needed = ranks * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
         free = space(self.folder)[1]
         if free is not None and free < needed:
-            raise RunError(f"the rings of the ranks need {needed >> 20} MiB: {fix(host, self.folder)}")
+            raise RunError(f"the rings of the ranks need {needed >> 20} MiB: {more_space(host, self.folder)}")
         limit = container_memory()
         if limit is not None and limit[1] < needed:
             raise RunError(
