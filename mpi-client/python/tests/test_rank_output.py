@@ -4,7 +4,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from spark_supplier.node import output  # noqa: E402
 from spark_supplier.node.output import Lines  # noqa: E402
 
 
@@ -32,8 +31,3 @@ def printed(*pieces):
 )
 def test_lines(pieces, lines):
     assert printed(*pieces) == lines
-
-
-def test_a_bar_is_shown_now_and_then(monkeypatch):
-    monkeypatch.setattr(output, "_STATE_SECONDS", -1)
-    assert printed(b"\r1 %", b"\r2 %", b"\r3 %", b"\n") == ["1 %", "2 %", "3 %"]

@@ -21,8 +21,6 @@ _REST_SECONDS = 1
 _POLL_SECONDS = 0.05
 _BYTES = 1 << 16
 _LONGEST_LINE = 1 << 16
-# How often a line that overprints itself, as a progress bar, is shown before its end.
-_STATE_SECONDS = 10
 
 
 class Forwarder:
@@ -100,20 +98,20 @@ def _waiting_bytes(stream: IO[bytes]) -> int:
 class Lines:
     """The lines of a text that comes in pieces.
 
-    A carriage return begins a line again, as progress bars do. Only its last state counts, and one now and then. A
-    longer line is cut.
+    A carriage return begins a line again, as progress bars do. Only its last state counts. A longer line is cut.
     """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
-        self._shown = time.monotonic()
 
     def add(self, data: bytes) -> Iterator[str]:
         *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
         yield from map(_last_state, lines)
         if "\r" in self._rest:
-            yield from self._state()
+            # The last whole state, and the one that begins.
+            states, _, begun = self._rest.rpartition("\r")
+            self._rest = f"{_last_state(states)}\r{begun}"
         while len(self._rest) > _LONGEST_LINE:
             yield self._rest[:_LONGEST_LINE]
             self._rest = self._rest[_LONGEST_LINE:]
@@ -123,15 +121,6 @@ class Lines:
         last, self._rest = _last_state(self._rest + self._decoder.decode(b"", final=True)), ""
         if last:
             yield last
-
-    def _state(self) -> Iterator[str]:
-        """Drops all but the last whole state."""
-        states, _, begun = self._rest.rpartition("\r")
-        state = _last_state(states)
-        self._rest = f"{state}\r{begun}"
-        if state and time.monotonic() - self._shown > _STATE_SECONDS:
-            self._shown = time.monotonic()
-            yield state
 
 
 def _last_state(line: str) -> str:
