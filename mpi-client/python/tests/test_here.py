@@ -45,6 +45,11 @@ def test_a_breakpoint_stops_in_the_program(memory):
     assert "refused: launcher='here' needs Spark in local mode, with master local[*]" in done.stdout
 
 
+def test_nothing_is_pickled(spark, supplier):
+    lock = threading.Lock()
+    assert supplier.run(lambda data, given: given is lock, spark.range(3), lock) is True
+
+
 def place(data):
     return os.getpid(), threading.get_ident(), {name: os.environ[name] for name in ("RANK", "WORLD_SIZE")}
 

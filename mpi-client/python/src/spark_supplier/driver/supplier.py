@@ -292,14 +292,10 @@ class Supplier(SupplierOptions):
         session, is_global, batch_size = given.session, given.is_global, given.rows.batch_size
         over = exchange_over(given.shuffle.how, self.launcher, self.backend)
         check_function(function)
-        script, call = (
-            (None, function)
-            if callable(function)
-            else (Script.read(function, session.is_connect or not session.is_local), None)
-        )
+        script, call = (None, function) if callable(function) else (Script.read(function), None)
         check_arguments(call, args, kwargs)
         job = Job(call, script, args, kwargs, given.spec(over))
-        payload = pickled(job, function)
+        payload = b"" if self.launcher == "here" else pickled(job, function)
         here = None
         if self.launcher == "here":
             # It loads PyTorch.

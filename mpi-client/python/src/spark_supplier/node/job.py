@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import os
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,58 +17,39 @@ from spark_supplier.errors import RunError
 if TYPE_CHECKING:
     from spark_supplier.node.rank_data import RankData
 
-# Of what lies beside a script. Each rank gets all of it.
-_MOST_FILES = 1000
-_MOST_BYTES = 8 << 20
-
 # Of waits within a run that have none, since the kernel reports deaths. (gloo has milliseconds of 32 bits.)
 NO_LIMIT_SECONDS = 10 * 24 * 3600
 
 # The name of the result that Supplier.run reads.
 RESULTS = "results"
 
-_log = logging.getLogger("spark_supplier")
-
 
 @dataclass
 class Script:
-    """path: of the script on the driver. files: its bytes and those of its neighbours, by path from its folder."""
+    """path: of the script on the driver. content: its bytes."""
 
     path: str
-    files: dict[str, bytes]
+    content: bytes
 
     @staticmethod
-    def read(name: str | os.PathLike[str], with_neighbours: bool) -> Script:
-        """with_neighbours: whether ranks may be where the script's folder does not exist."""
+    def read(name: str | os.PathLike[str]) -> Script:
         path = os.path.abspath(name)
         try:
-            with open(path, "rb") as file:
-                files = {os.path.basename(path): file.read()}
+            return Script(path, _content(path))
         except OSError as error:
             raise RunError(f"cannot read the script {os.fspath(name)}: {error.strerror}") from error
-        if with_neighbours:
-            files.update(_neighbours(path))
-        return Script(path, files)
 
     def run(self, words: list[str]) -> None:
-        """As `python SCRIPT WORDS`, where it lies if this node has it, else in a copy of its folder."""
-        if self._is_here():
-            self._run(self.path, words)
-            return
+        """As `python SCRIPT WORDS`: where it lies, with what lies beside it, if this node has it, else as a copy."""
+        with contextlib.suppress(OSError):
+            if _content(self.path) == self.content:
+                self._run(self.path, words)
+                return
         with tempfile.TemporaryDirectory() as folder:
-            for name, content in self.files.items():
-                path = os.path.join(folder, name)
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "wb") as file:
-                    file.write(content)
-            self._run(os.path.join(folder, os.path.basename(self.path)), words)
-
-    def _is_here(self) -> bool:
-        try:
-            folder = os.path.dirname(self.path)
-            return all(_content(os.path.join(folder, name)) == content for name, content in self.files.items())
-        except OSError:
-            return False
+            path = os.path.join(folder, os.path.basename(self.path))
+            with open(path, "wb") as file:
+                file.write(self.content)
+            self._run(path, words)
 
     @staticmethod
     def _run(path: str, words: list[str]) -> None:
@@ -93,49 +73,9 @@ def _is_beside(module: str | None, folder: str) -> bool:
     return module is not None and module.startswith(f"{folder}{os.sep}") and "-packages" not in module
 
 
-def _neighbours(script: str) -> dict[str, bytes]:
-    """Python files first, then the smallest, as far as the limits go."""
-    folder = os.path.dirname(script)
-    found = list(itertools.islice(_files_in(folder), _MOST_FILES + 1))
-    taken: dict[str, bytes] = {}
-    left = _MOST_BYTES
-    for _, size, path in sorted(_sized(found))[:_MOST_FILES]:
-        # A file may vanish meanwhile.
-        with contextlib.suppress(OSError):
-            if size <= left and path != script:
-                taken[os.path.relpath(path, folder)] = _content(path)
-                left -= size
-    if len(taken) + 1 < len(found):
-        _log.warning(
-            "the folder of %s has more than %d files or %d MiB: nodes that do not have this folder get %d of the files "
-            "beside the script. Pass others with spark.sparkContext.addPyFile or addFile",
-            script, _MOST_FILES, _MOST_BYTES >> 20, len(taken),
-        )  # fmt: skip
-    return taken
-
-
-def _sized(paths: list[str]) -> Iterator[tuple[bool, int, str]]:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            yield not path.endswith(".py"), os.path.getsize(path), path
-
-
 def _content(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
-
-
-def _files_in(folder: str) -> Iterator[str]:
-    """Readable files in it and below it, without hidden ones and virtual environments."""
-    for parent, folders, names in os.walk(folder):
-        if "pyvenv.cfg" in names:
-            folders.clear()
-            continue
-        folders[:] = sorted(name for name in folders if name[0] != "." and name != "__pycache__")
-        for name in names:
-            path = os.path.join(parent, name)
-            if name[0] != "." and os.path.isfile(path) and os.access(path, os.R_OK):
-                yield path
 
 
 _current: RankData | None = None
