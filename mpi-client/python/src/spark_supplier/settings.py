@@ -502,29 +502,16 @@ _HOMES = {
     "Rows(df, cache=Cache(folder, {}=…))": Cache,
     "Supplier(ranks, launcher=Mpirun({}=…))": Mpirun,
     "Supplier(ranks, checkpoints=Checkpoints(folder, {}=…))": Checkpoints,
-    "Rows(df, shuffle=Shuffle('all', {}=…))": Shuffle,
+    "Rows(df, shuffle=Shuffle(…, {}=…))": Shuffle,
     "Rows(df, {}=…)": Rows,
     "Supplier(ranks, {}=…)": SupplierOptions,
-}
-# What has other names elsewhere.
-_ALSO = {
-    "args": "run(function, rows, 5)",
-    "kwargs": "run(function, rows, rate=0.1)",
-    "resident": "Rows(df, cache='memory')",
-    "lists": "Rows(df, ragged={column: 'jagged'})",
-    "vectors": "Rows(df, ragged={column: 'sparse'})",
-    "half": "Rows(df, dtypes={column: torch.float16})",
-    "max_restarts": "Supplier(ranks, restarts=…)",
-    "resume_from": "Supplier(ranks, checkpoints=folder), and resume=True",
-    "buffer": "Rows(df, shuffle=Shuffle('rows', buffer=…))",
 }
 
 
 def where_is(name: str, parameters: Iterable[str]) -> str:
     """What to write in place of an argument that a function with these parameters does not take; empty: unknown."""
     homes = {each.name: home.format(each.name) for home, kind in _HOMES.items() for each in fields(kind)}
-    home = {**homes, **_ALSO}.get(name)
-    return f"use {home}" if home else close_to(name, [*parameters, *homes]).strip(" ()")
+    return f"use {homes[name]}" if name in homes else close_to(name, [*parameters, *homes]).strip(" ()")
 
 
 def _name_unknown(kind: type[Checked]) -> None:
