@@ -2,7 +2,7 @@
 
 .PHONY: python docs packages-for-release build spark build-every-spark reference packages packages-for-tests \
 	packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench \
-	packages-for-long packages-for-arm64 packages-offload library library-with-tests library-with-fail-points library-with-mpich
+	packages-for-long packages-for-arm64 packages-offload package library library-with-tests library-with-fail-points library-with-mpich
 
 build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
 
@@ -139,3 +139,10 @@ $(WHEEL_READY): $(WHEEL_SOURCES) $(JAR) $(WHEEL_ENVIRONMENT)
 	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
 		--no-build-isolation --config-settings build-dir=build/wheel .
 	@touch $@
+
+# The package there from the sources, in seconds: what is compiled of C and C++, and the Python files. The jar stays the one of the wheel.
+package:
+	@[ -e build/wheel/CMakeCache.txt ] && [ -e $(WHEEL_READY) ] || $(MAKE) --no-print-directory $(WHEEL_READY)
+	@$(CMAKE) --build build/wheel --target _core > build/package.log 2>&1 || { cat build/package.log >&2; exit 1; }
+	@installed=$$(echo $(WHEEL_VENV)/lib/python3*/site-packages/spark_supplier) && cp build/wheel/_core*.so $$installed && \
+		find $$installed -name '*.py' -delete && tar --create --directory mpi-client/python/src/spark_supplier . | tar --extract --directory $$installed

@@ -63,7 +63,7 @@ def test_the_program_finds_the_ranks(serve, tmp_path):
 
 def test_a_program_of_spark(serve, tmp_path):
     if not PYTHON.exists():
-        pytest.skip("no environment with the package (make test-wheel)")
+        pytest.skip("no environment with the package (make package)")
     include, source = ROOT / "mpi-client/include", ROOT / "mpi-client/examples/column_sums.c"
     library = tmp_path / "libcolumn_sums.so"
     subprocess.run(["mpicc", "-shared", "-fPIC", "-I", include, source, "-o", library], check=True)

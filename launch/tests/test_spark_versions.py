@@ -9,6 +9,7 @@ import pytest
 import databases
 from places import HOMES, JARS, LAUNCH
 
+pytestmark = pytest.mark.spark_3_5
 SCALA = {"4.1": "2.13", "3.5": "2.12"}
 # The options of spark-submit.
 JAVA = ["java", "-XX:-UsePerfData", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]

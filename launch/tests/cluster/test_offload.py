@@ -14,7 +14,7 @@ PROGRAM = pathlib.Path(__file__).with_name("offload.py")
 
 needs_server = pytest.mark.skipif(
     not (PYTHON.exists() and SERVER.exists()),
-    reason="no supply-server, or no environment with its package (make test-wheel)",
+    reason="no supply-server, or no environment with its package (make package)",
 )
 
 

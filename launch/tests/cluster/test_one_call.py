@@ -15,7 +15,7 @@ PROGRAM = pathlib.Path(__file__).with_name("one_call.py")
 ON_BOTH_NODES = f"{[(node, str(local_rank)) for node in Hadoop.NODES for local_rank in range(2)]} 1000 True"
 LIMIT_SECONDS = 300
 
-needs_pytorch = pytest.mark.skipif(not PYTHON.exists(), reason="no environment with PyTorch (make test-wheel)")
+needs_pytorch = pytest.mark.skipif(not PYTHON.exists(), reason="no environment with PyTorch (make package)")
 
 
 @pytest.mark.long

@@ -75,7 +75,7 @@ def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database, tmp
     assert run.lines() == databases.expected_lines(database, 2)
 
 
-@pytest.mark.long
+@pytest.mark.spark_3_5
 def test_spark_3_5_on_the_same_yarn(cluster, start_supply_run, make_run, database):
     run = make_run(1, 1, timeout=240)
     more_for_itself = "--conf=spark.executor.memoryOverheadFactor=0.9"

@@ -25,8 +25,21 @@ assert not pathlib.Path(spark_supplier.__file__).is_relative_to(ROOT / "mpi-clie
 )
 
 
+# Fixtures that start a Spark, or ranks that are processes.
+SLOW = {"spark", "server", "make_job", "two_pairs"}
+
+
 def pytest_configure():
     end_in_order()
+
+
+def pytest_collection_modifyitems(items):
+    """`make test-fast` leaves out what is slow."""
+    for item in items:
+        # A module that needs PySpark and has no session starts programs that do.
+        starts_programs = "prepare_environment" in vars(item.module) and "spark" not in vars(item.module)
+        if SLOW & set(item.fixturenames) or starts_programs:
+            item.add_marker("slow")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Spark Connect: a run, and what goes wrong. `make test-connect` runs the tests of all sessions over Spark Connect."""
+"""Spark Connect: a run, and what goes wrong. `make test-nightly PART=connect-1` runs others."""
 
 import os
 import signal
@@ -71,6 +71,7 @@ def test_predictions_come_back_and_join_the_input(spark, capfd):
     assert "[rank 0] a line" in printed and "[rank 1] a line" in printed
 
 
+@pytest.mark.long
 def test_a_failure_has_its_cause(spark):
     def raises(data):
         raise ValueError("of the function")
@@ -91,6 +92,7 @@ def test_too_few_slots(spark):
         Supplier(ranks=9).run(list, rows(spark, COUNT))
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_ranks_and_jobs(spark):
     # That of a session of Spark Classic before, which has ended.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

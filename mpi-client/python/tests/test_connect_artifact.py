@@ -28,6 +28,8 @@ from spark_supplier import Rows, RunError, Supplier  # noqa: E402
 from spark_supplier.driver.results import release  # noqa: E402
 from spark_supplier.ml import TorchEstimator, TorchModel  # noqa: E402
 
+# The smoke test of Spark Connect is in test_connect.py.
+pytestmark = pytest.mark.long
 # Ranks do not have this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 COUNT = 400
@@ -37,7 +39,7 @@ sessions: list[Any] = []
 
 
 # Two executors, so that each has tasks of both sessions, but results lie where their ranks were.
-@pytest.fixture(scope="module", params=[pytest.param("local[4]", marks=pytest.mark.long), "local-cluster[2,3,1024]"])
+@pytest.fixture(scope="module", params=["local[4]", "local-cluster[2,3,1024]"])
 def server(request):
     with connect_server(request.param, None) as started:
         yield started.remote
@@ -83,7 +85,6 @@ def test_results_and_their_release(server):
     require_predictions(another(server), 3.0)
 
 
-@pytest.mark.long
 def test_two_sessions_at_once(server):
     failed = []
 
@@ -134,7 +135,6 @@ def slow(parameters):
 
 
 # Spark's own cache of models has lost one on a busy machine.
-@pytest.mark.long
 def test_a_pipeline_with_a_classifier_is_chosen_saved_and_loaded(server, tmp_path):
     from pyspark.ml import Pipeline, PipelineModel
     from pyspark.ml.evaluation import BinaryClassificationEvaluator, MulticlassClassificationEvaluator
@@ -184,7 +184,6 @@ def test_a_module_that_no_plan_holds(server, monkeypatch):
         assert len(prediction._sent[spark]) == 1
 
 
-@pytest.mark.long
 def test_a_module_larger_than_a_message(server):
     module = torch.nn.Linear(6000, 6000)
     df = another(server).range(1).selectExpr("array_repeat(1D, 6000) as features")
@@ -228,7 +227,6 @@ def test_another_build_of_the_jar(server, tmp_path, monkeypatch):
         Supplier(ranks=1).run(list, another(server).range(5))
 
 
-@pytest.mark.long
 def test_the_commands_of_the_page():
     page = (ROOT / "docs" / "CONNECT.md").read_text().replace("\\\n", "")
     tutorial = (ROOT / "docs" / "TUTORIAL.md").read_text()

@@ -251,6 +251,7 @@ def test_an_epoch_that_is_no_number(epoch):
         Dataset(columns=["x"], batch_size=4).set_epoch(epoch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forms", [{}, {"transform": lambda batch: batch["x"]}, {"collate_fn": len}])
 @pytest.mark.parametrize("of_epoch", [False, True])
 @pytest.mark.parametrize("workers", [0, 1])

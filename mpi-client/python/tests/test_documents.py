@@ -18,6 +18,7 @@ from task import Task, wait_until
 from values import batch
 
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = 240
 RANK_DOCUMENTS = ["RANKS.md", "EXCHANGE.md", "SLURM.md", "FEEDERS.md"]

@@ -23,6 +23,7 @@ NEEDS_MPI = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None, reason="no mpi4py, or no mpirun"
 )
 NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -137,6 +137,7 @@ def data_has_ended(s, task):
     epochs_of(s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", [ring_is_full, epoch_has_ended, data_has_ended])
 def test_spark_fails_when_the_rank_is_lost(files, until):
     """The rank calls nothing any more, as if its node were lost."""

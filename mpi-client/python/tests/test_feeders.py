@@ -109,6 +109,7 @@ def test_a_data_set(make_job, workers):
     assert job.outcomes() == [[[0, 1], [[*ids_of(rank, sum(sizes[rank]))]] * EPOCHS] for rank in range(2)]
 
 
+@pytest.mark.long
 def test_a_data_set_of_several_pairs(make_job):
     pytest.importorskip("spark_supplier.torch", reason="no PyTorch")
     (epochs,), _ = read_all(make_job(2), 2, 1, [[30, 30], [47]], "dataset_of_several_pairs")

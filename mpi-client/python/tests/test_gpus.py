@@ -14,6 +14,7 @@ from supplier_session import prepare_environment, shared_memory
 prepare_environment()
 pytest.importorskip("pyspark")
 
+pytestmark = pytest.mark.long
 PROGRAM = pathlib.Path(__file__).with_name("gpu_program.py")
 LIMIT_SECONDS = 280
 

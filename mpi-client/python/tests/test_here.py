@@ -34,6 +34,7 @@ def supplier(memory):
     return Supplier(1, launcher="here", folder=memory)
 
 
+@pytest.mark.slow
 def test_a_breakpoint_stops_in_the_program(memory):
     commands = "p sorted(batch)\np batch['id'].tolist()\nu\nc\n"
     done = subprocess.run(

@@ -41,6 +41,7 @@ def address_of_hub(data):
     return count, os.environ["SUPPLY_HUB_ADDRESS"]
 
 
+@pytest.mark.long
 def test_ranks_of_an_encrypted_spark_use_tls_and_its_log_has_no_key(tmp_path):
     log = {"spark_eventLog_enabled": "true", "spark_eventLog_dir": str(tmp_path), "spark_eventLog_compress": "false"}
     with session("local-cluster[1,3,1024]", **ENCRYPTED, **log) as spark, shared_memory() as folder:

@@ -160,6 +160,7 @@ def test_the_program_of_the_readme_runs_in_a_cell(tmp_path, monkeypatch):
     assert 2.8 < float(slope) < 3.2
 
 
+@pytest.mark.long
 def test_interrupt_ends_both_sides(notebook):
     with shared_memory() as folder:
         notebook.start(ENDLESS.format(folder))

@@ -36,6 +36,7 @@ def supply_all(partitions, epochs, kinds, limit):
         assert last["files"] - first["files"] < 16, (kind, found["held"])
 
 
+@pytest.mark.long
 def test_memory_of_partitions_is_free_after_each():
     supply_all(150, 2, WORST, limit=240)
 

@@ -156,6 +156,7 @@ def test_a_new_call_begins_where_another_one_has_failed(spark, memory, checkpoin
     )
 
 
+@pytest.mark.long
 def test_without_a_folder_ranks_begin_at_the_beginning(spark, memory, tmp_path):
     def count(data, mark):
         count = sum(len(batch["id"]) for batch in data)
@@ -182,6 +183,7 @@ def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
     assert "attempt 3" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_two_calls_in_one_folder(spark, memory, checkpoints):
     def save(data, folder):
         import json
@@ -210,6 +212,7 @@ def test_two_calls_in_one_folder(spark, memory, checkpoints):
         )
 
 
+@pytest.mark.long
 def test_a_killed_rank_may_have_begun_a_checkpoint(spark, memory, checkpoints):
     def save(data):
         if data.restarts > 1:
@@ -254,6 +257,7 @@ def test_each_rank_saves_its_shard_when_it_is_due(spark, memory, checkpoints):
     assert shards == [{"shard": 0}, {"shard": 1}, None, None]
 
 
+@pytest.mark.long
 def test_as_many_ranks_as_fit(spark, memory):
     def world(data):
         from torch import distributed
@@ -295,6 +299,7 @@ def test_wrong_checkpoints(wrong, says):
         Checkpoints(**{"folder": "/tmp", **wrong})
 
 
+@pytest.mark.long
 def test_a_call_with_results_saves_nothing_and_may_resume(spark, memory, checkpoints, caplog):
     def save(data):
         data.save({"weight": 7})
@@ -332,6 +337,7 @@ def global_batches(data, killed_at=()):
     return found
 
 
+@pytest.mark.long
 def test_the_sequence_of_batches_with_any_number_of_ranks(spark, memory, checkpoints, tmp_path):
     batch = 24
     several = {"order": "global", "batch_size": batch, "shuffle": "rows"}
@@ -369,9 +375,8 @@ def rows_until(data, last=None):
 
 
 # One rank gets nothing of the second batch. In the second epoch it knows that.
-@pytest.mark.parametrize(
-    ("uneven", "last"), [("keep", (1, 0)), pytest.param("pad", (0, 1), marks=pytest.mark.long), ("pad", (1, 0))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("uneven", "last"), [("keep", (1, 0)), ("pad", (0, 1)), ("pad", (1, 0))])
 def test_other_ranks_continue_at_a_last_batch_that_is_smaller(spark, memory, checkpoints, uneven, last):
     seventy = numbered(spark, 70, uneven=uneven, order="global", batch_size=64)
     before = Supplier(ranks=2, folder=memory, checkpoints=checkpoints).run(rows_until, seventy, last)
@@ -382,6 +387,7 @@ def test_other_ranks_continue_at_a_last_batch_that_is_smaller(spark, memory, che
         assert before + after == dict.fromkeys(wanted, 1)
 
 
+@pytest.mark.long
 def test_a_global_order_needs_rows_in_a_certain_order(spark, memory):
     with pytest.raises(RunError, match="Spark computes these in no certain order"):
         Supplier(ranks=1, folder=memory).run(
@@ -436,6 +442,7 @@ def test_an_exchange_saves_between_epochs(spark, memory, checkpoints, caplog):
         supplier.run(save_inside, numbered(spark, shuffle="all"))
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_different_epochs_is_not_used(spark, memory, checkpoints, caplog):
     def save(data):
         from torch import distributed
@@ -454,6 +461,7 @@ def test_a_checkpoint_of_different_epochs_is_not_used(spark, memory, checkpoints
     assert f"no complete checkpoint is in {checkpoints} yet" in caplog.text
 
 
+@pytest.mark.slow
 @only_classic("the program has a session of its own")
 def test_a_killed_executor():
     found = found_by("restart_program.py", 200)
@@ -461,6 +469,7 @@ def test_a_killed_executor():
     assert "the ranks have ended with Spark's task that keeps them" in found["why"]
 
 
+@pytest.mark.long
 def test_what_the_driver_cannot_read_is_not_computed_again(spark, memory, tmp_path):
     class Unreadable:
         def __reduce__(self):
@@ -475,6 +484,7 @@ def test_what_the_driver_cannot_read_is_not_computed_again(spark, memory, tmp_pa
     assert [mark.name for mark in tmp_path.iterdir()] == ["0"]
 
 
+@pytest.mark.long
 def test_each_rank_needs_a_row_of_a_global_batch(spark, memory, caplog):
     with pytest.raises(RunError, match="batch_size is 1, and with order='global' it is that of all 2 ranks together"):
         Supplier(ranks=2, restarts=2, folder=memory).run(list, Rows(spark.range(9), order="global", batch_size=1))

@@ -122,11 +122,9 @@ def test_a_jar_is_for_each_minor_version(monkeypatch):
     assert spark_supplier.jars() == usual
 
 
-@pytest.mark.long
+@pytest.mark.spark_3_5
 def test_a_jar_for_another_spark_is_refused(tmp_path):
     other = ROOT / "build" / "spark-3.5" / "target" / "spark-supplier.jar"
-    if not other.is_file():
-        pytest.skip("there is no jar for another Spark: run 'make build-every-spark'")
     done = run(tmp_path, NAMED, SUPPLY_JAR=str(other))
     assert done.returncode == 1
     assert "RunError: this jar is built for Spark 3.5 with Scala 2.12, and this is Spark 4." in done.stderr

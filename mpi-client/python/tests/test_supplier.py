@@ -422,11 +422,9 @@ def test_another_version_of_the_package_is_refused():
         versions.check("n1")
 
 
-@pytest.mark.long
+@pytest.mark.spark_3_5
 def test_the_example_runs_on_spark_3_5():
-    packages = next((ROOT / "build" / "spark-3.5" / "venv" / "lib").glob("python3*/site-packages"), None)
-    if packages is None:
-        pytest.skip("no Spark 3.5 (make build-every-spark)")
+    [packages] = (ROOT / "build" / "spark-3.5" / "venv" / "lib").glob("python3*/site-packages")
     # The wheel of the tests has the jar of one Spark.
     jar = ROOT / "build" / "spark-3.5" / "target" / "spark-supplier.jar"
     example = ROOT / "mpi-client" / "python" / "examples" / "one_call.py"

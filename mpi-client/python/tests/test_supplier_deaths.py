@@ -86,6 +86,7 @@ def start(tmp_path):
         program.process.communicate()
 
 
+@pytest.mark.long
 def test_a_killed_executor(start):
     program = start(CLUSTER)
     (executor,) = program.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")

@@ -81,6 +81,7 @@ def group():
             time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_a_rank_that_meets_a_limit(group):
     """It names the limit."""
     words = ["sh", "-c", 'echo $$ >"$1/cgroup.procs" && exec "$2" "$3" "$1"', "sh", group, sys.executable, PROGRAM]

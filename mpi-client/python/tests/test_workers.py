@@ -81,6 +81,7 @@ def test_a_folder_too_long_for_sockets_is_named(files, tmp_path, monkeypatch):
         load(DataLoader, Dataset(files.folder, 0, columns=["x"], batch_size=4))
 
 
+@pytest.mark.slow
 def test_spawned_workers(dataset):
     data = dataset([4] * 3, transform=worker_programs.doubled)
     batches = list(load(DataLoader, data, multiprocessing_context="spawn"))
@@ -174,12 +175,14 @@ def test_an_error_of_the_transform_reaches_the_loop(supplied):
         next(batches)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_ends_the_loop(supplied):
     data, _ = supplied([4] * 3, transform=worker_programs.exiting)
     with pytest.raises(RuntimeError, match="exited unexpectedly"):
         list(load(DataLoader, data))
 
 
+@pytest.mark.slow
 @LOADERS
 def test_an_error_of_spark_reaches_the_loop(supplied, loader):
     data, task = supplied([4])
@@ -214,6 +217,7 @@ def test_a_loop_that_breaks_leaves_no_process_and_no_block(supplied, loader):
     assert numbers_of(load(loader, data)) == [[0, 2, 4, 6]], "the next epoch"
 
 
+@pytest.mark.slow
 @LOADERS
 def test_close_while_workers_wait(supplied, loader):
     data, _ = supplied([4])
@@ -251,6 +255,7 @@ for batch in DataLoader(data, num_workers=2):
 """
 
 
+@pytest.mark.slow
 def test_workers_of_a_rank_that_is_killed_end_and_do_not_keep_it_alive(files):
     command = [sys.executable, "-c", RANK, files.folder]
     rank = subprocess.Popen(command, cwd=pathlib.Path(__file__).parent, stdout=subprocess.PIPE, text=True)

@@ -194,7 +194,7 @@ def _system_layer():
 
 
 def _package_layer():
-    """The Python package, as `make test-wheel` has installed it."""
+    """The Python package, as make has installed it."""
     site = _only(parts.ROOT / "build/wheel-venv/lib/python3*/site-packages")
     layer = Layer("package")
     # tqdm is for scripts that import spark_supplier, pandas and pyarrow for TorchModel.transform.
@@ -282,7 +282,7 @@ def _is_program(path):
 def _only(pattern):
     found = glob.glob(os.fspath(pattern))
     if not found:
-        raise ClusterError(f"there is no {pattern}: make build test-wheel makes it")
+        raise ClusterError(f"there is no {pattern}: make build/wheel-venv/.ready makes it")
     return pathlib.Path(found[0])
 
 
