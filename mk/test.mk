@@ -1,6 +1,6 @@
 # Formats, checks and tests.
 
-.PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-prose test test-fast fast-scala fast-c fast-python test-nightly test-long \
+.PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-docs lint-prose test test-fast fast-scala fast-c fast-python test-nightly test-long \
 	test-c test-fuzz test-model test-scala test-launch test-faults test-faults-short test-cluster test-cluster-short test-mpich test-kubernetes \
 	test-sessions test-trainers test-trainers-debian test-trainers-newest test-arm64 test-gpu fuzz soak built-for-tests
 
@@ -15,7 +15,7 @@ format: $(LINT_READY) ## formats every source file
 	@$(MAVEN) spotless:apply
 
 # Checks that would otherwise be comments of reviewers. Each linter reads its own settings at the root.
-lint: lint-c lint-python lint-shell lint-scala lint-prose ## checks formats, likely mistakes and the language of the documents
+lint: lint-c lint-python lint-shell lint-scala lint-docs lint-prose ## checks formats, likely mistakes, and the documents
 	@echo 'lint: ok'
 
 # What is compiled for several programs is checked once, and what needs a library that is not installed is skipped aloud.
@@ -42,6 +42,10 @@ lint-shell: $(LINT_READY)
 
 lint-scala: | packages
 	@$(MAVEN) spotless:check
+
+# The help of the programs has their options. The site checks links.
+lint-docs: library docs
+	@.ci/check-documents
 
 # Vale is a Go module. Without Go its check is skipped aloud. docs/PYTHON-API.md is made of docstrings, which are checked.
 lint-prose:
@@ -220,7 +224,7 @@ nightly-spark-3.5: build-every-spark
 nightly-python-%:
 	@$(MAKE) --no-print-directory test-python-$* TESTS=long
 
-nightly-launch:
+nightly-launch: $(DOCS_READY)
 	@$(MAKE) --no-print-directory test-launch TESTS=long
 
 nightly-faults: library-with-fail-points
