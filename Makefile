@@ -1,4 +1,4 @@
-# The menu: `make` alone prints it. Everything made lies in build/ and spark-supplier/target/. mk/ has the rules.
+# The menu: `make` alone prints the targets with a text after ##. Everything made lies in build/ and spark-supplier/target/. mk/ has the rules.
 
 PYTHON ?= /usr/bin/python3
 JOBS ?= $(shell nproc)
@@ -85,29 +85,29 @@ LMDB_LIBRARY = launch/dev/build-lmdb-library $(shell sed -n 's|.*<lmdbjni.versio
 .PHONY: menu run run-offload run-exchange clean distclean stopped-clusters run-cluster run-kubernetes
 
 menu:
-	@echo 'Targets:'
+	@echo 'Targets (the files in mk/ have others):'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'Settings: SPARK=$(SPARK) (or 3.5), RANKS=$(RANKS) EPOCHS=$(EPOCHS) (of run), JOBS=$(JOBS), PYTHON=$(PYTHON)'
 
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-digits
 
-run-offload: build $(WHEEL_READY) | packages-for-python ## five routines of MPI ranks against MLlib's, on a DataFrame (packages-offload installs what they need)
+run-offload: build $(WHEEL_READY) | packages-for-python # five routines of MPI ranks against MLlib's, on a DataFrame (packages-offload installs what they need)
 	@launch/dev/run-offload
 
-run-exchange: build $(WHEEL_READY) bench-programs ## pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
+run-exchange: build $(WHEEL_READY) bench-programs # pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
 	@launch/dev/run-exchange
 
-run-cluster: packages-for-cluster build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
+run-cluster: packages-for-cluster build $(DIGITS) # the same on a real HDFS and YARN, on two nodes of this machine
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-cluster
 
-run-kubernetes: packages-for-cluster build $(WHEEL_READY) ## Supplier.run on a real Kubernetes, with two nodes of this machine; its daemons are built once, in 10 minutes
+run-kubernetes: packages-for-cluster build $(WHEEL_READY) # Supplier.run on a real Kubernetes, with two nodes of this machine; its daemons are built once, in 10 minutes
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-kubernetes
 
 clean: stopped-clusters ## removes what was built, except build/venv, the Sparks and Kubernetes; stops a mini-cluster
 	rm -rf spark-supplier/target $(filter-out $(VENV) build/kubernetes $(wildcard build/spark-[0-9]*),$(wildcard build/*)) $(wildcard build/spark-[0-9]*/target)
 
-distclean: stopped-clusters ## removes everything that was made; stops a mini-cluster
+distclean: stopped-clusters # removes everything that was made; stops a mini-cluster
 	rm -rf spark-supplier/target build
 
 # Without its state file, the cluster's processes, mounts and bridge could not be found any more.

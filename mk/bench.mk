@@ -5,10 +5,10 @@
 bench: packages-for-bench bench-programs ## every benchmark, about half an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## cycle and lmdb with half of the data, fewer rounds and one pair, without the longest cases, in a few minutes
+bench-quick: bench-programs # cycle and lmdb with half of the data, fewer rounds and one pair, without the longest cases, in a few minutes
 	@bench/run --quick $(BENCH)
 
-bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
+bench-cycle: bench-programs # the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
 	@bench/cycle $(BENCH)
 
 bench-programs: packages-for-tests library $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)

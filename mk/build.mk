@@ -33,7 +33,7 @@ packages: ## the Debian packages that are missing
 packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix packages-for-bench packages-for-long packages-for-arm64: packages-for-%:
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-$*
 
-packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
+packages-offload: # the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-offload
 
 # The tests are most of the C side: who only runs the product need not wait for them. Once configured, they stay built.

@@ -16,28 +16,28 @@ release: $(RELEASE_READY) | packages-for-release ## every artifact of a release,
 	@$(MAKE) --no-print-directory test-release
 	@cd $(RELEASE) && sha256sum --quiet --check SHA256SUMS && echo "release: ok, $$(wc -l < SHA256SUMS) files in $(RELEASE)"
 
-test-release: $(DIGITS) | packages-for-release ## installs each artifact of build/release into something empty, and uses it there
+test-release: $(DIGITS) | packages-for-release # installs each artifact of build/release into something empty, and uses it there
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 	@mkdir -p $(REPORTS)
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/release.xml launch/tests/release
 
 # Downloads and reports stay in build/matrix. CELLS='-k MPI' repeats only some cells.
-test-matrix: $(DIGITS) | packages-for-matrix ## build/release with other Sparks, Pythons, MPIs and systems, about 30 minutes: the table of docs/design/packaging.md (10 GB of downloads)
+test-matrix: $(DIGITS) | packages-for-matrix # build/release with other Sparks, Pythons, MPIs and systems, about 30 minutes: the table of docs/design/packaging.md (10 GB of downloads)
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -o junit_family=xunit1 --junitxml build/matrix/reports/$$(date +%s).xml $(CELLS) launch/tests/matrix; \
 		status=$$?; launch/tests/matrix/publish.py && exit $$status
 
-wheel: jars | packages-for-wheel ## of these the Python package: the sdist, and a wheel for each Python that is here
+wheel: jars | packages-for-wheel # of these the Python package: the sdist, and a wheel for each Python that is here
 	@launch/dev/build-wheels $(RELEASE)
 
-recipes: wheel ## of these the recipes of Spack and conda, and the sdist that they build
+recipes: wheel # of these the recipes of Spack and conda, and the sdist that they build
 	@launch/dev/write-recipes $(RELEASE)
 
-archives: jars | packages-for-archives ## of these the tarball and the Debian packages
+archives: jars | packages-for-archives # of these the tarball and the Debian packages
 	@echo 'build: the tarball and the Debian packages'
 	@env -u MAKEFLAGS -u MFLAGS JOBS=$(JOBS) launch/dev/build-archives $(RELEASE)
 
-maven: maven-4.1 maven-3.5 ## of these a Maven repository with the jars of every Spark, their sources and documentation
+maven: maven-4.1 maven-3.5 # of these a Maven repository with the jars of every Spark, their sources and documentation
 
 maven-3.5: maven-4.1
 

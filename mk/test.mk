@@ -85,33 +85,33 @@ built-for-tests: | packages-for-tests
 	@$(MAKE) --no-print-directory --jobs 2 build $(DIGITS) $(WHEEL_READY)
 	@$(MAKE) --no-print-directory $(SPARK_CLASSES)
 
-test-faults: library-with-tests build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
+test-faults: library-with-tests build library-with-fail-points $(DATUM) # every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(call pytest,$(SPARK_VENV)) launch/tests/faults
 
-test-cluster: packages-for-tests library-with-tests build build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
+test-cluster: packages-for-tests library-with-tests build build-every-spark $(DATUM) $(DIGITS) # every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
 	@$(call pytest,$(SPARK_VENV)) -rs launch/tests/cluster
 
 # The conftest of launch/tests is for another Python.
-test-kubernetes: packages-for-cluster build $(WHEEL_READY) ## Supplier.run on a real Kubernetes with two nodes, and its failures; skipped aloud where it cannot start
+test-kubernetes: packages-for-cluster build $(WHEEL_READY) # Supplier.run on a real Kubernetes with two nodes, and its failures; skipped aloud where it cannot start
 	@$(call pytest,$(WHEEL_VENV)) -rs --confcutdir launch/tests/kubernetes launch/tests/kubernetes
 
 # SESSIONS=local,connect repeats only some columns.
-test-sessions: packages-for-cluster build $(WHEEL_READY) ## five programs of the pages in every kind of session, about 25 minutes: the table of docs/TESTED.md
+test-sessions: packages-for-cluster build $(WHEEL_READY) # five programs of the pages in every kind of session, about 25 minutes: the table of docs/TESTED.md
 	@$(WHEEL_VENV)/bin/python launch/dev/session-matrix $(if $(SESSIONS),--only $(SESSIONS))
 
 # Also with the jar's library of LMDB for aarch64, which needs the compiler.
-test-arm64: packages-for-tests packages-for-arm64 ## the C tests, the wheel and runs of Spark on aarch64, by qemu, about 40 minutes; skipped aloud where it cannot start
+test-arm64: packages-for-tests packages-for-arm64 # the C tests, the wheel and runs of Spark on aarch64, by qemu, about 40 minutes; skipped aloud where it cannot start
 	@$(MAKE) --no-print-directory jars $(VENV_READY) $(DIGITS)
 	@mkdir -p $(REPORTS)
 	@$(call pytest,$(VENV)) -rs --timeout 3000 --confcutdir launch/tests/arm64 --junitxml $(REPORTS)/arm64.xml launch/tests/arm64
 
 # With a Python that has the package (make python), PyTorch with CUDA, pytest, and for the rest PySpark, CuPy and JAX.
 test-gpu: GPU_PYTHON ?= python3
-test-gpu: ## what needs a GPU, with the Python of GPU_PYTHON=python3; skipped aloud without one
+test-gpu: # what needs a GPU, with the Python of GPU_PYTHON=python3; skipped aloud without one
 	@$(GPU_PYTHON) -m pytest -q -rs -p no:cacheprovider --timeout 300 $(addprefix mpi-client/python/tests/test_device,.py _copies.py _exchange.py _run.py)
 
 # Most inputs go to the C side, which takes a hundred times as many a second.
-fuzz: packages-for-tests build $(JAZZER) ## fuzzes what both sides read, with INPUTS=10000000 inputs
+fuzz: packages-for-tests build $(JAZZER) # fuzzes what both sides read, with INPUTS=10000000 inputs
 	@$(MAVEN) test-compile
 	@mpi-client/fuzz/run --inputs $$(($(INPUTS) * 98 / 100)) 600
 	@spark-supplier/src/test/fuzz/run $$(($(INPUTS) * 2 / 100))
@@ -122,11 +122,11 @@ $(JAZZER): | packages
 	@$(foreach jar,jazzer jazzer-api,mvn --batch-mode --quiet org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
 		-Dartifact=com.code-intelligence:$(jar):$(JAZZER_VERSION) -DoutputDirectory=$(CURDIR)/$(@D) &&) touch $@
 
-soak: packages-for-tests build library-with-fail-points $(DATUM) $(WHEEL_READY) ## everything with faults at random for MINUTES=30: nothing lost, stuck or left, nothing that grows
+soak: packages-for-tests build library-with-fail-points $(DATUM) $(WHEEL_READY) # everything with faults at random for MINUTES=30: nothing lost, stuck or left, nothing that grows
 	@$(VENV)/bin/python launch/tests/faults/soak $(MINUTES)
 
 # Every record is read with PyYAML, which the documentation's environment has.
-audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases that you have cloned: ADVISORIES='FOLDER…' (docs/DEPENDENCIES.md)
+audit: $(DOCS_READY) # known vulnerabilities of what is pinned, from databases that you have cloned: ADVISORIES='FOLDER…' (docs/DEPENDENCIES.md)
 	@$(DOCS_VENV)/bin/python launch/dev/audit $(ADVISORIES)
 
 # The suites of `make test` and of its nightly parts.
@@ -245,7 +245,7 @@ nightly-connect-%:
 	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/connect-$*.xml $(shell echo $(CONNECT_TESTS) | tr ' ' '\n' | awk 'NR % 2 == $* % 2')
 
 # PYTORCH=debian or newest: only with one of them.
-test-trainers: packages-for-tests build $(WHEEL_READY) ## every program of docs/COMING-FROM.md, with Debian's PyTorch and the newest one, and the table there; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs
+test-trainers: packages-for-tests build $(WHEEL_READY) # every program of docs/COMING-FROM.md, with Debian's PyTorch and the newest one, and the table there; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs
 	@mkdir -p $(REPORTS)
 	@rm -f $(REPORTS)/trainers-*.xml
 	@status=0; for pytorch in $(or $(PYTORCH),debian newest); do $(MAKE) --no-print-directory test-trainers-$$pytorch || status=1; done; \

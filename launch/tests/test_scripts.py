@@ -194,7 +194,7 @@ class TestMakefile:
     def test_make_alone_prints_the_menu(self):
         done = self.make()
         assert done.returncode == 0
-        for target in ("run", "test", "build", "bench", "packages", "reference", "clean", "distclean"):
+        for target in ("run", "test", "build", "bench", "packages", "reference", "clean"):
             assert any(line.split()[:1] == [target] for line in done.stdout.splitlines())
 
     @pytest.mark.parametrize(
