@@ -1,6 +1,6 @@
 # Formats, checks and tests.
 
-.PHONY: audit format lint lint-c lint-python lint-shell lint-scala lint-docs lint-prose test test-fast fast-scala fast-c fast-python test-nightly test-long \
+.PHONY: format lint lint-c lint-python lint-shell lint-scala lint-docs lint-prose test test-fast fast-scala fast-c fast-python test-nightly test-long \
 	test-c test-fuzz test-model test-scala test-launch test-faults test-faults-short test-cluster test-cluster-short test-mpich test-kubernetes \
 	test-sessions test-trainers test-trainers-debian test-trainers-newest test-arm64 test-gpu fuzz soak built-for-tests
 
@@ -34,7 +34,7 @@ lint-python: $(LINT_READY)
 	@$(LINT)/bin/ruff format --quiet --check $(PYTHON_FILES)
 	@$(LINT)/bin/ruff check --quiet $(PYTHON_FILES)
 	@$(LINT)/bin/mypy
-	@$(LINT)/bin/python .ci/check-arrows
+	@PYTHONPATH=mpi-client/python/src $(LINT)/bin/lint-imports --no-cache > build/lint-imports.log || { cat build/lint-imports.log >&2; exit 1; }
 
 lint-shell: $(LINT_READY)
 	@$(LINT)/bin/shfmt -i 4 -ci -d $(SHELL_FILES)
@@ -95,9 +95,9 @@ test-cluster: packages-for-tests library-with-tests build build-every-spark $(DA
 test-kubernetes: packages-for-cluster build $(WHEEL_READY) # Supplier.run on a real Kubernetes with two nodes, and its failures; skipped aloud where it cannot start
 	@$(call pytest,$(WHEEL_VENV)) -rs --confcutdir launch/tests/kubernetes launch/tests/kubernetes
 
-# SESSIONS=local,connect repeats only some columns.
-test-sessions: packages-for-cluster build $(WHEEL_READY) # five programs of the pages in every kind of session, about 25 minutes: the table of docs/TESTED.md
-	@$(WHEEL_VENV)/bin/python launch/dev/session-matrix $(if $(SESSIONS),--only $(SESSIONS))
+# SESSIONS='-k local' runs only some.
+test-sessions: packages-for-cluster build $(WHEEL_READY) # five programs of the pages in every kind of session, about 25 minutes
+	@$(call pytest,$(WHEEL_VENV)) -rs --timeout 900 --confcutdir launch/tests/sessions $(SESSIONS) launch/tests/sessions
 
 # Also with the jar's library of LMDB for aarch64, which needs the compiler.
 test-arm64: packages-for-tests packages-for-arm64 # the C tests, the wheel and runs of Spark on aarch64, by qemu, about 40 minutes; skipped aloud where it cannot start
@@ -124,10 +124,6 @@ $(JAZZER): | packages
 
 soak: packages-for-tests build library-with-fail-points $(DATUM) $(WHEEL_READY) # everything with faults at random for MINUTES=30: nothing lost, stuck or left, nothing that grows
 	@$(VENV)/bin/python launch/tests/faults/soak $(MINUTES)
-
-# Every record is read with PyYAML, which the documentation's environment has.
-audit: $(DOCS_READY) # known vulnerabilities of what is pinned, from databases that you have cloned: ADVISORIES='FOLDER…' (docs/DEPENDENCIES.md)
-	@$(DOCS_VENV)/bin/python launch/dev/audit $(ADVISORIES)
 
 # The suites of `make test` and of its nightly parts.
 
@@ -245,11 +241,9 @@ nightly-connect-%:
 	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/connect-$*.xml $(shell echo $(CONNECT_TESTS) | tr ' ' '\n' | awk 'NR % 2 == $* % 2')
 
 # PYTORCH=debian or newest: only with one of them.
-test-trainers: packages-for-tests build $(WHEEL_READY) # every program of docs/COMING-FROM.md, with Debian's PyTorch and the newest one, and the table there; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs
 	@mkdir -p $(REPORTS)
 	@rm -f $(REPORTS)/trainers-*.xml
-	@status=0; for pytorch in $(or $(PYTORCH),debian newest); do $(MAKE) --no-print-directory test-trainers-$$pytorch || status=1; done; \
-		launch/dev/trainer-table $(REPORTS)/trainers-*.xml && exit $$status
+	@status=0; for pytorch in $(or $(PYTORCH),debian newest); do $(MAKE) --no-print-directory test-trainers-$$pytorch || status=1; done; exit $$status
 
 test-trainers-debian: $(ARRAYS)/.ready
 	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(WHEEL_PYTEST) -rs --junitxml $(REPORTS)/trainers-debian.xml $(TRAINER_TESTS)

@@ -7,11 +7,9 @@ import pytest
 
 from places import ROOT
 
-sys.path += [str(ROOT / "launch" / "tests" / "matrix"), str(ROOT / "launch" / "dev" / "lib")]
+sys.path.append(str(ROOT / "launch" / "tests" / "sessions"))
 
-from session_matrix.programs import programs
-
-from neighbours import NEIGHBOURS
+from programs import programs
 
 
 @pytest.mark.parametrize(("page", "example"), [("README.md", "minimal.c"), ("docs/LMDB.md", "datums.c")])
@@ -37,11 +35,6 @@ def test_the_pages_name_the_version():
     assert {"".join(each) for each in library} == {version.rpartition(".")[0]} and len(library) == 4
 
 
-def test_the_matrix_of_neighbours_has_every_row():
-    page = (ROOT / "docs" / "design" / "packaging.md").read_text()
-    table = page.partition("<!-- matrix -->")[2].partition("<!-- end of the matrix -->")[0]
-    rows = re.findall(r"^\| ([A-Z][^:|]*?)(?::[^|]*)? \|", table, re.MULTILINE)
-    assert rows == [each.name for each in NEIGHBOURS]
 
 
 def test_the_protocol_names_every_field_that_the_table_has_constants_for():

@@ -1,13 +1,9 @@
-"""The rows of the matrix: what the product meets on other machines. Versions are the newest that could be had."""
+"""What the product meets on other machines. Versions are the newest that could be had."""
 
 from dataclasses import dataclass
 
-# The heads of the columns, by the name of the test.
-CHECKS = {
-    "dataframe": "DataFrame and stream to ranks, results back",
-    "one_call": "`Supplier.run`",
-    "lmdb": "LMDB to ranks",
-}
+# By the names of the tests.
+CHECKS = ("dataframe", "one_call", "lmdb")
 SPARK = "4.1.4"
 
 
@@ -33,9 +29,7 @@ class Neighbour:
         return self.name
 
 
-SPARKS = [
-    Neighbour(f"Spark {version}", tuple(CHECKS), version) for version in ("3.5.9", "4.0.5", SPARK, "4.2.1", "4.3.0")
-]
+SPARKS = [Neighbour(f"Spark {version}", CHECKS, version) for version in ("3.5.9", "4.0.5", SPARK, "4.2.1", "4.3.0")]
 # The PyTorch of the package index is 3 GB with its CUDA, so these have none. Supplier.run needs it.
 PYTHONS = [
     Neighbour(f"Python {version}", ("dataframe", "lmdb"), python=version)
@@ -62,7 +56,7 @@ SYSTEMS = [
         suite="bullseye",
         needs=("openjdk-17-jre-headless", "make", "zlib1g-dev", "libjansson-dev"),
     ),
-    Neighbour("Debian 12", tuple(CHECKS), suite="bookworm", needs=("openjdk-17-jre-headless", *_OF_PYTHON)),
-    Neighbour("Debian 13", tuple(CHECKS), suite="trixie", needs=("openjdk-21-jre-headless", *_OF_PYTHON)),
+    Neighbour("Debian 12", CHECKS, suite="bookworm", needs=("openjdk-17-jre-headless", *_OF_PYTHON)),
+    Neighbour("Debian 13", CHECKS, suite="trixie", needs=("openjdk-21-jre-headless", *_OF_PYTHON)),
 ]
 NEIGHBOURS = [*SPARKS, *PYTHONS, *MPIS, *SYSTEMS]

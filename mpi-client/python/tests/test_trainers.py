@@ -1,10 +1,6 @@
-"""Runs the examples for trainers, with real trainers and a real Spark.
-
-Their reports have what the table of docs/COMING-FROM.md says: launch/dev/trainer-table.
-"""
+"""Runs the examples for trainers, with real trainers and a real Spark."""
 
 import contextlib
-import importlib.metadata
 import os
 import re
 import signal
@@ -63,10 +59,8 @@ PROGRAMS = ROOT / "mpi-client" / "python" / "tests"
 class Trainer:
     """Runs programs of the page in a folder."""
 
-    def __init__(self, folder, record=None):
-        """record: of pytest, a property of the test."""
+    def __init__(self, folder):
         self.folder = folder
-        self._record = record
         # Debian's PyTorch 1.13 needs a repair. See the file in this folder.
         paths = [str(PROGRAMS / "debian_torch"), os.environ.get("PYTHONPATH")]
         self.environment = {
@@ -82,13 +76,10 @@ class Trainer:
         self.environment.pop("SPARK_HOME", None)
         self._processes: list[subprocess.Popen[str]] = []
 
-    def needs(self, section, module, package, version=None):
-        """Skips the test of a section of the page, if the package is not there, in this version or a later one."""
-        self._record("trainer", section)
+    def needs(self, module, version=None):
+        """Skips the test if the module is not there, in this version or a later one."""
         pytest.importorskip("pyspark")
         pytest.importorskip(module, version, reason=f"no {module} (make test-trainers)")
-        version = ".".join(importlib.metadata.version(package).split(".")[:2])
-        self._record("version", f"{package} {version}")
 
     def start(self, *command, submit_args=SPARK_MASTER):
         process = subprocess.Popen(
@@ -136,8 +127,8 @@ class Trainer:
 
 
 @pytest.fixture
-def trainer(tmp_path, record_property):
-    made = Trainer(tmp_path, record_property)
+def trainer(tmp_path):
+    made = Trainer(tmp_path)
     yield made
     made.kill()
     pairs = tmp_path / "pairs"
@@ -154,13 +145,12 @@ def assert_is_the_line(text):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "section, module, package",
-    [("torchrun", "torch", "torch"), ("StatefulDataLoader", "torchdata.stateful_dataloader", "torchdata")],
+    "section, module", [("torchrun", "torch"), ("StatefulDataLoader", "torchdata.stateful_dataloader")]
 )
-def test_torchrun(trainer, section, module, package):
+def test_torchrun(trainer, section, module):
     import torch
 
-    trainer.needs(section, module, package)
+    trainer.needs(module)
     ranks = trainer.run_ranks(section)
     lines = re.findall(r"rank (\d): (\d+) steps, \[\[(.*)\]\]$", ranks, re.MULTILINE)
     assert sorted((rank, steps) for rank, steps, _ in lines) == [("0", "60"), ("1", "60")]
@@ -186,7 +176,7 @@ def test_a_stateful_data_loader_loads_its_state_into_the_data_set(dataset):
 
 @pytest.mark.long
 def test_lightning(trainer):
-    trainer.needs("Lightning", "pytorch_lightning", "pytorch-lightning")
+    trainer.needs("pytorch_lightning")
     output = trainer.run("Lightning")
     [(steps, error)] = re.findall(r"^(\d+) steps, validation error (\S+)$", output, re.MULTILINE)
     assert int(steps) == 60
@@ -196,7 +186,7 @@ def test_lightning(trainer):
 
 @pytest.mark.long
 def test_accelerate(trainer):
-    trainer.needs("Hugging Face Accelerate", "accelerate", "accelerate")
+    trainer.needs("accelerate")
     output = trainer.run("Hugging Face Accelerate")
     [(steps, weight)] = re.findall(r"^(\d+) steps, \[\[(.*)\]\]$", output, re.MULTILINE)
     assert int(steps) == 60
@@ -206,7 +196,7 @@ def test_accelerate(trainer):
 
 @pytest.mark.long
 def test_ray_train(trainer):
-    trainer.needs("Ray Train", "ray.train", "ray")
+    trainer.needs("ray.train")
     trainer.make_configs()
     output = trainer.run("Ray Train", submit_args=f"--master local[2] --jars {JAR}")
     [(steps, loss, states)] = re.findall(r"^(\d+) steps, loss (\S+), (\d) states", output, re.MULTILINE)
@@ -216,7 +206,7 @@ def test_ray_train(trainer):
 
 @pytest.mark.long
 def test_hugging_face_trainer(trainer):
-    trainer.needs("Hugging Face Trainer", "transformers", "transformers")
+    trainer.needs("transformers")
     output = trainer.run("Hugging Face Trainer")
     [(steps, weight)] = re.findall(r"^(\d+) steps, \[\[(.*)\]\]$", output, re.MULTILINE)
     assert int(steps) == 60
@@ -257,7 +247,7 @@ def test_a_trainer_evaluates_on_one_rank(dataset, tmp_path):
 
 @pytest.mark.long
 def test_xgboost(trainer):
-    trainer.needs("XGBoost", "xgboost", "xgboost-cpu")
+    trainer.needs("xgboost")
     output = trainer.run("XGBoost")
     [(rows, prediction)] = re.findall(r"^(\d+) rows on rank 0, prediction (\S+)$", output, re.MULTILINE)
     assert int(rows) == 500 and float(prediction) == pytest.approx(1, abs=0.2)
@@ -281,21 +271,17 @@ def test_xgboost_with_ranks_of_every_kind(trainer):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "section, module, package", [("scikit-learn", "sklearn", "scikit-learn"), ("Keras", "keras", "keras")]
-)
-def test_a_line(trainer, monkeypatch, section, module, package):
+@pytest.mark.parametrize("section, module", [("scikit-learn", "sklearn"), ("Keras", "keras")])
+def test_a_line(trainer, monkeypatch, section, module):
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     trainer.environment["KERAS_BACKEND"] = "torch"
-    trainer.needs(section, module, package, "3.0" if module == "keras" else None)
+    trainer.needs(module, "3.0" if module == "keras" else None)
     assert_is_the_line(trainer.run(section).splitlines()[-1])
 
 
-@pytest.mark.parametrize(
-    "section, module, package", [("JAX", "jax", "jax"), ("TensorFlow", "tensorflow", "tensorflow-cpu")]
-)
-def test_dlpack(trainer, section, module, package):
-    trainer.needs(section, module, package)
+@pytest.mark.parametrize("section, module", [("JAX", "jax"), ("TensorFlow", "tensorflow")])
+def test_dlpack(trainer, section, module):
+    trainer.needs(module)
     assert_is_the_line(trainer.run(section).splitlines()[-1])
 
 

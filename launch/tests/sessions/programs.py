@@ -4,7 +4,7 @@ import pathlib
 import re
 from typing import NamedTuple
 
-ROOT = pathlib.Path(__file__).resolve().parents[4]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 # After the page's first lines, which make the session and the frame. The page names a script, and has none.
 SCRIPT = """
@@ -41,15 +41,15 @@ def programs():
     pipeline = next(text for text in _blocks("docs/SPARK-ML.md") if "TorchEstimator(" in text)
     session = re.sub(r"^def train.*?(?=^\S)|^state = .*", "", first, flags=re.MULTILINE | re.DOTALL)
     return [
-        Program("[README](../README.md)'s program", readme, r"^(2\.9|3\.0)\d*\s*$"),
+        Program("README", readme, r"^(2\.9|3\.0)\d*\s*$"),
         Program(
-            "[the tutorial](TUTORIAL.md), and [several calls](TUTORIAL.md#several-calls)",
+            "tutorial",
             first + several, r"tensor\(\[\[[\s\S]*(epoch 0: loss[\s\S]*){2}",
         ),
-        Program("a script with `data()`", session + RUN_SCRIPT, "10000 rows some --rate 0.1"),
-        Program("[predictions](RESULTS.md)", first + predict, r"\|\s*10000\|"),
+        Program("script", session + RUN_SCRIPT, "10000 rows some --rate 0.1"),
+        Program("predictions", first + predict, r"\|\s*10000\|"),
         Program(
-            "[`TorchEstimator`](SPARK-ML.md): fit, transform, save, load",
+            "estimator",
             pipeline, r"'validation_loss': [\s\S]*^0\.[89]\d*$[\s\S]*\|\s*probability\|",
         ),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyspark
 
-ROOT = pathlib.Path(__file__).resolve().parents[4]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 DEV = ROOT / "launch" / "dev"
 sys.path[:0] = [str(ROOT / "mpi-client" / "python" / "tests"), str(DEV / "lib")]
 
@@ -103,7 +103,7 @@ def kubernetes(folder):
     shared.mkdir()
     # Pods and driver see it at one path, as a mount of NFS.
     shared.chmod(0o1777)
-    cluster.start(2, lambda text: print(f"session-matrix: {text}", file=sys.stderr, flush=True))
+    cluster.start(2, print)
     try:
         os.environ.update(cluster.environment)
         volume = "spark.kubernetes.executor.volumes.hostPath.shared"
@@ -119,10 +119,10 @@ def kubernetes(folder):
 
 
 SESSIONS = {
-    "local": ("`local`", local),
-    "dynamic": ("`local-cluster`, dynamic allocation", dynamic),
-    "connect": ("Spark Connect, its server on `local-cluster`", connect),
-    "yarn": ("YARN, dynamic allocation", yarn),
-    "connect-on-yarn": ("Spark Connect, its server on YARN", connect_on_yarn),
-    "kubernetes": ("Kubernetes", kubernetes),
+    "local": local,
+    "dynamic": dynamic,
+    "connect": connect,
+    "yarn": yarn,
+    "connect-on-yarn": connect_on_yarn,
+    "kubernetes": kubernetes,
 }

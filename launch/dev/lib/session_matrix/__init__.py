@@ -1,1 +1,0 @@
-"""The pages' programs in every kind of session."""
