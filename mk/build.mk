@@ -23,7 +23,7 @@ reference: $(JAR) $(SPARK_READY) $(WHEEL_READY) ## docs/OPTIONS.md and docs/PYTH
 
 # With --quiet, MkDocs would not count warnings. The theme would announce its own end (docs/design/packaging.md).
 docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/docs (DOCS_REF=v0.3.0: links to sources lead to that tag)
-	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --config-file configs/docs/mkdocs.yml > build/docs.log 2>&1 \
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --config-file configs/dev/docs/mkdocs.yml > build/docs.log 2>&1 \
 		|| { cat build/docs.log >&2; exit 1; }
 	@echo "docs: ok, $(DOCS)/index.html"
 
@@ -73,11 +73,11 @@ $(JAR): $(JAR_SOURCES) | $(PACKAGES_FOR_JAR)
 	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests > build/spark-supplier.log 2>&1 || { cat build/spark-supplier.log >&2; exit 1; }
 	@touch $@
 
-$(VENV_READY): configs/requirements.txt | packages
+$(VENV_READY): configs/dev/requirements.txt | packages
 	@echo 'build: $(VENV) with Spark $(call spark_version,$(USUAL_SPARK))'
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/requirements.txt
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/dev/requirements.txt
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --use-pep517 --no-build-isolation pyspark==$(call spark_version,$(USUAL_SPARK))
 	@touch $@
 
@@ -94,9 +94,9 @@ $(SPARK_READY): $(VENV_READY)
 	@touch $@
 endif
 
-$(LINT_READY): configs/lint/requirements.txt
-$(DOCS_READY): configs/docs/requirements.txt
-$(RELEASE_READY): configs/release-requirements.txt
+$(LINT_READY): configs/dev/lint/requirements.txt
+$(DOCS_READY): configs/dev/docs/requirements.txt
+$(RELEASE_READY): configs/dev/release-requirements.txt
 $(LINT_READY) $(DOCS_READY) $(RELEASE_READY): | packages
 	@echo 'build: $(@D)'
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)

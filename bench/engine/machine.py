@@ -54,7 +54,7 @@ def program(name):
 
 
 def run_in_venv():
-    """Continues in the project's own Python, which has the packages of configs/requirements.txt."""
+    """Continues in the project's own Python, which has the packages of configs/dev/requirements.txt."""
     if not VENV_PYTHON.exists():
         sys.exit(f"bench: error: no {VENV_PYTHON}: run 'make build'")
     if pathlib.Path(sys.prefix) != VENV_PYTHON.parents[1]:

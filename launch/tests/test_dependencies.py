@@ -28,7 +28,7 @@ def test_every_python_package_is_pinned():
             assert re.fullmatch(r"(#.*)?|[\w.-]+(\[\w+\])?==[\w.]+", line), f"{file}: {line}"
 
 
-@pytest.mark.parametrize("pom", ["spark-supplier/pom.xml", "configs/hadoop/pom.xml"])
+@pytest.mark.parametrize("pom", ["spark-supplier/pom.xml", "configs/dev/hadoop/pom.xml"])
 def test_every_maven_package_is_pinned(pom):
     text = (ROOT / pom).read_text()
     for package in re.findall(r"<dependency>(.*?)</dependency>", text, re.DOTALL):
@@ -54,7 +54,7 @@ def test_the_software_of_the_python_package():
         assert any(name in row for row in TABLES), name
     pins = dict(
         line.split("==")
-        for line in (ROOT / "configs/release-requirements.txt").read_text().splitlines()
+        for line in (ROOT / "configs/dev/release-requirements.txt").read_text().splitlines()
         if "==" in line
     )
     assert TABLES["nanobind"] == pins["nanobind"]

@@ -41,7 +41,7 @@ PICTURE = """
 def build(tree, site):
     """The finished build of the site of a tree, as `make docs` starts it."""
     assert MKDOCS.exists(), "run 'make docs' first"
-    command = [MKDOCS, "build", "--config-file", tree / "configs/docs/mkdocs.yml", "--site-dir", site]
+    command = [MKDOCS, "build", "--config-file", tree / "configs/dev/docs/mkdocs.yml", "--site-dir", site]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "DOCS_REF": "v1.2.3"}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 
@@ -69,7 +69,7 @@ def mistaken(tmp_path_factory):
         (tree / path).touch()
     for path in documents():
         shutil.copy(ROOT / path, tree / path)
-    shutil.copytree(ROOT / "configs/docs", tree / "configs/docs", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "configs/dev/docs", tree / "configs/dev/docs", dirs_exist_ok=True)
     shutil.copy(ROOT / ".gitignore", tree)
     (tree / "build").mkdir()
     (tree / "build/report.md").touch()

@@ -37,7 +37,7 @@ load_state() {
 
 write_configuration() {
     local file
-    for file in "$root"/configs/hadoop/*-site.xml "$root/configs/hadoop/capacity-scheduler.xml" "$root/configs/hadoop/log4j.properties"; do
+    for file in "$root"/configs/dev/hadoop/*-site.xml "$root/configs/dev/hadoop/capacity-scheduler.xml" "$root/configs/dev/hadoop/log4j.properties"; do
         sed -e "s|@MASTER@|$master|g; s|@PORT@|$port|g; s|@FOLDER@|$folder|g" \
             -e "s|@NODE_MEMORY@|$node_memory|g; s|@NODE_CORES@|$node_cores|g" "$file" >"$folder/conf/$(basename "$file")"
     done
@@ -51,11 +51,11 @@ find_java() {
 }
 
 fetch_jars() {
-    [[ $jars/.ready -nt $root/configs/hadoop/pom.xml ]] && return
+    [[ $jars/.ready -nt $root/configs/dev/hadoop/pom.xml ]] && return
     echo "mini-cluster: fetching Hadoop's jars" >&2
     rm -rf "$jars"
     # Debian's Maven writes escape sequences, too.
-    MAVEN_OPTS=-Djansi.noreset=true mvn --batch-mode --quiet -Dstyle.color=never --file "$root/configs/hadoop/pom.xml" \
+    MAVEN_OPTS=-Djansi.noreset=true mvn --batch-mode --quiet -Dstyle.color=never --file "$root/configs/dev/hadoop/pom.xml" \
         dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$jars" >&2 || die "Hadoop's jars could not be fetched (see above)"
     touch "$jars/.ready"
 }

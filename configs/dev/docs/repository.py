@@ -18,7 +18,7 @@ import mdformat
 from markdown_it import MarkdownIt
 from mkdocs.structure.files import File
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 # MkDocs counts the warnings of its own loggers.
 LOG = logging.getLogger("mkdocs.hooks.repository")
 COMMONMARK = MarkdownIt("commonmark").enable("table")
