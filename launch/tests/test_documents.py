@@ -35,8 +35,6 @@ def test_the_pages_name_the_version():
     assert {"".join(each) for each in library} == {version.rpartition(".")[0]} and len(library) == 4
 
 
-
-
 def test_the_protocol_names_every_field_that_the_table_has_constants_for():
     protocol = (ROOT / "proto/PROTOCOL.md").read_text()
     table = [line.split("\t") for line in (ROOT / "proto/layout.tsv").read_text().splitlines()[1:]]
