@@ -31,8 +31,8 @@ LAYOUT_HEADER = """\
 #define MAGIC "SUPPLY\\r\\n"
 #define BLOCK_FILE_MAGIC "SUPBLK\\r\\n"
 
-/** A minor version of the contract may add kinds from this one on. A reader skips kinds that it does not know. */
-#define KIND_OPTIONAL_MIN 256
+/** As it stands in a header. */
+#define VERSION ((uint32_t)(VERSION_MAJOR << 16 | VERSION_MINOR))
 """
 
 

@@ -63,7 +63,7 @@ class TestPrograms:
     def test_a_resident_file_is_found_by_a_pattern(self, built, tmp_path):
         program, pattern = built("in-place", "in_place.c"), str(tmp_path / "pair-0.mapped.*.resident")
         assert [answer["elements"] for answer in self.answers(program, [pattern], "\n")] == [0]
-        golden = ROOT / "proto" / "golden" / "1.4" / "task-resident-file.resident"
+        golden = ROOT / "proto" / "golden" / "task-resident-file.resident"
         for name in ("pair-0.mapped.0123456789abcdef.resident", "pair-1.mapped.0123456789abcdef.resident"):
             shutil.copy(golden, tmp_path / name)
         first, second = self.answers(program, [pattern], "\n" * 2)

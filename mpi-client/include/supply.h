@@ -386,8 +386,7 @@ typedef struct supply_counts_t {
  *
  * Known as soon as a task has attached, if the data is an LMDB or Spark counted it (--uneven). Otherwise known from the
  * end of the first epoch that one attempt of the task has supplied from its beginning. If the first epoch is the rest
- * of one (--resume-positions), not known before a later epoch. Never known of a stream, or if the Supplier is older
- * than contract 1.1.
+ * of one (--resume-positions), not known before a later epoch. Never known of a stream.
  *
  * SUPPLY_OK; SUPPLY_AGAIN: not known, or not yet, and both numbers are 0; or _CONTRACT, _ARGUMENT.
  */

@@ -21,7 +21,7 @@ TEST_F(CountsTest, AreNotKnownBeforeTheTaskStoresThem) {
     EXPECT_EQ(0u, counts.epoch_steps);
     Task task(files);
     supply_datums(task, 0, 3);
-    EXPECT_STATUS(SUPPLY_AGAIN, supply_counts(handle.get(), &counts), handle) << "a task of contract 1.0";
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_counts(handle.get(), &counts), handle);
     store(task, 1ULL << 40, 1ULL << 33);
     ASSERT_STATUS(SUPPLY_OK, supply_counts(handle.get(), &counts), handle);
     EXPECT_EQ(1ULL << 40, counts.epoch_elements);

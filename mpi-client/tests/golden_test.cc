@@ -16,6 +16,10 @@ namespace {
 
 class GoldenTest : public RankTest {
   protected:
+    Handle replay_golden(const std::string &run) {
+        return replay(files, read_golden(run + ".mapped"), read_golden(run + ".notifications"));
+    }
+
     /** Reads everything that lies in a pipe of this process. */
     static std::string drain(int fd) {
         char bytes[4096];
@@ -50,17 +54,7 @@ TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {
     expect_golden("rank.requests", requests);
 }
 
-/** The golden files of each version. */
-class GoldenFilesTest : public GoldenTest, public ::testing::WithParamInterface<const char *> {
-  protected:
-    Handle replay_golden(const std::string &run) {
-        return replay(files, read_golden(run + ".mapped", GetParam()), read_golden(run + ".notifications", GetParam()));
-    }
-};
-
-INSTANTIATE_TEST_SUITE_P(Versions, GoldenFilesTest, ::testing::Values("1.0", "1.1", "1.2", "1.4"));
-
-TEST_P(GoldenFilesTest, TheTasksGoldenFilesAreRead) {
+TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
     const Element expected[] = {
         {"00000005", 7, 1, 2, 2, false, std::string("\0\1\2\3", 4)},
         {"a/b\\\xff", -1, 0, 0, 0, true, ""},
@@ -93,7 +87,7 @@ TEST_P(GoldenFilesTest, TheTasksGoldenFilesAreRead) {
     EXPECT_EQ(2u, header->published);
 }
 
-TEST_P(GoldenFilesTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
+TEST_F(GoldenTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
     Handle handle = replay_golden("task-resident");
     const void *address = nullptr;
     for (uint32_t epoch = 0; epoch < 2; epoch++) {
@@ -117,7 +111,7 @@ TEST_P(GoldenFilesTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
 }
 
 TEST_F(GoldenTest, TheTasksGoldenFilesWithAWideSchemaAreRead) {
-    Handle handle = replay(files, read_golden("task-wide.mapped"), read_golden("task-wide.notifications"));
+    Handle handle = replay_golden("task-wide");
     std::string name;
     for (int i = 0; i < 50; i++) name += "label";
     supply_block_t block;
@@ -133,7 +127,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithAWideSchemaAreRead) {
 }
 
 TEST_F(GoldenTest, TheTasksGoldenFilesWithNestedColumnsAreRead) {
-    Handle handle = replay(files, read_golden("task-nested.mapped"), read_golden("task-nested.notifications"));
+    Handle handle = replay_golden("task-nested");
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     ASSERT_EQ(3u, block.element_count);
@@ -174,7 +168,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithNestedColumnsAreRead) {
 }
 
 TEST_F(GoldenTest, TheTasksGoldenFilesWithAnExchangeAreRead) {
-    Handle handle = replay(files, read_golden("task-exchange.mapped"), read_golden("task-exchange.notifications"));
+    Handle handle = replay_golden("task-exchange");
     struct filler_pair pair;
     ASSERT_EQ(SUPPLY_OK, supply__filler_inspect(handle.get(), &pair));
     EXPECT_EQ(static_cast<uint32_t>(EXCHANGE_ALL), pair.header->exchange);
@@ -263,12 +257,6 @@ TEST_F(GoldenTest, TheCountsAreRead) {
     ASSERT_STATUS(SUPPLY_OK, supply_counts(handle.get(), &counts), handle);
     EXPECT_EQ(60u, counts.epoch_elements);
     EXPECT_EQ(20u, counts.epoch_steps);
-}
-
-TEST_F(GoldenTest, ATaskOfContract10HasNoCounts) {
-    supply_counts_t counts;
-    Handle handle = replay(files, read_golden("task.mapped", "1.0"), "");
-    EXPECT_STATUS(SUPPLY_AGAIN, supply_counts(handle.get(), &counts), handle);
 }
 
 } // namespace

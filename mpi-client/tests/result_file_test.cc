@@ -52,7 +52,7 @@ TEST_F(ResultFileTest, IsUnsealedAndLockedUntilItIsSealed) {
     EXPECT_EQ(0600u, mode_of(unsealed()));
     const mapped_file_header before = header_of(unsealed());
     EXPECT_EQ(0u, before.sealed);
-    EXPECT_EQ(uint32_t{VERSION_MAJOR * 65536 + VERSION_MINOR}, before.version);
+    EXPECT_EQ(VERSION, before.version);
     EXPECT_EQ(static_cast<uint32_t>(getpid()), before.rank_pid);
     seal(result);
     EXPECT_FALSE(std::filesystem::exists(unsealed()));

@@ -55,10 +55,9 @@ static void conclude_without_file(struct pair_snapshot *snapshot, const char *pa
 
 /* Checks the fields that never change. */
 static bool check_header(struct pair_snapshot *snapshot, const struct mapped_file_header *header, off_t file_bytes) {
-    const uint32_t major = header->version >> 16, minor = header->version & 0xffff;
-    if (major != VERSION_MAJOR)
-        return conclude(snapshot, PAIR_INVALID, "its rank speaks contract %u.%u, and this tool %d.%d", major, minor,
-                        VERSION_MAJOR, VERSION_MINOR);
+    if (header->version != VERSION)
+        return conclude(snapshot, PAIR_INVALID, "its rank speaks contract %u.%u, and this tool %s",
+                        header->version >> 16, header->version & 0xffff, supply_contract_version());
     if (header->byte_order != BYTE_ORDER_MARK)
         return conclude(snapshot, PAIR_INVALID, "byte_order is 0x%08x", header->byte_order);
     if (header->ring_offset != RING_OFFSET)

@@ -174,7 +174,6 @@ static supply_status_t check_exchange(supply_t *supply) {
 
 supply_status_t supply__take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     if (notification->generation != supply->pair.settings.generation) return SUPPLY_AGAIN;
-    if (notification->kind >= KIND_OPTIONAL_MIN) return SUPPLY_AGAIN;
     if (notification->kind == NOTIFICATION_FAILURE) return supply__pair_fail_by_spark(&supply->pair, &supply->failure);
     if (notification->kind != NOTIFICATION_BLOCK && notification->kind != NOTIFICATION_END_OF_EPOCH &&
         notification->kind != NOTIFICATION_END_OF_DATA)

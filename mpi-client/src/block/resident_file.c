@@ -36,8 +36,10 @@ static supply_status_t check_kind(const struct foreign_file_mapping *mapping, co
     if (memcmp(header->magic, BLOCK_FILE_MAGIC, sizeof header->magic) != 0)
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "magic is not that of a block file",
                             mapping->entry.path);
-    if (header->version >> 16 != VERSION_MAJOR)
-        return fail(mapping, "its major version", header->version >> 16, "exactly", VERSION_MAJOR, failure);
+    if (header->version != VERSION)
+        return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "its version is %u.%u, must be %s: remove it",
+                            mapping->entry.path, header->version >> 16, header->version & 0xffff,
+                            supply_contract_version());
     if (header->byte_order != BYTE_ORDER_MARK)
         return fail(mapping, "byte_order", header->byte_order, "exactly", BYTE_ORDER_MARK, failure);
     if (header->file_use != FILE_USE_RESIDENT)

@@ -83,7 +83,7 @@ static supply_status_t write_fields(struct result_file *result, struct failure *
 static supply_status_t write_beginning(struct result_file *result, const struct schema *schema,
                                        struct failure *failure) {
     const struct claimed_file *file = &result->file;
-    const uint32_t version = VERSION_MAJOR * 65536 + VERSION_MINOR;
+    const uint32_t version = VERSION;
     const uint64_t at = supply__schema_is_wide(schema) ? RING_OFFSET : SCHEMA_OFFSET;
     const uint64_t bytes = result->header.ring_offset;
     supply_status_t status = supply__space_begin(file, BLOCK_FILE_MAGIC, bytes, failure);

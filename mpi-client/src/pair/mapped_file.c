@@ -62,8 +62,7 @@ void supply__mapped_file_fill(const struct mapped_file *mapped, const struct set
     header->rank_pid = settings->rank_pid;
     header->rank = settings->rank;
     header->local_rank = settings->local_rank;
-    header->accepts = ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | ACCEPTS_CHILDREN | ACCEPTS_WIDE_SCHEMA |
-                      (settings->exchange ? ACCEPTS_EXCHANGE : 0);
+    header->accepts = settings->exchange ? ACCEPTS_EXCHANGE : 0;
     supply__position_request(&settings->start, header);
 }
 

@@ -43,8 +43,7 @@ static supply_status_t publish(struct pair *pair, struct failure *failure) {
     if (!request(pair, REQUEST_ATTACH))
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s cannot be written: %m",
                             pair->request_pipe.name->path);
-    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->version, VERSION_MAJOR * 65536 + VERSION_MINOR,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->version, VERSION, __ATOMIC_RELEASE);
     return SUPPLY_OK;
 }
 

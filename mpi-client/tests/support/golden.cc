@@ -15,13 +15,9 @@ extern "C" {
 
 namespace supply_test {
 
-std::string golden_path(const std::string &name, const std::string &version) {
-    return SUPPLY_TEST_GOLDEN "/" + version + "/" + name;
-}
+std::string golden_path(const std::string &name) { return SUPPLY_TEST_GOLDEN "/" + name; }
 
-std::string read_golden(const std::string &name, const std::string &version) {
-    return read_file(golden_path(name, version));
-}
+std::string read_golden(const std::string &name) { return read_file(golden_path(name)); }
 
 void expect_golden(const char *name, const std::string &written) {
     if (getenv("SUPPLY_WRITE_GOLDEN") != nullptr) std::ofstream(golden_path(name), std::ios::binary) << written;

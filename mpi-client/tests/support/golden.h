@@ -12,14 +12,10 @@ extern "C" {
 
 namespace supply_test {
 
-/** The version of the golden files that the tests write again. Those of earlier ones are only read. */
-constexpr const char *golden_version = "1.4";
-
-/** The path of a golden file of that version of the contract. */
-std::string golden_path(const std::string &name, const std::string &version = golden_version);
+std::string golden_path(const std::string &name);
 
 /** Reads it; throws if it is missing. */
-std::string read_golden(const std::string &name, const std::string &version = golden_version);
+std::string read_golden(const std::string &name);
 
 /** Expects that a rank wrote the golden file to the byte. If SUPPLY_WRITE_GOLDEN is set, the file is written first. */
 void expect_golden(const char *name, const std::string &written);

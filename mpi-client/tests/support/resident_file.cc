@@ -9,7 +9,7 @@ ResidentFileImage::ResidentFileImage(const mapped_file_header &pair, const std::
                                      uint64_t block_bytes, uint64_t generation)
     : bytes_(RING_OFFSET, '\0') {
     memcpy(header().magic, BLOCK_FILE_MAGIC, sizeof header().magic);
-    header().version = VERSION_MAJOR << 16 | VERSION_MINOR;
+    header().version = VERSION;
     header().byte_order = BYTE_ORDER_MARK;
     header().generation = generation;
     header().ring_offset = RING_OFFSET;

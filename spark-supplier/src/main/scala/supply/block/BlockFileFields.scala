@@ -45,11 +45,11 @@ private[supply] object BlockFileFields {
       isSealed, schemaOf(bytes, refuse))
   }
 
-  /** Refuses a file that is no block file of this major version and byte order. */
+  /** Refuses a file that is no block file of this version and byte order. */
   def requireKnown(bytes: ByteBuffer, refuse: Refuse): Unit = {
     if (!magicOf(bytes).sameElements(Layout.BlockFileMagic)) refuse("magic", "wrong")
     val version = bytes.getInt(At.version)
-    if (version >>> 16 != Constant.VERSION_MAJOR) refuse("version", Layout.versionText(version))
+    if (version != Layout.version) refuse("version", Layout.versionText(version))
     if (bytes.getInt(At.byteOrder) != Constant.BYTE_ORDER_MARK)
       refuse("byte_order", f"0x${bytes.getInt(At.byteOrder)}%08x")
   }

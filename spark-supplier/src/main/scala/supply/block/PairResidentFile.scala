@@ -24,7 +24,6 @@ private[supply] final class PairResidentFile(pair: Pair, schema: Schema, names: 
     space: => ResidentSpace) {
   private var writer = Option.empty[ResidentFileWriter]
 
-  pair.requireBlockFiles()
   ResidentFolder.make(names.folder, names.group)
   if (pair.isUntouched) removeStale()
   private var found = ResidentFile.find(names.whenSealed, names.group, header)

@@ -122,7 +122,7 @@ private[supply] final class Attachment(
   private def attach(
       file: MappedFile, requests: RequestPipe, notifications: NotificationPipe): Pair = {
     FailPoint("A4")
-    if (file.version >>> 16 != Layout.Constant.VERSION_MAJOR) refuseVersion(file, notifications)
+    if (file.version != Layout.version) refuseVersion(file, notifications)
     file.check()
     file.setTask(ProcessHandle.current().pid().toInt, MappedFile.pidNamespace, attempt)
     val pair = new Pair(name, paths, file, requests, notifications, timeout)
@@ -169,18 +169,6 @@ private[supply] trait PairTerms {
 
   /** Tells the rank which columns its blocks have. (A6) */
   def writeOrCheckSchema(schema: Schema): Unit = {
-    if (schema.hasViews && !file.acceptsReferences)
-      throw new ConfigException(
-        s"$name: its rank cannot read values in place (--in-place): its libsupply implements contract " +
-          s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
-    if (schema.hasChildren && !file.acceptsChildren)
-      throw new ConfigException(
-        s"$name: its rank cannot read columns with others within them (lists of any length, structs, maps): its " +
-          s"libsupply implements contract ${Layout.versionText(file.version)}. Build it from this release")
-    if (schema.isWide && !file.acceptsWideSchema)
-      throw new ConfigException(
-        s"$name: its rank cannot read more than ${Layout.Constant.SCHEMA_COLUMNS_MAX} columns, or names of more than 127 " +
-          s"bytes: its libsupply implements contract ${Layout.versionText(file.version)}. Build it from this release")
     file.writeOrCheckSchema(schema)
     FailPoint("A6")
   }
@@ -189,17 +177,10 @@ private[supply] trait PairTerms {
   def writeOrCheckExchange(exchange: Exchange): Unit = {
     if (exchange != Exchange.Off && !file.acceptsExchange)
       throw new ConfigException(
-        s"$name: its rank's program does not exchange elements (--shuffle all; its libsupply implements contract " +
-          s"${Layout.versionText(file.version)}): open its pair with options.exchange and supply_exchange_open() " +
-          "(Python: exchange='supplied'), or supply without --shuffle all")
+        s"$name: its rank's program does not exchange elements (--shuffle all): open its pair with options.exchange and " +
+          "supply_exchange_open() (Python: exchange='supplied'), or supply without --shuffle all")
     file.writeOrCheckExchange(exchange)
   }
-
-  /** Refuses a rank that cannot read resident files. (A6) */
-  def requireBlockFiles(): Unit = if (!file.acceptsBlockFiles)
-    throw new ConfigException(
-      s"$name: its rank cannot read resident files (--resident-folder): its libsupply implements contract " +
-        s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
 
   /** Tells the rank its plan; refuses a position that it saved under another plan. (A6) */
   def bindPlan(fingerprint: Long): Unit = {

@@ -105,7 +105,6 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
       case RequestPipe.Received(request) => request.kind match {
           case Constant.REQUEST_ATTACH | Constant.REQUEST_RELEASE => ()
           case Constant.REQUEST_STOP => throw rankIsGone(published)
-          case kind if kind >= 256 => ()
           case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
         }
       case RequestPipe.EndOfFile => if (!mayExit) throw rankIsGone(published)

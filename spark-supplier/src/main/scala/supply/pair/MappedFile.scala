@@ -178,22 +178,8 @@ private[supply] final class MappedFile private (
         s"$path: an earlier attempt has announced another exchange (--shuffle all, --exchange-fraction, --seed): " +
           "start the ranks anew")
 
-  /** Whether the rank reads columns of views. */
-  def acceptsReferences: Boolean = accepts(Constant.ACCEPTS_REFERENCES)
-
-  /** Whether the rank reads schemas of more columns, or longer names, than fit before the ring. */
-  def acceptsWideSchema: Boolean = accepts(Constant.ACCEPTS_WIDE_SCHEMA)
-
-  /** Whether the rank reads columns with children. */
-  def acceptsChildren: Boolean = accepts(Constant.ACCEPTS_CHILDREN)
-
-  /** Whether the rank reads blocks of block files. */
-  def acceptsBlockFiles: Boolean = accepts(Constant.ACCEPTS_BLOCK_FILES)
-
   /** Whether the rank's program exchanges elements with the other ranks. */
-  def acceptsExchange: Boolean = accepts(Constant.ACCEPTS_EXCHANGE)
-
-  private def accepts(feature: Int): Boolean = (header.getInt(At.accepts) & feature) != 0
+  def acceptsExchange: Boolean = (header.getInt(At.accepts) & Constant.ACCEPTS_EXCHANGE) != 0
 
   /** The number of a foreign file, from 1. It gets one if no attempt has given it one. */
   def numberOf(file: ForeignFile): Int = {

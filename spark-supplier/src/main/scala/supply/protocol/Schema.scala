@@ -74,9 +74,6 @@ private[supply] final case class Schema(columns: IndexedSeq[Column]) {
   /** Whether there are columns. */
   def isKnown: Boolean = columns.nonEmpty
 
-  /** Whether there are columns within columns. */
-  def hasChildren: Boolean = entries.size > columns.size
-
   /** Whether values may be in foreign files. */
   def hasViews: Boolean = columns.exists(Format.of(_) == Format.Views)
 

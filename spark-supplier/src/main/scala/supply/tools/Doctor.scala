@@ -40,8 +40,7 @@ private[supply] object Doctor {
 
   private def contract(libsupply: String): Finding = {
     val supplier = Layout.versionText(Layout.version)
-    val major = (version: String) => version.takeWhile(_ != '.')
-    if (major(supplier) == major(libsupply)) {
+    if (supplier == libsupply) {
       Finding("ok", "contract", s"the Supplier speaks $supplier, libsupply $libsupply")
     } else {
       Finding("failed", "contract", s"the Supplier speaks $supplier, libsupply $libsupply",

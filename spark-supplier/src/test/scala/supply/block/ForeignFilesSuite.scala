@@ -48,21 +48,4 @@ class ForeignFilesSuite extends AnyFunSuite with PairWithRank {
       assert(pair.numberOf(file("/2")) == 2)
     }
   }
-
-  test("a rank that reads no values in place is refused by its name and version") {
-    withRank { rank =>
-      rank.open()
-      TestStream.header(rank) { header =>
-        assert((header.getInt(At.accepts) & Constant.ACCEPTS_REFERENCES) != 0)
-        header.putInt(At.accepts, 0)
-      }
-      attached(rank) { pair =>
-        val message =
-          intercept[ConfigException](pair.writeOrCheckSchema(Datum.inPlaceSchema)).getMessage
-        assert(message.startsWith("pair 0 (") && message.contains("--in-place") &&
-          message.contains("contract 1.4"))
-        pair.writeOrCheckSchema(Datum.schema)
-      }
-    }
-  }
 }

@@ -151,26 +151,26 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
       }
   }
 
-  private val residentFile = golden.resolve(versions.last).resolve("task-resident-file.resident")
+  private val residentFile = golden.resolve("task-resident-file.resident")
 
   Seq(
-    ("task", () => writtenOnce(), versions),
-    ("task-resident", () => writtenResident(), versions),
-    ("task-wide", () => writtenWide(), versions.takeRight(1)),
-    ("task-nested", () => writtenNested(), versions.takeRight(1)),
-    ("task-exchange", () => writtenExchange(), versions.drop(1)),
-    ("task-in-place", () => writtenInPlace(), versions.drop(1)),
+    ("task", () => writtenOnce()),
+    ("task-resident", () => writtenResident()),
+    ("task-wide", () => writtenWide()),
+    ("task-nested", () => writtenNested()),
+    ("task-exchange", () => writtenExchange()),
+    ("task-in-place", () => writtenInPlace()),
     ("task-resident-file",
       () =>
         writtenResidentFile { bytes =>
           if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) Files.write(residentFile, bytes)
           assert(bytes.sameElements(Files.readAllBytes(residentFile)))
-        }, versions.drop(1))).foreach {
-    case (name, write, versions) =>
+        })).foreach {
+    case (name, write) =>
       if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
         val (mapped, notifications) = write()
-        Files.write(golden.resolve(versions.last).resolve(s"$name.mapped"), mapped)
-        Files.write(golden.resolve(versions.last).resolve(s"$name.notifications"), notifications)
+        Files.write(golden.resolve(s"$name.mapped"), mapped)
+        Files.write(golden.resolve(s"$name.notifications"), notifications)
       }
 
       test(s"the task writes its golden files $name, to the byte") {
@@ -179,41 +179,35 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
         assert(mapped.sameElements(read(s"$name.mapped")))
       }
 
-      versions.foreach { version =>
-        test(
-          s"the task's next attempt reads $version/$name, and sends the same notifications again") {
-          TemporaryFolder { folder =>
-            withPair(folder, read(s"$name.mapped", version), Array.emptyByteArray)(_.resume())
-            val notifications = read(s"$name.notifications", version)
-            val blocks = ByteBuffer.wrap(read(s"$name.mapped", version)).order(
-              ByteOrder.LITTLE_ENDIAN).getLong(At.published).toInt
-            assert(Files.readAllBytes(folder.resolve("notifications")).sameElements(
-                notifications.take(64 * blocks)))
-          }
+      test(s"the task's next attempt reads $name, and sends the same notifications again") {
+        TemporaryFolder { folder =>
+          withPair(folder, read(s"$name.mapped"), Array.emptyByteArray)(_.resume())
+          val notifications = read(s"$name.notifications")
+          val blocks = ByteBuffer.wrap(read(s"$name.mapped")).order(
+            ByteOrder.LITTLE_ENDIAN).getLong(At.published).toInt
+          assert(Files.readAllBytes(folder.resolve("notifications")).sameElements(
+              notifications.take(64 * blocks)))
         }
       }
   }
 
-  versions.foreach(version =>
-    test(
-      s"the rank's golden files $version are read: header, ATTACH, RELEASE, STOP") {
-      TemporaryFolder { folder =>
-        withPair(folder, released(0, version), read("rank.requests", version)) { pair =>
-          assert(pair.blockBytes == 4096 && pair.rank == 1)
-          assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith(
-              "the rank failed: the test gave up"))
-        }
+  test("the rank's golden files are read: header, ATTACH, RELEASE, STOP") {
+    TemporaryFolder { folder =>
+      withPair(folder, released(0), read("rank.requests")) { pair =>
+        assert(pair.blockBytes == 4096 && pair.rank == 1)
+        assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith(
+            "the rank failed: the test gave up"))
       }
-      TemporaryFolder { folder =>
-        val file =
-          MappedFile.open(Files.write(folder.resolve("mapped"), read("rank.mapped", version))).get
-        assert(Layout.versionText(file.version) == version)
-        assert((file.generation, file.blockCount, file.rankPid, file.released) == ((
-          0x1122334455667788L, 2, 4242, 1L)))
-        assert(file.rankFailure == "the test gave up")
-        file.close()
-      }
-    })
+    }
+    TemporaryFolder { folder =>
+      val file = MappedFile.open(Files.write(folder.resolve("mapped"), read("rank.mapped"))).get
+      assert(file.version == Layout.version)
+      assert((file.generation, file.blockCount, file.rankPid, file.released) == ((
+        0x1122334455667788L, 2, 4242, 1L)))
+      assert(file.rankFailure == "the test gave up")
+      file.close()
+    }
+  }
 
   /** file, offset, bytes, reader, names (proto/golden/README.md). */
   private val mustFail =

@@ -294,17 +294,4 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
       assert(Files.exists(names.unsealed))
     }
   }
-
-  test("a rank that cannot read block files is refused by its name and version") {
-    withFolder { (rank, names) =>
-      TestStream.header(rank) { header =>
-        assert((header.getInt(At.accepts) & Constant.ACCEPTS_BLOCK_FILES) != 0)
-        header.putInt(At.accepts, Constant.ACCEPTS_REFERENCES)
-      }
-      val refused = intercept[ConfigException](attempt(rank, names)((_, _) => ())).getMessage
-      assert(refused.startsWith("pair 0 (") && refused.contains("--resident-folder") &&
-        refused.contains("contract 1.4"))
-      assert(Files.notExists(names.folder))
-    }
-  }
 }

@@ -22,8 +22,8 @@ class FuzzersSuite extends AnyFunSuite {
   }
 
   for ((name, corpus, fuzz) <- Seq[(String, String, Array[Byte] => Unit)](
-      ("result files", "../proto/golden/1.4", ResultFileFuzzer.fuzzerTestOneInput),
-      ("pair files", "../proto/golden/1.4", PairFilesFuzzer.fuzzerTestOneInput),
+      ("result files", "../proto/golden", ResultFileFuzzer.fuzzerTestOneInput),
+      ("pair files", "../proto/golden", PairFilesFuzzer.fuzzerTestOneInput),
       ("answers", "src/test/fuzz/answers", AnswerFuzzer.fuzzerTestOneInput),
       ("texts", "src/test/fuzz/texts", TextsFuzzer.fuzzerTestOneInput),
       ("Datums", "src/test/fuzz/datums", DatumFuzzer.fuzzerTestOneInput)))

@@ -15,16 +15,12 @@ import supply.protocol.Layout.{MappedFileHeader => At}
 trait PairOverFiles {
   protected val golden: Path = Paths.get("../proto/golden")
 
-  /** The last one is written, and all are read. */
-  protected val versions: Seq[String] = Seq("1.0", "1.1", "1.2", "1.4")
-
   protected val elements: Seq[Datum.Tuple] = Seq(
     ("00000005", "7", 1, 2, 2, false, Array[Byte](0, 1, 2, 3)),
     ("a/b\\\u00ff", "-1", 0, 0, 0, true, Array.emptyByteArray),
     ("", "0", 3, 1, 1, false, Array(0xff, 0x80, 0x00).map(_.toByte)))
 
-  protected def read(name: String, version: String = versions.last): Array[Byte] =
-    Files.readAllBytes(golden.resolve(version).resolve(name))
+  protected def read(name: String): Array[Byte] = Files.readAllBytes(golden.resolve(name))
 
   private def channel(path: Path): FileChannel =
     FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.READ,
@@ -51,8 +47,8 @@ trait PairOverFiles {
   }
 
   /** rank.mapped with another number of released blocks; nothing is published yet. */
-  protected def released(blocks: Byte, version: String = versions.last): Array[Byte] =
-    read("rank.mapped", version).updated(At.released, blocks)
+  protected def released(blocks: Byte): Array[Byte] =
+    read("rank.mapped").updated(At.released, blocks)
 
   /** Publishes until the requests have been read. */
   protected def consume(pair: Pair): Unit = {

@@ -14,7 +14,7 @@ class GoldenResultsSuite extends AnyFunSuite {
   private val golden: Path = Paths.get("../proto/golden")
 
   private def read(name: String): Array[Byte] =
-    Files.readAllBytes(golden.resolve("1.4").resolve(name))
+    Files.readAllBytes(golden.resolve(name))
 
   private def rows(bytes: Array[Byte]): Seq[Seq[Any]] = TemporaryFolder { folder =>
     ReadBlocks.rows(BlockFileBytes.write(folder.resolve("pair.r.result"), bytes))

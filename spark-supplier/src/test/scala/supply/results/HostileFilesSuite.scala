@@ -19,7 +19,7 @@ import supply.testing.{BlockFileBytes, TemporaryFolder}
  */
 class HostileFilesSuite extends AnyFunSuite {
   private val golden =
-    Files.readAllBytes(Paths.get("../proto/golden/1.4/rank.predictions.result"))
+    Files.readAllBytes(Paths.get("../proto/golden/rank.predictions.result"))
   private val columns = 7
   private val secondBlock = Constant.RING_OFFSET + Constant.BLOCK_BYTES_UNIT
   private val table = Layout.blockHeaderBytes(columns)

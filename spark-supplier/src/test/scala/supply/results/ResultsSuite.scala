@@ -69,7 +69,7 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
 
   test("the golden types reach Spark's rows") {
     ResultFiles(1) { files =>
-      val golden = java.nio.file.Paths.get("../proto/golden/1.4/rank.predictions.result")
+      val golden = java.nio.file.Paths.get("../proto/golden/rank.predictions.result")
       val bytes = Files.readAllBytes(golden)
       bytes(supply.protocol.Layout.MappedFileHeader.rank) = 0
       BlockFileBytes.write(files.path(0), bytes)
