@@ -209,7 +209,7 @@ TEST_F(ChildTest, TheOpenerKeepsItsHandle) {
     EXPECT_TRUE(rank_lives());
     Task task(files);
     supply_datums(task, 0, 1);
-    supply_block_t block = next(handle);
+    next(handle);
 }
 
 } // namespace

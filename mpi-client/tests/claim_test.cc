@@ -75,7 +75,7 @@ TEST_F(ClaimTest, ALivingRankIsNamedAndLeftAlone) {
     EXPECT_EQ(before, inode(files.mapped_file));
     Task task(files);
     supply_datums(task, 0, 1);
-    supply_block_t block = next(owner);
+    next(owner);
 }
 
 TEST_F(ClaimTest, APipeOfALivingPairIsRefusedAndTheMappedFileGoesAgain) {
@@ -101,7 +101,7 @@ TEST_F(ClaimTest, AStalePairIsReplaced) {
     EXPECT_NE(stale, inode(files.mapped_file));
     Task task(files);
     supply_datums(task, 0, 1);
-    supply_block_t block = next(handle);
+    next(handle);
     close(keep);
 }
 

@@ -26,7 +26,7 @@ TEST_P(CutFileTest, BetweenTwoCalls) {
     const BlockImage image({Column::int32("label", {7, 8, 9})}, 3);
     task.write_schema(schema_of({Column::int32("label", {7, 8, 9})}));
     task.supply(image);
-    supply_block_t block = next(handle);
+    next(handle);
     task.supply(image);
     cut();
     expect_named(handle);

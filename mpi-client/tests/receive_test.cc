@@ -92,7 +92,7 @@ TEST_F(ReceiveTest, NotificationsOfAnotherGenerationAreDropped) {
     stranger.kind = 77;
     task.notify(stranger);
     supply_datums(task, 0, 1);
-    supply_block_t block = next(handle);
+    next(handle);
 }
 
 TEST_F(ReceiveTest, NoCallDropsWithoutEnd) {

@@ -174,7 +174,7 @@ TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
         close(writer);
     });
     task.supply_from_file(file, image.block(0).notification, 1);
-    supply_block_t block = next(handle);
+    next(handle);
     is_received = true;
     closer.join();
 }

@@ -46,7 +46,7 @@ TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
     task.write_schema(schema_of(columns()));
     BlockImage image(columns(), 3);
     task.supply(image); // a good one before, so that nothing is 0 by chance
-    supply_block_t block = next(handle);
+    next(handle);
 
     notification notification = task.next(image);
     if (violation.before != nullptr) violation.before(image, notification);
