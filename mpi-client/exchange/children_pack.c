@@ -126,8 +126,7 @@ static supply_status_t list_children(supply_t *pair, const supply_block_t *block
         supply_column_t *child = (*next)++;
         supply_status_t status = supply_column_child(pair, block, column, i, child);
         if (status != SUPPLY_OK) return supply__fail(failure, status, "%s", supply_error(pair));
-        status = list_children(pair, block, child, next, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(list_children(pair, block, child, next, failure));
     }
     return SUPPLY_OK;
 }

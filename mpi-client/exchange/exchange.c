@@ -60,7 +60,6 @@ static supply_status_t meet(struct exchange *exchange, struct failure *failure) 
 
 /* One step. SUPPLY_OK: it is over, or has progressed. */
 static supply_status_t exchange_step(struct exchange *exchange, struct failure *failure) {
-    supply_status_t status;
     switch (exchange->step) {
         case STEP_OPEN:
         case STEP_AGREE:
@@ -69,12 +68,11 @@ static supply_status_t exchange_step(struct exchange *exchange, struct failure *
         case STEP_LINK:
             return meet(exchange, failure);
         case STEP_GATHER:
-            status = exchange->has_rounds ? SUPPLY_OK : exchange_gather_window(exchange);
-            return status == SUPPLY_OK ? exchange_begin_agreement(exchange, failure) : status;
+            if (!exchange->has_rounds) TRY(exchange_gather_window(exchange));
+            return exchange_begin_agreement(exchange, failure);
         case STEP_SAMPLE:
         case STEP_COLUMNS:
-            status = exchange_poll(&exchange->collective, failure);
-            if (status != SUPPLY_OK) return status;
+            TRY(exchange_poll(&exchange->collective, failure));
             return exchange->step == STEP_SAMPLE ? exchange_take_samples(exchange, failure)
                                                  : exchange_take_columns(exchange, failure);
         default:

@@ -191,21 +191,20 @@ static supply_status_t add_rows(struct gather *gather, struct gathered_window *w
 }
 
 supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure) {
-    supply_status_t status = SUPPLY_OK;
-    while (status == SUPPLY_OK && !window->is_complete) {
+    while (!window->is_complete) {
         if (gather->returned_count > 0) {
-            status = add_returned(gather, window, failure);
+            TRY(add_returned(gather, window, failure));
         } else if (gather->open != NULL) {
-            status = add_rows(gather, window, failure);
+            TRY(add_rows(gather, window, failure));
         } else if (gather->ended != WINDOW_GOES_ON) {
             window->end = gather->ended;
             if (gather->ended == WINDOW_ENDS_EPOCH) window->epoch = gather->ended_epoch;
-            status = gather_complete(gather, window, failure);
+            TRY(gather_complete(gather, window, failure));
         } else {
-            status = gather_receive(gather, failure);
+            TRY(gather_receive(gather, failure));
         }
     }
-    return status;
+    return SUPPLY_OK;
 }
 
 void exchange_gather_more(struct gather *gather, struct gathered_window *window, uint32_t count) {

@@ -69,8 +69,7 @@ static supply_status_t plan(struct columns *columns, const char *name, struct fa
     supply_status_t status = supply__schema_check_texts(whole, failure);
     if (status == SUPPLY_OK) status = supply__schema_index_entries(whole, failure);
     if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", name, failure->text);
-    status = check_formats(whole, name, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(check_formats(whole, name, failure));
     const uint32_t count = whole->column_count;
     /* All texts, so that they keep their places. */
     status = supply__schema_copy(&columns->schema, NULL, count, whole->text_bytes, failure);

@@ -148,16 +148,15 @@ static supply_status_t place(struct exchange *exchange, struct failure *failure)
             "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
             "all ranks",
             exchange->inspected.name);
-    supply_status_t status = SUPPLY_OK;
     exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
     exchange->step = STEP_PLACE;
     /* The block that was in this slot is read before the message. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
     if (exchange->together.links > 0)
-        status = exchange_alltoall(&exchange->collective, neighbours->places, neighbours->places_in,
-                                   neighbours->width * sizeof *neighbours->places, failure);
+        TRY(exchange_alltoall(&exchange->collective, neighbours->places, neighbours->places_in,
+                              neighbours->width * sizeof *neighbours->places, failure));
     /* While the places of the others are under way. */
-    return status == SUPPLY_OK ? copy(exchange, exchange->round.rank, failure) : status;
+    return copy(exchange, exchange->round.rank, failure);
 }
 
 /* Copies for one rank in each call. This rank's own elements are there already. */

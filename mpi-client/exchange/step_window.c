@@ -47,8 +47,7 @@ static supply_status_t use_columns(struct exchange *exchange, struct failure *fa
 static supply_status_t resolve(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = use_columns(exchange, failure);
     if (status != SUPPLY_OK || exchange->is_resolved || !exchange->columns.is_of_pair) return status;
-    status = exchange_settings_resolve(&exchange->settings, &exchange->inspected, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(exchange_settings_resolve(&exchange->settings, &exchange->inspected, failure));
     exchange->is_resolved = true;
     exchange->fingerprint = exchange_settings_fingerprint(&exchange->settings, (int)exchange->round.ranks);
     return step_window_check_position(exchange, failure);

@@ -148,9 +148,8 @@ static supply_status_t take_requests(struct outlet *outlet, bool *busy, struct f
     if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
     *busy = true;
     outlet->request.text[sizeof outlet->request.text - 1] = '\0';
-    status = take_request(outlet, failure);
-    if (status == SUPPLY_OK && !is_last_request(outlet)) status = receive_request(outlet, failure);
-    return status;
+    TRY(take_request(outlet, failure));
+    return !is_last_request(outlet) ? receive_request(outlet, failure) : SUPPLY_OK;
 }
 
 /* Releases the blocks that have been sent. In order: the pair gets its slots back in order, too. */

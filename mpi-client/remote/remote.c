@@ -32,8 +32,7 @@ static supply_status_t remote_drop_all(struct remote *remote, struct source *sou
         if (!source->has_notice) return SUPPLY_AGAIN;
         if (source->notice->kind == NOTICE_CLOSED && remote->close_status == SUPPLY_OK)
             remote->close_status = (supply_status_t)source->notice->status;
-        status = source_drop(source, remote->slot_bytes, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(source_drop(source, remote->slot_bytes, failure));
     }
     return SUPPLY_OK;
 }

@@ -14,20 +14,16 @@ namespace {
 
 class NodeMemoryTest : public ::testing::Test {
   protected:
-    void write(const std::string &path, const std::string &content) {
-        std::filesystem::create_directories(std::filesystem::path(folder.file(path)).parent_path());
-        folder.write(path, content);
-    }
     void limit(const std::string &bytes, const std::string &used, const std::string &cached) {
-        write("proc/self/cgroup", "0::/\n");
-        write("proc/self/mountinfo", "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-        write("sys/fs/cgroup/memory.max", bytes + "\n");
-        write("sys/fs/cgroup/memory.current", used + "\n");
-        write("sys/fs/cgroup/memory.stat", "file " + cached + "\n");
+        folder.write("proc/self/cgroup", "0::/\n");
+        folder.write("proc/self/mountinfo", "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        folder.write("sys/fs/cgroup/memory.max", bytes + "\n");
+        folder.write("sys/fs/cgroup/memory.current", used + "\n");
+        folder.write("sys/fs/cgroup/memory.stat", "file " + cached + "\n");
     }
     // Beside MemAvailable, there is always as much free.
     void meminfo(const std::string &available) {
-        write("proc/meminfo", "MemTotal:  90 kB\nMemFree:   60 kB\nMemAvailable:   " + available + " kB\n");
+        folder.write("proc/meminfo", "MemTotal:  90 kB\nMemFree:   60 kB\nMemAvailable:   " + available + " kB\n");
     }
     size_t available() const { return node_memory_available(folder.path().c_str()); }
     TemporaryFolder folder;
@@ -46,8 +42,8 @@ TEST_F(NodeMemoryTest, TheSmallerOfNodeAndGroupCounts) {
 
 // Linux counts such pages as available, even when they were written again.
 TEST_F(NodeMemoryTest, PagesThatMadviseHasFreedAreNotAvailable) {
-    write("proc/meminfo", "MemFree: 10 kB\nMemAvailable: 90 kB\nBuffers: 1 kB\nCached: 20 kB\nSwapCached: 9 kB\n"
-                          "Inactive(file): 80 kB\nShmem: 5 kB\nSReclaimable: 2 kB\n");
+    folder.write("proc/meminfo", "MemFree: 10 kB\nMemAvailable: 90 kB\nBuffers: 1 kB\nCached: 20 kB\nSwapCached: 9 kB\n"
+                                 "Inactive(file): 80 kB\nShmem: 5 kB\nSReclaimable: 2 kB\n");
     EXPECT_EQ(28u << 10, available());
 }
 

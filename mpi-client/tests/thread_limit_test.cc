@@ -24,10 +24,6 @@ size_t own_threads() {
 
 class ThreadLimitTest : public ::testing::Test {
   protected:
-    void write(const std::string &path, const std::string &content) {
-        std::filesystem::create_directories(std::filesystem::path(folder.file(path)).parent_path());
-        folder.write(path, content);
-    }
     struct thread_limit read() {
         struct thread_limit limit;
         thread_limit_read(&limit, folder.path().c_str());
@@ -50,31 +46,32 @@ TEST_F(ThreadLimitTest, WithoutControlGroupsThereIsNoLimit) {
 }
 
 TEST_F(ThreadLimitTest, Version2TheLeastThatIsLeftCounts) {
-    write("proc/self/cgroup", "0::/kubepods.slice/pod.slice/container.scope\n");
-    write("proc/self/mountinfo", "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+    folder.write("proc/self/cgroup", "0::/kubepods.slice/pod.slice/container.scope\n");
+    folder.write("proc/self/mountinfo",
+                 "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
     const std::string pod = "sys/fs/cgroup/kubepods.slice/pod.slice";
-    write(pod + "/container.scope/pids.max", "max\n");
-    write(pod + "/container.scope/pids.current", "30\n");
+    folder.write(pod + "/container.scope/pids.max", "max\n");
+    folder.write(pod + "/container.scope/pids.current", "30\n");
     EXPECT_FALSE(read().limited);
-    write(pod + "/pids.max", "1000\n");
-    write(pod + "/pids.current", "900\n");
-    write("sys/fs/cgroup/kubepods.slice/pids.max", "5000\n");
-    write("sys/fs/cgroup/kubepods.slice/pids.current", "4950\n");
+    folder.write(pod + "/pids.max", "1000\n");
+    folder.write(pod + "/pids.current", "900\n");
+    folder.write("sys/fs/cgroup/kubepods.slice/pids.max", "5000\n");
+    folder.write("sys/fs/cgroup/kubepods.slice/pids.current", "4950\n");
     EXPECT_EQ(50u, left());
     EXPECT_EQ(folder.file("sys/fs/cgroup/kubepods.slice"), read().place);
     EXPECT_TRUE(
         says(diagnosis_of(read(), 4), {"warning", "4 ranks", "need about 200", "the limit is 5000, and 50 are left",
                                        "podPidsLimit", "--pids-limit", "TasksMax"}));
     EXPECT_TRUE(says(diagnosis_of(read(), 51), {"failed"}));
-    write("sys/fs/cgroup/kubepods.slice/pids.current", "900\n");
+    folder.write("sys/fs/cgroup/kubepods.slice/pids.current", "900\n");
     EXPECT_EQ(100u, left());
 }
 
 TEST_F(ThreadLimitTest, Version1InAContainer) {
-    write("proc/self/cgroup", "5:pids:/docker/c0ffee\n4:memory:/docker/c0ffee\n0::/\n");
-    write("proc/self/mountinfo", "34 22 0:31 /docker/c0ffee /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n");
-    write("sys/fs/cgroup/pids/pids.max", "4096\n");
-    write("sys/fs/cgroup/pids/pids.current", "96\n");
+    folder.write("proc/self/cgroup", "5:pids:/docker/c0ffee\n4:memory:/docker/c0ffee\n0::/\n");
+    folder.write("proc/self/mountinfo", "34 22 0:31 /docker/c0ffee /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n");
+    folder.write("sys/fs/cgroup/pids/pids.max", "4096\n");
+    folder.write("sys/fs/cgroup/pids/pids.current", "96\n");
     EXPECT_EQ(4000u, left());
     EXPECT_TRUE(says(diagnosis_of(read(), 1), {"ok", "1 rank with", "the limit is 4096, and 4000 are left"}));
 }

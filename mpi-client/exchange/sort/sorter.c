@@ -113,10 +113,9 @@ static supply_status_t learn_columns(struct sorter *sorter, struct failure *fail
     if (sorter->columns.schema.count != 0) return SUPPLY_OK;
     supply_status_t status = exchange_columns_learn(&sorter->columns, sorter->inner, sorter->inspected.name, failure);
     if (status != SUPPLY_OK || sorter->columns.schema.count == 0) return status;
-    status = find_column(sorter, failure);
-    if (status == SUPPLY_OK) status = exchange_slot_init(&sorter->layout, &sorter->columns, failure);
-    if (status == SUPPLY_OK) status = supply__filler_set_schema(sorter->handle, &sorter->columns.whole, failure);
-    return status;
+    TRY(find_column(sorter, failure));
+    TRY(exchange_slot_init(&sorter->layout, &sorter->columns, failure));
+    return supply__filler_set_schema(sorter->handle, &sorter->columns.whole, failure);
 }
 
 static supply_status_t sorter_learn_schema(void *context, struct failure *failure) {

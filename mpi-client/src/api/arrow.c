@@ -288,9 +288,7 @@ static supply_status_t fill_array(struct array_export *export, struct array_node
     const struct schema *schema = &supply->blocks.schema;
     const struct format *format = &schema->formats[index];
     supply_column_t column;
-    supply_status_t status =
-        supply__block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure));
     const int64_t count = children_of(schema, index);
     node->buffers[0] = column.validity;
     node->buffers[1] = node->buffers[2] = column.data;
@@ -314,13 +312,12 @@ static supply_status_t fill_array(struct array_export *export, struct array_node
     }
     if (column.views != NULL && !arrow_views(&column, copies, array)) return supply__fail_by_changed_block(supply);
     if (has_numbers(schema, index)) fill_numbers(export, &column, format->list_size, array->children);
-    for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children && status == SUPPLY_OK;
-         child = schema->ends[child], i++) {
+    for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children; child = schema->ends[child], i++) {
         struct array_node *below = export->next++;
         array->children[i] = &below->array;
-        status = fill_array(export, below, supply, block, child, &below->array);
+        TRY(fill_array(export, below, supply, block, child, &below->array));
     }
-    return status;
+    return SUPPLY_OK;
 }
 
 /* SUPPLY_OK, or _CONTRACT. */

@@ -72,8 +72,7 @@ static int64_t count_entries(const struct ArrowSchema *schema, int depth) {
 // NOLINTNEXTLINE(misc-no-recursion): `depth` ends it
 static supply_status_t set_fields(supply_result_t *result, struct schema *schema, const struct ArrowSchema *of,
                                   int depth, uint32_t *next) {
-    supply_status_t status = SUPPLY_OK;
-    for (int64_t i = 0; i < of->n_children && status == SUPPLY_OK; i++) {
+    for (int64_t i = 0; i < of->n_children; i++) {
         const struct ArrowSchema *from = of->children[i];
         if (from->dictionary != NULL)
             return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
@@ -86,11 +85,10 @@ static supply_status_t set_fields(supply_result_t *result, struct schema *schema
             .child_format = number_format(from),
             .child_count = has_children(from) ? (int)from->n_children : 0,
         };
-        status = supply__result_set_field(result, schema, (*next)++, &field);
-        if (status == SUPPLY_OK && has_children(from) && depth <= NESTING_MAX)
-            status = set_fields(result, schema, from, depth + 1, next);
+        TRY(supply__result_set_field(result, schema, (*next)++, &field));
+        if (has_children(from) && depth <= NESTING_MAX) TRY(set_fields(result, schema, from, depth + 1, next));
     }
-    return status;
+    return SUPPLY_OK;
 }
 
 supply_status_t supply_result_open_arrow(supply_result_t **result, supply_t *supply, const char *name,
@@ -235,14 +233,12 @@ static supply_status_t set_children(supply_result_t *result, uint32_t index, con
     const struct schema *schema = &result->schema;
     const bool is_of_map = index > 0 && strcmp(schema->entries[index - 1].format, "+m") == 0;
     const bool is_by_name = schema->formats[index].layout == FORMAT_STRUCT && !is_of_map;
-    supply_status_t status = SUPPLY_OK;
-    for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children && status == SUPPLY_OK;
-         child = schema->ends[child], i++) {
+    for (uint32_t i = 0, child = index + 1; i < schema->entries[index].children; child = schema->ends[child], i++) {
         const int64_t at = is_by_name ? batch_find_column(result, type, child, i) : i;
         if (at < 0) return SUPPLY_ERROR_ARGUMENT;
-        status = set_entry(result, child, type->children[at], array->children[at], base, range, batch);
+        TRY(set_entry(result, child, type->children[at], array->children[at], base, range, batch));
     }
-    return status;
+    return SUPPLY_OK;
 }
 
 /* Fills in the rows of an entry, of the array from `base` on, and of its children. */
@@ -270,9 +266,8 @@ static supply_status_t set_entry(supply_result_t *result, uint32_t index, const 
                                  .count = (uint64_t)(array->length - base),
                                  .data_bytes = BYTES_UNKNOWN};
     base = 0;
-    supply_status_t status =
-        range.from < range.end ? set_buffers(result, index, type, array, range, batch, &base) : SUPPLY_OK;
-    if (status != SUPPLY_OK || entry->children == 0) return status;
+    if (range.from < range.end) TRY(set_buffers(result, index, type, array, range, batch, &base));
+    if (entry->children == 0) return SUPPLY_OK;
     if (format->layout == FORMAT_LIST && !has_child_range(rows, range)) return refuse_array(result, index);
     return set_children(result, index, type, array, supply__child_range(format, rows, range), base, batch);
 }

@@ -130,28 +130,28 @@ static void complete_list(struct schema_entry *list) {
 
 supply_status_t supply__result_check_fields(supply_result_t *result, struct schema *schema) {
     struct failure failure;
-    supply_status_t status = supply__schema_index_entries(schema, &failure);
-    if (status == SUPPLY_ERROR_MEMORY) return supply__result_fail(result, status, "%s", failure.text);
-    if (status != SUPPLY_OK) return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "%s", failure.text);
-    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
-        status = check_type(result, schema, i);
-        if (status == SUPPLY_OK && schema->entries[i].children == 1 && schema->formats[i].layout != FORMAT_STRUCT)
+    const supply_status_t status = supply__schema_index_entries(schema, &failure);
+    if (status != SUPPLY_OK)
+        return supply__result_fail(result, status == SUPPLY_ERROR_MEMORY ? status : SUPPLY_ERROR_ARGUMENT, "%s",
+                                   failure.text);
+    for (uint32_t i = 0; i < schema->count; i++) {
+        TRY(check_type(result, schema, i));
+        if (schema->entries[i].children == 1 && schema->formats[i].layout != FORMAT_STRUCT)
             complete_list(&schema->entries[i]);
     }
-    if (status == SUPPLY_OK) status = columns_check_names(result, schema, 0, schema->count);
-    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++)
+    TRY(columns_check_names(result, schema, 0, schema->count));
+    for (uint32_t i = 0; i < schema->count; i++)
         if (schema->formats[i].layout == FORMAT_STRUCT)
-            status = columns_check_names(result, schema, i + 1, schema->ends[i]);
-    return status;
+            TRY(columns_check_names(result, schema, i + 1, schema->ends[i]));
+    return SUPPLY_OK;
 }
 
 /* Begins a result, with a schema of these fields. Free *schema in any case. */
 static supply_status_t begin_with_fields(supply_result_t **result, const char *name, const supply_field_t *fields,
                                          int count, struct schema *schema) {
-    supply_status_t status = supply__result_begin(result, name, fields != NULL ? count : 0, schema);
-    for (uint32_t i = 0; status == SUPPLY_OK && fields != NULL && i < schema->count; i++)
-        status = supply__result_set_field(*result, schema, i, &fields[i]);
-    return status == SUPPLY_OK ? supply__result_check_fields(*result, schema) : status;
+    TRY(supply__result_begin(result, name, fields != NULL ? count : 0, schema));
+    for (uint32_t i = 0; i < schema->count; i++) TRY(supply__result_set_field(*result, schema, i, &fields[i]));
+    return supply__result_check_fields(*result, schema);
 }
 
 supply_status_t supply_result_open(supply_result_t **result, supply_t *supply, const char *name,
@@ -214,14 +214,12 @@ static supply_status_t check_buffers(supply_result_t *result, uint32_t index, co
                                      struct row_range range) {
     const struct schema *schema = &result->schema;
     const struct format *format = &schema->formats[index];
-    supply_status_t status = SUPPLY_OK;
-    if (range.from == range.end) return status;
+    if (range.from == range.end) return SUPPLY_OK;
     if (range.end > rows->count)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu rows and needs %llu",
                                    supply__result_path(result, index).text, (unsigned long long)rows->count,
                                    (unsigned long long)range.end);
-    if (supply__has_offsets(format)) status = columns_check_offsets(result, index, rows, range);
-    if (status != SUPPLY_OK) return status;
+    if (supply__has_offsets(format)) TRY(columns_check_offsets(result, index, rows, range));
     const uint64_t needed = bytes_needed(format, rows, range);
     if (needed > rows->data_bytes || (needed > 0 && rows->data == NULL))
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu bytes of data and needs %llu",
@@ -229,9 +227,9 @@ static supply_status_t check_buffers(supply_result_t *result, uint32_t index, co
                                    (unsigned long long)(rows->data != NULL ? rows->data_bytes : 0),
                                    (unsigned long long)needed);
     const struct row_range below = supply__child_range(format, rows, range);
-    for (uint32_t child = index + 1; child < schema->ends[index] && status == SUPPLY_OK; child = schema->ends[child])
-        status = check_buffers(result, child, rows + (child - index), below);
-    return status;
+    for (uint32_t child = index + 1; child < schema->ends[index]; child = schema->ends[child])
+        TRY(check_buffers(result, child, rows + (child - index), below));
+    return SUPPLY_OK;
 }
 
 static supply_status_t check_nulls(supply_result_t *result, uint32_t index, const struct column_rows *rows,
@@ -242,18 +240,16 @@ static supply_status_t check_nulls(supply_result_t *result, uint32_t index, cons
 static supply_status_t check_nulls_below(supply_result_t *result, uint32_t index, const struct column_rows *rows,
                                          struct row_range range) {
     const struct schema *schema = &result->schema;
-    supply_status_t status = SUPPLY_OK;
-    for (uint64_t from = range.from; from < range.end && status == SUPPLY_OK;) {
+    for (uint64_t from = range.from; from < range.end;) {
         uint64_t end = rows->validity == NULL ? range.end : from;
         while (end < range.end && !is_null(rows, end)) end++;
         const struct row_range below =
             supply__child_range(&schema->formats[index], rows, (struct row_range){from, end});
-        for (uint32_t child = index + 1; child < schema->ends[index] && status == SUPPLY_OK;
-             child = schema->ends[child])
-            status = check_nulls(result, child, rows + (child - index), below);
+        for (uint32_t child = index + 1; child < schema->ends[index]; child = schema->ends[child])
+            TRY(check_nulls(result, child, rows + (child - index), below));
         for (from = end; from < range.end && is_null(rows, from);) from++;
     }
-    return status;
+    return SUPPLY_OK;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
@@ -272,12 +268,11 @@ static supply_status_t check_nulls(supply_result_t *result, uint32_t index, cons
 supply_status_t supply__result_check_rows(supply_result_t *result, const struct column_rows *rows, uint64_t count) {
     const struct schema *schema = &result->schema;
     const struct row_range all = {0, count};
-    supply_status_t status = SUPPLY_OK;
-    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i = schema->ends[i]) {
-        status = check_buffers(result, i, &rows[i], all);
-        if (status == SUPPLY_OK) status = check_nulls(result, i, &rows[i], all);
+    for (uint32_t i = 0; i < schema->count; i = schema->ends[i]) {
+        TRY(check_buffers(result, i, &rows[i], all));
+        TRY(check_nulls(result, i, &rows[i], all));
     }
-    return status;
+    return SUPPLY_OK;
 }
 
 static supply_status_t check_written_type(supply_result_t *result, uint32_t index, const supply_column_t *column) {
@@ -317,16 +312,14 @@ static supply_status_t take_column(supply_result_t *result, uint32_t index, cons
 
 static supply_status_t take_columns(supply_result_t *result, const supply_column_t *columns, struct column_rows *rows) {
     const struct schema *schema = &result->schema;
-    supply_status_t status = SUPPLY_OK;
-    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++)
-        status = take_column(result, i, &columns[i], &rows[i]);
-    for (uint32_t i = schema->ends[0]; i < schema->count && status == SUPPLY_OK; i = schema->ends[i])
+    for (uint32_t i = 0; i < schema->count; i++) TRY(take_column(result, i, &columns[i], &rows[i]));
+    for (uint32_t i = schema->ends[0]; i < schema->count; i = schema->ends[i])
         if (rows[i].count != rows[0].count)
             return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                        "column '%s' has %llu rows and column '%s' has %llu",
                                        supply__schema_name(schema, i), (unsigned long long)rows[i].count,
                                        supply__schema_name(schema, 0), (unsigned long long)rows[0].count);
-    return status;
+    return SUPPLY_OK;
 }
 
 supply_status_t supply_result_write(supply_result_t *result, const supply_column_t *columns, int count) {

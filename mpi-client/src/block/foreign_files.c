@@ -211,10 +211,9 @@ supply_status_t supply__foreign_files_find(struct foreign_files *files, const st
 }
 
 supply_status_t supply__foreign_files_check(const struct foreign_files *files, struct failure *failure) {
-    supply_status_t status = SUPPLY_OK;
-    for (uint32_t i = 0; i < FOREIGN_FILES_MAX && status == SUPPLY_OK; i++)
-        if (is_open(files, i)) status = foreign_file_check(&files->files[i], failure);
-    return status;
+    for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++)
+        if (is_open(files, i)) TRY(foreign_file_check(&files->files[i], failure));
+    return SUPPLY_OK;
 }
 
 void supply__foreign_files_abandon(struct foreign_files *files) {
@@ -281,19 +280,18 @@ supply_status_t supply__block_views_check(struct block_windows *windows, const s
                                           struct foreign_files *files, const struct mapped_file_header *header,
                                           struct failure *failure) {
     windows->count = 0;
-    supply_status_t status = foreign_grow(windows, views->window_count, failure);
-    for (uint32_t i = 0; i < views->window_count && status == SUPPLY_OK; i++)
-        status = add_window(windows, &views->windows[i], files, header, failure);
+    TRY(foreign_grow(windows, views->window_count, failure));
+    for (uint32_t i = 0; i < views->window_count; i++)
+        TRY(add_window(windows, &views->windows[i], files, header, failure));
     const void *data;
-    for (uint32_t i = 0; i < views->element_count && status == SUPPLY_OK; i++) {
+    for (uint32_t i = 0; i < views->element_count; i++) {
         supply_view_t view;
         memcpy(&view, &views->views[i], sizeof view);
         if (!supply__view_is_inline(&view) && !supply__view_find(&view, windows->list, windows->count, &data))
-            status =
-                supply__fail(failure, SUPPLY_ERROR_CONTRACT,
-                             "the view of element %u has %d bytes at %d of window %d, must be within one of the %u "
-                             "windows",
-                             i, view.bytes, view.offset, view.window, windows->count);
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                "the view of element %u has %d bytes at %d of window %d, must be within one of the %u "
+                                "windows",
+                                i, view.bytes, view.offset, view.window, windows->count);
     }
-    return status;
+    return SUPPLY_OK;
 }

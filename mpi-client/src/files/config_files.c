@@ -125,10 +125,9 @@ static supply_status_t set_word(struct config_line *line, const char *word, cons
 static supply_status_t parse_mapped_file(struct config_line *line, char *text, const struct reader *reader,
                                          struct failure *failure) {
     char *rest;
-    supply_status_t status = set_path(&line->mapped_file, strtok_r(text, WHITE_SPACE, &rest), reader, failure);
-    for (char *word; status == SUPPLY_OK && (word = strtok_r(NULL, WHITE_SPACE, &rest)) != NULL;)
-        status = set_word(line, word, reader, failure);
-    return status;
+    TRY(set_path(&line->mapped_file, strtok_r(text, WHITE_SPACE, &rest), reader, failure));
+    for (char *word; (word = strtok_r(NULL, WHITE_SPACE, &rest)) != NULL;) TRY(set_word(line, word, reader, failure));
+    return SUPPLY_OK;
 }
 
 static supply_status_t parse_named_pipes(struct config_line *line, char *text, const struct reader *reader,

@@ -330,20 +330,18 @@ supply_status_t supply__settings_files(const supply_options_t *given, struct set
 supply_status_t supply__settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    supply_status_t status = supply__options_complete(given, &options, failure);
-    if (status == SUPPLY_OK) status = set_files(&options, settings, failure);
-    if (status == SUPPLY_OK) status = supply__options_timeout(&options, &settings->timeout, failure);
-    if (status == SUPPLY_OK) status = set_sizes(&options, settings, failure);
-    if (status == SUPPLY_OK) status = set_start(&options, settings, failure);
-    if (status == SUPPLY_OK) status = settings_set_group(&options, settings, failure);
-    if (status == SUPPLY_OK)
-        status = supply__results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
-                                        failure);
-    if (status == SUPPLY_OK) status = supply__generation_make(&settings->generation, failure);
+    TRY(supply__options_complete(given, &options, failure));
     settings->rank_pid = (uint32_t)getpid();
     settings->exchange = options.exchange;
     settings->interruption = (struct interruption){options.interrupted, options.interrupted_context};
-    return status;
+    TRY(set_files(&options, settings, failure));
+    TRY(supply__options_timeout(&options, &settings->timeout, failure));
+    TRY(set_sizes(&options, settings, failure));
+    TRY(set_start(&options, settings, failure));
+    TRY(settings_set_group(&options, settings, failure));
+    TRY(supply__results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
+                               failure));
+    return supply__generation_make(&settings->generation, failure);
 }
 
 void supply__settings_free(struct settings *settings) {

@@ -22,6 +22,7 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 std::string TemporaryFolder::write(const std::string &name, const std::string &content) const {
+    std::filesystem::create_directories(std::filesystem::path(file(name)).parent_path());
     std::ofstream stream(file(name), std::ios::binary);
     stream << content;
     if (!stream.flush()) throw std::runtime_error("cannot write " + file(name));

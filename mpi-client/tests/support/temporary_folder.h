@@ -18,7 +18,7 @@ class TemporaryFolder {
     std::string path() const { return path_; }
     std::string file(const std::string &name) const { return path_ + "/" + name; }
 
-    /** Writes a file and returns its path. */
+    /** Writes a file, in folders that it makes, and returns its path. */
     std::string write(const std::string &name, const std::string &content) const;
 
     /** True if no file is left in it. */
