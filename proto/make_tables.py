@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes what C, Scala and the documents have from a table of the contract.
+"""Writes sources from the tables of the contract, which lie beside this file.
 
-usage: make_tables.py TABLE OUTPUT
+usage: make_tables.py OUTPUT...
 
-layout.tsv becomes layout.h or LayoutTable.scala. The header checks itself: the compiler refuses a structure that it
-would lay out in another way than the table says.
+layout.tsv becomes layout.h and LayoutTable.scala. The header checks itself: the compiler refuses a structure that it
+would lay out in another way than the table says. types.tsv becomes formats.h, FormatTable.scala and the table in
+docs/TYPES.md.
 """
 
 import csv
@@ -12,8 +13,14 @@ import pathlib
 import sys
 
 LAYOUT = ["structure", "field", "offset", "bytes", "type", "writer", "meaning"]
+TYPES = ["format", "values", "spark", "arrow", "numpy", "torch", "result", "since"]
 NUMBERS = {"u32": ("uint32_t", 4), "i32": ("int32_t", 4), "u64": ("uint64_t", 8)}
 ARRAYS = {"bytes": "uint8_t", "text": "char"}
+# The layouts of block/schema.h.
+OTHERS = {"bit": "BITS", "bytes": "VARIABLE", "views": "VIEWS", "list": "LIST", "struct": "STRUCT"}
+# In types.tsv: there is none.
+NONE = "–"
+PAGE_HEAD = "| Spark's type | in a block (Arrow) | `block.numpy(name)` | in a batch (PyTorch) | of a result |"
 
 LAYOUT_HEADER = """\
 /* Made from proto/layout.tsv by proto/make_tables.py. PROTOCOL.md says what the fields mean. */
@@ -33,6 +40,36 @@ LAYOUT_HEADER = """\
 
 /** As it stands in a header. */
 #define VERSION ((uint32_t)(VERSION_MAJOR << 16 | VERSION_MINOR))
+"""
+
+FORMATS_HEADER = """\
+/* Made from proto/types.tsv by proto/make_tables.py: the formats without parameters. */
+#ifndef SUPPLY_FORMATS_H
+#define SUPPLY_FORMATS_H
+
+/** FORMAT(text, bytes of a value, its kind in DLPack) */
+#define FIXED_FORMATS(FORMAT){fixed}
+
+/** FORMAT(text, layout of block/schema.h) */
+#define OTHER_FORMATS(FORMAT){others}
+
+#endif
+"""
+
+FORMAT_TABLE = """\
+package supply.protocol
+
+/** Made from proto/types.tsv: the formats without parameters. */
+private[supply] object FormatTable {{
+  /** Bytes of a value, if all have as many. */
+  val bytes: Map[String, Int] = Map({bytes})
+
+  /** Spark's type of a result. */
+  val results: Map[String, String] = Map({results})
+
+  /** Formats whose columns in Spark have the same type, and Spark's first version that writes them. */
+  val supplied: Map[String, String] = Map({supplied})
+}}
 """
 
 
@@ -83,12 +120,25 @@ def structures_of(rows):
     return found
 
 
+def continued(lines):
+    """Lines of a macro."""
+    return "".join(f" \\\n    {line}" for line in lines)
+
+
 def layout_header(rows):
     found = structures_of(rows)
     constants = [f"#define {row['field']} {row['offset']} /**< {row['meaning']} */" for row in found["constant"]]
     structures = {}
     lines = [line for name in found if name != "constant" for line in structure(name, found[name], structures)]
-    return "\n".join([LAYOUT_HEADER, *constants, "", *lines, "#endif", ""])
+    table = [
+        f'FIELD("{row["structure"]}.{row["field"]}", {row["offset"]}, {row["bytes"].strip("-") or 0})' for row in rows
+    ]
+    macro = [
+        "/** FIELD(name, offset, bytes) for each row of the table. */",
+        f"#define LAYOUT(FIELD){continued(table)}",
+        "",
+    ]
+    return "\n".join([LAYOUT_HEADER, *constants, "", *lines, *macro, "#endif", ""])
 
 
 def scala_name(field):
@@ -106,28 +156,96 @@ def layout_table(rows):
     return "\n".join([*lines[:-1], "}", ""])
 
 
-MADE = {"layout.h": (LAYOUT, layout_header), "LayoutTable.scala": (LAYOUT, layout_table)}
+def bytes_of(row):
+    """Of a value. 0: they differ, or are no bytes."""
+    bits = row["values"].lstrip("uintfloa")
+    return int(bits) // 8 if bits.isdigit() else 0
 
 
-def main(table, output):
-    path = pathlib.Path(output)
-    columns, make = MADE[path.name]
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    with open(table, newline="", encoding="utf-8") as file:
+def plain_formats(rows):
+    """The first row of each format without parameters."""
+    found = {}
+    for row in rows:
+        if not row["format"].startswith(("d:", "+w:")):
+            found.setdefault(row["format"], row)
+    return found
+
+
+def formats_header(rows):
+    kinds = {"i": "Int", "u": "UInt", "f": "Float"}
+    fixed, others = [], []
+    for form, row in plain_formats(rows).items():
+        if bytes_of(row):
+            fixed.append(f'FORMAT("{form}", {bytes_of(row)}, {kinds[row["values"][0]]})')
+        else:
+            others.append(f'FORMAT("{form}", {OTHERS[row["values"]]})')
+    return FORMATS_HEADER.format(fixed=continued(fixed), others=continued(others))
+
+
+def format_table(rows):
+    formats = plain_formats(rows)
+
+    def pairs(values):
+        return ", ".join(f'"{form}" -> {value}' for form, value in values)
+
+    results = {form: row for form, row in formats.items() if row["result"] != NONE and not form.startswith("+")}
+    return FORMAT_TABLE.format(
+        bytes=pairs((form, bytes_of(row)) for form, row in formats.items() if bytes_of(row)),
+        results=pairs((form, f'"{row["result"]}"') for form, row in results.items()),
+        supplied=pairs((form, f'"{row["since"]}"') for form, row in results.items() if row["spark"] == row["result"]),
+    )
+
+
+def page_table(rows):
+    oldest = rows[0]["since"]
+    lines = [PAGE_HEAD, "|---|---|---|---|---|"]
+    for row in rows:
+        since = "" if row["since"] == oldest else f" (Spark {row['since']})"
+        if row["spark"] != NONE:
+            lines.append(f"| {' | '.join([row['spark'] + since, *(row[name] for name in TYPES[3:-1])])} |")
+    return "\n".join(lines)
+
+
+def replaced(page, table):
+    """The page with another table of types."""
+    before, _, rest = page.partition(PAGE_HEAD)
+    return f"{before}{table}\n\n{rest.partition(chr(10) * 2)[2]}"
+
+
+# Of each output its table, the columns of that, and what makes the text of the rows.
+MADE = {
+    "layout.h": ("layout.tsv", LAYOUT, layout_header),
+    "LayoutTable.scala": ("layout.tsv", LAYOUT, layout_table),
+    "formats.h": ("types.tsv", TYPES, formats_header),
+    "FormatTable.scala": ("types.tsv", TYPES, format_table),
+    "TYPES.md": ("types.tsv", TYPES, page_table),
+}
+
+
+def rows_of(table, columns):
+    with open(pathlib.Path(__file__).parent / table, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         if reader.fieldnames != columns:
-            sys.exit(f"{table}: the columns must be {' '.join(columns)}")
-        rows = list(reader)
+            raise ValueError(f"the columns must be {' '.join(columns)}")
+        return list(reader)
+
+
+def write(path):
+    table, columns, make = MADE[path.name]
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
     try:
-        text = make(rows)
+        text = make(rows_of(table, columns))
     except ValueError as error:
         sys.exit(f"{table}: {error}")
+    if path.suffix == ".md":
+        text = replaced(before, text)
     if text != before:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) == 1:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    for output in sys.argv[1:]:
+        write(pathlib.Path(output))

@@ -14,8 +14,7 @@ from places import ROOT
 def built(tmp_path_factory):
     """Compiles a program of bench/c without the library."""
     folder, sources = tmp_path_factory.mktemp("programs"), ROOT / "bench" / "c"
-    make_tables = [sys.executable, ROOT / "proto" / "make_tables.py", ROOT / "proto" / "layout.tsv"]
-    subprocess.run([*make_tables, folder / "layout.h"], check=True)
+    subprocess.run([sys.executable, ROOT / "proto" / "make_tables.py", folder / "layout.h"], check=True)
 
     def build(name, source):
         program = folder / name

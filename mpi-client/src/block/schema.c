@@ -10,7 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats.h"
+
 #define LIST_PREFIX "+w:"
+#define TIMESTAMP "tsu:"
 #define FORMAT_NOT_KNOWN ((struct format){FORMAT_UNKNOWN, 0, 0})
 
 static const char *wrong_text(const struct schema *schema, const struct schema_entry *entry) {
@@ -221,36 +224,25 @@ int supply__schema_index(const struct schema *schema, const char *name) {
     return -1;
 }
 
-static struct format simple_format(const char *format) {
-    if (format[0] != '\0' && format[1] == '\0') switch (format[0]) {
-            case 'b':
-                return (struct format){FORMAT_BITS, 0, 0};
-            case 'c':
-            case 'C':
-                return (struct format){FORMAT_FIXED, 1, 0};
-            case 's':
-            case 'S':
-            case 'e':
-                return (struct format){FORMAT_FIXED, 2, 0};
-            case 'i':
-            case 'I':
-            case 'f':
-                return (struct format){FORMAT_FIXED, 4, 0};
-            case 'l':
-            case 'L':
-            case 'g':
-                return (struct format){FORMAT_FIXED, 8, 0};
-            case 'z':
-            case 'u':
-                return (struct format){FORMAT_VARIABLE, 0, 0};
-        }
+static struct format plain_format(const char *text) {
+#define FIXED(text, bytes, kind) {text, {FORMAT_FIXED, bytes, 0}},
+#define OTHER(text, layout) {text, {FORMAT_##layout, 0, 0}},
+    static const struct {
+        const char *text;
+        struct format format;
+    } formats[] = {FIXED_FORMATS(FIXED) OTHER_FORMATS(OTHER)};
+    // A zone changes nothing in the values.
+    if (strncmp(text, TIMESTAMP, strlen(TIMESTAMP)) == 0) text = TIMESTAMP;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i].text, text) == 0) return formats[i].format;
     return FORMAT_NOT_KNOWN;
 }
 
 /* "+w:N": N numbers an element, or N elements of a child. */
 static struct format list_format(const struct schema_entry *entry) {
-    const bool has_child = entry->child_format[0] == '\0';
-    const struct format child = simple_format(entry->child_format);
+    const bool has_child = entry->child_format[0] == '\0', is_letter = strlen(entry->child_format) == 1;
+    // Numbers have formats of one letter.
+    const struct format child = is_letter ? plain_format(entry->child_format) : FORMAT_NOT_KNOWN;
     char *end;
     const char *digits = entry->format + strlen(LIST_PREFIX);
     if ((!has_child && child.layout != FORMAT_FIXED) || *digits < '1' || *digits > '9') return FORMAT_NOT_KNOWN;
@@ -269,12 +261,6 @@ static bool is_decimal(const char *format) {
 struct format supply__schema_format(const struct schema_entry *entry) {
     const char *format = entry->format;
     if (strncmp(format, LIST_PREFIX, strlen(LIST_PREFIX)) == 0) return list_format(entry);
-    if (strcmp(format, "vz") == 0) return (struct format){FORMAT_VIEWS, 0, 0};
-    if (strcmp(format, "+s") == 0) return (struct format){FORMAT_STRUCT, 0, 0};
-    if (strcmp(format, "+l") == 0 || strcmp(format, "+m") == 0) return (struct format){FORMAT_LIST, 0, 0};
-    if (strcmp(format, "tdD") == 0 || strcmp(format, "tiM") == 0) return (struct format){FORMAT_FIXED, 4, 0};
-    if (strcmp(format, "tDu") == 0 || strcmp(format, "ttn") == 0) return (struct format){FORMAT_FIXED, 8, 0};
-    if (strncmp(format, "tsu:", 4) == 0) return (struct format){FORMAT_FIXED, 8, 0};
     if (is_decimal(format)) return (struct format){FORMAT_FIXED, 16, 0};
-    return simple_format(format);
+    return plain_format(format);
 }

@@ -28,7 +28,7 @@ ALLOWED |= {
 # Where an include is looked up if it does not lie beside its file.
 SEARCHED = ("", "include", "src", "exchange", "mpi", "tools")
 # CMake makes it from the table of the contract.
-GENERATED = {"layout.h": "src/base"}
+GENERATED = {"layout.h": "src/base", "formats.h": "src/base"}
 ROOT = pathlib.Path(sys.argv[1])
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(supply[^>]*)>)', re.MULTILINE)
 

@@ -1,15 +1,17 @@
 """make_tables.py: the header that it makes compiles, and a table that contradicts itself does not.
 
-usage: layout_test.py MAKE_TABLES TABLE C_COMPILER CXX_COMPILER
+usage: layout_test.py PROTO C_COMPILER CXX_COMPILER
 """
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-MAKE_TABLES, TABLE, *COMPILERS = map(pathlib.Path, sys.argv[1:])
+PROTO, *COMPILERS = map(pathlib.Path, sys.argv[1:])
+TABLE = PROTO / "layout.tsv"
 
 
 class LayoutTest(unittest.TestCase):
@@ -21,7 +23,8 @@ class LayoutTest(unittest.TestCase):
     def make(self, table):
         """Makes layout.h from the text of a table. The message if that failed, or ''."""
         (self.folder / "layout.tsv").write_text(table)
-        command = [sys.executable, MAKE_TABLES, self.folder / "layout.tsv", self.folder / "layout.h"]
+        program = shutil.copy(PROTO / "make_tables.py", self.folder)
+        command = [sys.executable, program, self.folder / "layout.h"]
         return subprocess.run(command, stderr=subprocess.PIPE, text=True).stderr
 
     def compile(self, compiler, language):

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "formats.h"
+
 namespace nb = nanobind;
 
 namespace {
@@ -16,23 +18,12 @@ bool begins_with(const std::string &text, const std::string &start) {
 /* False: no number of DLPack. */
 bool number(const std::string &format, nb::dlpack::dtype &type) {
     using code = nb::dlpack::dtype_code;
-    static const struct {
-        const char *format;
-        code kind;
-        uint8_t bits;
-    } numbers[] = {
-        {"c", code::Int, 8},    {"s", code::Int, 16},   {"i", code::Int, 32},   {"l", code::Int, 64},
-        {"C", code::UInt, 8},   {"S", code::UInt, 16},  {"I", code::UInt, 32},  {"L", code::UInt, 64},
-        {"e", code::Float, 16}, {"f", code::Float, 32}, {"g", code::Float, 64}, {"tdD", code::Int, 32},
-        {"tiM", code::Int, 32}, {"tDu", code::Int, 64}, {"ttn", code::Int, 64},
-    };
-    type = {static_cast<uint8_t>(code::Int), 64, 1};
-    for (const auto &known : numbers) {
-        if (format != known.format) continue;
-        type = {static_cast<uint8_t>(known.kind), known.bits, 1};
-        return true;
-    }
-    return begins_with(format, "tsu:");
+#define NUMBER(text, bytes, kind) {text, {static_cast<uint8_t>(code::kind), bytes * 8, 1}},
+    static const std::unordered_map<std::string, nb::dlpack::dtype> numbers = {FIXED_FORMATS(NUMBER)};
+    const auto found = numbers.find(begins_with(format, "tsu:") ? "tsu:" : format);
+    if (found == numbers.end()) return false;
+    type = found->second;
+    return true;
 }
 
 } // namespace

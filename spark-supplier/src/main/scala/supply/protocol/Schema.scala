@@ -271,24 +271,16 @@ private[supply] object Format {
     case "b" => Bits
     case "z" | "u" => Variable
     case "vz" => Views
-    case "tdD" | "tiM" => Fixed(4)
-    case "tDu" | "ttn" => Fixed(8)
     case Decimal() => Fixed(16)
     case "+s" => Struct
     case "+l" | "+m" => Lists
     case List(count) if column.childFormat.isEmpty => FixedLists(count.toInt)
-    case List(count) =>
-      Fixed(Math.multiplyExact(count.toInt, numberBytes(column, column.childFormat)))
-    case instant if instant.startsWith("tsu:") => Fixed(8)
-    case number => Fixed(numberBytes(column, number))
+    case List(count) => Fixed(Math.multiplyExact(count.toInt, bytesOf(column, column.childFormat)))
+    case instant if instant.startsWith("tsu:") => Fixed(bytesOf(column, "tsu:"))
+    case other => Fixed(bytesOf(column, other))
   }
 
-  private def numberBytes(column: Column, format: String): Int = format match {
-    case "c" | "C" => 1
-    case "s" | "S" | "e" => 2
-    case "i" | "I" | "f" => 4
-    case "l" | "L" | "g" => 8
-    case _ => throw new IllegalArgumentException(
-        s"column '${column.name}' has the format '$format', which the contract does not know")
-  }
+  private def bytesOf(column: Column, format: String): Int =
+    FormatTable.bytes.getOrElse(format, throw new IllegalArgumentException(
+        s"column '${column.name}' has the format '$format', which the contract does not know"))
 }

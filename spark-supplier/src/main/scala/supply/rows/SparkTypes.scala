@@ -5,33 +5,22 @@ import scala.util.Try
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.types._
 
-import supply.protocol.Column
+import supply.protocol.{Column, FormatTable}
 
-/** Which type of Spark is which format of the contract. docs/TYPES.md has the table. */
+/** Which type of Spark is which format of the contract (proto/types.tsv). */
 private[supply] object SparkTypes {
-  private val Numbers: Seq[(DataType, String)] = Seq(ByteType -> "c", ShortType -> "s",
-    IntegerType -> "i", LongType -> "l", FloatType -> "f", DoubleType -> "g")
+  /** A Spark that has no times, before 4.1, reads them as nanoseconds. */
+  private val types: Map[String, DataType] = FormatTable.results.map { case (format, name) =>
+    format -> typeNamed(name).getOrElse(LongType)
+  }
 
-  /** Spark has no unsigned integers: the next wider type has all their values. */
-  private val Unsigned: Seq[(DataType, String)] =
-    Seq(ShortType -> "C", IntegerType -> "S", LongType -> "I", DecimalType(20, 0) -> "L")
+  /** In DDL, a setting says what a timestamp is. */
+  private def typeNamed(name: String) =
+    Try(DataType.fromJson("\"" + name + "\"")).orElse(Try(DataType.fromDDL(name)))
 
-  private val Others: Seq[(DataType, String)] = Seq(BooleanType -> "b", StringType -> "u",
-    BinaryType -> "z", DateType -> "tdD", TimestampType -> "tsu:UTC", TimestampNTZType -> "tsu:")
-
-  /** Types with parameters: of each, the variant that holds every value. Spark has times since 4.1: until then, nanoseconds. */
-  private val Spans: Seq[(DataType, String)] =
-    Seq(DayTimeIntervalType() -> "tDu", YearMonthIntervalType() -> "tiM",
-      Try(DataType.fromJson("\"time(6)\"")).getOrElse(LongType) -> "ttn")
-
-  /** Spark 3.5 writes them to no data source. */
-  private val areIntervalsWritten = !SPARK_VERSION.startsWith("3.")
-
-  private val formats: Map[DataType, String] = (Numbers ++ Others).toMap
-  /** Ranks may write half precision, which Spark has not. */
-  private val numbers: Map[String, DataType] =
-    (Numbers ++ Unsigned :+ (FloatType -> "e")).map(_.swap).toMap
-  private val types: Map[String, DataType] = numbers ++ (Others ++ Spans).map(_.swap)
+  private val formats: Map[DataType, String] = FormatTable.supplied.collect {
+    case (format, since) if SPARK_VERSION >= since => types(format) -> format
+  }
 
   private val DecimalFormat = """d:([0-9]{1,2}),([0-9]{1,2})""".r
   private val ListFormat = """\+w:([1-9][0-9]*)""".r
@@ -40,8 +29,8 @@ private[supply] object SparkTypes {
   def formatOf(dataType: DataType): Option[String] = dataType match {
     case decimal: DecimalType => Some(s"d:${decimal.precision},${decimal.scale}")
     case _: StringType | _: CharType | _: VarcharType => Some("u")
-    case _: DayTimeIntervalType if areIntervalsWritten => Some("tDu")
-    case _: YearMonthIntervalType if areIntervalsWritten => Some("tiM")
+    case _: DayTimeIntervalType => formats.get(DayTimeIntervalType())
+    case _: YearMonthIntervalType => formats.get(YearMonthIntervalType())
     case variant if isVariant(variant) => Some("u")
     case time if isTime(time) => Some("ttn")
     case other => formats.get(other)
@@ -64,13 +53,15 @@ private[supply] object SparkTypes {
 
   /** The format of the numbers of an array; None: it has something else. */
   def numberFormatOf(dataType: DataType): Option[String] =
-    Numbers.collectFirst { case (`dataType`, format) => format }
+    formats.get(dataType).filter(isNumber)
+
+  private def isNumber(format: String) = format.length == 1 && FormatTable.bytes.contains(format)
 
   /** The type of a column of blocks; None: this version does not know its format. */
   def typeOf(column: Column): Option[DataType] = (column.format, column.children) match {
     case (ListFormat(_), Seq()) =>
-      listLength(column).flatMap(_ => numbers.get(column.childFormat)).map(ArrayType(_,
-          containsNull = false))
+      val number = types.get(column.childFormat).filter(_ => isNumber(column.childFormat))
+      listLength(column).flatMap(_ => number).map(ArrayType(_, containsNull = false))
     case _ if column.childFormat.nonEmpty => None
     case (ListFormat(_) | "+l", Seq(item)) => typeOf(item).map(ArrayType(_, item.nullable))
     case ("+s", fields) if fields.nonEmpty =>
