@@ -1,6 +1,5 @@
 """spark_supplier.testing.data: what a function gets of a call, without Spark and processes."""
 
-import csv
 import os
 import pathlib
 
@@ -8,8 +7,6 @@ import numpy
 import pyarrow
 import pytest
 import spark_supplier
-
-from layout import CONSTANTS, ROOT, SIZES
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 from spark_supplier import testing  # noqa: E402
@@ -230,20 +227,3 @@ def test_nothing_is_left():
 def test_what_is_refused(rows, options, says):
     with pytest.raises(spark_supplier.SupplyError, match=says):
         testing.data(rows, **options)
-
-
-def test_the_task_knows_the_layout():
-    with open(ROOT / "proto" / "layout.tsv", newline="") as table:
-        rows = list(csv.DictReader(table, delimiter="\t"))
-    header = {row["field"]: (int(row["offset"]), {4: "I", 8: "Q"}.get(int(row["bytes"]))) for row in rows
-              if row["structure"] == "mapped_file_header"}  # fmt: skip
-    assert testing.HEADER.items() <= header.items()
-    fields = [(row["field"], int(row["bytes"])) for row in rows if row["structure"] == "notification"][:-1]
-    assert [name for name, _ in fields] == ["generation", "kind", "element_count", "sequence", "epoch", "partition",
-                                            "first_element", "offset", "size", "file", "reserved"]  # fmt: skip
-    assert "".join({4: "I", 8: "Q"}[size] for _, size in fields) == testing.NOTIFICATION.format[1:]
-    for name in ("SCHEMA_OFFSET", "RING_OFFSET", "TASK_LOCK_BYTE"):
-        assert getattr(testing, name) == CONSTANTS[name]
-    assert SIZES["block_header"] == testing.BLOCK_HEADER and SIZES["schema_entry"] == testing.SCHEMA_ENTRY
-    for name in ("BLOCK", "END_OF_EPOCH", "END_OF_DATA"):
-        assert getattr(testing, name) == CONSTANTS[f"NOTIFICATION_{name}"]

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "block.h"
+#include "layout.h"
 #include "plain_columns.h"
 #include "result.h"
 
@@ -151,6 +152,14 @@ NB_MODULE(_core, module) {
     policies["balance"] = static_cast<int>(SUPPLY_EXCHANGE_BALANCE);
     policies["range"] = static_cast<int>(SUPPLY_EXCHANGE_RANGE);
     module.attr("exchange_policies") = policies;
+    nb::dict layout;
+#define FIELD(name, offset, bytes) {name, offset, bytes},
+    static const struct {
+        const char *name;
+        int offset, bytes;
+    } fields[] = {LAYOUT(FIELD)};
+    for (const auto &field : fields) layout[field.name] = nb::make_tuple(field.offset, field.bytes);
+    module.attr("layout") = layout;
 
     nb::class_<Pair>(module, "Pair", nb::is_weak_referenceable())
         .def(

@@ -7,6 +7,8 @@ version: str
 contract_version: str
 # Names of policies, and their numbers in supply_exchange_options.h.
 exchange_policies: dict[str, int]
+# Of each row of proto/layout.tsv, as "request.kind", its offset and bytes; of "constant." rows the number, and 0.
+layout: dict[str, tuple[int, int]]
 
 class Pair:
     def __init__(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from spark_supplier import _core
 from spark_supplier.batch import Batch, tensors_in
 from spark_supplier.block import Block
 from spark_supplier.block_values import BlockValues
@@ -21,9 +22,9 @@ from spark_supplier.errors import RingFullError, SupplyError
 from spark_supplier.pair import Reader
 from spark_supplier.times import Seconds
 
-# In the mapped file (proto/layout.tsv): the offset of the ring, and of the number of its slots.
-_RING_OFFSET = 65536
-_BLOCK_COUNT = 48
+# In the mapped file: the offset of the ring, and of the number of its slots.
+_RING_OFFSET, _ = _core.layout["constant.RING_OFFSET"]
+_BLOCK_COUNT, _ = _core.layout["mapped_file_header.block_count"]
 # cudaHostRegisterReadOnly: this process cannot write to the ring.
 _READ_ONLY = 8
 # Blocks that are on their way to the device while the loop has batches of another one.

@@ -354,32 +354,30 @@ class _Plan(NamedTuple):
     fingerprint: int
 
 
-# Fields of the mapped file's header: proto/layout.tsv, which a test compares.
-HEADER = {
-    "generation": (16, "Q"), "file_bytes": (24, "Q"), "ring_offset": (32, "Q"), "block_bytes": (40, "Q"),
-    "block_count": (48, "I"), "released": (64, "Q"), "start_epoch": (72, "I"), "start_inside": (76, "I"),
-    "start_element": (88, "Q"), "start_plan": (96, "Q"), "published": (128, "Q"), "task_pid": (136, "I"),
-    "schema_columns": (144, "I"), "schema_bytes": (148, "I"), "plan": (152, "Q"), "end_seen": (160, "I"),
-    "attachments": (164, "I"), "run": (184, "Q"), "epoch_elements": (192, "Q"), "counts_known": (208, "I"),
-}  # fmt: skip
-# generation, kind, element_count, sequence, epoch, partition, first_element, offset, size, file, reserved
-NOTIFICATION = struct.Struct("<QIIQIIQQQII")
-SCHEMA_OFFSET, SCHEMA_ENTRY, RING_OFFSET, BLOCK_HEADER, TASK_LOCK_BYTE = 4096, 192, 65536, 128, 1
-BLOCK, END_OF_EPOCH, END_OF_DATA = 1, 2, 3
+_SIZES = {name: offset for name, (offset, _) in _core.layout.items() if name.endswith(".SIZE")}
+_CONSTANTS = {name.partition(".")[2]: number for name, (number, _) in _core.layout.items()
+              if name.startswith("constant.")}  # fmt: skip
 
 
-class _Header:
-    def __init__(self, memory: Any) -> None:
+class _Fields:
+    """The numbers of a structure of the contract."""
+
+    def __init__(self, memory: Any, structure: str = "mapped_file_header", begin: int = 0) -> None:
         self.memory = memory
+        self._structure = structure
+        self._begin = begin
+
+    def _place(self, name: str) -> slice:
+        offset, size = _core.layout[f"{self._structure}.{name}"]
+        return slice(self._begin + offset, self._begin + offset + size)
 
     def __getitem__(self, name: str) -> int:
-        place, form = HEADER[name]
-        number: int = struct.unpack_from(f"<{form}", self.memory, place)[0]
-        return number
+        return int.from_bytes(self.memory[self._place(name)], "little")
 
-    def __setitem__(self, name: str, number: int) -> None:
-        place, form = HEADER[name]
-        struct.pack_into(f"<{form}", self.memory, place, number)
+    def set(self, **numbers: int) -> None:
+        for name, number in numbers.items():
+            place = self._place(name)
+            self.memory[place] = number.to_bytes(place.stop - place.start, "little")
 
 
 class _Task:
@@ -417,36 +415,38 @@ class _Task:
         file, _, self._notifications = descriptors = [os.open(path, flags | os.O_NONBLOCK) for path, flags in places]
         for descriptor in descriptors:
             self._ends.callback(os.close, descriptor)
-        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, TASK_LOCK_BYTE, 1, 0)
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _CONSTANTS["TASK_LOCK_BYTE"], 1, 0)
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
         memory = self._ends.enter_context(mmap.mmap(file, 0))
-        self._header = header = _Header(memory)
+        self._header = header = _Fields(memory)
         if header["start_plan"] not in (0, self._plan.fingerprint):
             raise SupplyError("this state is of other rows, or of another order, number of ranks or number of epochs")
-        header["run"], header["task_pid"], header["plan"] = 1, os.getpid(), self._plan.fingerprint or 1
-        header["attachments"] += 1
+        header.set(run=1, task_pid=os.getpid(), plan=self._plan.fingerprint or 1)
+        header.set(attachments=header["attachments"] + 1)
         if not header["start_inside"]:
-            header["epoch_elements"], header["counts_known"] = self._plan.epoch_rows, 1
+            header.set(epoch_elements=self._plan.epoch_rows, counts_known=1)
         typed = self._typed.read_bytes()
-        columns, wide = _Header(typed)["schema_columns"], _Header(typed)["schema_bytes"]
+        columns, wide = _Fields(typed)["schema_columns"], _Fields(typed)["schema_bytes"]
+        begin = _CONSTANTS["RING_OFFSET" if wide else "SCHEMA_OFFSET"]
+        schema = slice(begin, begin + (wide or columns * _SIZES["schema_entry.SIZE"]))
         if wide:
-            os.pwrite(file, typed[RING_OFFSET : RING_OFFSET + wide], header["file_bytes"])
+            os.pwrite(file, typed[schema], header["file_bytes"])
         else:
-            schema = slice(SCHEMA_OFFSET, SCHEMA_OFFSET + columns * SCHEMA_ENTRY)
             memory[schema] = typed[schema]
-        header["schema_bytes"], header["schema_columns"] = wide, columns
+        header.set(schema_bytes=wide, schema_columns=columns)
         self._rest = self._blocks()
 
     def _blocks(self) -> Iterator[tuple[int, bytes, int, int, int]]:
         """Of each block its kind, image, rows, epoch and first row."""
+        empty = bytes(_SIZES["block_header.SIZE"])
         begin, inside = self._header["start_epoch"], self._header["start_inside"]
         for epoch in range(begin, self._plan.epochs):
             first = self._header["start_element"] if inside and epoch == begin else 0
             for image, rows in _images(self._write(epoch, first)):
-                yield BLOCK, image, rows, epoch, first
+                yield _CONSTANTS["NOTIFICATION_BLOCK"], image, rows, epoch, first
                 first += rows
-            yield END_OF_EPOCH, bytes(BLOCK_HEADER), 0, epoch, 0
-        yield END_OF_DATA, bytes(BLOCK_HEADER), 0, self._plan.epochs - 1, 0
+            yield _CONSTANTS["NOTIFICATION_END_OF_EPOCH"], empty, 0, epoch, 0
+        yield _CONSTANTS["NOTIFICATION_END_OF_DATA"], empty, 0, self._plan.epochs - 1, 0
 
     def publish(self) -> None:
         """As many blocks as there is room for."""
@@ -456,25 +456,27 @@ class _Task:
                 return
             kind, image, rows, epoch, first = block
             offset = header["ring_offset"] + sequence % header["block_count"] * header["block_bytes"]
-            notification = NOTIFICATION.pack(
-                header["generation"], kind, rows, sequence, epoch, 0, first, offset, len(image), 0, 0
-            )
-            header.memory[offset : offset + len(image)] = notification + image[NOTIFICATION.size :]
-            header["published"] = sequence + 1
+            notification = bytearray(_SIZES["notification.SIZE"])
+            _Fields(notification, "notification").set(
+                generation=header["generation"], kind=kind, element_count=rows, sequence=sequence, epoch=epoch,
+                first_element=first, offset=offset, size=len(image),
+            )  # fmt: skip
+            header.memory[offset : offset + len(image)] = notification + image[len(notification) :]
+            header.set(published=sequence + 1)
             os.write(self._notifications, notification)
-            if kind == END_OF_DATA:
+            if kind == _CONSTANTS["NOTIFICATION_END_OF_DATA"]:
                 # The rank waits for it when it closes.
-                header["end_seen"] = 1
+                header.set(end_seen=1)
 
 
 def _images(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
     """The blocks of a block file, and their rows."""
     memory = path.read_bytes()
-    header = _Header(memory)
+    header = _Fields(memory)
     for number in range(header["block_count"]):
         begin = header["ring_offset"] + number * header["block_bytes"]
-        _, _, rows, _, _, _, _, _, size, _, _ = NOTIFICATION.unpack_from(memory, begin)
-        yield memory[begin : begin + size], rows
+        notification = _Fields(memory, "notification", begin)
+        yield memory[begin : begin + notification["size"]], notification["element_count"]
 
 
 class _FedReader(Reader):
