@@ -17,7 +17,8 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
-reference: $(JAR) $(SPARK_READY) $(WHEEL_READY) ## docs/OPTIONS.md and docs/PYTHON-API.md, from the declarations of options and of Python's names
+reference: $(JAR) $(SPARK_READY) $(WHEEL_READY) ## docs/OPTIONS.md, docs/PYTHON-API.md and the table of docs/TYPES.md, from what declares them
+	@$(PYTHON) proto/make_tables.py docs/TYPES.md
 	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.tools.OptionsReference docs/OPTIONS.md
 	@$(WHEEL_VENV)/bin/python launch/dev/python_api.py docs/PYTHON-API.md
 

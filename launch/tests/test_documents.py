@@ -1,6 +1,9 @@
 """Code in the documents is that of the tree. `make lint-docs` checks paths, commands, options and messages."""
 
+import pathlib
 import re
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -33,6 +36,12 @@ def test_the_pages_name_the_version():
     assert set(re.findall(r"spark[_-]supplier(?:-[\d.]+_[\d.]+)?[-@:](\d+\.\d+\.\d+)", text)) == {version}
     library = re.findall(r"`libsupply([\d.]+)`|\(Supply ([\d.]+) ", text)
     assert {"".join(each) for each in library} == {version.rpartition(".")[0]} and len(library) == 4
+
+
+def test_the_page_of_types_has_the_table(tmp_path):
+    page = shutil.copy(ROOT / "docs/TYPES.md", tmp_path)
+    subprocess.run([sys.executable, ROOT / "proto/make_tables.py", page], check=True)
+    assert pathlib.Path(page).read_text() == (ROOT / "docs/TYPES.md").read_text(), "write it again: make reference"
 
 
 def test_the_protocol_names_every_field_that_the_table_has_constants_for():

@@ -1,4 +1,4 @@
-"""Paths in the checkout, and the fields of the contract's structures from proto/layout.tsv."""
+"""Paths in the checkout, and the tables of the contract."""
 
 import csv
 import pathlib
@@ -8,8 +8,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 SPARK_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 JAR = ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
 
-with open(ROOT / "proto" / "layout.tsv", newline="") as _table:
-    _ROWS = list(csv.DictReader(_table, delimiter="\t"))
+
+def _rows(table):
+    with open(ROOT / "proto" / table, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+_ROWS = _rows("layout.tsv")
+TYPES = _rows("types.tsv")
+# The formats that Arrow has as a type without parameters, by the name of the type.
+FORMATS = {row["arrow"]: row["format"] for row in reversed(TYPES) if not row["format"].startswith(("d:", "tsu:", "+"))}
 
 _FIELDS = {
     (row["structure"], row["field"]): (int(row["offset"]), int(row["bytes"]))
@@ -24,6 +32,12 @@ def get(memory, structure, field, at=0):
     """The number in a field of the structure at offset `at`."""
     offset, size = _FIELDS[structure, field]
     return int.from_bytes(memory[at + offset : at + offset + size], "little")
+
+
+def text(memory, structure, field, at=0):
+    """The text in a field of the structure at offset `at`."""
+    offset, size = _FIELDS[structure, field]
+    return memory[at + offset : at + offset + size].split(b"\0")[0].decode()
 
 
 def put(memory, structure, at=0, **values):

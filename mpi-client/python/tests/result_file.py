@@ -5,18 +5,9 @@ import struct
 
 import pyarrow
 
-from layout import CONSTANTS, SIZES, get
+from layout import CONSTANTS, FORMATS, SIZES, get, text
 
-_TYPES = {
-    "c": pyarrow.int8(), "C": pyarrow.uint8(), "s": pyarrow.int16(), "S": pyarrow.uint16(), "i": pyarrow.int32(),
-    "I": pyarrow.uint32(), "l": pyarrow.int64(), "L": pyarrow.uint64(), "f": pyarrow.float32(), "g": pyarrow.float64(),
-    "e": pyarrow.float16(), "tDu": pyarrow.duration("us"), "ttn": pyarrow.time64("ns"),
-    "tdD": pyarrow.date32(), "b": pyarrow.bool_(), "z": pyarrow.binary(), "u": pyarrow.string(),
-}  # fmt: skip
-
-
-def _text(memory, offset):
-    return memory[offset : memory.index(b"\0", offset)].decode()
+_NAMES = {form: name for name, form in FORMATS.items()}
 
 
 def _field(memory, index):
@@ -24,17 +15,21 @@ def _field(memory, index):
     wide = get(memory, "mapped_file_header", "schema_bytes")
     schema = CONSTANTS["RING_OFFSET" if wide else "SCHEMA_OFFSET"]
     at = schema + index * SIZES["schema_entry"]
-    name, form, child = _text(memory, at), _text(memory, at + 128), _text(memory, at + 160)
+    name, form, child = (text(memory, "schema_entry", name, at) for name in ("name", "format", "child_format"))
     if get(memory, "schema_entry", "name_bytes", at):
         texts = schema + get(memory, "mapped_file_header", "schema_columns") * SIZES["schema_entry"]
-        name = _text(memory, texts + get(memory, "schema_entry", "name_offset", at))
+        begin = texts + get(memory, "schema_entry", "name_offset", at)
+        name = memory[begin : memory.index(b"\0", begin)].decode()
     children = []
     index += 1
     for _ in range(get(memory, "schema_entry", "children", at)):
         field, index = _field(memory, index)
         children.append(field)
     if form.startswith("+w:"):
-        kind = pyarrow.list_(children[0] if children else pyarrow.field("numbers", _TYPES[child], False), int(form[3:]))
+        kind = pyarrow.list_(
+            children[0] if children else pyarrow.field("numbers", pyarrow.type_for_alias(_NAMES[child]), False),
+            int(form[3:]),
+        )
     elif form == "+l":
         kind = pyarrow.list_(children[0])
     elif form == "+s":
@@ -46,7 +41,7 @@ def _field(memory, index):
     elif form.startswith("d:"):
         kind = pyarrow.decimal128(*map(int, form[2:].split(",")))
     else:
-        kind = _TYPES[form]
+        kind = pyarrow.type_for_alias(_NAMES[form])
     return pyarrow.field(name, kind, get(memory, "schema_entry", "flags", at) == CONSTANTS["COLUMN_NULLABLE"]), index
 
 
@@ -112,4 +107,4 @@ def abort_reason(path):
     """Why the rank has aborted the result of that sealed path."""
     memory = pathlib.Path(f"{path}.unsealed").read_bytes()
     assert get(memory, "mapped_file_header", "sealed") == CONSTANTS["SEALED_ABORTED"]
-    return _text(memory, 1280)
+    return text(memory, "mapped_file_header", "rank_failure")

@@ -11,17 +11,10 @@ import time
 
 import pyarrow
 
-from layout import CONSTANTS, SIZES, get, put
+from layout import CONSTANTS, FORMATS, SIZES, get, put, text
 
 # Ends a test that hangs.
 HANG_SECONDS = 60
-
-_FORMATS = {
-    pyarrow.int8(): "c", pyarrow.uint8(): "C", pyarrow.int16(): "s", pyarrow.uint16(): "S", pyarrow.int32(): "i",
-    pyarrow.uint32(): "I", pyarrow.int64(): "l", pyarrow.uint64(): "L", pyarrow.float32(): "f", pyarrow.float64(): "g",
-    pyarrow.date32(): "tdD", pyarrow.bool_(): "b", pyarrow.binary(): "z", pyarrow.string(): "u",
-    pyarrow.binary_view(): "vz", pyarrow.float16(): "e", pyarrow.duration("us"): "tDu", pyarrow.time64("ns"): "ttn",
-}  # fmt: skip
 
 # Bytes of a name that stands in its entry.
 _SHORT_NAME = 127
@@ -65,7 +58,7 @@ class Task:
         return get(self.memory, "mapped_file_header", field)
 
     def failure_of_rank(self):
-        return self.memory[1280:2304].split(b"\0")[0].decode()
+        return text(self.memory, "mapped_file_header", "rank_failure")
 
     def write_schema(self, schema):
         entries = [entry for field in schema for entry in _entries(field)]
@@ -147,7 +140,7 @@ def has_numbers(kind):
     """Whether the data of a fixed list is its numbers. Others have a child: in these tests, if it is called element."""
     if not pyarrow.types.is_fixed_size_list(kind) or kind.value_field.name == "element":
         return False
-    return _FORMATS.get(kind.value_type, "?") in set("cCsSiIlLefg")
+    return FORMATS.get(str(kind.value_type), _UNKNOWN) in set("cCsSiIlLefg")
 
 
 def _child_fields(kind):
@@ -184,7 +177,7 @@ def _entries(field):
     kind, child = field.type, ""
     children = _child_fields(kind)
     if pyarrow.types.is_fixed_size_list(kind):
-        form, child = f"+w:{kind.list_size}", _FORMATS[kind.value_type] if has_numbers(kind) else ""
+        form, child = f"+w:{kind.list_size}", FORMATS[str(kind.value_type)] if has_numbers(kind) else ""
     elif pyarrow.types.is_timestamp(kind):
         form = f"tsu:{kind.tz or ''}"
     elif pyarrow.types.is_decimal(kind):
@@ -192,7 +185,7 @@ def _entries(field):
     elif children:
         form = "+s" if pyarrow.types.is_struct(kind) else "+m" if pyarrow.types.is_map(kind) else "+l"
     else:
-        form = _FORMATS.get(kind, _UNKNOWN)
+        form = FORMATS.get(str(kind), _UNKNOWN)
     flags = CONSTANTS["COLUMN_NULLABLE"] if field.nullable else 0
     entry = {"name": field.name, "format": form, "child_format": child, "flags": flags, "children": len(children)}
     return [entry, *(below for child in children for below in _entries(child))]

@@ -2,7 +2,6 @@
 
 import datetime
 import pathlib
-import re
 import sys
 import tempfile
 import threading
@@ -11,10 +10,10 @@ from typing import Any
 import pytest
 
 from connect_server import connect_server
-from layout import ROOT
+from layout import TYPES
 from pair_files import PairFiles
 from supplier_session import prepare_environment, shared_memory
-from type_table import HALF, KINDS, KINDS_4, KINDS_4_1, PAGE, kinds
+from type_table import HALF, KINDS, kinds
 
 pyspark = pytest.importorskip("pyspark", reason="no PySpark in this environment")
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -32,7 +31,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 ROWS, FIRST, LIMIT_SECONDS = 16, 4, 60
 IDS = range(FIRST, ROWS)
 OF_VERSION = kinds(pyspark.__version__)
-ALL = {**KINDS, **KINDS_4, **KINDS_4_1}
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.timeType.enabled": "true"}
 _stopped: list[Any] = []
 
@@ -210,7 +208,7 @@ def through_batches(df, folder, seen, has_nulls):
 
 
 @NULLS
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_block_has_the_values_and_the_type(seen, name, has_nulls):
     seen = seen[has_nulls]
     if name not in OF_VERSION or OF_VERSION[name].arrow is None:
@@ -221,7 +219,7 @@ def test_a_block_has_the_values_and_the_type(seen, name, has_nulls):
 
 
 @NULLS
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_result_has_the_values_and_the_type(seen, name, has_nulls):
     seen = seen[has_nulls]
     if name not in OF_VERSION:
@@ -258,7 +256,7 @@ def elements(form, values):
 
 
 @NULLS
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_batch_has_the_values_and_the_type(seen, name, has_nulls):
     if name not in OF_VERSION or OF_VERSION[name].batch is None:
         pytest.skip("no such type, or batches cannot have it")
@@ -282,13 +280,11 @@ def test_a_batch_has_the_values_and_the_type(seen, name, has_nulls):
         assert [values if is_there else None for values, is_there in found] == wanted
 
 
-def test_the_page_has_the_table():
-    text = (ROOT / "docs" / "TYPES.md").read_text()
-    rows = re.findall(r"^\|.*\|$", text.partition("\n## ")[0], re.MULTILINE)
-    assert rows[2:] == PAGE
-    pages = {kind.page for kind in ALL.values()} | {SPARSE}
-    assert [row for row in PAGE if sum(row.startswith(f"| {page}") for page in pages) != 1] == []
-    assert [page for page in pages if not any(row.startswith(f"| {page}") for row in PAGE)] == []
+def test_each_row_of_the_table_has_a_column():
+    types = [f"{row['spark']} |" for row in TYPES if row["spark"] != "–"]
+    rows = {kind.row for kind in KINDS.values()} | {SPARSE}
+    assert [each for each in types if sum(map(each.startswith, rows)) != 1] == []
+    assert [row for row in rows if not any(each.startswith(row) for each in types)] == []
 
 
 SPARSE = "vector, with"

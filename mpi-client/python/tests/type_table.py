@@ -1,4 +1,4 @@
-"""Every type that goes from Spark to ranks and back: the table of docs/TYPES.md, and columns of each row."""
+"""Columns of every type that goes from Spark to ranks and back, for each row of proto/types.tsv."""
 
 import datetime
 import decimal
@@ -6,36 +6,13 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-# Spark's type, in a block (Arrow, numpy), in a batch (PyTorch), and what Spark reads of a result: cells of the page.
-PAGE = """
-| boolean | boolean | with `copy=True`: bool | bool | boolean |
-| tinyint, smallint, int, bigint | int8, int16, int32, int64 | that type | that type | the same |
-| float, double | float, double | that type | that type | the same |
-| float, double, with `dtypes` of `torch.float16` | half precision | float16 | float16 | float |
-| decimal(P, S) | decimal128(P, S) | – | `ColumnError`: cast it to double | the same |
-| string, also with a collation; char(N), varchar(N) | string | – | a list of `str` | string |
-| binary | binary | of one length: uint8, (rows, length) | of one length: uint8, (rows, length) | binary |
-| date | date32 | – | int32: days since 1970 | date |
-| timestamp | timestamp[us, UTC] | datetime64[us] | int64: microseconds since 1970, in UTC | timestamp |
-| timestamp_ntz | timestamp[us] | datetime64[us] | int64: microseconds since 1970 | timestamp_ntz |
-| interval day to second | duration[us] | timedelta64[us] | int64: microseconds | interval day to second |
-| interval year to month | interval of months | int32: months | int32: months | interval year to month |
-| time(P), with `spark.sql.timeType.enabled` | time64[ns] | int64: nanoseconds | int64: nanoseconds | time(6) |
-| variant | string | – | a list of `str`: JSON, with times in UTC | string |
-| array, all of one length | fixed-size list | (rows, length) | (rows, length); nested: more dimensions | array |
-| array | list | `Jagged` | [`Jagged`](#lists-and-structs) | array |
-| struct | struct | a dict by field | a dict by field | struct |
-| map | map | a dict of `"keys"`, `"values"` | a dict of `"keys"`, `"values"`, both `Jagged` | map |
-| vector of Spark ML or MLlib | fixed-size list of double | (rows, length) | (rows, length) | array of double |
-| vector, with `ragged` `"sparse"` | struct of size, indices, values | a dict by field | `torch.sparse_csr` | struct |
-| matrix of Spark ML or MLlib | list of lists of fixed size | (rows, N, M) | (rows, N, M) | array of arrays of double |
-""".strip().splitlines()
+from layout import TYPES
 
 
 class Kind(NamedTuple):
     """A column.
 
-    page: how its row of the page begins.
+    row: how Spark's type begins in its row of the table.
     sql: makes the column of `id`.
     value: what Arrow has for an `id`. The batch has numbers for times.
     arrow: Arrow's type, whatever may be null. None: pyarrow has none.
@@ -44,7 +21,7 @@ class Kind(NamedTuple):
     seen: an expression over the column of the result; its value is that of Arrow.
     """
 
-    page: str
+    row: str
     sql: str
     value: Callable[[int], Any]
     arrow: str | None
@@ -68,11 +45,11 @@ def _half(number: float) -> float:
 KINDS = {
     "flag": Kind("boolean", "id % 2 = 0", lambda i: i % 2 == 0, "bool", "bool", "boolean"),
     "tiny": Kind("tinyint", "tinyint(5 - id)", lambda i: 5 - i, "int8", "int8", "tinyint"),
-    "small": Kind("tinyint", "smallint(id * -31)", lambda i: -31 * i, "int16", "int16", "smallint"),
-    "number": Kind("tinyint", "int(id * 65537)", lambda i: 65537 * i, "int32", "int32", "int"),
-    "large": Kind("tinyint", "id * -9876543210", lambda i: -9876543210 * i, "int64", "int64", "bigint"),
-    "single": Kind("float, double |", "float(id / 4D)", lambda i: i / 4, "float", "float32", "float"),
-    "wide": Kind("float, double |", "id / 3D", lambda i: i / 3, "double", "float64", "double"),
+    "small": Kind("smallint", "smallint(id * -31)", lambda i: -31 * i, "int16", "int16", "smallint"),
+    "number": Kind("int |", "int(id * 65537)", lambda i: 65537 * i, "int32", "int32", "int"),
+    "large": Kind("bigint", "id * -9876543210", lambda i: -9876543210 * i, "int64", "int64", "bigint"),
+    "single": Kind("float |", "float(id / 4D)", lambda i: i / 4, "float", "float32", "float"),
+    "wide": Kind("double", "id / 3D", lambda i: i / 3, "double", "float64", "double"),
     "half": Kind("float, double, with", "float(id / 3D)", lambda i: _half(i / 3), "halffloat", "float16", "float"),
     "halves": Kind(
         "float, double, with",
@@ -107,11 +84,11 @@ KINDS = {
         "decimal(38,5)",
     ),
     "text": Kind(
-        "string", "concat('ä', repeat('x', int(id % 4)), '')", lambda i: "ä" + "x" * (i % 4), "string", list, "string"
+        "string;", "concat('ä', repeat('x', int(id % 4)), '')", lambda i: "ä" + "x" * (i % 4), "string", list, "string"
     ),
-    "blank": Kind("string", "''", lambda i: "", "string", list, "string"),
-    "padded": Kind("string", "cast('x' as char(3))", lambda i: "x", "string", list, "string"),
-    "short": Kind("string", "cast('xy' as varchar(2))", lambda i: "xy", "string", list, "string"),
+    "blank": Kind("string;", "''", lambda i: "", "string", list, "string"),
+    "padded": Kind("string;", "cast('x' as char(3))", lambda i: "x", "string", list, "string"),
+    "short": Kind("string;", "cast('xy' as varchar(2))", lambda i: "xy", "string", list, "string"),
     "bytes": Kind("binary", "encode(string(id % 10), 'UTF-8')", lambda i: b"%d" % (i % 10), "binary", list, "binary"),
     "day": Kind("date", "date_add(date'1999-12-31', int(id))", _days, "date32[day]", "int32", "date"),
     "instant": Kind(
@@ -231,14 +208,7 @@ KINDS = {
         "float64",
         "array<array<double>>",
     ),
-}
-
-# Whose numbers are rounded.
-HALF = ["half", "halves", "half_lists"]
-
-# Of Spark 4.
-KINDS_4 = {
-    "collated": Kind("string", "concat('Ä', id) collate UTF8_LCASE", lambda i: f"Ä{i}", "string", list, "string"),
+    "collated": Kind("string with", "concat('Ä', id) collate UTF8_LCASE", lambda i: f"Ä{i}", "string", list, "string"),
     "span": Kind(
         "interval day",
         "make_dt_interval(id, 0, 0, -0.000001)",
@@ -272,10 +242,6 @@ KINDS_4 = {
         list,
         "string",
     ),
-}
-
-# Of Spark 4.1.
-KINDS_4_1 = {
     "time": Kind(
         "time(",
         "make_time(int(id), 30, 1.5)",
@@ -283,11 +249,19 @@ KINDS_4_1 = {
         "time64[ns]",
         "int64",
         "time(6)",
-    )
+    ),
 }
+
+# Whose numbers are rounded.
+HALF = ["half", "halves", "half_lists"]
 
 
 def kinds(spark_version: str) -> dict[str, Kind]:
     """Those of a version of Spark."""
-    version = tuple(map(int, spark_version.split(".")[:2]))
-    return {**KINDS, **(KINDS_4 if version >= (4, 0) else {}), **(KINDS_4_1 if version >= (4, 1) else {})}
+
+    def since(kind: Kind) -> list[int]:
+        [row] = (row for row in TYPES if f"{row['spark']} |".startswith(kind.row))
+        return [*map(int, row["since"].split("."))]
+
+    version = [*map(int, spark_version.split(".")[:2])]
+    return {name: kind for name, kind in KINDS.items() if since(kind) <= version}
