@@ -10,8 +10,8 @@ HINT = "the ranks could read this LMDB in place, without copies: use "
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--shuffle", "rows", "--shuffle-buffer", 16), ("--resident",), ("--block-elements", 10)],
-    ids=["in order", "shuffled", "resident", "steps"],
+    [(), ("--shuffle", "rows", "--shuffle-buffer", 16), ("--block-elements", 10)],
+    ids=["in order", "shuffled", "steps"],
 )
 def test_every_element_once(supply, database, options):
     supply(database, "--in-place", "--partitions", 7, *options, ranks=2, epochs=3, ring="256KiB", block="4KiB")

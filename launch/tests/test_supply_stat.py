@@ -86,20 +86,3 @@ def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, 
     ranks[0].process.send_signal(signal.SIGCONT)
     run.result()
     assert [rank.finish() for rank in ranks] == [0, 0]
-
-
-def test_blocks_that_stay(supplier, make_pairs, start_rank, tmp_path):
-    """An epoch takes 11 of the 16 slots: the rank is stopped in the second epoch."""
-    entries = databases.write(tmp_path / "lmdb", databases.numbered(100))
-    pairs = make_pairs(1, ring="64KiB", block="4KiB")
-    rank = start_rank(pairs, timeout=60, arguments=["--count"])
-    wait_until(lambda: headers.read(pairs.mapped_file(0), "version"))
-    rank.process.send_signal(signal.SIGSTOP)
-    run = supplier.start(entries, pairs, "--partitions", 10, "--resident", "--epochs", 3, timeout=60)
-    wait_until(lambda: headers.read(pairs.mapped_file(0), "published") == 16)
-    [pair] = look(pairs)
-    assert (pair["state"], pair["waiting"], pair["blocks_in_ring"], pair["epoch"]) == ("supplying", "task", 16, 1)
-    assert pair["elements"] == 150
-    rank.process.send_signal(signal.SIGCONT)
-    run.result()
-    assert rank.finish() == 0

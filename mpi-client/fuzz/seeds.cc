@@ -67,24 +67,6 @@ class Seed {
 
     void end(uint32_t kind) { publish(kind, 0, sizeof(block_header)); }
 
-    /** Makes the first block resident: a ring of two blocks has space for only one. */
-    void make_resident() { set_header(offsetof(mapped_file_header, resident_count), 1); }
-
-    /** Replays the resident block of `image`. */
-    void replay(const BlockImage &image, uint32_t epoch) {
-        notification replayed = {};
-        replayed.kind = NOTIFICATION_BLOCK;
-        replayed.element_count = image.element_count;
-        replayed.sequence = sequence_++;
-        replayed.epoch = epoch;
-        replayed.offset = RING_OFFSET;
-        replayed.size = image.bytes.size();
-        set_header(offsetof(mapped_file_header, published), sequence_);
-        put<uint8_t>(NOTIFY);
-        append(&replayed, sizeof replayed);
-        put<uint8_t>(RECEIVE, RELEASE);
-    }
-
     /** Makes foreign file 2 this resident file; its zeros stay. */
     void resident_file(const std::string &contents) {
         for (size_t from = 0; from < contents.size();) {
@@ -235,16 +217,6 @@ Seed children() {
     return seed;
 }
 
-Seed resident() {
-    const BlockImage image = supply_test::datum_block(elements(0, 5));
-    Seed seed;
-    seed.schema(schema_of(supply_test::datum_columns(elements(0, 1))));
-    seed.block(image);
-    seed.make_resident();
-    for (uint32_t epoch = 1; epoch < 4; epoch++) seed.replay(image, epoch);
-    return seed;
-}
-
 Seed in_place() {
     const std::string contents(FuzzedPair::foreign_bytes, '\0'); /* only places and lengths matter */
     const auto block = [&](size_t value_bytes, uint64_t count) {
@@ -347,7 +319,6 @@ int main(int argc, char **argv) {
     supply_fuzz::datums().write(folder + "datums");
     supply_fuzz::every_format().write(folder + "every-format");
     supply_fuzz::children().write(folder + "children");
-    supply_fuzz::resident().write(folder + "resident");
     supply_fuzz::in_place().write(folder + "in-place");
     supply_fuzz::windows().write(folder + "windows");
     supply_fuzz::edge().write(folder + "edge");

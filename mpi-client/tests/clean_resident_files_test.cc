@@ -32,9 +32,11 @@ class CleanResidentFilesTest : public ToolTest {
         return path;
     }
 
-    std::string path_of(const char *suffix) const {
+    std::string path_of(const char *suffix) const { return path_in(resident, suffix); }
+
+    std::string path_in(const std::string &of, const char *suffix) const {
         named_path mapped_file = {const_cast<char *>(pairs[0].mapped_file.c_str()), nullptr};
-        char *path = resident_file_path(resident.c_str(), &mapped_file, suffix);
+        char *path = resident_file_path(of.c_str(), &mapped_file, suffix);
         const std::string text = path;
         free(path);
         return text;
@@ -74,6 +76,15 @@ TEST_F(CleanResidentFilesTest, RemovesThoseOfDeadRanks) {
     EXPECT_EQ(sealed + "\n" + unsealed + "\n", ended.out);
     EXPECT_FALSE(fs::exists(sealed) || fs::exists(unsealed));
     for (const std::string &other : others) EXPECT_TRUE(fs::exists(other)) << other;
+}
+
+TEST_F(CleanResidentFilesTest, RemovesThoseBesideTheMappedFile) {
+    const std::string beside = fs::path(pairs[0].mapped_file).parent_path();
+    write(path_in(beside, ".resident"));
+    write(path_in(beside, ".resident.unsealed"));
+    const Ended ended = run(SUPPLY_TEST_CLEAN, {});
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_FALSE(fs::exists(path_in(beside, ".resident")) || fs::exists(path_in(beside, ".resident.unsealed")));
 }
 
 TEST_F(CleanResidentFilesTest, TheNameHasAHashOfTheMappedFilesPath) {

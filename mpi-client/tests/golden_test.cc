@@ -87,29 +87,6 @@ TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
     EXPECT_EQ(2u, header->published);
 }
 
-TEST_F(GoldenTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
-    Handle handle = replay_golden("task-resident");
-    const void *address = nullptr;
-    for (uint32_t epoch = 0; epoch < 2; epoch++) {
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-        EXPECT_EQ(2 * epoch, block.sequence);
-        EXPECT_EQ(epoch, block.epoch);
-        EXPECT_EQ(2u, block.partition);
-        EXPECT_EQ(3u, block.element_count);
-        if (epoch > 0) {
-            EXPECT_EQ(address, block.address);
-        }
-        address = block.address;
-        ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
-        EXPECT_EQ(epoch, block.epoch);
-    }
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
-    // Closing would wait for a task that sees the end.
-    supply_abort(handle.release(), nullptr);
-}
-
 TEST_F(GoldenTest, TheTasksGoldenFilesWithAWideSchemaAreRead) {
     Handle handle = replay_golden("task-wide");
     std::string name;

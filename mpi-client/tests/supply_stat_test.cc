@@ -112,32 +112,6 @@ TEST_F(SupplyStatTest, TheEndOfTheData) {
     expect_ring(pair, 0, "");
 }
 
-TEST_F(SupplyStatTest, ResidentBlocksThatAreReplayed) {
-    Handle handle = open_rank();
-    Task task(pairs[0]);
-    supply_datums(task, 0, 0, 5);
-    supply_datums(task, 10, 0, 6);
-    task.end_of_resident_epoch(0, 0);
-    supply_block_t block;
-    for (int i = 0; i < 2; i++) {
-        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-        supply_release(handle.get(), &block);
-    }
-    EXPECT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
-    task.replay(1, 1, 20);
-    Json pair = snapshot();
-    EXPECT_EQ("supplying", pair["state"].text());
-    EXPECT_EQ(1, pair["epoch"].number());
-    EXPECT_EQ(6, pair["partition"].number());
-    EXPECT_EQ(30, pair["elements"].number());
-    task.replay(0, 1, 30);
-    task.replay(2, 1, 40);
-    pair = snapshot();
-    EXPECT_EQ(40, pair["elements"].number());
-    EXPECT_TRUE(pair["partition"].is_null());
-    expect_ring(pair, 3, "");
-}
-
 TEST_F(SupplyStatTest, BlocksBetweenTwoSnapshotsGiveARate) {
     Handle handle = open_rank();
     Task task(pairs[0]);

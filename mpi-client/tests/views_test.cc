@@ -165,28 +165,6 @@ TEST_F(ViewsTest, AHeldBlockKeepsItsWindowsWhileOthersComeAndGo) {
     EXPECT_EQ(value(39), value_at(column(handle, next(handle), "data"), 39)) << "in the slot of the first one";
 }
 
-TEST_F(ViewsTest, ResidentBlocksAreReadUnderSeveralNumbers) {
-    Handle handle = open();
-    Task task(files);
-    supply_in_place(task, 2);
-    supply_in_place(task, 3);
-    task.end_of_resident_epoch(0, 0);
-    supply_block_t block;
-    std::vector<supply_block_t> held = {next(handle), next(handle)};
-    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
-    task.replay(1, 1);
-    held.push_back(next(handle));
-    EXPECT_EQ(held[1].address, held[2].address);
-    for (int i = 0; i < 2; i++) {
-        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &held[static_cast<size_t>(i)]), handle);
-        EXPECT_EQ(value(2), value_at(column(handle, held[2], "data"), 2)) << "released under its first number only";
-    }
-    task.replay(0, 1);
-    const supply_block_t again = next(handle);
-    EXPECT_EQ(value(1), value_at(column(handle, again, "data"), 1));
-    EXPECT_EQ(value(2), value_at(column(handle, held[2], "data"), 2));
-}
-
 TEST_F(ViewsTest, ViewsThatChangeUnderABlockAreNotFollowed) {
     Handle handle = open();
     Task task(files);

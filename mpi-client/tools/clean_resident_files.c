@@ -29,7 +29,7 @@ char *resident_file_path(const char *folder, const struct named_path *mapped_fil
     return length < 0 ? NULL : path;
 }
 
-#define RESIDENT_FILE "resident file %s (--resident-folder) "
+#define RESIDENT_FILE "resident file %s "
 
 /*
  * The file's owner need not be the pair's: another user of the pair's group can only test the rank's lock.
@@ -119,21 +119,30 @@ static supply_status_t resident_clean_file(const struct named_path *file, const 
     return status;
 }
 
-bool clean_resident_files(const struct config_line *line, const struct cleaning *cleaning) {
+static bool clean_folder(const char *path, const char *origin, const struct named_path *mapped_file,
+                         const struct cleaning *cleaning) {
     static const char *const suffixes[] = {RESIDENT_SUFFIX, UNSEALED_RESIDENT_SUFFIX};
     bool cleaned = true;
-    if (cleaning->resident_folder == NULL) return true;
     for (int i = 0; i < 2; i++) {
         struct failure failure;
-        struct named_path file = {.path =
-                                      resident_file_path(cleaning->resident_folder, &line->mapped_file, suffixes[i]),
-                                  .origin = "--resident-folder"};
-        const supply_status_t status =
-            file.path == NULL ? supply__fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
-                              : resident_clean_file(&file, &line->mapped_file, cleaning->dry_run, &failure);
+        struct named_path file = {.path = path == NULL ? NULL : resident_file_path(path, mapped_file, suffixes[i]),
+                                  .origin = (char *)origin};
+        const supply_status_t status = file.path == NULL
+                                           ? supply__fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
+                                           : resident_clean_file(&file, mapped_file, cleaning->dry_run, &failure);
         if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", cleaning->tool, failure.text);
         free(file.path);
         cleaned &= status == SUPPLY_OK;
     }
+    return cleaned;
+}
+
+bool clean_resident_files(const struct config_line *line, const struct cleaning *cleaning) {
+    const struct named_path *mapped_file = &line->mapped_file;
+    char *beside = strndup(mapped_file->path, (size_t)(supply__folder_name(mapped_file) - mapped_file->path - 1));
+    bool cleaned = clean_folder(beside, mapped_file->origin, mapped_file, cleaning);
+    free(beside);
+    if (cleaning->resident_folder != NULL)
+        cleaned &= clean_folder(cleaning->resident_folder, "--resident-folder", mapped_file, cleaning);
     return cleaned;
 }

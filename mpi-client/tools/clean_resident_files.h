@@ -17,7 +17,7 @@ struct cleaning {
 };
 
 /**
- * Removes the pair's resident files from cleaning->resident_folder, if its rank is dead and no process reads them, and
+ * Removes the pair's resident files, beside its mapped file and from cleaning->resident_folder, if its rank is dead and no process reads them, and
  * prints the path of each. The pair's own files may belong to another user. Kept files stay. False: one is left that is
  * in use or cannot be removed, and standard error says why.
  */

@@ -83,28 +83,11 @@ static bool read_slot(int fd, const struct mapped_file_header *header, uint64_t 
     return pread(fd, block, sizeof *block, (off_t)offset) == sizeof *block;
 }
 
-/* A resident block that was replayed: its own header, with the values of the replay record. */
-static bool read_replayed(int fd, const struct mapped_file_header *header, uint64_t sequence,
-                          struct block_header *block) {
-    const struct block_header record = *block;
-    if (!read_slot(fd, header, record.replay_block, block)) return false;
-    if (block->notification.sequence != record.replay_block && block->notification.sequence != sequence) return false;
-    block->notification.epoch = record.replay_epoch;
-    block->elements_before = record.replay_elements_before;
-    block->bytes_before = record.replay_bytes_before;
-    return true;
-}
-
-static bool read_block(int fd, const struct mapped_file_header *header, uint64_t sequence, struct block_header *block) {
-    if (!read_slot(fd, header, sequence, block)) return false;
-    if (sequence > 0 && block->replay_sequence == sequence) return read_replayed(fd, header, sequence, block);
-    return block->notification.sequence == sequence;
-}
-
 /* Reads the header of the last published block. False: it belongs to another block, or was overwritten meanwhile. */
 static bool read_last_block(int fd, const struct mapped_file_header *header, struct block_header *block) {
     struct mapped_file_header after;
-    return read_block(fd, header, header->published - 1, block) &&
+    return read_slot(fd, header, header->published - 1, block) &&
+           block->notification.sequence == header->published - 1 &&
            block->notification.generation == header->generation && pread(fd, &after, sizeof after, 0) == sizeof after &&
            after.generation == header->generation && after.published >= header->published &&
            after.published - header->published < header->block_count - 1;

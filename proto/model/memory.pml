@@ -117,7 +117,7 @@ inline ends_call(who) {
 
 #ifdef PUBLISH
 /* P2, P3 and R3: who has seen `published` sees the block. So do the other fields that are stored last and read first: `version`,
- * `schema_columns`, `counts_known`, `foreign_count`, `resident_count`. */
+ * `schema_columns`, `counts_known`, `foreign_count`. */
 inline program() {
     does(0, STORE, SLOT, 1);
     does(0, STORE_LAST, PUBLISHED, 1);

@@ -46,19 +46,12 @@
 #ifndef STOPS
 #define STOPS 0             /* 1: the rank may fail at any time */
 #endif
-#ifndef RESIDENT
-#define RESIDENT 0          /* 1: the first whole epoch is resident, and later epochs replay it; 4 SLOTS or more */
-#endif
 #ifndef RESIDENT_FILE
 #define RESIDENT_FILE 0     /* 1: the blocks of the first epoch are also in a file, and later epochs refer to them there */
 #endif
 #ifndef FOREIGN
 #define FOREIGN 0           /* 1: the values of blocks are in place, those of two blocks in a row in different files */
 #endif
-#ifndef FIRST
-#define FIRST 0             /* resident_first: before it, the rank gets the rest of the epoch of its position; below EPOCH */
-#endif
-
 #ifndef STREAM
 #define STREAM 0            /* 1: a stream. Each epoch is a batch, with a job of its own */
 #endif
@@ -107,9 +100,8 @@
 #endif
 #define NUMBERS(generation) (last + 1 - pair[generation].start)
 #else
-#define SKIPPED ((EPOCH - FIRST) % EPOCH)
-#define LAST (BLOCKS - 1 + SKIPPED)
-#define START(generation) SKIPPED
+#define LAST (BLOCKS - 1)
+#define START(generation) 0
 #define ONE_STEP
 #define IS_END true
 #define UNTIL until
@@ -119,28 +111,6 @@
 #define NUMBERS(generation) BLOCKS
 #endif
 #define KIND(position) ((position) == LAST -> END_OF_DATA : ((position) % EPOCH == EPOCH - 1 -> END_OF_EPOCH : BLOCK))
-/*
- * The number whose elements and copy a number stands for, and their slot. Without resident blocks it is the number's own. With
- * resident blocks, each later epoch takes the two blocks of the first one in the opposite order.
- */
-#if RESIDENT
-#define RESIDENT_COUNT EPOCH
-#define AFTER_RESIDENT (FIRST + RESIDENT_COUNT)
-#define LAST_NUMBER (BLOCKS - 1)
-#define IS_REPLAY(sequence) ((sequence) >= AFTER_RESIDENT && (sequence) != LAST_NUMBER)
-#define PLACE_IN_EPOCH(sequence) (((sequence) - FIRST) % EPOCH)
-#define MEANT(sequence) (IS_REPLAY(sequence) -> \
-    FIRST + (PLACE_IN_EPOCH(sequence) == 2 -> 2 : 1 - PLACE_IN_EPOCH(sequence)) : (sequence))
-#ifdef MUTATION_END_OF_DATA_IN_THE_SLOT_OF_ITS_NUMBER
-#define PLACE(sequence) SLOT(MEANT(sequence))
-#else
-#define PLACE(sequence) SLOT(((sequence) == LAST_NUMBER -> AFTER_RESIDENT : MEANT(sequence)))
-#endif
-#else
-#define IS_REPLAY(sequence) false
-#define MEANT(sequence) (sequence)
-#define PLACE(sequence) SLOT(sequence)
-#endif
 /* Each later epoch takes the two blocks of the file in the opposite order. */
 #if RESIDENT_FILE
 #define FILE_BLOCKS (EPOCH - 1)
@@ -172,12 +142,6 @@ typedef generation_state {
     bool has_run;                 /* a task has attached. There is one run here, so the pair is known to be its own */
     byte copy[SLOTS];             /* block header: MARK of the sequence number */
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
-#if RESIDENT
-    byte resident_first;
-    byte resident_count;
-    byte replay_sequence[SLOTS];   /* the record: MARK of a number */
-    byte replay_block[SLOTS];      /* and of the replayed block */
-#endif
 #if RESIDENT_FILE
     bool file_is_unsealed;        /* the file has its unsealed name, or its sealed one */
     bool file_is_sealed;
@@ -236,9 +200,6 @@ inline start_task(i, delivers, until, job) {
 #if STREAM
 #include "stream.pml"
 #endif
-#if RESIDENT
-#include "resident.pml"
-#endif
 #if RESIDENT_FILE
 #include "resident_file.pml"
 #endif
@@ -248,10 +209,8 @@ inline start_task(i, delivers, until, job) {
 #include "rank.pml"
 #include "task.pml"
 
-/* With resident blocks, deaths before their END_OF_EPOCH are as in any run; so are those before the end of a stopped stream. */
-#if RESIDENT
-#define DEATH_TELLS (pair[0].published >= AFTER_RESIDENT - 1)
-#elif STREAM
+/* Deaths before the end of a stopped stream are as in any run. */
+#if STREAM
 #define DEATH_TELLS (attempts > 0 && (!QUERY_STOPS || batch == BATCHES))
 #else
 #define DEATH_TELLS true

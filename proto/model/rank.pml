@@ -63,8 +63,8 @@ inline read_in_place(number) {
         :: else
         fi;
 #endif
-        assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
-        assert(IS_IN_FILE(number) || pair[me].values[PLACE(number)] == MARK(MEANT(number)) + START(me))
+        assert(pair[me].copy[SLOT(number)] == MARK(number));
+        assert(IS_IN_FILE(number) || pair[me].values[SLOT(number)] == MARK(number) + START(me))
     }
 }
 
@@ -97,9 +97,6 @@ proctype Rank(byte me) {
     bool held[SLOTS];
 #ifdef MUTATION_REMOVER_LOOKS_LIKE_A_RANK
     byte stale = NONE;          /* the generation of the file that is being removed */
-#endif
-#if RESIDENT
-    byte resident_first, resident_count;
 #endif
     mtype kind, unread;
     mtype outcome;
@@ -185,28 +182,13 @@ R2:     if
         fi;
 
 R3:     skip;
-#if RESIDENT
-        /* Read before anything else of the block, while the task may be writing them. */
-#ifdef MUTATION_FIRST_IS_READ_FIRST
-        resident_first = pair[me].resident_first;
-        resident_count = pair[me].resident_count;
-#else
-        resident_count = pair[me].resident_count;
-        resident_first = pair[me].resident_first;
-#endif
-#endif
         d_step {
             assert(number == expected);
             assert(pair[me].published > number);
             assert(pair[me].published <= released + SLOTS);
             assert(kind == KIND(START(me) + number));
             assert(pair[me].schema_columns || kind != BLOCK);
-            assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
-#if RESIDENT
-            assert((resident_count > 0 && number >= resident_first + resident_count) == (number >= AFTER_RESIDENT));
-            resident_first = 0;
-            resident_count = 0;
-#endif
+            assert(pair[me].copy[SLOT(number)] == MARK(number));
 #if FOREIGN
             check_reference();
 #endif

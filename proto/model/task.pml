@@ -185,10 +185,7 @@ A5:     sequence = pair[generation].published;
 #ifndef MUTATION_NO_REPLAY
         do
         :: number < sequence ->
-            assert(pair[generation].copy[PLACE(number)] == MARK(MEANT(number)));
-#if RESIDENT
-            check_record(number);
-#endif
+            assert(pair[generation].copy[SLOT(number)] == MARK(number));
             notify(KIND(START(generation) + number), number);
             number++
         :: else -> number = 0; break
@@ -204,11 +201,7 @@ A5:     sequence = pair[generation].published;
         skip;
 A6:     pair[generation].schema_columns = true;
         if
-#if RESIDENT
-        :: sequence > 0 -> check_record(sequence - 1); position = START(generation) + MARK(sequence - 1)
-#else
         :: sequence > 0 -> position = START(generation) + pair[generation].copy[SLOT(sequence - 1)]
-#endif
         :: else -> position = START(generation)
         fi;
 #if STREAM
@@ -243,20 +236,8 @@ P2:         position++;
             refer();
 #endif
 #endif
-            if
-            :: !IS_REPLAY(sequence) ->
-                d_step { assert(pair[generation].attached == 1); pair[generation].values[PLACE(sequence)] = (IS_IN_FILE(sequence) -> 0 : position) };
-                pair[generation].copy[PLACE(sequence)] = MARK(sequence)
-            :: else
-            fi;
-#if RESIDENT
-#ifndef MUTATION_RECORD_AFTER_P3
-            record();
-#endif
-#ifndef MUTATION_RESIDENT_AFTER_P3
-            seal_resident(sequence + 1);
-#endif
-#endif
+            d_step { assert(pair[generation].attached == 1); pair[generation].values[SLOT(sequence)] = (IS_IN_FILE(sequence) -> 0 : position) };
+            pair[generation].copy[SLOT(sequence)] = MARK(sequence);
 #if RESIDENT_FILE
             assert(!IS_IN_FILE(sequence) || pair[generation].file_is_sealed);
 #ifndef MUTATION_F2_AFTER_P3
@@ -273,14 +254,6 @@ P3:         pair[generation].published = sequence + 1;
                 sequence++
             }
             };
-#ifdef MUTATION_RECORD_AFTER_P3
-            sequence--;
-            record();
-            sequence++;
-#endif
-#ifdef MUTATION_RESIDENT_AFTER_P3
-            seal_resident(sequence);
-#endif
 #ifdef MUTATION_F2_AFTER_P3
             sequence--;
             write_into_file();

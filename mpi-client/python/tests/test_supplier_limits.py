@@ -105,12 +105,6 @@ def test_slots_that_other_jobs_hold(run, spark, limit):
         wait([holding])
 
 
-def test_a_message_of_the_supplier_names_options_of_run(run, spark):
-    says = r"cannot stay resident .cache='memory'.: .*: set ring=\d+ block=4096 .*, or leave cache='memory'"
-    with pytest.raises(RunError, match=says):
-        run(list, rows(spark, 100000), ring=16384, block=4096, cache="memory", epochs=2)
-
-
 def test_ranks_that_do_not_start_are_named(run, spark):
     # No Python starts in that time.
     with pytest.raises(RunTimeoutError, match=r"^ranks 0, 1 have not started within 0.1 s \(start_timeout\): if nodes"):

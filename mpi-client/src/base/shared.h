@@ -3,7 +3,7 @@
  *
  * Three things order the accesses of two processes (proto/model/memory.pml has each case):
  *   - A field of the header that is stored last, with release, and read first, with acquire: version, schema_columns,
- *     counts_known, foreign_count, resident_count, end_seen, published, released, acknowledged.
+ *     counts_known, foreign_count, end_seen, published, released, acknowledged.
  *   - A record that goes through a pipe, which the kernel changes under a lock: the texts of failures, wake-ups. A
  *     write that finds the pipe full counts, too.
  *   - Fences around messages of MPI, for memory that ranks share in an exchange (exchange/step_round.c).
@@ -11,7 +11,7 @@
  * All other reads are relaxed, or plain where a second read does no harm. Each comes after one of these, or is a hint:
  *   - values, offsets, views and headers of a block: after published (R3)
  *   - schema_bytes and the schema: after schema_columns; epoch_elements, epoch_steps: after counts_known;
- *     resident_first: after resident_count; entries of foreign files: after foreign_count
+ *     entries of foreign files: after foreign_count
  *   - exchange, exchange_fraction, exchange_seed: stored before the schema, read after a notification or schema_columns
  *   - plan: stored before the first block is published, read after it
  *   - task_pid, task_attempt: for messages alone

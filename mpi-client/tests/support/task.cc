@@ -120,7 +120,7 @@ notification Task::next(uint32_t kind, uint32_t element_count, size_t size) {
     next.kind = kind;
     next.element_count = element_count;
     next.sequence = sequence_;
-    next.offset = static_cast<uint64_t>(slot(place()) - mapping_);
+    next.offset = static_cast<uint64_t>(slot(sequence_) - mapping_);
     next.size = size;
     return next;
 }
@@ -131,8 +131,8 @@ void Task::wait_for_credit() {
 
 void Task::write(const std::vector<uint8_t> &block, const notification &notification) {
     if (block.size() > header().block_bytes) throw std::runtime_error("the test's block is larger than a slot");
-    memcpy(slot(place()), block.data(), block.size());
-    memcpy(slot(place()), &notification, sizeof notification);
+    memcpy(slot(sequence_), block.data(), block.size());
+    memcpy(slot(sequence_), &notification, sizeof notification);
 }
 
 void Task::publish() { __atomic_store_n(&header().published, ++sequence_, __ATOMIC_RELEASE); }
@@ -184,37 +184,6 @@ notification Task::next_in_file(uint32_t file, const notification &in_file, uint
 }
 
 void Task::end_of_epoch(uint32_t epoch) { end(NOTIFICATION_END_OF_EPOCH, epoch); }
-
-void Task::end_of_resident_epoch(uint64_t first, uint32_t epoch) {
-    header().resident_first = first;
-    header().resident_count = sequence_ + 1 - first;
-    end_of_epoch(epoch);
-}
-
-uint64_t Task::place() {
-    const uint64_t end = header().resident_first + header().resident_count;
-    return header().resident_count > 0 && sequence_ >= end ? end : sequence_;
-}
-
-notification Task::next_replayed(uint64_t block, uint32_t epoch) {
-    notification again;
-    memcpy(&again, slot(block), sizeof again);
-    again.sequence = sequence_;
-    again.epoch = epoch;
-    return again;
-}
-
-void Task::replay(uint64_t block, uint32_t epoch, uint64_t elements_before) {
-    const notification notification = next_replayed(block, epoch);
-    wait_for_credit();
-    block_header &record = *reinterpret_cast<block_header *>(slot(sequence_));
-    record.replay_sequence = sequence_;
-    record.replay_block = block;
-    record.replay_epoch = epoch;
-    record.replay_elements_before = elements_before;
-    publish();
-    notify(notification);
-}
 
 void Task::end_of_data(uint32_t epoch) { end(NOTIFICATION_END_OF_DATA, epoch); }
 

@@ -56,13 +56,6 @@ class Task {
     void supply(const BlockImage &block, uint32_t epoch = 0, uint32_t partition = 0, uint64_t first_element = 0);
     void supply(const BlockImage &block, const notification &notification);
     void end_of_epoch(uint32_t epoch);
-    /** An END_OF_EPOCH. It and the blocks from `first` on become resident. */
-    void end_of_resident_epoch(uint64_t first, uint32_t epoch);
-    /** P1 to P4: replays a resident block. `block` is its first sequence number, `elements_before` a value of its
-     * record. */
-    void replay(uint64_t block, uint32_t epoch, uint64_t elements_before = 0);
-    /** The next notification of a resident block. */
-    notification next_replayed(uint64_t block, uint32_t epoch);
     /** The next notification of a block in foreign file `file`. `in_file` is the copy there. */
     notification next_in_file(uint32_t file, const notification &in_file, uint32_t epoch);
     /** P1 to P4: a block in a file, of which the slot has the header alone. */
@@ -87,8 +80,6 @@ class Task {
     uint8_t *slot(uint64_t number) {
         return mapping_ + header().ring_offset + number % header().block_count * header().block_bytes;
     }
-    /** The sequence number that determines the slot of the next new block. */
-    uint64_t place();
     void end(uint32_t kind, uint32_t epoch);
 
     int mapped_fd_ = -1, request_fd_ = -1, notification_fd_ = -1;

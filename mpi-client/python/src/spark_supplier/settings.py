@@ -335,8 +335,8 @@ class Rows(Checked):
     zero_copy : bool
         A batch inside one block is not copied. It occupies the ring while you keep it; do not change it in place.
     cache : {"memory"}, folder or Cache, optional
-        Where ranks read the rows of later epochs, so that Spark computes them once. "memory": in the ring, into which
-        all rows of a rank must fit. A folder, or `Cache`: in files on a local disk of each node.
+        Where ranks read the rows of later epochs, so that Spark computes them once. "memory": in files in the
+        memory of each node. A folder, or `Cache`: in files on a local disk of each node.
 
     Raises
     ------

@@ -175,7 +175,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   }
 
   private def refuse(cursor: ElementCursor): Nothing = {
-    val (bytes, column, most) = BlockCount.bytesOf(schema, cursor)
+    val (bytes, column, most) = new ElementCount(schema).bytesOf(cursor)
     throw new ElementTooLargeException(
       s"${pair.name}: ${cursor.describe} (partition $partition) does not fit into a block of $blockBytes bytes, and needs one of " +
         s"$bytes, of which column '${Schema.shown(column)}' has $most: ${largerBlock(bytes)}")
@@ -271,47 +271,17 @@ private[block] object BlockWriter {
   final val ReferencedMax = Int.MaxValue
 }
 
-private[block] object BlockCount {
-  /** Bytes of a block with that element alone, the name of the column that has most of them, and how many. */
-  def bytesOf(schema: Schema, cursor: ElementCursor): (Long, String, Long) = {
-    val counted = new BlockCount(Int.MaxValue, schema, 1)
-    cursor.write(counted)
-    val (column, most) = schema.columns.map(_.name).zip(counted.made.roots.map(_.wholeBytes))
-      .maxBy(_._2)
-    (counted.usedBytes, column, most)
-  }
-}
-
-/** Counts the blocks that a BlockWriter with the same arguments would make, without a pair. */
-private[supply] final class BlockCount(
-    blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
-  private val headerBytes = Layout.blockHeaderBytes(schema.entries.size)
+/** Counts what an element takes. */
+private[block] final class ElementCount(schema: Schema) extends ElementWriter {
   private val made = BlockColumn.of(schema.columns, _ => new CountedBytes)
   private val columns = made.entries
-  private var referenced = 0L
-  private var elements = 0
-  private var count = 0L
 
-  def blocks: Long = count
-
-  def append(cursor: ElementCursor): Unit = {
-    if (elements == blockElements) close()
+  /** Bytes of a block with that element alone, the name of the column that has most of them, and how many. */
+  def bytesOf(cursor: ElementCursor): (Long, String, Long) = {
     cursor.write(this)
-    if (elements > 0 && (referenced > BlockWriter.ReferencedMax || usedBytes > blockBytes)) {
-      close()
-      cursor.write(this)
-    }
-    if (elements == 0) count += 1
-    elements += 1
-  }
-
-  private def usedBytes: Long = headerBytes + columns.iterator.map(_.alignedBytes.toLong).sum
-
-  /** Ends the current block: a block holds elements of one partition. */
-  def close(): Unit = {
-    elements = 0
-    referenced = 0
-    made.roots.foreach(_.truncate(0))
+    val (column, most) = schema.columns.map(_.name).zip(made.roots.map(_.wholeBytes)).maxBy(_._2)
+    (Layout.blockHeaderBytes(columns.size) + columns.iterator.map(_.alignedBytes.toLong).sum, column,
+      most)
   }
 
   override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
@@ -330,11 +300,8 @@ private[supply] final class BlockCount(
     columns(column).reserveValues(count)
 
   override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
-      from: Int, count: Int): Unit = for (i <- from until from + count) {
-    columns(column).refer(1, file, values, places(i))
-    val length = values.lengths(places(i))
-    if (length > Layout.Constant.VIEW_INLINE_MAX) referenced += length
-  }
+      from: Int, count: Int): Unit =
+    for (i <- from until from + count) columns(column).refer(1, file, values, places(i))
 }
 
 /** Keeps the number of bytes, and not the bytes. */

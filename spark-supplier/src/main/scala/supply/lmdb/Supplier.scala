@@ -127,7 +127,7 @@ object Supplier {
           persisted = Some(batches)
           new DatumBatchSource(batches, Some(lmdb.partitionEntries),
             settings.keep.map(_ => lmdb.identity),
-            settings.residentFolder.map(_ => lmdb.bytes)): Source
+            settings.residentPlace.map(_ => lmdb.bytes)): Source
         }
       })
     finally persisted.foreach(_.unpersist(blocking = false))

@@ -10,8 +10,8 @@ import java.nio.file.StandardOpenOption.{READ, WRITE}
 import scala.util.Using
 
 import supply.core.{Buffers, ContractException, MappingException, PairException, SourceException}
-import supply.protocol.{EpochCounts, Exchange, Layout, Position, Schema, Text}
-import supply.protocol.Layout.{Constant, ForeignFile => Foreign, MappedFileHeader => At}
+import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Position, Schema, Text}
+import supply.protocol.Layout.{BlockHeader, Constant, ForeignFile => Foreign, MappedFileHeader => At}
 import supply.source.ForeignFile
 
 /** The mapped file that the rank has made, a header and a ring of slots. For one thread. */
@@ -80,18 +80,6 @@ private[supply] final class MappedFile private (
 
   /** Lets the rank remove the pair: it has released everything, END_OF_DATA included. */
   def markEndSeen(): Unit = ints.setRelease(header, At.endSeen, 1)
-
-  /** Notes resident blocks from number `first` on. A reader of the count sees `first`, too. */
-  def setResident(first: Long, count: Long): Unit = {
-    header.putLong(At.residentFirst, first)
-    longs.setRelease(header, At.residentCount, count)
-  }
-
-  /** Sequence number of the first resident block, and the number of resident blocks. */
-  def resident: (Long, Long) = {
-    val count = acquireLong(At.residentCount)
-    (header.getLong(At.residentFirst), count)
-  }
 
   /** Notes what a whole epoch has. A reader that sees that it is known sees both numbers. */
   def setCounts(counts: EpochCounts): Unit = {
@@ -237,6 +225,17 @@ private[supply] final class MappedFile private (
   private def acquireLong(at: Int): Long = longs.getAcquire(header, at).asInstanceOf[Long]
 
   private def acquireInt(at: Int): Int = ints.getAcquire(header, at).asInstanceOf[Int]
+
+  /** In which slot a block lies. */
+  def slotOf(number: Long): Int = (number % blockCount).toInt
+
+  /** The notification of a published block, by the copy in its slot. */
+  def notification(number: Long): Notification = {
+    val copy = Notification.read(slot(slotOf(number)), BlockHeader.notification)
+    if (copy.sequence != number || copy.generation != generation)
+      throw new ContractException(s"$path: the slot of block $number holds block ${copy.sequence}")
+    copy
+  }
 
   /** Where slot `index` begins in the file. */
   def slotOffset(index: Int): Long = ringOffset + index.toLong * blockBytes

@@ -6,7 +6,6 @@ import java.nio.channels.ClosedByInterruptException
 import java.nio.file.Paths
 
 import scala.util.Using
-import scala.util.control.ControlThrowable
 
 import supply.core.{Deadline, FailPoint}
 import supply.protocol.{Notification, Position}
@@ -25,7 +24,6 @@ private[supply] final class Pair private[supply] (
     notifications: NotificationPipe,
     timeout: Double)
     extends PairTerms with AutoCloseable {
-  private val blocks = new PublishedBlocks(name, file)
   private var sequence = file.published
   private var elementsBefore = 0L
   private var bytesBefore = 0L
@@ -37,12 +35,6 @@ private[supply] final class Pair private[supply] (
 
   /** Size of a slot. */
   def blockBytes: Int = file.blockBytes
-
-  /** Size of the whole ring. */
-  def ringBytes: Long = file.blockCount.toLong * blockBytes
-
-  /** Size of a ring that keeps `blocks` blocks with elements resident. */
-  def ringBytesFor(blocks: Long): Long = (blocks + PublishedBlocks.EndSlots) * blockBytes
 
   /** Rank in MPI_COMM_WORLD if the rank itself knows it, else -1. */
   def rank: Int = file.rank
@@ -62,7 +54,7 @@ private[supply] final class Pair private[supply] (
   override def isUntouched: Boolean = sequence == 0
 
   private def lastPublished: Option[Notification] =
-    if (sequence == 0) None else Some(blocks.notification(sequence - 1))
+    if (sequence == 0) None else Some(file.notification(sequence - 1))
 
   /** Elements that all attempts together have published. */
   def publishedElements: Long = elementsBefore
@@ -82,38 +74,29 @@ private[supply] final class Pair private[supply] (
     lastForeignNumber
   }
 
-  /** P1. Claims the next slot. Throws [[Pair.NoRoom]] if the resident blocks leave none. */
+  /** P1. Claims the next slot. */
   def claim(): Claim = {
-    if (!blocks.hasRoom(sequence)) throw Pair.NoRoom
-    claimNext()
-  }
-
-  private def claimNext(): Claim = {
-    awaitCredit()
-    new Claim(blocks.place(sequence))
-  }
-
-  /** Before the JVM's own error for a file that was cut: that one may come in any code. */
-  private def awaitCredit(): Unit = {
     credit.await(sequence - file.blockCount + 1, sequence)
+    // Before the JVM's own error for a file that was cut: that one may come in any code.
     file.requireWhole()
+    new Claim
   }
 
-  /** The slot of the next block: that of the block number `place`. */
-  final class Claim private[Pair] (place: Long) {
+  /** The slot of the next block. */
+  final class Claim private[Pair] {
     /** The columns are written here, after the block header. */
-    val slot: ByteBuffer = file.slot(blocks.slotOf(place))
+    val slot: ByteBuffer = file.slot(file.slotOf(sequence))
 
     /** P2 to P4. Publishes the block. `size` is in bytes and includes the header. */
     def commit(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int,
         columns: Int, size: Int, referencedBytes: Int = 0): Unit =
       publish(Notification(file.generation, kind, elements, sequence, epoch, partition,
-          firstElement, file.slotOffset(blocks.slotOf(place)), size.toLong), columns,
+          firstElement, file.slotOffset(file.slotOf(sequence)), size.toLong), columns,
         referencedBytes)
 
     private[Pair] def publish(
         notification: Notification, columns: Int, referencedBytes: Int): Unit = {
-      import notification.{epoch, kind}
+      import notification.kind
       FailPoint("P1")
       if (kind == Constant.NOTIFICATION_END_OF_EPOCH) sealCopies()
       slot.putInt(BlockHeader.columnCount, columns)
@@ -121,13 +104,10 @@ private[supply] final class Pair private[supply] (
       slot.putLong(BlockHeader.elementsBefore, elementsBefore)
       slot.putLong(BlockHeader.bytesBefore, bytesBefore)
       notification.write(slot, BlockHeader.notification)
-      if (place != sequence) blocks.record(sequence, place, epoch, elementsBefore, bytesBefore)
-      if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.sealResident(sequence)
       FailPoint("P2")
       if (kind == Constant.NOTIFICATION_BLOCK && notification.file == 0)
         copies.foreach(_.append(notification, columns, slot))
       announce(notification)
-      if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.findResident(sequence)
     }
   }
 
@@ -139,7 +119,7 @@ private[supply] final class Pair private[supply] (
   /** P1 to P4 of a block that lies in a resident file: the slot gets only its header. */
   def publish(resident: ForeignFile, block: Notification, epoch: Int): Unit = {
     val number = numberOf(resident)
-    claimNext().publish(block.copy(generation = file.generation, sequence = sequence, epoch = epoch,
+    claim().publish(block.copy(generation = file.generation, sequence = sequence, epoch = epoch,
         file = number), columns = 0, referencedBytes = 0)
   }
 
@@ -154,22 +134,7 @@ private[supply] final class Pair private[supply] (
   def publishEndOfData(): Unit = publishEnd(Constant.NOTIFICATION_END_OF_DATA, 0)
 
   private def publishEnd(kind: Int, epoch: Int): Unit =
-    claimNext().commit(kind, epoch, 0, 0, 0, 0, BlockHeader.SIZE)
-
-  /** The resident blocks, once there is a whole epoch of them. */
-  def resident: Option[ResidentBlocks] = blocks.resident
-
-  /** Keeps this epoch resident. If it is too large, [[claim]] throws [[Pair.NoRoom]]. */
-  def beginResident(epoch: Int): Unit = blocks.beginResident(epoch, sequence)
-
-  /** P1 to P4 for a resident block: it gets another number and epoch, and is not written again. */
-  def replay(block: Notification, epoch: Int): Unit = {
-    awaitCredit()
-    FailPoint("P1")
-    blocks.record(sequence, block.sequence, epoch, elementsBefore, bytesBefore)
-    FailPoint("P2")
-    announce(block.copy(sequence = sequence, epoch = epoch))
-  }
+    claim().commit(kind, epoch, 0, 0, 0, 0, BlockHeader.SIZE)
 
   /** P3 and P4. */
   private def announce(notification: Notification): Unit = {
@@ -184,8 +149,13 @@ private[supply] final class Pair private[supply] (
   private def count(notification: Notification): Unit =
     if (notification.kind == Constant.NOTIFICATION_BLOCK) {
       elementsBefore += notification.elementCount
-      bytesBefore += notification.size + blocks.referencedBytes(notification)
+      bytesBefore += notification.size + referencedBytes(notification)
     }
+
+  /** Bytes of values to which that block refers. One of a resident file refers to none. */
+  private def referencedBytes(block: Notification): Long = if (block.file != 0) 0
+  else Integer.toUnsignedLong(
+    file.slot(file.slotOf(block.sequence)).getInt(BlockHeader.referencedBytes))
 
   private def send(notification: Notification): Unit = {
     val written =
@@ -216,13 +186,12 @@ private[supply] final class Pair private[supply] (
   /** Restores the totals of earlier attempts, and notifies unreleased blocks again. (A5) */
   private[supply] def resume(): Unit = {
     lastPublished.foreach { last =>
-      val (elements, bytes) = blocks.totalsBefore(last.sequence)
-      elementsBefore = elements
-      bytesBefore = bytes
+      val slot = file.slot(file.slotOf(last.sequence))
+      elementsBefore = slot.getLong(BlockHeader.elementsBefore)
+      bytesBefore = slot.getLong(BlockHeader.bytesBefore)
       count(last)
     }
-    (credit.releasedBlocks until sequence).foreach(number => send(blocks.notification(number)))
-    blocks.findResident(sequence)
+    (credit.releasedBlocks until sequence).foreach(number => send(file.notification(number)))
   }
 
   /** As [[MappedFile.whileWhole]]: for everything that a task does with the pair. */
@@ -255,9 +224,6 @@ private[supply] trait BlockCopies extends AutoCloseable {
 }
 
 private[supply] object Pair {
-  /** The resident epoch has more blocks than the ring has slots for. */
-  object NoRoom extends ControlThrowable
-
   /**
    * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds,
    * and here for another attempt that holds the pair at most `attemptTimeout` (None: `timeout`).

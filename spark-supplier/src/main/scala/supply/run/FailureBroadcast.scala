@@ -10,6 +10,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
+import supply.block.ResidentPlace
 import supply.core.{PlacementException, Threads}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
@@ -33,12 +34,12 @@ private[supply] object FailureBroadcast {
    * Returns when each node has notified its ranks. `report` gets those that were there, a node at a
    * time. Waits at most `wait` seconds for the first rank, and not for one of `attached` (it had a task of this run) that has
    * exited. Throws a TimeoutException if no executor has answered, a PlacementException if a node
-   * with ranks ran no task, and the job's own error. Removes the resident files of the run from
-   * `residentFolder`.
+   * with ranks ran no task, and the job's own error. Removes the resident files of the run, which are
+   * at `residents`.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double,
-      residentFolder: Option[String] = None, report: Set[Int] => Unit = _ => ()): Unit = {
+      residents: Option[ResidentPlace] = None, report: Set[Int] => Unit = _ => ()): Unit = {
     // Ranks of nodes that have not answered, and ranks that were there at any time.
     val open = mutable.Set(hosts.places.indices: _*)
     val there = mutable.Set(attached.toSeq: _*)
@@ -55,13 +56,13 @@ private[supply] object FailureBroadcast {
       answers = { case NodeFailureTask.IsWanted => true })
     job.run { task =>
       val node = new NodeFailureTask(configFiles, Places.known(sc, hosts), run, attached, text,
-        wait, residentFolder, task.driver)
+        wait, residents, task.driver)
       val sent = job.submit(task)(_ => node.execute())((_, outcome) =>
         done(outcome.ranks, outcome.seen))
       val here = onDriver(node) { outcome =>
         // Executors may see files that the driver does not, and remove their resident files.
         if (sc.isLocal) done(outcome.ranks, outcome.seen)
-        else done(if (residentFolder.isEmpty) outcome.notified else Nil, outcome.notified)
+        else done(if (residents.isEmpty) outcome.notified else Nil, outcome.notified)
       }
       def await(end: Future[Unit], seconds: Double): Unit = {
         Await.ready(Future.firstCompletedOf(Seq(sent, end))(Threads.completing), seconds.seconds)

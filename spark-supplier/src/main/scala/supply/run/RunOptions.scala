@@ -85,25 +85,22 @@ private[supply] final class RunOptions {
     paramLabel = "N",
     description = Array(
       "Closes a block after N elements, so that a block is a mini-batch. A block is closed earlier when it is full, " +
-        "and at the end of a partition. Default: when it is full. " +
-        "With --in-place, but without --resident, the default is 4096."))
+        "and at the end of a partition. Default: when it is full. With --in-place the default is 4096."))
   var blockElements: Integer = _
 
   @Opt(
     names = Array("--resident"),
     description = Array(
-      "Keeps the blocks of the first epoch resident in the mapped file: later epochs replay them, in their own " +
-        "order, and copy nothing. All elements of a rank must fit into its ring (ring= and block= of mapped-files.conf). If they do " +
-        "not fit, the run fails with a message that names the sizes that they need."))
+      "Keeps the blocks of the first epoch in memory: in a file beside the mapped file of each rank. In later epochs the ranks " +
+        "read the blocks there, in the order of that epoch, and nothing is copied. The file is removed at the end."))
   var resident: Boolean = _
 
   @Opt(
     names = Array("--resident-folder"),
     paramLabel = "DIR",
     description = Array(
-      "As --resident, for more elements than fit into a ring: the first epoch also writes its blocks into a file in DIR on " +
-        "each node, and the ranks read the blocks of later epochs in this file. DIR is an absolute path on a local disk of each node. It is " +
-        "made if it is missing. The file is removed at the end."))
+      "As --resident, for more elements than fit into memory: the files are in DIR on each node. DIR is an absolute path on a local disk of each node. It is " +
+        "made if it is missing. The files are removed at the end."))
   var residentFolder: String = _
 
   @Opt(
@@ -198,6 +195,7 @@ private[supply] final class RunOptions {
     timeout = timeout,
     rankTimeout = Option(rankTimeout).map(_.toDouble),
     waitForRank = waitForRank,
+    resident = resident,
     residentFolder = Option(residentFolder),
     texts = files.texts)
 
@@ -214,7 +212,6 @@ private[supply] final class RunOptions {
       Option(exchangeFraction).map(_.toDouble)),
     uneven = Uneven.named(uneven),
     blockElements = Option(blockElements).map(_.toInt),
-    resident = resident,
     residentQuota = Option(residentQuota).map(Size.bytes("--resident-quota", _)),
     keep = Option(keep),
     resumePositions = Option(resumePositions),

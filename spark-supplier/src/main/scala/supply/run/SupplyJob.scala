@@ -92,8 +92,8 @@ private[supply] object SupplyJob {
 
   private def taskSettings(settings: SupplySettings, hosts: Hostfile, source: Source, plan: Plan,
       run: Long): TaskSettings = {
-    if (settings.residentFolder.isDefined && source.schema.hasViews) throw new ConfigException(
-      "--in-place lets the ranks read the data where it lies, and --resident-folder copies it into a file: use one of the two")
+    if (settings.residentPlace.isDefined && source.schema.hasViews) throw new ConfigException(
+      s"--in-place lets the ranks read the data where it lies, and ${settings.residentOption} copies it into a file: use one of the two")
     val tasks = TaskSettings(
       user = settings,
       hosts = hosts,
@@ -103,7 +103,7 @@ private[supply] object SupplyJob {
       plan = plan.fingerprint(source.partitionElements.map(_.sum)),
       steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
       rankElements = plan.rankElements(source.partitionElements),
-      sourceBytes = settings.residentFolder.flatMap(_ => source.bytes),
+      sourceBytes = settings.residentPlace.flatMap(_ => source.bytes),
       beginsWithRest = plan.isRest(plan.firstEpoch),
       exchange = plan.exchange)
     tasks.copy(kept = settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, _)))

@@ -56,7 +56,7 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
       if (!settings.waitForRank) there = attached
       def send(wait: Double): Boolean = {
         FailureBroadcast.send(sc, settings.configFiles, hosts, run, there, FailureText.of(cause),
-          wait, settings.residentFolder, report = seen => there ++= seen)
+          wait, settings.residentPlace, report = seen => there ++= seen)
         hosts.places.indices.forall(there)
       }
       cause match {

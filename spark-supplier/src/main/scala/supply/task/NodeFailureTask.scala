@@ -1,14 +1,13 @@
 package supply.task
 
 import java.io.IOException
-import java.nio.file.Paths
 import java.util.concurrent.TimeoutException
 
 import scala.collection.mutable
 
 import org.apache.spark.{SparkException, TaskContext}
 
-import supply.block.ResidentFileNames
+import supply.block.{ResidentFileNames, ResidentPlace}
 import supply.core.{Deadline, DriverCalls, SupplyException}
 import supply.pair.{ConfigFiles, FailureSender, PairPaths}
 import supply.plan.Hostfile
@@ -18,7 +17,7 @@ import supply.plan.Hostfile
  * for ranks that are not there yet.
  */
 private[supply] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hostfile, run: Long,
-    attached: Set[Int], text: String, seconds: Double, residentFolder: Option[String],
+    attached: Set[Int], text: String, seconds: Double, residents: Option[ResidentPlace],
     driver: DriverCalls)
     extends Serializable {
   import NodeFailureTask._
@@ -81,7 +80,7 @@ private[supply] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hos
   }
 
   private def removeResidentFile(paths: PairPaths): Unit =
-    try residentFolder.foreach(folder => ResidentFileNames(Paths.get(folder), paths).remove(run))
+    try residents.foreach(place => ResidentFileNames(place.of(paths), paths).remove(run))
     catch { case _: IOException | _: SupplyException => () } // The next run of the pair removes it.
 
   /** Whether the driver still waits: this may run late, when new ranks have opened their pairs. */

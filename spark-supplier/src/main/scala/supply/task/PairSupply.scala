@@ -4,9 +4,9 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import org.apache.spark.util.LongAccumulator
 
-import supply.block.{BlockCount, BlockWriter, ResidentFile}
-import supply.core.{ConfigException, Deadline, SourceException, Threads}
-import supply.pair.{Pair, ResidentBlocks}
+import supply.block.{BlockWriter, ResidentFile}
+import supply.core.{ConfigException, SourceException, Threads}
+import supply.pair.Pair
 import supply.plan.{Share, Stripe}
 import supply.protocol.{EpochCounts, Position}
 import supply.source.ElementCursor
@@ -52,13 +52,11 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
 
   def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
     val inside = start.inside.filter(_ => planned.epoch == start.epoch)
-    (pair.resident, fileFor(planned)) match {
-      case (Some(blocks), _) => replay(planned, blocks, inside)
-      case (_, Some(file)) => publish(planned, file, inside)
-      case _ =>
+    fileFor(planned) match {
+      case Some(file) => publish(planned, file, inside)
+      case None =>
         keepForLater(planned, inside)
-        try planned.stripe.fold(write(planned, inside))(writeStripe(planned, _, inside))
-        catch { case Pair.NoRoom => throw RingErrors.exception(pair, settings, planned) }
+        planned.stripe.fold(write(planned, inside))(writeStripe(planned, _, inside))
     }
   }
 
@@ -66,34 +64,16 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
   private def fileFor(planned: PlannedEpoch): Option[ResidentFile] =
     if (planned.isRest) None else residentFile.flatMap(_.file)
 
-  /** Keeps the blocks of the epoch resident, in the ring or in a file, if the user wants it. */
-  private def keepForLater(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
-    val isWhole = !isRestOfEpoch(planned)
-    if (settings.user.resident && isWhole && settings.hasEpochAfter(planned.epoch))
-      pair.beginResident(planned.epoch)
+  /** Keeps the blocks of the epoch in a file, if the user wants it. */
+  private def keepForLater(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit =
     residentFile.foreach { file =>
       if (inside.isDefined) file.resume()
-      else if (isWhole && settings.usesFileAfter(planned.epoch)) file.begin()
+      else if (!isRestOfEpoch(planned) && settings.usesFileAfter(planned.epoch)) file.begin()
     }
-  }
 
   /** Whether an earlier run has supplied a part of that epoch, to this rank or to any. */
   private def isRestOfEpoch(planned: PlannedEpoch): Boolean =
     planned.isRest || pair.start.inside.isDefined && planned.epoch == pair.start.epoch
-
-  /** Replays the resident blocks, in the order of this epoch. */
-  private def replay(
-      planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
-    val elementsBefore = pair.publishedElements
-    partitionsFrom(planned, inside).foreach { partition =>
-      blocks.of(partition.index).filter(_.firstElement >= partition.done).foreach(pair.replay(_,
-          planned.epoch))
-      partitions += 1
-      count()
-    }
-    if (inside.isEmpty) learnCounts(pair.publishedElements - elementsBefore)
-    pair.replay(blocks.endOfEpoch, planned.epoch)
-  }
 
   /**
    * Publishes the blocks of the resident file, in the order of this epoch. If an earlier part ended
@@ -309,29 +289,6 @@ private[supply] final class TimedCursor(cursor: ElementCursor, clock: SourceCloc
 
 private[supply] object TimedCursor {
   final val Stride = 17L
-}
-
-/** Says how large a ring must be so that all elements of a rank can be resident. */
-private[supply] object RingErrors {
-  def exception(pair: Pair, settings: TaskSettings, planned: PlannedEpoch): ConfigException = {
-    // The rank waits meanwhile, and must receive this message before its own timeout.
-    val deadline = new Deadline(settings.user.timeout / 2)
-    val count = new BlockCount(pair.blockBytes, settings.schema, settings.blockElements)
-    planned.partitions.takeWhile(_ => !deadline.passed).foreach { partition =>
-      HeapErrors.naming(partition.index, s"${pair.name}: ")(add(partition, count, deadline))
-    }
-    val bytes = pair.ringBytesFor(count.blocks)
-    val least = if (deadline.passed) "more than " else ""
-    new ConfigException(
-      s"${pair.name}: the rank's elements cannot stay resident (--resident): they need $least$bytes bytes of the " +
-        s"mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} " +
-        s"(${pair.paths.configLine}), or leave --resident out")
-  }
-
-  private def add(partition: PlannedPartition, count: BlockCount, deadline: Deadline): Unit = {
-    partition.open(cursor => while (!deadline.passed && cursor.next()) count.append(cursor))
-    count.close()
-  }
 }
 
 /**

@@ -1,8 +1,6 @@
 package supply.task
 
-import java.nio.file.Paths
-
-import supply.block.{PairResidentFile, ResidentFileNames, ResidentSpace}
+import supply.block.{PairResidentFile, ResidentFileNames, ResidentPlace, ResidentSpace}
 import supply.core.{ConfigException, Deadline}
 import supply.pair.{ConfigFiles, Pair}
 import supply.plan.{GlobalOrder, Hostfile, Shuffle, Uneven}
@@ -46,13 +44,21 @@ final case class SupplySettings(
   /** The limit of a wait for a rank that may live, in seconds. */
   def secondsOfRank: Double = rankTimeout.getOrElse(timeout)
 
+  /** Where the resident files are, if the user wants them. */
+  def residentPlace: Option[ResidentPlace] =
+    if (resident || residentFolder.isDefined) Some(ResidentPlace(residentFolder)) else None
+
+  /** The option that asks for them. */
+  private[supply] def residentOption: String =
+    if (resident) "--resident" else "--resident-folder"
+
   private[supply] def check(): Unit = {
     def atLeastOne(name: String, value: Int): Unit =
       if (value < 1) throw new ConfigException(s"--$name is $value: it must be at least 1")
     atLeastOne("ranks", ranks)
     atLeastOne("epochs", epochs)
     blockElements.foreach(atLeastOne("block-elements", _))
-    if (resident) checkRepeats("--resident")
+    if (residentPlace.isDefined) checkRepeats(residentOption)
     checkResidentFile()
     checkExchange()
     globalBatch.foreach(checkGlobal)
@@ -73,8 +79,7 @@ final case class SupplySettings(
     val other =
       if (shuffle.isInstanceOf[Shuffle.All]) Some("--shuffle all")
       else if (uneven != Uneven.Keep) Some("--uneven")
-      else if (resident) Some("--resident")
-      else residentFolder.map(_ => "--resident-folder")
+      else residentPlace.map(_ => residentOption)
     other.foreach(option =>
       throw new ConfigException(
         s"--global-batch gives all ranks one order, which $option would change: use one of the two"))
@@ -102,8 +107,7 @@ final case class SupplySettings(
       }
     case Some(folder) =>
       if (resident) throw new ConfigException(
-        "--resident keeps the blocks in the mapped file, and --resident-folder in a file of its own: use one of the two")
-      checkRepeats("--resident-folder")
+        "--resident keeps the blocks in memory, and --resident-folder in that folder: use one of the two")
       if (!folder.startsWith("/")) throw new ConfigException(
         s"--resident-folder is '$folder': name an absolute path, which is a folder of each node")
   }
@@ -146,14 +150,12 @@ private[supply] final case class TaskSettings(
 
   /** Whether the resident file has a use after that epoch: a later one, or a later run. */
   private[task] def usesFileAfter(epoch: Int): Boolean =
-    kept.isDefined || hasEpochAfter(epoch)
-
-  private[task] def hasEpochAfter(epoch: Int): Boolean = epoch < user.epochs - 1
+    kept.isDefined || epoch < user.epochs - 1
 
   /** The resident file of a rank of this node, if the user wants one. */
   private[task] def residentFile(rank: Int, pair: Pair): Option[PairResidentFile] =
-    user.residentFolder.map { folder =>
-      val path = Paths.get(folder)
+    user.residentPlace.map { place =>
+      val path = place.of(pair.paths)
       val quota = user.residentQuota.map(_ / hosts.ranksOn(PinnedTask.host).size)
       new PairResidentFile(pair, schema,
         ResidentFileNames(path, pair.paths, kept.map(name => s"$name.$rank.kept")), run,
@@ -167,14 +169,13 @@ private[supply] final case class TaskSettings(
 
   /** Elements after which a block is closed. */
   def blockElements: Int = user.blockElements.getOrElse(
-    if (schema.hasViews && !user.resident) TaskSettings.InPlace else Int.MaxValue)
+    if (schema.hasViews) TaskSettings.InPlace else Int.MaxValue)
 }
 
 private[supply] object TaskSettings {
   /**
    * Elements of a block of values in place. It would have room for more, but the rank could not
-   * begin before the task has walked over all of them. A resident block has as many as fit, because
-   * it takes a whole slot of the ring.
+   * begin before the task has walked over all of them.
    */
   private final val InPlace = 4096
 }

@@ -2,10 +2,9 @@ package supply.block
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{ConfigException, SourceException}
-import supply.lmdb.Datum
+import supply.core.SourceException
 import supply.pair.PairWithRank
-import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.source.ForeignFile
 import supply.testing.TestStream
 

@@ -81,14 +81,6 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     assert(notifications.write(Notification.failure(file.generation), new Deadline(1)))
   }
 
-  private def writtenResident() = written(freshWith(5)) { (pair, _, _) =>
-    pair.beginResident(0)
-    writeEpoch(pair)
-    pair.resident.get.of(2).foreach(pair.replay(_, 1))
-    pair.replay(pair.resident.get.endOfEpoch, 1)
-    pair.publishEndOfData()
-  }
-
   private def writtenExchange() = written(freshWithExchange) { (pair, _, _) =>
     pair.writeOrCheckExchange(Exchange.all(seed = 0x5152535455565758L, fraction = 250000))
     writeEpoch(pair)
@@ -155,7 +147,6 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
 
   Seq(
     ("task", () => writtenOnce()),
-    ("task-resident", () => writtenResident()),
     ("task-wide", () => writtenWide()),
     ("task-nested", () => writtenNested()),
     ("task-exchange", () => writtenExchange()),

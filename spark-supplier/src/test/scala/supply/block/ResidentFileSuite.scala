@@ -14,7 +14,7 @@ import supply.core.{ConfigException, ContractException, PairException}
 import supply.lmdb.Datum
 import supply.pair.{Pair, PairFile, PairPaths, PairWithRank}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At, SchemaEntry}
-import supply.testing.{TemporaryFolder, TestRank, TestStream}
+import supply.testing.{TemporaryFolder, TestRank}
 
 /** Resident files, step by step, with a real rank: proto/PROTOCOL.md, "Resident files". */
 class ResidentFileSuite extends AnyFunSuite with PairWithRank {

@@ -119,14 +119,6 @@ class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
     assert(made.flatMap(found) == scattered.map(value => (value.offset, value.bytes)))
   }
 
-  for (blockElements <- Seq(Int.MaxValue, 40); stride <- Seq(100L, 5000L, 700L << 20))
-    test(s"BlockCount counts blocks of at most $blockElements values $stride bytes apart") {
-      val values = Seq.tabulate(800)(i => Value(i * stride, i * 37 % 1500))
-      val count = new BlockCount(4096, schema, blockElements)
-      val cursor = new Values(values)
-      while (cursor.next()) count.append(cursor)
-      assert(count.blocks == written(values, blockElements).size)
-    }
 }
 
 private object ViewBlocksSuite {

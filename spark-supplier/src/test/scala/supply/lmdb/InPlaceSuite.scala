@@ -46,10 +46,10 @@ class InPlaceSuite extends AnyFunSuite with RunsWithRanks {
     seen.result()
   }
 
-  private def same(resident: Boolean = false, shuffle: Shuffle = Shuffle.Partitions,
+  private def same(shuffle: Shuffle = Shuffle.Partitions,
       uneven: Uneven = Uneven.Keep): Unit = withLmdb { lmdb =>
     def seen(inPlace: Boolean) = {
-      val (seen, outcome) = supply(2, epochs = 3, resident = resident, shuffle = shuffle,
+      val (seen, outcome) = supply(2, epochs = 3, shuffle = shuffle,
         uneven = uneven, ringBytes = 64 * 8192, take = datums)(new LmdbSource(lmdb, inPlace))
       outcome.fold(throw _, _.map(_.elements)) -> seen
     }
@@ -61,8 +61,6 @@ class InPlaceSuite extends AnyFunSuite with RunsWithRanks {
   test("in the order of partitions")(same())
 
   test("shuffled elements")(same(shuffle = Shuffle.Elements(7)))
-
-  test("resident blocks, which refer to the same data in each epoch")(same(resident = true))
 
   test("equal steps")(same(uneven = Uneven.Drop))
 

@@ -7,7 +7,6 @@ import java.nio.file.StandardOpenOption.READ
 import scala.util.Using
 
 import supply.block.{ResidentFileBlocks, ResidentFileHeader}
-import supply.protocol.Layout.Constant.NOTIFICATION_BLOCK
 import supply.testing.Fuzzed
 
 /** A mapped file and a resident file that a rank, or a run of another version, has left. */
@@ -21,11 +20,8 @@ object PairFilesFuzzer {
   /** As a task does that attaches, and continues where the last one has stopped. */
   private def readHeader(file: MappedFile): Unit = {
     file.check()
-    Seq[Any](file.start, file.startPlan, file.plan, file.resident, file.acknowledged, file.run)
-    val blocks = new PublishedBlocks("the pair", file)
-    (file.released until file.published).map(blocks.notification)
-      .filter(_.kind == NOTIFICATION_BLOCK).foreach(blocks.referencedBytes)
-    blocks.findResident(file.published)
+    Seq[Any](file.start, file.startPlan, file.plan, file.acknowledged, file.run)
+    (file.released until file.published).foreach(file.notification)
   }
 
   private def readBlocks(path: Path): Unit =

@@ -59,7 +59,7 @@ class CountsSuite extends AnyFunSuite with RunsWithRanks {
 
   test("with resident blocks, too") {
     val (seen, _) =
-      supply(2, epochs = 2, resident = true, ringBytes = 16 * 4096, take = counts)(imbalanced())
+      supply(2, epochs = 2, resident = true, take = counts)(imbalanced())
     // The whole epoch may be there with its first block.
     assert(seen.map(_.tail) == Seq(Seq("OK 19 0", "OK 19 0"), Seq("OK 8 0", "OK 8 0")))
   }

@@ -205,8 +205,10 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
       assert(refused(_.copy(shuffle = Shuffle.Elements(4))).contains("--resident-folder repeats"))
       assert(refused(_.copy(residentFolder = Some("here"))).contains("an absolute path"))
       assert(refused(_.copy(residentFolder = None, keep = Some(""))).contains("--keep is for"))
-      val inPlace = supply(2, more = resident)(new LmdbSource(lmdb, inPlace = true))
-      assert(message(inPlace).contains("--in-place lets the ranks read"))
+      for (more <- Seq(resident, (_: SupplySettings).copy(resident = true))) {
+        val inPlace = supply(2, more = more)(new LmdbSource(lmdb, inPlace = true))
+        assert(message(inPlace).contains("--in-place lets the ranks read"))
+      }
       assert(Files.notExists(folder))
     }
   }

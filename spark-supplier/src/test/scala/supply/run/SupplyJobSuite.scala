@@ -236,47 +236,19 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
   test("resident blocks come in the order of each epoch, like others") {
     val rdd = sc.parallelize(0 until 40, 8).map(tuple)
     def run(resident: Boolean) =
-      supply(3, epochs = 4, seed = 1, resident = resident, ringBytes = 8 * 4096)(
+      supply(3, epochs = 4, seed = 1, resident = resident, ringBytes = 4 * 4096)(
         new DatumSource(rdd))._1.map(blocks)
     val seen = run(resident = true)
     assert(seen.flatten.size == 4 * 8 * 2)
     assert(seen == run(resident = false))
   }
 
-  test("elements that cannot stay resident: the message names the sizes with which they can") {
-    val rdd = sc.parallelize(0 until 40, 4).map(tuple)
-    def run(ringBytes: Long) =
-      supply(2, epochs = 2, resident = true, ringBytes = ringBytes)(new DatumSource(rdd))
-    val (seen, outcome) = run(4 * 4096)
-    val message = outcome.swap.toOption.get.getMessage
-    // Two partitions of ten elements, three a block, and two ends.
-    val need = (2 * 4 + 2) * 4096
-    assert(message.contains("pair of rank ") && message.contains("--resident") && message.contains(
-      "mapped-files.conf:"))
-    assert(message.contains(s"they need $need bytes") && message.contains(
-      "there are 16384") && message.contains(s"ring=$need block=4096"))
-    assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")) && seen.exists(
-      _.last.contains(message)))
-    assertOnce(run(need)._1, Seq.fill(4)(10), epochs = 2)
-    assert(run(need - 4096)._2.isLeft)
-    // Nothing is replayed: in one epoch, and in the last one.
-    assertOnce(supply(2, epochs = 1, resident = true, ringBytes = 4 * 4096)(
-        new DatumSource(rdd))._1, Seq.fill(4)(10), epochs = 1)
-    val last = Some("position-1:1:0:0:0:0000000000000000")
-    val (rest, _) = supply(2, epochs = 2, resident = true, ringBytes = 4 * 4096, position = last)(
-      new DatumSource(rdd))
-    assert(rest.forall(_.last == "END_OF_DATA") && rest.flatMap(blocks).map(_._4).sum == 40)
-  }
-
-  test(
-    "a partition that is larger than the heap is named, also while the size of the ring is counted") {
-    // Two partitions for each rank. At the last element of the second one the ring has long been full.
+  test("a partition that is larger than the heap is named") {
     val rdd = sc.parallelize(0 until 40, 4).map { i =>
-      if (i >= 20 && i % 10 == 9) throw new OutOfMemoryError("Java heap space")
+      if (i % 10 == 9) throw new OutOfMemoryError("Java heap space")
       tuple(i)
     }
-    val (seen, _) = supply(2, epochs = 2, resident = true, ringBytes = 4 * 4096,
-      more = _.copy(shuffle = Shuffle.Off))(new DatumSource(rdd))
+    val (seen, _) = supply(2, ringBytes = 4 * 4096)(new DatumSource(rdd))
     assert(seen.forall(_.last.contains("does not fit into the executor's heap")))
   }
 

@@ -7,10 +7,8 @@ import supply.plan.Hostfile
 import supply.protocol.Schema
 
 class TaskSettingsSuite extends AnyFunSuite {
-  private def blockElements(
-      schema: Schema, chosen: Option[Int] = None, resident: Boolean = false): Int = {
-    val user = SupplySettings(1, "mapped-files.conf", "named-pipes.conf", blockElements = chosen,
-      resident = resident)
+  private def blockElements(schema: Schema, chosen: Option[Int] = None): Int = {
+    val user = SupplySettings(1, "mapped-files.conf", "named-pipes.conf", blockElements = chosen)
     TaskSettings(user, Hostfile.oneNode(1), schema, None).blockElements
   }
 
@@ -19,12 +17,8 @@ class TaskSettingsSuite extends AnyFunSuite {
     assert(blockElements(Datum.schema) == Int.MaxValue)
   }
 
-  test("a resident block in place is filled, because it takes a whole slot") {
-    assert(blockElements(Datum.inPlaceSchema, resident = true) == Int.MaxValue)
-  }
-
   test("the number that the user chooses counts") {
-    for (schema <- Seq(Datum.schema, Datum.inPlaceSchema); resident <- Seq(false, true))
-      assert(blockElements(schema, Some(5000), resident) == 5000)
+    for (schema <- Seq(Datum.schema, Datum.inPlaceSchema))
+      assert(blockElements(schema, Some(5000)) == 5000)
   }
 }
