@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import pathlib
 import pickle
 import queue
@@ -221,20 +222,20 @@ def test_client_and_jvm_agree_on_a_key_that_no_option_has(spark, request):
     run = request.node.name
     agreement = KeyAgreement()
 
-    def call(verb, **options):
-        options = {"hub": verb, "hub-run": run, **options}
-        if verb != "open":
-            options["hub-proof"] = proof(agreement.key, options)
+    def call(name, **words):
+        text = json.dumps({"run": run, **words})
+        options = {"call": name, "json": text, "proof": proof(agreement.key, name, text)}
         return spark.read.format("supply").options(**options).load().first().answer
 
-    host, port, _, theirs = call("open", **{"hub-public": agreement.public}).decode().split(" ")
-    agreement.agree(theirs)
+    opened = json.loads(call("hub-open", public=agreement.public))
+    host, port = opened["host"], opened["port"]
+    agreement.agree(opened["public"])
     key = agreement.key.hex()
     driver = connect({"SUPPLY_HUB_ADDRESS": f"{host}:{port}", "SUPPLY_HUB_RUN": run, "SUPPLY_HUB_KEY": key})
-    assert call("poll", millis=60000)
+    assert call("hub-poll", millis=60000)
     message = pickle.dumps("hello")
     text = base64.b64encode(struct.pack("!IBI", 1, 0, len(message)) + message).decode()
-    call("send", number=1, bytes=text)
+    call("hub-send", number=1, bytes=text)
     assert driver.receive() == "hello"
-    call("close")
+    call("hub-close")
     assert driver.receive() is None

@@ -55,7 +55,7 @@ def test_ranks_of_an_encrypted_spark_use_tls_and_its_log_has_no_key(tmp_path):
             assert received.get(timeout=LIMIT_SECONDS) == "hello"
             key = hub.environment()["SUPPLY_HUB_KEY"]
     logged = "".join(file.read_text() for file in pathlib.Path(tmp_path).rglob("*") if file.is_file())
-    assert "hub-run" in logged and "logged" in logged
+    assert "hub-open" in logged and "logged" in logged
     assert key not in logged
 
 

@@ -365,11 +365,11 @@ def test_a_dropped_handle_is_refused(ranks, numbers):
 
 def test_a_handle_that_python_forgets_is_freed(ranks, numbers):
     forgotten = ranks.matrix(numbers, features=["id"])
-    java = forgotten._java
+    held = forgotten._held
     del forgotten
     ranks.call("column_sums", ranks.matrix(numbers, features=["id"]), library="libcolumn_sums.so")
     with pytest.raises(Exception, match="it was dropped|have no matrix"):
-        java.toBytes()
+        held.read()
 
 
 def test_a_matrix_of_other_ranks_is_refused(spark, libraries, ranks, matrix):

@@ -102,8 +102,8 @@ class CallCheckpoints:
         self._saved.clear()
         if self._folder is None and checkpoint is None:
             return
-        folders = {"to": self._folder, "from": None if checkpoint is None else checkpoint.folder}
-        number, attempt.every = self._ask("begin", run=run, text=folders).get("next"), self._every
+        folders: dict[str, Any] = {"to": self._folder, "from": None if checkpoint is None else checkpoint.folder}
+        number, attempt.every = self._ask("begin", run=run, **folders).get("next"), self._every
         if number is not None:
             if self._first is not None:
                 # The hub may still make the file of a rank that was killed, of the one after those that are known.
@@ -132,16 +132,17 @@ class CallCheckpoints:
             "partitions": self.partitions,
         }  # fmt: skip
         holders = sorted(rank for rank, part in parts.items() if part.has_state)
-        what = {"number": saved.number, "ranks": holders, "text": json.dumps(text), "keep": self._keep}
         try:
-            self._ask("complete", run=self._run, text=what)
+            self._ask(
+                "complete", run=self._run, number=saved.number, holders=holders, text=json.dumps(text), keep=self._keep
+            )
         except RunError as error:
             # As a rank says it of its part.
             raise RunError(f"the driver cannot save the checkpoint: {error}") from error.__cause__
         _log.info("checkpoint %d is complete", saved.number)
 
     def _latest(self, folder: str, after: int) -> Checkpoint | None:
-        found = self._ask("latest", text={"folder": folder, "after": after})
+        found = self._ask("latest", folder=folder, after=after)
         if found["torn"]:
             _log.warning("not complete, so they are skipped as checkpoints: %s", "; ".join(found["torn"]))
         if "number" not in found:
@@ -155,12 +156,9 @@ class CallCheckpoints:
         begins, positions, partitions = text["begins"], text["positions"], text["partitions"]
         return Checkpoint(folder, found["number"], text["call"], found["ranks"], begins, positions, partitions)
 
-    def _ask(self, verb: str, text: dict[str, Any], **options: str) -> dict[str, Any]:
+    def _ask(self, verb: str, **words: Any) -> dict[str, Any]:
         try:
             # A file system may take its time, and Ctrl-C comes meanwhile.
-            return run_cancellable(
-                self._session,
-                lambda: self._session.ask("checkpoints", checkpoints=verb, text=json.dumps(text), **options),
-            )
+            return run_cancellable(self._session, lambda: self._session.ask(f"checkpoints-{verb}", **words))
         except (Py4JError, PySparkException) as error:
             raise RunError(self._session.failure(error).text) from error

@@ -9,7 +9,6 @@ import io
 import json
 import logging
 import pickle
-import secrets
 import struct
 import threading
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_supplier.driver.hub_key import KeyAgreement
-from spark_supplier.driver.sessions import ClassicSession, ConnectSession, Session
+from spark_supplier.driver.sessions import Session
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.node import hub
 from spark_supplier.node.messages import Imbalance, Message, OrderDependent, SlotsWanted
@@ -133,9 +132,9 @@ class _Connection(_Channel):
 
 
 class _Calls(_Channel):
-    """Of Spark Connect: each call is a read of the data source, which can be repeated."""
+    """Of Spark Connect: by calls, which can be repeated."""
 
-    def __init__(self, session: ConnectSession, run: str, receive: Callable[[Peer, Message], None]) -> None:
+    def __init__(self, session: Session, run: str, receive: Callable[[Peer, Message], None]) -> None:
         super().__init__(receive)
         self._session = session
         self._run_name = run
@@ -144,14 +143,6 @@ class _Calls(_Channel):
         # Whether it is not known what the hub has had.
         self._has_lost = False
 
-    def open(self, agreement: KeyAgreement) -> list[str]:
-        """Host and port for the run's processes. The agreement's runs have one key."""
-        options = {"hub": "open", "hub-run": self._run_name, "hub-public": agreement.public}
-        *words, theirs = self._session.read_soon(options).decode().split(" ")
-        agreement.agree(theirs)
-        self._session.keys[self._run_name] = agreement
-        return words
-
     def send(self, number: int, message: Message) -> bool:
         with self._lock:
             if self._has_lost:
@@ -159,7 +150,7 @@ class _Calls(_Channel):
             try:
                 for pieces in hub.pieces(message, _NUMBER.pack(number), _MOST_SENT):
                     text = base64.b64encode(pieces).decode()
-                    self._session.read_soon(self._options("send", number=self._sent + 1, bytes=text))
+                    self._call("hub-send", number=self._sent + 1, bytes=text)
                     self._sent += 1
             except Exception:
                 # The hub may have had it, or a part of it.
@@ -171,14 +162,13 @@ class _Calls(_Channel):
     def _end(self) -> None:
         self._has_ended = True
         with contextlib.suppress(Exception):
-            self._session.read_soon(self._options("close"))
+            self._call("hub-close")
 
     def _read(self) -> None:
         last = 0
         while not self._has_ended:
             try:
-                call = self._options("poll", after=last, millis=_POLL_MILLIS)
-                answer = io.BytesIO(self._session.read_soon(call, _POLL_MILLIS / 1000))
+                answer = io.BytesIO(self._call("hub-poll", _POLL_MILLIS / 1000, after=last, millis=_POLL_MILLIS))
             except RunTimeoutError as error:
                 self._receive(Peer(self, _JVM), error)
                 return
@@ -191,8 +181,8 @@ class _Calls(_Channel):
                 last, number, flag, size = _NUMBERED.unpack(head)
                 self._take(number, flag, bytearray(answer.read(size)))
 
-    def _options(self, verb: str, **options: Any) -> dict[str, Any]:
-        return {"hub": verb, "hub-run": self._run_name, **options}
+    def _call(self, name: str, seconds: float = 0, **words: Any) -> bytes:
+        return self._session.call(name, {"run": self._run_name, **words}, seconds)
 
 
 class Hub:
@@ -203,7 +193,6 @@ class Hub:
 
     def __init__(self, session: Session, run: str, receive: Callable[[Peer, Message], None]) -> None:
         self._run = run
-        self._key = secrets.token_bytes(32)
         self._agreement = KeyAgreement()
         self._channels: list[_Channel] = []
         try:
@@ -221,19 +210,17 @@ class Hub:
             raise
 
     def _channel(self, session: Session, name: str, receive: Callable[[Peer, Message], None]) -> _Channel:
-        if isinstance(session, ConnectSession):
-            calls = _Calls(session, name, receive)
-            self.host, self._port, *_ = calls.open(self._agreement)
-            self._key = self._agreement.key
-            return calls
-        assert isinstance(session, ClassicSession)
-        opened = session.jvm.supply.api.Hubs.open(session.context._jsc.sc(), name, self._key)
-        self.host, self._port, here = opened.split(" ")
-        return _Connection(hub.meet(here, self._port, name, self._key, hub.CLIENT), receive)
+        opened = session.ask("hub-open", run=name, public=self._agreement.public)
+        self._agreement.agree(opened["public"])
+        session.keys[name] = self._agreement
+        self.host, self._port = opened["host"], opened["port"]
+        if session.is_connect:
+            return _Calls(session, name, receive)
+        return _Connection(hub.meet(opened["here"], self._port, name, self._agreement.key, hub.CLIENT), receive)
 
     def environment(self) -> dict[str, str]:
         """What connect() needs in the environment of another process."""
-        return {hub.ADDRESS: f"{self.host}:{self._port}", hub.RUN: self._run, hub.KEY: self._key.hex()}
+        return {hub.ADDRESS: f"{self.host}:{self._port}", hub.RUN: self._run, hub.KEY: self._agreement.key.hex()}
 
     def close(self) -> None:
         """Ends all connections of the run."""

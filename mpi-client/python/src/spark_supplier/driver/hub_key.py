@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
-from typing import Any
 
 # ffdhe2048 of RFC 7919.
 _PRIME = int(
@@ -36,7 +34,7 @@ class KeyAgreement:
         self.key = hashlib.sha256(shared.to_bytes((_PRIME.bit_length() + 7) // 8, "big")).digest()
 
 
-def proof(key: bytes, options: Mapping[str, Any]) -> str:
-    """The option hub-proof of a call with these options."""
-    texts = (hashlib.sha256(str(text).encode()).digest() for option in sorted(options.items()) for text in option)
-    return hmac.new(key, b"".join(texts), hashlib.sha256).hexdigest()
+def proof(key: bytes, name: str, text: str) -> str:
+    """The option proof of a call with these arguments."""
+    digests = hashlib.sha256(name.encode()).digest() + hashlib.sha256(text.encode()).digest()
+    return hmac.new(key, digests, hashlib.sha256).hexdigest()

@@ -167,7 +167,7 @@ def gpus_of_hosts(session: Session) -> dict[str, str]:
 
 def addresses_of_hosts(session: Session, hosts: list[str]) -> dict[str, list[str]]:
     """The addresses by which each node can tell whether it is one of the hosts. Names are looked up here only."""
-    return session.ask("addresses", hosts=",".join(hosts))
+    return session.ask("addresses", hosts=hosts)
 
 
 def _too_few(session: Session, ranks: int, tasks_per_rank: int, starters: int, found: Slots) -> str:

@@ -1,6 +1,6 @@
 """What the package needs of a Spark session: of Spark Classic through py4j, of Spark Connect by the data source.
 
-Every question goes to one object of the driver's JVM, supply/api/SessionCalls.scala, which answers in JSON.
+Every question goes to one object of the driver's JVM, supply/api/Calls.scala.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -72,22 +72,42 @@ class SparkFailure:
 
 
 class Session(abc.ABC):
-    """Of Spark Classic, or of Spark Connect. Any thread may call it."""
+    """Of Spark Classic, or of Spark Connect. Any thread may call it.
+
+    keys: of runs at the hub and of ranks, by their names, of all sessions of this process.
+    """
+
+    is_connect = False
+    keys: ClassVar[weakref.WeakValueDictionary[str, KeyAgreement]] = weakref.WeakValueDictionary()
 
     def __init__(self, spark: Any) -> None:
         self.spark = spark
 
-    is_connect = False
-
     @abc.abstractmethod
-    def ask(self, call: str, **options: Any) -> dict[str, Any]:
-        """The answer to a call of SessionCalls.scala."""
+    def call(self, name: str, words: Mapping[str, Any], seconds: float | None = 0) -> bytes:
+        """The answer to a call of Calls.scala with these arguments.
 
-    def ask_if_there(self, call: str, **options: Any) -> dict[str, Any]:
+        seconds: how long it waits in the driver, at most; None: that is not known. Raises RunTimeoutError if the server
+        of Spark Connect is gone.
+        """
+
+    def ask(self, name: str, /, **words: Any) -> dict[str, Any]:
+        """The answer to a call, in JSON."""
+        answer: dict[str, Any] = json.loads(self.call(name, words))
+        return answer
+
+    def ask_if_there(self, name: str, /, **words: Any) -> dict[str, Any]:
         """As ask(). Empty if the session has ended."""
         with contextlib.suppress(*_GONE):
-            return self.ask(call, **options)
+            return self.ask(name, **words)
         return {}
+
+    def options(self, name: str, words: Mapping[str, Any]) -> dict[str, str]:
+        """Of the data source, for a call: with a proof if it names a run or ranks of this process."""
+        text = json.dumps(words)
+        agreement = self.keys.get(words.get("run") or "") or self.keys.get(words.get("ranks") or "")
+        proven = {} if agreement is None else {"proof": proof(agreement.key, name, text)}
+        return {"call": name, "json": text, **proven}
 
     @functools.cached_property
     def _about(self) -> dict[str, Any]:
@@ -138,7 +158,7 @@ class Session(abc.ABC):
         tasks 0: no more. hosts: of the tasks; none: any.
         """
         try:
-            found = self.ask("slots", run=run, tasks=tasks, hosts=",".join(hosts))
+            found = self.ask("slots", run=run, tasks=tasks, hosts=list(hosts))
         except _GONE as error:
             raise RunError(f"Spark does not say what its executors offer: {self.failure(error).text}") from error
         return Slots(
@@ -218,9 +238,8 @@ class ClassicSession(Session):
         # Without the jar, too: a TorchModel needs none.
         return bool(self.context._jsc.isLocal())
 
-    def ask(self, call: str, **options: Any) -> dict[str, Any]:
-        words = {"call": call, **{name: str(value) for name, value in options.items()}}
-        answer: dict[str, Any] = json.loads(self.jvm.supply.api.SessionCall.answerTo(self.context._jsc.sc(), words))
+    def call(self, name: str, words: Mapping[str, Any], seconds: float | None = 0) -> bytes:  # noqa: ARG002  of Connect
+        answer: bytes = self.jvm.supply.api.Calls.answer(self.spark._jsparkSession, name, json.dumps(words))
         return answer
 
     def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
@@ -228,7 +247,7 @@ class ClassicSession(Session):
         with contextlib.suppress(*_GONE):
             java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
             if java is not None:
-                calls = self.jvm.supply.api.SessionCall
+                calls = self.jvm.supply.api.Calls
                 return SparkFailure.of_json(json.loads(calls.describe(self.context._jsc.sc(), java)))
         return _of_text(self, error)
 
@@ -266,48 +285,32 @@ _NO_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 class ConnectSession(Session):
-    """is_gone: whether the server is known to answer no more. PySpark tries for minutes to reach it.
-
-    keys: of runs at the hub and of ranks, by their names, of all sessions of this process.
-    """
+    """is_gone: whether the server is known to answer no more. PySpark tries for minutes to reach it."""
 
     is_connect = True
     is_gone = False
-    keys: ClassVar[weakref.WeakValueDictionary[str, KeyAgreement]] = weakref.WeakValueDictionary()
 
-    def ask(self, call: str, **options: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.read_soon({"call": call, **options}))
-        return answer
+    def call(self, name: str, words: Mapping[str, Any], seconds: float | None = 0) -> bytes:
+        self._require_server()
+        reader = self.spark.read.format("supply").options(**self.options(name, words))
 
-    def read_soon(self, options: dict[str, Any], seconds: float = 0) -> bytes:
-        """As read(), whose answer takes at most these seconds. Raises RunTimeoutError if the server is gone.
+        def read() -> bytes:
+            answer: bytes = reader.load().toArrow().column(0)[0].as_py()
+            return answer
 
-        PySpark itself tries for ten minutes to reach it.
-        """
-        return self._soon(lambda: self.read(options), seconds)
+        return read() if seconds is None else self._soon(read, seconds)
 
     def _soon(self, call: Callable[[], _Returned], seconds: float) -> _Returned:
         self._require_server()
+        # PySpark itself tries for ten minutes to reach a server.
         answer = in_thread(self, "supply: a call of the server", call)
         if not concurrent.futures.wait([answer], seconds + _ANSWER_SECONDS).done:
             self.is_gone = True
             self._require_server()
         return answer.result()
 
-    def read(self, options: dict[str, Any]) -> bytes:
-        """The answer of the data source to a read with these options."""
-        self._require_server()
-        reader = self.spark.read.format("supply").options(**self.proven(options))
-        found: bytes = reader.load().toArrow().column(0)[0].as_py()
-        return found
-
-    def proven(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options of a call, with a proof if they name a run or ranks of this process."""
-        agreement = self.keys.get(options.get("hub-run") or options.get("run") or options.get("ranks-id") or "")
-        return options if agreement is None else {**options, "hub-proof": proof(agreement.key, options)}
-
     def failure(self, error: BaseException, run: str = "", part: str = "") -> SparkFailure:
-        answer = self.ask_if_there("failure", run=run, text=part) if run else {}
+        answer = self.ask_if_there("failure", run=run, part=part) if run else {}
         if answer:
             return SparkFailure.of_json(answer)
         found = _OF_CLASS.fullmatch(_message(error))

@@ -130,7 +130,7 @@ class SparkJobs:
     def _over_connect(
         self, hosts: Iterable[str], starter: Callable[[int, Iterable[bytes]], Iterator[bytes]]
     ) -> Callable[[], Any]:
-        options = {"starters": ",".join(hosts), "run": self._tag}
+        options = self._session.options("starters", {"run": self._tag, "hosts": list(hosts)})
         nodes = self._session.spark.read.format("supply").options(**options).load()
         profile = None
         if (cores := self._session.cores_of_starter) is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
-import json
 import logging
 import threading
 import time
@@ -89,13 +88,13 @@ class Turn:
 
     def keep(self, needs: Needs) -> None:
         """The ranks wait for a call, and any client may have their slots. Call it at the end of a turn."""
-        self._ask("idle", needs=json.dumps(asdict(needs)))
+        self._ask("turn-idle", needs=asdict(needs))
         self._is_kept = True
 
     def release(self) -> None:
         """Does nothing if the session has ended: a turn ends with its run at the hub, too."""
         try:
-            self._call(lambda: self._session.ask("turn", turn="release", run=self.run))
+            self._call(lambda: self._session.ask("turn-release", run=self.run))
         except Exception:
             _log.debug("the turn of %s is not released", self.run, exc_info=True)
 
@@ -103,7 +102,7 @@ class Turn:
         is_cancelled = cancellation(self._session)
         has_said = False
         while True:
-            answer = self._ask("ask", needs=json.dumps(asdict(needs)))
+            answer = self._ask("turn-ask", needs=asdict(needs))
             # Its slots may have come from the run that was cancelled.
             is_cancelled()
             if answer["state"] != "waits":
@@ -115,9 +114,9 @@ class Turn:
         self.gpus = answer["gpus"]
         return bool(answer["state"] == "held")
 
-    def _ask(self, verb: str, **options: str) -> dict[str, Any]:
+    def _ask(self, name: str, **words: Any) -> dict[str, Any]:
         try:
-            return self._call(lambda: self._session.ask("turn", turn=verb, run=self.run, **options))
+            return self._call(lambda: self._session.ask(name, run=self.run, **words))
         except Exception as error:
             raise RunError(f"the session has stopped while this run waited for its turn ({error})") from error
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.mllib.linalg.distributed import BlockMatrix, CoordinateMatrix, IndexedRowMatrix, RowMatrix
     from pyspark.sql import DataFrame
 
+    from spark_supplier.offload.calls import Held
     from spark_supplier.offload.matrix_ranks import MatrixRanks
 
 
@@ -48,7 +49,7 @@ class MLlibMatrix:
 
     shape: tuple[int, int]
     _ranks: MatrixRanks
-    _java: Any
+    _held: Held
 
     def to_row_matrix(self) -> RowMatrix:
         """A pyspark.mllib RowMatrix: the rows in the order of the ranks, without keys."""
@@ -90,8 +91,11 @@ class MLlibMatrix:
         return DenseMatrix(rows, columns, values, isTransposed=True)
 
     def _to_mllib(self, name: str, *arguments: Any) -> Any:
-        to_mllib = getattr(self._ranks._jvm.supply.linalg.ToMLlib, name)
-        return self._ranks._ask(lambda: to_mllib(self._java, *arguments))
+        linalg = self._ranks._jvm.supply.linalg
+        ranks, matrix = self._held.ranks.id, self._held.name
+        return self._ranks._ask(
+            lambda: getattr(linalg.ToMLlib, name)(linalg.NamedRanks.apply(ranks).matrix(matrix), *arguments)
+        )
 
 
 class Matrix(MLlibMatrix):
@@ -114,12 +118,12 @@ class Matrix(MLlibMatrix):
             gram = (a.T @ a).to_numpy()        # float64, shape (columns, columns)
     """
 
-    def __init__(self, ranks: MatrixRanks, java: Any, drop: Callable[[Any], None]) -> None:
+    def __init__(self, ranks: MatrixRanks, held: Held, drop: Callable[[Held], None]) -> None:
         self._ranks = ranks
-        self._java = java
-        self.shape: tuple[int, int] = (java.rows(), java.columns())
+        self._held = held
+        self.shape: tuple[int, int] = held.shape
         # The ranks are notified with the next command: this may run in any thread.
-        self._finalizer = weakref.finalize(self, drop, java)
+        self._finalizer = weakref.finalize(self, drop, held)
         self._finalizer.atexit = False
 
     @property
@@ -147,8 +151,8 @@ class Matrix(MLlibMatrix):
         RunError
             It has more than 2 GB.
         """
-        values = numpy.frombuffer(self._ranks._ask(self._java.toBytes), dtype="<f8").reshape(self.shape)
-        return values.ravel() if self._java.isArray() and 1 in self.shape else values
+        values = numpy.frombuffer(self._ranks._ask(self._held.read), dtype="<f8").reshape(self.shape)
+        return values.ravel() if self._held.is_array and 1 in self.shape else values
 
     def to_torch(self, device: torch.device | str | int = "cpu") -> torch.Tensor:
         """All values as a tensor of its own, through this process's memory.
@@ -185,7 +189,7 @@ class Matrix(MLlibMatrix):
     def release(self) -> None:
         """Frees its memory on the ranks now. The handle must not be used any more."""
         if self._finalizer.detach() and self._ranks._is_open:
-            self._ranks._ask(self._java.drop)
+            self._ranks._ask(self._held.drop)
 
     def __repr__(self) -> str:
         return f"<Matrix {self.shape[0]} x {self.shape[1]}{'' if self._finalizer.alive else ', released'}>"

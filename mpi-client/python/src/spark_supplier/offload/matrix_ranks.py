@@ -19,7 +19,7 @@ from spark_supplier.driver.results import java_matrix
 from spark_supplier.driver.sessions import ClassicSession, Session, session_of
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.offload.calls import RANKS_PART, offload_of
+from spark_supplier.offload.calls import RANKS_PART, Held, Ranks
 from spark_supplier.offload.matrix import Matrix, array_of, is_array
 from spark_supplier.offload.rank_files import RankFiles, find_rank_files
 from spark_supplier.offload.server import Server
@@ -166,9 +166,8 @@ class MatrixRanks:
     ) -> None:
         self._session = session
         self._count = ranks.ranks
-        self._offload = offload_of(self._session)
         self._library = library
-        self._dropped: list[Any] = []
+        self._dropped: list[Held] = []
         self._server = server
         self._is_open = False
         try:
@@ -178,14 +177,14 @@ class MatrixRanks:
             self._remove()
             raise
 
-    def _attached(self, ranks: RankFiles, timeout: float, take_over: bool) -> Any:
-        """The ranks as the JVM sees them. Waits for them."""
+    def _attached(self, files: RankFiles, timeout: float, take_over: bool) -> Ranks:
+        """Waits for the ranks."""
         end = time.monotonic() + timeout
         while True:
-            java = run_cancellable(self._session, lambda: self._offload.ranks(ranks, timeout))
+            ranks = run_cancellable(self._session, lambda: Ranks(self._session, files, timeout))
             try:
-                run_cancellable(self._session, lambda: java.attach(take_over), java.cancel)  # noqa: B023  now
-                return java
+                run_cancellable(self._session, lambda: ranks.attach(take_over), ranks.cancel)  # noqa: B023  now
+                return ranks
             except Exception as error:
                 is_end = self._session.failure(error.__cause__ or error).name == "RankEndedException"
                 is_retried = is_end and time.monotonic() < end
@@ -242,18 +241,18 @@ class MatrixRanks:
             if features is not None or key is not None:
                 raise RunError("an array has rows, and their numbers are the keys: leave out features and key")
             values = array_of(df)
-            return self._held(self._ask(lambda: self._offload.array(self._ranks, values, sparse)))
+            return self._held(self._ask(lambda: self._ranks.array(values, sparse)))
         mllib = java_matrix(df)
         if mllib is not None and (features is not None or key is not None):
             raise RunError(f"a {type(df).__name__} has rows and indices of its own: leave out features and key")
         if mllib is not None:
-            from_mllib = self._jvm.supply.linalg.FromMLlib
-            return self._held(self._ask(lambda: from_mllib.matrix(self._ranks, mllib, sparse)))
+            linalg = self._jvm.supply.linalg
+            return self._held(self._ask(lambda: self._ranks.mllib(linalg, mllib, sparse)))
         if features is None:
             raise RunError("features is not set: name the columns of the DataFrame that are the rows of the matrix")
         check_frame(df)
         names = [features] if isinstance(features, str) else list(features)
-        return self._held(self._ask(lambda: self._offload.matrix(self._ranks, df, names, key, sparse)))
+        return self._held(self._ask(lambda: self._ranks.matrix(df, names, key, sparse)))
 
     def call(self, routine: str, *arguments: Any, library: str | None = None, **parameters: Any) -> Any:
         """Calls a routine of a library on all ranks.
@@ -280,28 +279,25 @@ class MatrixRanks:
         values = [_plain(value) for value in arguments]
         named = {name: _plain(value) for name, value in parameters.items()}
         with RoutineProgress(routine, self._ranks.progress):
-            results = self._ask(
-                lambda: self._offload.call(self._ranks, library or self._library, routine, values, named)
-            )
+            results = self._ask(lambda: self._ranks.call(library or self._library, routine, values, named))
         held = tuple(self._held(result) for result in results)
         return held[0] if len(held) == 1 else held
 
     def _df_of(self, matrix: Matrix) -> DataFrame:
         """As matrix.to_df()."""
-        df: DataFrame = self._ask(lambda: self._offload.df(matrix._java))
+        df: DataFrame = self._ask(lambda: self._ranks.df(matrix._held))
         return df
 
     def _set_on(self, estimator: Any) -> Any:
         """The estimator of spark_supplier.ml, or a copy of it, which fits on these ranks."""
-        name = self._offload.id_of(self._ranks)
-        if not name:
-            estimator._java_obj.setRanks(self._ranks)
+        if not self._session.is_connect:
+            estimator._java_obj.setRanks(self._jvm.supply.linalg.NamedRanks.apply(self._ranks.id).ranks())
             return estimator
         from pyspark.ml.param import Param
 
         copied = estimator.copy()
         # Of the server's class only: it is not saved.
-        copied._paramMap[Param(copied, "ranksId", "")] = name
+        copied._paramMap[Param(copied, "ranksId", "")] = self._ranks.id
         return copied
 
     def close(self, end_ranks: bool = False) -> None:
@@ -344,7 +340,7 @@ class MatrixRanks:
     def __repr__(self) -> str:
         return f"<MatrixRanks: {self._count} ranks, {'open' if self._is_open else 'closed'}>"
 
-    def _held(self, matrix: Any) -> Matrix:
+    def _held(self, matrix: Held) -> Matrix:
         return Matrix(self, matrix, self._dropped.append)
 
     def _ask(self, call: Callable[[], Any]) -> Any:
@@ -358,12 +354,10 @@ class MatrixRanks:
         self._require_open()
         self._session.check_running("the session of these ranks")
         try:
-            return run_cancellable(
-                self._session, forgetting, self._ranks.cancel, self._offload.id_of(self._ranks), RANKS_PART
-            )
+            return run_cancellable(self._session, forgetting, self._ranks.cancel, self._ranks.id, RANKS_PART)
         except RunError as error:
             # A rank that refuses rows ends its run, too.
-            if not self._ranks.areGone():
+            if not self._ranks.are_gone():
                 raise
             last_words = "" if self._server is None else self._server.last_words()
             raise type(error)(f"{error}{last_words}") from error
@@ -386,9 +380,9 @@ def _checked(spark: Any, ranks: int, folder: str | os.PathLike[str], timeout: fl
 
 
 def _plain(value: Any) -> Any:
-    """The value as py4j takes it."""
+    """The value as Ranks.call() takes it."""
     if isinstance(value, Matrix):
-        return value._java
+        return value._held
     if getattr(value, "shape", ()):
         raise RunError(f"an argument is an array of shape {tuple(value.shape)}: make a matrix of it by matrix()")
     plain = value.item() if hasattr(value, "item") else value

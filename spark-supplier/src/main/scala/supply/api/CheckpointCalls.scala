@@ -2,47 +2,41 @@ package supply.api
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.ObjectMapper
-import com.fasterxml.jackson.databind.node.ObjectNode
-import org.apache.spark.SparkContext
-
 import supply.core.ConfigException
 import supply.run.{CheckpointFolder, CheckpointFolders}
 
-/** The checkpoints of runs, in folders that this JVM reaches: a call of [[SessionCall]]. */
-private[supply] object CheckpointCalls {
-  private val json = new ObjectMapper
+/** The checkpoints of runs, in folders that this JVM reaches. */
+private[api] object CheckpointCalls {
+  val all: Map[String, Call => Any] = Map(
+    "checkpoints-latest" -> latest,
+    "checkpoints-begin" -> begin,
+    "checkpoints-complete" -> complete)
 
-  /** verb and what is in the text: latest: folder, after. begin: to and from, folders or null. complete: number, ranks, text, keep. */
-  def answer(
-      sc: SparkContext, verb: String, run: String, text: String, answer: ObjectNode): Unit = {
-    val asked = json.readTree(text)
-    def folder(name: String) = Option(asked.get(name)).filter(!_.isNull)
-      .map(found =>
-        CheckpointFolder.of(found.asText, sc.hadoopConfiguration, isWritten = name == "to"))
-    verb match {
-      case "latest" =>
-        val (found, torn) = folder("folder").get.latest(asked.get("after").asLong)
-        torn.foldLeft(answer.putArray("torn"))(_.add(_))
-        found.foreach { checkpoint =>
-          answer.put("number", checkpoint.number).put("text", checkpoint.text)
-          checkpoint.ranks.foldLeft(answer.putArray("ranks"))(_.add(_))
-        }
-      case "begin" =>
-        val folders = CheckpointFolders(folder("to"), folder("from"))
-        open(run).checkpoints = folders
-        folders.to.foreach(to => answer.put("next", to.next()))
-      case "complete" =>
-        val begun = open(run).checkpoints.to.getOrElse(
-          throw new ConfigException(s"the run $run has no folder of checkpoints"))
-        begun.complete(asked.get("number").asLong, asked.get("ranks").asScala.map(_.asInt).toSeq,
-          asked.get("text").asText, asked.get("keep").asInt)
-      case other =>
-        throw new ConfigException(s"checkpoints is '$other': it must be latest, begin or complete")
+  private def folder(call: Call, name: String) = call.optional(name).map(
+    CheckpointFolder.of(_, call.sc.hadoopConfiguration, isWritten = name == "to"))
+
+  /** The newest complete one in a folder, of those after a number. */
+  private def latest(call: Call): Unit = {
+    val (found, torn) = folder(call, "folder").get.latest(call.words.path("after").asLong)
+    torn.foldLeft(call.made.putArray("torn"))(_.add(_))
+    found.foreach { checkpoint =>
+      call.made.put("number", checkpoint.number).put("text", checkpoint.text)
+      checkpoint.ranks.foldLeft(call.made.putArray("ranks"))(_.add(_))
     }
-    ()
   }
 
-  private def open(run: String) = Hubs.find(run).getOrElse(
-    throw new ConfigException(s"there is no run $run at the hub"))
+  /** Ranks of the run may save to one folder, and load from one. */
+  private def begin(call: Call): Unit = {
+    val folders = CheckpointFolders(folder(call, "to"), folder(call, "from"))
+    HubCalls.opened(call).checkpoints = folders
+    folders.to.foreach(to => call.made.put("next", to.next()))
+  }
+
+  private def complete(call: Call): Unit = {
+    val begun = HubCalls.opened(call).checkpoints.to.getOrElse(
+      throw new ConfigException(s"the run ${call.text("run")} has no folder of checkpoints"))
+    begun.complete(call.words.path("number").asLong,
+      call.words.path("holders").asScala.map(_.asInt).toSeq, call.text("text"),
+      call.words.path("keep").asInt)
+  }
 }

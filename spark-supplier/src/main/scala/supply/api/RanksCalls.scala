@@ -1,143 +1,108 @@
 package supply.api
 
-import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
 import scala.jdk.CollectionConverters._
-import scala.util.Try
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import org.apache.spark.sql.{DataFrame, SparkSession}
-import picocli.CommandLine.{Command, Option => Opt}
+import com.fasterxml.jackson.databind.JsonNode
 
-import supply.core.{ConfigException, NamedOptions}
-import supply.linalg.{Matrix, MatrixRows, NamedRanks, Ranks}
+import supply.core.ConfigException
+import supply.linalg.{FromArray, MatrixRows, NamedRanks, Ranks}
 import supply.run.RunKey
 import supply.task.SupplySettings
 
-/**
- * `spark_supplier.offload.Ranks` of a session of Spark Connect: each call is a read of the data source, and a
- * matrix is sent by a DataFrame's writer. The ranks and their matrices have names that the client gives.
- */
-@Command(name = "ranks", sortOptions = false)
-private[supply] final class RanksCall {
-  @Opt(
-    names = Array("--ranks-call"),
-    paramLabel = "NAME",
-    required = true,
-    description = Array(
-      "open: makes ranks known. attach, call, cancel, progress, detach, close: as of Ranks. fetch: bytes of a matrix. rows: the options of a " +
-        "read of its rows. drop, forget: of a matrix. matrix: of a writer, sends one. sent: what it is. gone: whether the ranks have ended."))
-  var name: String = _
+/** `spark_supplier.offload.MatrixRanks`: [[Ranks]] and their matrices, by the names that the client gives. */
+private[api] object RanksCalls {
+  /** Of a matrix in one answer: Spark Connect's client takes messages of at most 128 MiB. */
+  private final val FetchedBytes = 64 << 20
 
-  @Opt(names = Array("--ranks-id"), paramLabel = "NAME", required = true,
-    description = Array("The ranks."))
-  var id: String = _
+  /** Those that a client makes beside another call: they do not clear its failure before the client asks for it. */
+  private val polls: Map[String, Call => Any] = Map(
+    "ranks-progress" -> (call => call.made.put("done", ranks(call).ranks.progress)),
+    "ranks-cancel" -> (call => ranks(call).ranks.cancel()),
+    "ranks-gone" -> (call =>
+      call.made.put("gone", NamedRanks.find(call.text("ranks")).forall(_.ranks.areGone))))
 
-  @Opt(names = Array("--json"), paramLabel = "JSON", defaultValue = "{}",
-    description = Array("The arguments of the call."))
-  var json: String = _
+  private val noted: Map[String, Call => Any] = Map(
+    "ranks-open" -> open,
+    "ranks-attach" -> (call => ranks(call).attach(call.words.path("take_over").asBoolean)),
+    "ranks-detach" -> (call => ranks(call).leave(_.detach())),
+    "ranks-close" -> (call => ranks(call).leave(_.close())),
+    "ranks-call" -> callRoutine,
+    "matrix-send" -> send,
+    "matrix-array" -> sendArray,
+    "matrix-sent" -> (call => described(call, call.text("matrix"))),
+    "matrix-rows" -> (call =>
+      ranks(call).ranks.write(ranks(call).matrix(call.text("matrix"))).foreach {
+        case (option, value) => call.made.put(option, value)
+      }),
+    "matrix-fetch" -> (call =>
+      ranks(call).bytes(call.text("matrix"), call.words.path("begin").asInt, FetchedBytes)),
+    "matrix-drop" -> (call => ranks(call).matrix(call.text("matrix")).drop()),
+    "matrix-forget" -> (call => ranks(call).forget(call.text("matrix"))))
 
-  private def arguments: JsonNode = Try(RanksCall.mapper.readTree(json)).getOrElse(
-    throw new ConfigException(s"json is no JSON: $json"))
-
-  private def opened: NamedRanks = NamedRanks(id)
-
-  private def matrix(words: JsonNode): Matrix = opened.matrix(words.asText)
-
-  def answer(spark: SparkSession): Array[Byte] =
-    if (RanksCall.Polls(name)) answered(spark) else noting(answered(spark))
-
-  private def noting[A](call: => A): A = NamedRanks.find(id).fold(call)(_.noting(call))
-
-  private def answered(spark: SparkSession): Array[Byte] = {
-    val words = arguments
-    val made = RanksCall.mapper.createObjectNode()
-    name match {
-      case "open" => open(spark, words); made.put("public", RunKey.public)
-      case "attach" => opened.attach(words.path("takeOver").asBoolean)
-      case "call" =>
-        val results = opened.ranks.call(words.path("library").asText,
-          words.path("routine").asText, words.path("arguments").elements.asScala.map(value).toSeq,
-          words.path("parameters").properties.asScala.map(each =>
-            each.getKey -> value(each.getValue)).toMap)
-        val list = made.putArray("matrices")
-        results.foreach { case (_, matrix) =>
-          val name = s"result-${matrix.handle}"
-          opened.matrices(name) = matrix
-          list.add(described(name))
-        }
-      case "sent" => made.set[JsonNode]("matrix", described(words.path("matrix").asText))
-      case "rows" => opened.ranks.write(matrix(words.path("matrix"))).foreach {
-          case (option, value) => made.put(option, value)
-        }
-      case "drop" => matrix(words.path("matrix")).drop()
-      case "forget" => opened.matrices.remove(words.path("matrix").asText).foreach(_.forget())
-      case "cancel" => opened.ranks.cancel()
-      case "progress" => made.put("done", opened.ranks.progress)
-      case "gone" => made.put("gone", NamedRanks.find(id).forall(_.ranks.areGone))
-      case "detach" => opened.leave(_.detach())
-      case "close" => opened.leave(_.close())
-      case "fetch" =>
-      case other =>
-        throw new ConfigException(s"ranks-call is '$other', and this server has no such call")
-    }
-    if (name == "fetch")
-      opened.bytes(matrix(words.path("matrix")), words.path("begin").asInt, RanksCall.FetchedBytes)
-    else made.toString.getBytes(UTF_8)
+  val all: Map[String, Call => Any] = polls ++ noted.map { case (name, handle) =>
+    name -> ((call: Call) =>
+      NamedRanks.find(call.text("ranks")).fold(handle(call))(_.noting(handle(call))))
   }
 
-  /** The write of a matrix. */
-  def send(data: DataFrame): Unit = noting {
-    val words = arguments
-    val features = words.path("features").elements.asScala.map(_.asText).toSeq
-    val rows = MatrixRows(features, Option(words.get("key")).filterNot(_.isNull).map(_.asText),
-      words.path("sparse").asBoolean)
-    opened.send(words.path("matrix").asText, _.matrix(data, rows))
-  }
+  private def ranks(call: Call): NamedRanks = NamedRanks(call.text("ranks"))
 
-  private def open(spark: SparkSession, words: JsonNode): Unit = {
-    def text(name: String) = Option(words.get(name)).filterNot(_.isNull).map(_.asText)
-    val texts =
-      Seq("mapped-files", "named-pipes", "hosts").flatMap(name => text(name).map(name -> _))
-    val settings = SupplySettings(words.path("ranks").asInt, "mapped-files", "named-pipes",
-      hosts = text("hosts").map(_ => "hosts"), timeout = words.path("timeout").asDouble,
-      texts = texts.toMap)
+  /** Makes ranks known. texts: what the files say that the driver does not have. */
+  private def open(call: Call): Unit = {
+    val texts = call.words.path("texts").properties.asScala.map(text =>
+      text.getKey -> text.getValue.asText).toMap
+    val settings = SupplySettings(call.words.path("count").asInt, call.text("mapped_files"),
+      call.text("named_pipes"), hosts = call.optional("hosts"),
+      timeout = call.words.path("timeout").asDouble, texts = texts)
     // Ranks that the client has started end with their run. It may have died without a word.
-    val (run, key) = text("run") -> RunKey.agreed(text("public").getOrElse(""))
+    val (id, key, run) =
+      (call.text("ranks"), RunKey.agreed(call.text("public")), call.optional("run"))
     if (NamedRanks.find(id).exists(ranks => !MessageDigest.isEqual(ranks.key, key)))
       throw new ConfigException(s"the ranks $id have another key")
-    NamedRanks.add(id, key, new Ranks(spark, settings, words.path("resultsFolder").asText),
+    NamedRanks.add(id, key, new Ranks(call.spark, settings, call.text("results_folder")),
       () => run.forall(Hubs.find(_).isDefined))
+    call.made.put("public", RunKey.public)
+    ()
   }
 
-  private def described(name: String): JsonNode = {
-    val matrix = opened.matrix(name)
-    RanksCall.mapper.createObjectNode().put("matrix", name).put("rows", matrix.rows)
-      .put("columns", matrix.columns).put("array", matrix.isArray)
+  private def callRoutine(call: Call): Unit = {
+    val results = ranks(call).ranks.call(call.text("library"), call.text("routine"),
+      call.words.path("arguments").elements.asScala.map(value(call, _)).toSeq,
+      call.words.path("parameters").properties.asScala.map(each =>
+        each.getKey -> value(call, each.getValue)).toMap)
+    val list = call.made.putArray("matrices")
+    results.foreach { case (_, matrix) => list.add(ranks(call).hold(matrix)) }
   }
 
-  private def value(words: JsonNode): Any =
-    if (words.isObject) matrix(words.path("matrix"))
+  private def value(call: Call, words: JsonNode): Any =
+    if (words.isObject) ranks(call).matrix(words.path("matrix").asText)
     else if (words.isTextual) words.asText
     else if (words.isIntegralNumber) words.asLong
     else if (words.isNumber) words.asDouble
     else throw new ConfigException(
       s"a parameter is $words: give a matrix, an integer, a number or a text")
-}
 
-private[supply] object RanksCall {
-  /** The option that tells this read or write from others. */
-  final val Name = "ranks-call"
+  /** The write of a matrix. */
+  private def send(call: Call): Unit = {
+    val rows = MatrixRows(call.words.path("features").elements.asScala.map(_.asText).toSeq,
+      call.optional("key"), isSparse(call))
+    val data = call.data.getOrElse(throw new ConfigException("a matrix is sent by a write"))
+    ranks(call).send(call.text("matrix"), _.matrix(data, rows))
+  }
 
-  /** Made beside another call: they would clear its failure before the client asks for it. */
-  private val Polls = Set("progress", "cancel", "gone")
+  /** The rows of an array are in a file of the driver's machine. */
+  private def sendArray(call: Call): Unit = {
+    ranks(call).send(call.text("matrix"),
+      FromArray.matrix(_, call.text("file"), call.words.path("rows").asLong,
+        call.words.path("columns").asInt, isSparse(call)))
+    described(call, call.text("matrix"))
+  }
 
-  /** Of a matrix in one answer: Spark Connect's client takes messages of at most 128 MiB. */
-  private final val FetchedBytes = 64 << 20
+  private def isSparse(call: Call) = call.words.path("sparse").asBoolean
 
-  private val mapper = new ObjectMapper
-
-  def parse(options: Map[String, String]): RanksCall =
-    NamedOptions.parse(new RanksCall, options)
+  private def described(call: Call, name: String): Unit = {
+    call.made.setAll[JsonNode](ranks(call).described(name))
+    ()
+  }
 }

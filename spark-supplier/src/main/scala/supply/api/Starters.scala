@@ -1,26 +1,27 @@
 package supply.api
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.{EnumSet, UUID, Set => JavaSet}
+import java.util.UUID
 
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.api.java.JavaRDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
-import org.apache.spark.sql.types.{BinaryType, StructType}
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.supply.{DriverEndpoint, OfApplication, SchedulerState, SparkInternals}
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
-import picocli.CommandLine.{Command, Option => Opt}
 
-import supply.core.{DriverCalls, FailureText, MisplacedException, NamedOptions, PlacementException, SupplyException}
+import supply.core.{DriverCalls, FailureText, MisplacedException, PlacementException, SupplyException}
 import supply.run.{SlotRequests, TaskSlots}
 import supply.task.PinnedTask
 
 /** The tasks that start ranks, one on each host: a job of an RDD, or over Spark Connect a source of rows. */
 private[supply] object Starters {
+  /** The call of a read that starts ranks, over Spark Connect. */
+  private[api] final val Call = "starters"
+
   /** The description of the job that starts ranks. */
   def name: String = TaskSlots.StartersName
 
@@ -96,55 +97,26 @@ private[supply] final class Starter(run: String, driver: DriverCalls) extends Se
     else sys.env.getOrElse("OMP_NUM_THREADS", "")
 }
 
-/** The options of a read of starters, which Supplier.run of the Python package makes over Spark Connect. */
-@Command(name = "starters", sortOptions = false)
-private[supply] final class StartersOptions {
-  @Opt(
-    names = Array("--starters"),
-    paramLabel = "HOSTS",
-    required = true,
-    split = ",",
-    description = Array(
-      "Hosts, with commas between them. Each gets a task, of which the only row is what a Starter returns."))
-  var hosts: Array[String] = _
-
-  @Opt(names = Array("--run"), paramLabel = "NAME", required = true,
-    description = Array("The run of the ranks."))
-  var run: String = _
-}
-
-private[supply] object StartersOptions {
-  /** The option that tells this read from others. */
-  final val Name = "starters"
-
-  def parse(options: Map[String, String]): StartersOptions =
-    NamedOptions.parse(new StartersOptions, options)
-}
-
-/** A row for each host, computed in a task there. */
-private[api] final class StartersTable(sc: SparkContext, wanted: StartersOptions) extends Table
-    with SupportsRead {
-  override def name(): String = "supply starters"
-
-  override val schema: StructType = new StructType().add("starter", BinaryType, nullable = false)
-
-  override def capabilities(): JavaSet[TableCapability] = EnumSet.of(TableCapability.BATCH_READ)
-
+/**
+ * What [[Starters.Call]] reads: a row for each of its `hosts`, which a [[Starter]] of its `run` returns in
+ * a task there.
+ */
+private[api] final class StartersTable(call: Call) extends CallTable("starter") {
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
-    new StartersScan(sc, wanted, schema)
+    new StartersScan(call, schema)
 }
 
-private final class StartersScan(sc: SparkContext, wanted: StartersOptions, columns: StructType)
-    extends Scan with Batch {
+private final class StartersScan(call: Call, columns: StructType) extends Scan with Batch {
   override def readSchema(): StructType = columns
 
   override def toBatch: Batch = this
 
   override def planInputPartitions(): Array[InputPartition] =
-    wanted.hosts.map(StarterPartition(_): InputPartition)
+    call.words.path("hosts").asScala.map(host =>
+      StarterPartition(host.asText): InputPartition).toArray
 
   override def createReaderFactory(): PartitionReaderFactory =
-    new StarterReaders(Starters.begin(sc, wanted.run))
+    new StarterReaders(Starters.begin(call.sc, call.text("run")))
 }
 
 private final case class StarterPartition(host: String) extends InputPartition {

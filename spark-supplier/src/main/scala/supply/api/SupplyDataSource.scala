@@ -1,6 +1,5 @@
 package supply.api
 
-import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{Collections, Locale, Map => JavaMap, Set => JavaSet}
 
 import scala.jdk.CollectionConverters._
@@ -54,21 +53,9 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
   private def schemaOf(options: CaseInsensitiveStringMap): StructType = {
     requireBuiltForThisSpark()
     val named = options.asScala.toMap
-    lazy val spark = SparkSession.active
-    lazy val sc = spark.sparkContext
-    if (named.contains(HubCall.Name))
-      reading(new Answer(HubCall.parse(HubCall.proven(named)).answer(sc)))(_.schema)
-    else if (named.contains(SessionCall.Name))
-      reading(new Answer(SessionCall.parse(HubCall.proven(named)).answer(sc).getBytes(UTF_8)))(
-        _.schema)
-    else if (named.contains(RanksCall.Name))
-      reading(new Answer(RanksCall.parse(HubCall.proven(named)).answer(spark)))(_.schema)
-    else if (named.contains(StartersOptions.Name))
-      reading(new StartersTable(sc, StartersOptions.parse(named)))(_.schema)
-    else {
-      val results = ResultsOptions.parse(named)
-      reading(new ResultsTable(results.load(sc)))(_.schema)
-    }
+    val spark = SparkSession.active
+    if (named.contains(Calls.Name)) reading(Calls.table(spark, named))(_.schema)
+    else reading(new ResultsTable(ResultsOptions.parse(named).load(spark.sparkContext)))(_.schema)
   }
 
   private def reading[T <: Table](table: T)(schema: T => StructType): StructType = {
@@ -80,7 +67,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       options: JavaMap[String, String]): Table =
     if (!isOfDriver) ofDriver.getTable(schema, partitioning, options)
     else read.getOrElse {
-      if (SupplyDataSource.Reads.exists(new CaseInsensitiveStringMap(options).containsKey))
+      if (new CaseInsensitiveStringMap(options).containsKey(ResultsOptions.Name))
         throw new ConfigException(
           "the columns are known, those of a result from its ranks: read it without schema()")
       val named = options.asScala.toMap
@@ -104,7 +91,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     else {
       requireBuiltForThisSpark()
       if (options.contains(Results.Release)) Results.release(data)
-      else if (options.contains(RanksCall.Name)) RanksCall.parse(HubCall.proven(options)).send(data)
+      else if (options.contains(Calls.Name)) Calls.send(data, options)
       else supply(context, mode, options, data)
       new SuppliedRelation(context, data.schema)
     }
@@ -168,12 +155,8 @@ private final class SuppliedRelation(override val sqlContext: SQLContext,
     override val schema: StructType) extends BaseRelation
 
 private object SupplyDataSource {
-  /** The options of which each names what is read. */
-  private val Reads =
-    Seq(ResultsOptions.Name, HubCall.Name, SessionCall.Name, StartersOptions.Name)
-
   /** The options of writes that supply no ranks. */
-  private val Writes = Seq(Results.Release, RanksCall.Name)
+  private val Writes = Seq(Results.Release, Calls.Name)
 }
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */

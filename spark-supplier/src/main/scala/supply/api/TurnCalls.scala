@@ -4,36 +4,34 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.ObjectMapper
-import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.OfApplication
 
-import supply.core.ConfigException
 import supply.run.{SlotRequests, TaskSlots, Turns}
 
-/** The turns of this JVM's application, for all its clients: a call of [[SessionCall]]. */
-private[supply] object TurnCalls {
-  private val json = new ObjectMapper
+/** The turns of this JVM's application, for all its clients: whether a run may start ranks. */
+private[api] object TurnCalls {
   private val Wanted = """{"wanted": true}""".getBytes(UTF_8)
-  private[api] val turns = new OfApplication(sc =>
+  val turns = new OfApplication(sc =>
     new Turns(() => offer(sc), Hubs.find(_).isDefined, Hubs.tell(_, Wanted)))
 
-  /** verb: ask, idle or release. needs: in JSON; else the answer has nothing. */
-  def answer(sc: SparkContext, verb: String, run: String, needs: String, answer: ObjectNode): Unit =
-    verb match {
-      case "ask" =>
-        val found = turns(sc).ask(run, parse(needs))
-        answer.put("state", found.state.name)
-        val gpus = answer.putObject("gpus")
-        found.gpus.foreach { case (host, addresses) => gpus.put(host, addresses.mkString(",")) }
-      case "idle" => turns(sc).becomeIdle(run, parse(needs))
-      case "release" =>
-        turns(sc).release(run)
-        SlotRequests.end(run)
-      case other =>
-        throw new ConfigException(s"turn is '$other': it must be ask, idle or release")
-    }
+  val all: Map[String, Call => Any] = Map(
+    "turn-ask" -> ask,
+    "turn-idle" -> (call => turns(call.sc).becomeIdle(call.text("run"), needs(call))),
+    "turn-release" -> release)
+
+  /** Again and again, until it is the run's turn. */
+  private def ask(call: Call): Unit = {
+    val found = turns(call.sc).ask(call.text("run"), needs(call))
+    call.made.put("state", found.state.name)
+    val gpus = call.made.putObject("gpus")
+    found.gpus.foreach { case (host, addresses) => gpus.put(host, addresses.mkString(",")) }
+  }
+
+  private def release(call: Call): Unit = {
+    turns(call.sc).release(call.text("run"))
+    SlotRequests.end(call.text("run"))
+  }
 
   private def offer(sc: SparkContext): Turns.Offer = Turns.Offer(
     slots(TaskSlots.ofHostsForCoresOnly(sc), withDevices = false) ++
@@ -44,12 +42,10 @@ private[supply] object TurnCalls {
   private def slots(counts: Map[String, Int], withDevices: Boolean): Map[Turns.Slot, Int] =
     counts.map { case (host, count) => Turns.Slot(host, withDevices) -> count }
 
-  private def parse(needs: String): Turns.Needs = {
-    val parsed = json.readTree(needs)
-    def counts(name: String): Map[String, Int] = {
-      val found = parsed.path(name)
-      found.fieldNames.asScala.map(host => host -> found.get(host).asInt).toMap
-    }
+  /** slots, device_slots (for tasks with GPUs) and ranks (that get GPUs; -1: all), each by host. */
+  private def needs(call: Call): Turns.Needs = {
+    def counts(name: String) = call.words.path("needs").path(name).properties.asScala
+      .map(count => count.getKey -> count.getValue.asInt).toMap
     Turns.Needs(
       slots(counts("slots"), withDevices = false) ++
         slots(counts("device_slots"), withDevices = true),

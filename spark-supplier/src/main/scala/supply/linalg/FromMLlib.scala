@@ -24,6 +24,10 @@ private[supply] object FromMLlib {
     try send(ranks, from, sparse)
     catch { case e: SparkException => throw PlacedJob.causeOf(e) }
 
+  /** For Python through py4j: [[matrix]] to ranks with a name, which have it by a name. */
+  def send(id: String, name: String, from: DistributedMatrix, sparse: Boolean): Unit =
+    NamedRanks(id).send(name, matrix(_, from, sparse))
+
   private def send(ranks: Ranks, from: DistributedMatrix, sparse: Boolean): Matrix = {
     val rows = MatrixRows(Seq(row), Some(key), sparse)
     from match {

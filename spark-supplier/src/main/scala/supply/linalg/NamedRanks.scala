@@ -5,12 +5,15 @@ import java.util.Arrays
 import scala.collection.concurrent.TrieMap
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+
 import supply.core.ConfigException
 
-/** Ranks of a client of Spark Connect, and their matrices, by the names that the client gives. */
+/** Ranks of a client of Python, and their matrices, by the names that the client gives. */
 private[supply] final class NamedRanks(val key: Array[Byte], val ranks: Ranks,
     clientIsAlive: () => Boolean) {
-  val matrices: TrieMap[String, Matrix] = TrieMap.empty
+  private val matrices = TrieMap.empty[String, Matrix]
   @volatile private var failed = Option.empty[Throwable]
   @volatile private var isRefused = false
   private var fetched = Option.empty[(Matrix, Array[Byte])]
@@ -43,16 +46,32 @@ private[supply] final class NamedRanks(val key: Array[Byte], val ranks: Ranks,
   def matrix(name: String): Matrix =
     matrices.getOrElse(name, throw new ConfigException(s"the ranks have no matrix $name"))
 
+  /** A result of the ranks, from now on. Returns what [[described]] says of it. */
+  def hold(result: Matrix): ObjectNode = {
+    val name = s"result-${result.handle}"
+    matrices(name) = result
+    described(name)
+  }
+
+  def described(name: String): ObjectNode = {
+    val found = matrix(name)
+    NamedRanks.json.createObjectNode().put("matrix", name).put("rows", found.rows)
+      .put("columns", found.columns).put("array", found.isArray)
+  }
+
+  def forget(name: String): Unit = matrices.remove(name).foreach(_.forget())
+
   /** Spark Connect may repeat a write. */
   def send(name: String, make: Ranks => Matrix): Unit = synchronized {
     if (!matrices.contains(name)) matrices(name) = make(ranks)
   }
 
   /** A part of them, of at most that size. They are kept until the last one is fetched. */
-  def bytes(matrix: Matrix, begin: Int, most: Int): Array[Byte] = synchronized {
-    val all = fetched.filter(_._1 eq matrix).map(_._2).getOrElse(matrix.toBytes)
+  def bytes(name: String, begin: Int, most: Int): Array[Byte] = synchronized {
+    val found = matrix(name)
+    val all = fetched.filter(_._1 eq found).map(_._2).getOrElse(found.toBytes)
     val end = NamedRanks.end(begin, most, all.length)
-    fetched = if (end < all.length) Some(matrix -> all) else None
+    fetched = if (end < all.length) Some(found -> all) else None
     Arrays.copyOfRange(all, begin, end)
   }
 
@@ -63,6 +82,7 @@ private[supply] final class NamedRanks(val key: Array[Byte], val ranks: Ranks,
 }
 
 private[supply] object NamedRanks {
+  private val json = new ObjectMapper
   private val all = TrieMap.empty[String, NamedRanks]
 
   /** Forgets those that are over: not earlier, because their client may ask why. */

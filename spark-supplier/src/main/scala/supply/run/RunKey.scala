@@ -39,9 +39,9 @@ private[supply] object RunKey {
   /** The key with a client that has this number: hexadecimal. */
   def agreed(public: String): Array[Byte] = {
     val theirs = Try(new BigInteger(public, 16)).getOrElse(
-      throw new ConfigException("hub-public is no hexadecimal number"))
+      throw new ConfigException("public is no hexadecimal number"))
     if (theirs.compareTo(Generator) < 0 || theirs.compareTo(Prime.subtract(Generator)) > 0)
-      throw new ConfigException("hub-public is no number of ffdhe2048")
+      throw new ConfigException("public is no number of ffdhe2048")
     val agreement = KeyAgreement.getInstance("DH")
     agreement.init(own.getPrivate)
     agreement.doPhase(

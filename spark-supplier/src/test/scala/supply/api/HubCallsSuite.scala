@@ -7,7 +7,9 @@ import java.security.MessageDigest
 import java.util.{Base64, HexFormat}
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
@@ -19,6 +21,7 @@ import supply.testing.{HubSocket, LocalSpark}
 
 /** The hub by reads of the data source, as a client of Spark Connect uses it. */
 class HubCallsSuite extends AnyFunSuite with LocalSpark {
+  private val json = new ObjectMapper
   private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
 
   // RFC 7919: 2^2048 - 2^1984 + (floor(2^1918 e) + 560316) 2^64 - 1.
@@ -34,7 +37,7 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
   private val public = BigInt(2).modPow(secret, prime).toString(16)
 
   private def keyWith(opened: Array[Byte]): Array[Byte] = {
-    val theirs = BigInt(new String(opened, UTF_8).split(" ").last, 16)
+    val theirs = BigInt(read(opened).path("public").asText, 16)
     val shared = theirs.modPow(secret, prime).toByteArray
     MessageDigest.getInstance("SHA-256").digest(
       (Array.fill[Byte](256)(0) ++ shared).takeRight(256))
@@ -44,33 +47,27 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     try keyWith(call("open", "for-key"))
     finally Hubs.close("for-key")
 
-  private def proofOf(options: (String, Any)*): String = {
-    val texts = options.toMap.toSeq.sortBy(_._1).flatMap { case (name, value) =>
-      Seq(name, value.toString)
-    }
+  private def read(answer: Array[Byte]): JsonNode = json.readTree(answer)
+
+  private def text(words: (String, Any)*): String =
+    json.writeValueAsString(words.toMap.asJava)
+
+  private def proof(name: String, words: String): String =
     HexFormat.of().formatHex(HubSocket.hmac(key,
-        texts.map(text =>
+        Seq(name, words).map(text =>
           MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))): _*))
-  }
 
-  private def proof(verb: String, run: String, options: (String, Any)*): String =
-    proofOf(Seq("hub" -> verb, "hub-run" -> run) ++ options: _*)
+  private def call(verb: String, run: String, words: (String, Any)*): Array[Byte] =
+    if (verb == "open")
+      callWith("hub-open", text(Seq("public" -> public, "run" -> run) ++ words: _*))
+    else ask(s"hub-$verb", text(Seq("run" -> run) ++ words: _*))
 
-  private def call(verb: String, run: String, options: (String, Any)*): Array[Byte] = {
-    val proving =
-      if (verb == "open") "hub-public" -> public
-      else "hub-proof" -> proof(verb, run, options: _*)
-    callWith(Seq("hub" -> verb, "hub-run" -> run, proving) ++ options: _*)
-  }
+  private def ask(name: String, words: String): Array[Byte] =
+    callWith(name, words, "proof" -> proof(name, words))
 
-  /** A call that is not to the hub. */
-  private def ask(options: (String, Any)*): String =
-    new String(callWith(options :+ "hub-proof" -> proofOf(options: _*): _*), UTF_8)
-
-  private def callWith(options: (String, Any)*): Array[Byte] = {
-    val read = spark.read.format("supply").options(options.map { case (name, value) =>
-      name -> value.toString
-    }.toMap).load()
+  private def callWith(name: String, words: String, others: (String, String)*): Array[Byte] = {
+    val read = spark.read.format("supply").options(
+      (Seq("call" -> name, "json" -> words) ++ others).toMap).load()
     assert(read.columns.toSeq == Seq("answer"))
     val rows = read.collect()
     assert(rows.length == 1)
@@ -78,8 +75,9 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
   }
 
   private def join(run: String, opened: Array[Byte]): HubSocket = {
-    val words = new String(opened, UTF_8).split(" ")
-    HubSocket.of(InetAddress.getByName(words(0)), words(1).toInt, HubSocket.Peer, run, key)
+    val words = read(opened)
+    HubSocket.of(InetAddress.getByName(words.path("host").asText), words.path("port").asInt,
+      HubSocket.Peer, run, key)
   }
 
   /** Number, peer, flag and text of each piece. */
@@ -195,71 +193,67 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     assert(wrong("poll").startsWith("there is no run b at the hub"))
     assert(wrong("send").startsWith("there is no run b at the hub"))
     call("open", "b")
-    assert(wrong("open", "hub-public" -> "5") == "the run b has another key")
+    assert(wrong("open", "public" -> "5") == "the run b has another key")
     Seq("xy", "", "0", "1", (prime - 1).toString(16), prime.toString(16)).foreach(number =>
-      assert(wrong("open", "hub-public" -> number).startsWith("hub-public"), number))
-    Seq("poll", "send", "close").foreach { verb =>
-      val others = Seq("", "xy", "00" * 32, proof(verb, "c"), proof("call", "b"),
-        proof(verb, "b", "after" -> 1, "number" -> 2), proof(verb, "b", "bytes" -> "AAAA"))
+      assert(wrong("open", "public" -> number).startsWith("public is no"), number))
+    Seq("hub-poll", "hub-send", "hub-close").foreach { name =>
+      val words = text("run" -> "b")
+      val others = Seq("", "xy", "00" * 32, proof(name, text("run" -> "c")), proof("turn-ask", words),
+        proof(name, text("run" -> "b", "after" -> 1)))
       others.foreach(other =>
-        assert(wrong(verb, "hub-proof" -> other) == "hub-proof proves no key of b", verb))
+        assert(intercept[ConfigException](callWith(name, words, "proof" -> other)).getMessage ==
+          "proof proves no key of b", name))
     }
-    assert(wrong("push").startsWith("hub is 'push'"))
+    assert(intercept[ConfigException](callWith("push", "{}")).getMessage.startsWith("call is 'push'"))
+    assert(intercept[ConfigException](callWith("slots", "{")).getMessage == "json is no JSON: {")
     assert(wrong("send", "number" -> 2).contains("2"))
     assert(wrong("send", "number" -> 1, "bytes" -> "?").startsWith("bytes is no text"))
     Seq("AAAA", piecesTo((1, 7, "a")), piecesTo((1, 0, "abc")).dropRight(4)).foreach(bytes =>
       assert(wrong("send", "number" -> 1, "bytes" -> bytes).startsWith(
           "bytes has no whole pieces")))
-    assert(wrong("poll", "ranks" -> 2).contains("--ranks"))
     call("close", "b")
   }
 
   test("each call about an open run, or about ranks, proves the key that its client has") {
     call("open", "c")
-    val calls = Seq(
-      Seq("call" -> "turn", "turn" -> "release", "run" -> "c"),
-      Seq("call" -> "end-with-ranks", "run" -> "c"),
-      Seq("call" -> "checkpoints", "checkpoints" -> "begin", "run" -> "c",
-        "text" -> """{"to": null, "from": null}"""),
-      Seq("call" -> "times", "run" -> "c"),
-      Seq("call" -> "forget", "run" -> "c"))
-    val files =
-      "\"mapped-files\": \"/nowhere/pair-0\", \"named-pipes\": \"/nowhere/in /nowhere/out\""
-    val opens = Seq("ranks-call" -> "open", "ranks-id" -> "d",
-      "json" ->
-        s"""{"ranks": 1, "timeout": 1, "resultsFolder": "/nowhere", $files, "public": "$public"}""")
-    val opened = new String(callWith(opens: _*), UTF_8)
-    assert(opened.contains("\"public\":"))
-    val ranks = Seq("forget", "cancel", "gone").map(name =>
-      Seq("ranks-call" -> name, "ranks-id" -> "d", "json" -> """{"matrix": "m"}"""))
-    (calls ++ ranks).foreach { options =>
+    val calls = Seq("turn-release", "end-with-ranks", "checkpoints-begin", "times", "forget").map(
+      _ -> text("run" -> "c"))
+    val opens = "ranks-open" -> text("ranks" -> "d", "count" -> 1, "timeout" -> 1,
+      "results_folder" -> "/nowhere", "mapped_files" -> "m", "named_pipes" -> "n",
+      "texts" -> Map("m" -> "/nowhere/pair-0", "n" -> "/nowhere/in /nowhere/out").asJava,
+      "public" -> public)
+    assert(read(callWith(opens._1, opens._2)).has("public"))
+    val ranks =
+      Seq("matrix-forget", "ranks-cancel", "ranks-gone").map(_ -> text("ranks" -> "d", "matrix" -> "m"))
+    (calls ++ ranks).foreach { case (name, words) =>
+      val named = if (ranks.contains(name -> words)) "d" else "c"
       def refused(proof: (String, String)*) =
-        assert(intercept[ConfigException](callWith(options ++ proof: _*)).getMessage ==
-            s"hub-proof proves no key of ${if (calls.contains(options)) "c" else "d"}", options)
+        assert(intercept[ConfigException](callWith(name, words, proof: _*)).getMessage ==
+            s"proof proves no key of $named", name)
       refused()
-      refused("hub-proof" -> proofOf(options.tail: _*))
-      refused("hub-proof" -> proofOf(options :+ "text" -> "other": _*))
-      refused("hub-proof" -> proof("close", "c"))
-      assert(ask(options: _*).startsWith("{"), options)
+      refused("proof" -> proof(name, s"$words "))
+      refused("proof" -> proof("hub-close", words))
+      assert(read(ask(name, words)).isObject, name)
     }
     // What is known of a call ends with it, and with the run.
     val report = TaskReport(rank = 0, host = "node", partitions = 1, elements = 2, bytes = 3,
       nanos = 4, waitedForRank = 5, waitedForSource = 6)
     val earlier = Hubs.find("c").get.call
     earlier.add("df", Seq(report))
-    assert(earlier.haveReturned || ask(calls(1): _*) == "{}" && earlier.haveReturned)
-    assert(ask(calls(3): _*).contains("\"data\":\"df\""))
-    ask(calls.last: _*)
+    def times = read(ask("times", text("run" -> "c"))).path("tasks")
+    ask("end-with-ranks", text("run" -> "c"))
+    assert(earlier.haveReturned && times.path(0).path("data").asText == "df")
+    ask("forget", text("run" -> "c"))
     earlier.add("validation", Seq(report))
-    assert(ask(calls(3): _*) == "{\"tasks\":[]}" && !Hubs.find("c").get.call.haveReturned)
+    assert(times.isEmpty && !Hubs.find("c").get.call.haveReturned)
     // Nobody else takes the name of ranks.
-    assert(intercept[ConfigException](callWith(opens.map { case (name, value) =>
-      name -> value.replace(public, "5")
-    }: _*)).getMessage == "the ranks d have another key")
+    assert(intercept[ConfigException](callWith(opens._1,
+        opens._2.replace(public, "5"))).getMessage == "the ranks d have another key")
     // A run that is not open, or no more: its turn may be asked for and released.
     call("close", "c")
-    calls.filterNot(_.contains("call" -> "checkpoints")).foreach(options =>
-      assert(new String(callWith(options: _*), UTF_8).startsWith("{"), options))
+    calls.filterNot(_._1 == "checkpoints-begin").foreach { case (name, words) =>
+      assert(read(callWith(name, words)).isObject, name)
+    }
   }
 
   test("a call that the client has made long ago gives no newer pieces") {

@@ -173,9 +173,10 @@ class QueriesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
   }
 
   test("answers of the driver, and the tasks that start ranks, are asked for any columns") {
-    val calls = Seq(spark.read.format("supply").option("starters", "localhost").option("run",
-        "of a test").load(),
-      spark.read.format("supply").option(SessionCall.Name, "slots").load())
+    val starters = """{"hosts": ["localhost"], "run": "of a test"}"""
+    val calls = Seq(
+      spark.read.format("supply").option(Calls.Name, Starters.Call).option("json", starters).load(),
+      spark.read.format("supply").option(Calls.Name, "slots").load())
     calls.foreach { data =>
       val name = data.columns.head
       assert(data.count() == 1 && data.select().collect().length == 1)
