@@ -7,7 +7,6 @@ from typing import Any
 
 from spark_supplier.arguments import BATCH_CHECKS, check_batches, optional_size
 from spark_supplier.driver import frame_checks
-from spark_supplier.driver.results import keys_of
 from spark_supplier.driver.spark_jobs import Supplied
 from spark_supplier.errors import RunConfigError
 from spark_supplier.node.job import NO_LIMIT_SECONDS, DataSpec
@@ -80,7 +79,7 @@ class CallRows:
         }  # fmt: skip
         of_train = {**options, "resume-positions": begins, "global-batch": rows.batch_size if self.is_global else None}
         train = frame_checks.selected(rows.df, self._columns)
-        yield Supplied(train, "train", of_train, partitions, keys_of(rows.df, self._schema))
+        yield Supplied(train, "train", of_train, partitions)
         if rows.validation is not None:
             # Other data, with a name of its own.
             options["keep"] = options["keep"] and f"{options['keep']} (validation)"

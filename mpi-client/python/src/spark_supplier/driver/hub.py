@@ -21,7 +21,7 @@ from spark_supplier.driver.hub_key import KeyAgreement
 from spark_supplier.driver.sessions import Session
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.node import hub
-from spark_supplier.node.messages import Imbalance, Message, OrderDependent, SlotsWanted
+from spark_supplier.node.messages import Imbalance, Message, SlotsWanted
 
 _NUMBER = struct.Struct("!I")
 # A piece in the answer of a poll: its number, the peer's, flag and size.
@@ -88,8 +88,7 @@ class _Channel(abc.ABC):
             if "failure" in told:
                 self._receive(Peer(self, number), RunError(told["failure"]))
                 return
-            kind = Imbalance if "warning" in told else SlotsWanted if "wanted" in told else OrderDependent
-            self._receive(Peer(self, number), kind(**told))
+            self._receive(Peer(self, number), (Imbalance if "warning" in told else SlotsWanted)(**told))
             return
         peer = self._peers.setdefault(number, Peer(self, number))
         if flag == hub.GONE:

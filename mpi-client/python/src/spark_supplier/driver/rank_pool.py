@@ -22,7 +22,6 @@ from spark_supplier.node.messages import (
     End,
     Imbalance,
     Measured,
-    OrderDependent,
     Output,
     Progress,
     RankIdle,
@@ -190,4 +189,4 @@ class RankPool:
 def _is_late(message: Any) -> bool:
     """Whether it is of an earlier call."""
     is_of_data = isinstance(message, JobEnded) and message.name != STARTS_RANKS
-    return is_of_data or isinstance(message, (Progress, Measured, Imbalance, OrderDependent))
+    return is_of_data or isinstance(message, (Progress, Measured, Imbalance))

@@ -1,8 +1,7 @@
-"""Rows of ranks as DataFrames: what Supplier.run returns, and keys by which they must not be joined."""
+"""Rows of ranks as DataFrames: what Supplier.run returns."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -14,12 +13,9 @@ from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.frame_checks import check_is_frame
 from spark_supplier.driver.sessions import ClassicSession, session_of
 from spark_supplier.driver.statistics import RunStatistics
-from spark_supplier.result_schema import fields_of
 
 if TYPE_CHECKING:
     from pyspark.mllib.linalg.distributed import DistributedMatrix
-
-_log = logging.getLogger("spark_supplier")
 
 
 _Value = TypeVar("_Value")
@@ -118,24 +114,3 @@ def release(df: DataFrame | DistributedMatrix) -> None:
     else:
         assert isinstance(session, ClassicSession)
         run_cancellable(session, lambda: session.jvm.supply.linalg.ToMLlib.release(matrix))
-
-
-# Nobody joins by a column of another type.
-_KEYS = ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")
-
-
-def keys_of(df: DataFrame, schema: str | None) -> list[str]:
-    """The columns of df that a result of this schema has, and by which a program may join it."""
-    written = {field[0] for field in fields_of(schema)} if schema else set()
-    return [field.name for field in df.schema.fields if field.name in written and field.dataType.typeName() in _KEYS]
-
-
-def warn_of_join_keys(keys: list[str]) -> None:
-    """Warns of keys in the results that df may give to other rows when Spark computes it again."""
-    _log.warning(
-        "results: %s depends on the order in which Spark computes the rows of df (as monotonically_increasing_id() "
-        "does after a shuffle). Spark may compute it again, in another order, also if df is cached: a join by it "
-        "then pairs wrong rows. Instead of a join, name in results the columns of df that you need, without a "
-        "type; or join by a key of the data",
-        ", ".join(f"'{key}'" for key in keys),
-    )

@@ -20,7 +20,7 @@ from spark_supplier.driver.placement import what_holds_slots
 from spark_supplier.driver.progress import ProgressBar
 from spark_supplier.driver.rank_pool import END_SECONDS, RankPool
 from spark_supplier.driver.rank_watch import RankWatch, explain_uneven, named
-from spark_supplier.driver.results import RunResult, warn_of_join_keys
+from spark_supplier.driver.results import RunResult
 from spark_supplier.driver.sessions import Session
 from spark_supplier.driver.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied, warn
 from spark_supplier.driver.statistics import Measurements, RunStatistics
@@ -34,7 +34,6 @@ from spark_supplier.node.messages import (
     Imbalance,
     Leave,
     Measured,
-    OrderDependent,
     Progress,
     RankReady,
     Result,
@@ -328,8 +327,6 @@ class Run:
             warn(message)
             if message.name == "df":
                 self._checkpoints.partitions = message.partitions
-        elif isinstance(message, OrderDependent):
-            warn_of_join_keys(message.columns)
         elif isinstance(message, Saved):
             self._checkpoints.take(message)
         elif isinstance(message, RankReady):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import json
 import logging
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import RDD
@@ -61,14 +60,13 @@ class Supplied:
     """A DataFrame to supply.
 
     kind: "train" or "validation". options: of df.write.format("supply"); None: not set. repartition: as of
-    Supplier.run. result_columns: its columns that ranks write into results.
+    Supplier.run.
     """
 
     df: Any
     kind: str
     options: dict[str, Any]
     repartition: str | int
-    result_columns: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -152,8 +150,6 @@ class SparkJobs:
         def supply() -> None:
             given = {name: value for name, value in data.options.items() if value is not None}
             own = {"frame-name": data.name, "repartition": data.repartition, "hub-run": self._run}
-            if data.result_columns:
-                own["result-columns"] = json.dumps(data.result_columns)
             data.df.write.format("supply").mode("append").options(**given, **files, **own).save()
 
         self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", supply, data.name))

@@ -254,13 +254,6 @@ class Imbalance:
 
 
 @dataclass
-class OrderDependent:
-    """From the driver's JVM: columns of df that ranks write into results, and Spark may give to other rows."""
-
-    columns: list[str]
-
-
-@dataclass
 class SlotsWanted:
     """From the driver's JVM: another run needs what ranks hold that wait for a call."""
 

@@ -4,7 +4,6 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.Try
 
-import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.DataFrame
@@ -47,14 +46,6 @@ private[supply] final class FrameOptions {
       "The run at the hub to which this write belongs. Its client gets the warnings, and the write shows no progress."))
   var hubRun: String = _
 
-  @Opt(
-    names = Array("--result-columns"),
-    paramLabel = "JSON",
-    description = Array(
-      "Columns of the data that the ranks write into results: an array of names. The client of the run is told of those that Spark may " +
-        "give to other rows when it computes the data again."))
-  var resultColumns: String = _
-
   /** What is wrong if no rank gets any row; None: nothing is. */
   def emptyError: Option[String] = Option(frameName).map(name =>
     s"$name has no rows: is a filter too strict, or a join empty?")
@@ -69,7 +60,6 @@ private[supply] final class FrameOptions {
 
   /** The rows of `data`, dealt again if that is wanted. */
   def source(sc: SparkContext, data: DataFrame, settings: SupplySettings): Source = {
-    tellDependent(data)
     val own = FrameSource.of(data, columns.shapes)
     if (repartition == "false" && frameName == null && hubRun == null) own
     else {
@@ -81,22 +71,6 @@ private[supply] final class FrameOptions {
       if (partitions == 0) own
       else EvenRows.of(data, own, partitions).getOrElse(throw new ConfigException(
           s"repartition=$partitions: $name is read in place (inPlace), so its rows stay where they are: set the reader's option partitions"))
-    }
-  }
-
-  private def tellDependent(data: DataFrame): Unit = if (resultColumns != null && hubRun != null) {
-    val written =
-      try FrameOptions.json.readValue(resultColumns, classOf[Array[String]]).toSet
-      catch {
-        case e: JsonProcessingException =>
-          throw new ConfigException(s"result-columns is no array of names in JSON: $resultColumns",
-            e)
-      }
-    val dependent = OrderDependence.columns(data).filter(written)
-    if (dependent.nonEmpty) {
-      val told = FrameOptions.json.createObjectNode()
-      dependent.foldLeft(told.putArray("columns"))(_.add(_))
-      Hubs.tell(hubRun, told.toString.getBytes(UTF_8))
     }
   }
 

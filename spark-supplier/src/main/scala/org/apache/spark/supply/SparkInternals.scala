@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
-import org.apache.spark.rdd.{DeterministicLevel, RDD}
+import org.apache.spark.rdd.RDD
 import org.apache.spark.resource.{ResourceProfile, ResourceProfileBuilder, TaskResourceRequests}
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, SparkListener}
 import org.apache.spark.storage.RDDBlockId
@@ -175,15 +175,6 @@ object SparkInternals {
     sc.listenerBus.addToQueue(listener, "supply")
     () => sc.removeSparkListener(listener)
   }
-
-  /**
-   * Whether Spark computes the same rows in the same order each time, or reads them where it has
-   * written them.
-   *
-   * Public API: subclasses of an RDD know its level, and nobody else.
-   */
-  def isRepeatable(rdd: RDD[_]): Boolean =
-    rdd.isCheckpointed || rdd.outputDeterministicLevel == DeterministicLevel.DETERMINATE
 
   /**
    * Adds the settings of spark-defaults.conf that `conf` does not have, as spark-submit does.
