@@ -8,6 +8,7 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
 import supply.core.ContractException
+import supply.protocol.FormatTable
 import supply.rows.SparkTypes
 
 /**
@@ -141,12 +142,12 @@ private[results] object NumberColumn {
       case ("s", _) => new ShortColumn(values, dataType)
       case ("S", _) => new UnsignedShortColumn(values, dataType)
       case ("I", _) => new UnsignedIntColumn(values, dataType)
-      case ("i" | "tdD" | "tiM", _) => new IntColumn(values, dataType)
       case ("e", _) => new HalfColumn(values, dataType)
       case ("f", _) => new FloatColumn(values, dataType)
       case ("g", _) => new DoubleColumn(values, dataType)
       case ("L", decimal: DecimalType) => new UnsignedLongColumn(values, decimal)
       case (_, decimal: DecimalType) => new DecimalColumn(values, decimal)
+      case _ if FormatTable.bytes.get(format).contains(4) => new IntColumn(values, dataType)
       case _ => new LongColumn(values, dataType)
     }
   }
