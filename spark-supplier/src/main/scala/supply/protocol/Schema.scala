@@ -281,6 +281,7 @@ private[supply] object Format {
   }
 
   private def bytesOf(column: Column, format: String): Int =
-    FormatTable.bytes.getOrElse(format, throw new IllegalArgumentException(
+    FormatTable.bytes.getOrElse(format,
+      throw new IllegalArgumentException(
         s"column '${column.name}' has the format '$format', which the contract does not know"))
 }
