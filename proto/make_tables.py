@@ -130,15 +130,13 @@ def layout_header(rows):
     constants = [f"#define {row['field']} {row['offset']} /**< {row['meaning']} */" for row in found["constant"]]
     structures = {}
     lines = [line for name in found if name != "constant" for line in structure(name, found[name], structures)]
-    table = [
-        f'FIELD("{row["structure"]}.{row["field"]}", {row["offset"]}, {row["bytes"].strip("-") or 0})' for row in rows
-    ]
-    macro = [
+    names = [f'"{row["structure"]}.{row["field"]}"' for row in rows]
+    fields = [f"FIELD({name}, {row['offset']}, {row['bytes'].strip('-') or 0})" for name, row in zip(names, rows)]
+    lines += [
         "/** FIELD(name, offset, bytes) for each row of the table. */",
-        f"#define LAYOUT(FIELD){continued(table)}",
-        "",
+        f"#define LAYOUT(FIELD){continued(fields)}",
     ]
-    return "\n".join([LAYOUT_HEADER, *constants, "", *lines, *macro, "#endif", ""])
+    return "\n".join([LAYOUT_HEADER, *constants, "", *lines, "", "#endif", ""])
 
 
 def scala_name(field):
@@ -173,27 +171,22 @@ def plain_formats(rows):
 
 def formats_header(rows):
     kinds = {"i": "Int", "u": "UInt", "f": "Float"}
-    fixed, others = [], []
-    for form, row in plain_formats(rows).items():
-        if bytes_of(row):
-            fixed.append(f'FORMAT("{form}", {bytes_of(row)}, {kinds[row["values"][0]]})')
-        else:
-            others.append(f'FORMAT("{form}", {OTHERS[row["values"]]})')
-    return FORMATS_HEADER.format(fixed=continued(fixed), others=continued(others))
+    formats = [(form, row["values"], bytes_of(row)) for form, row in plain_formats(rows).items()]
+    return FORMATS_HEADER.format(
+        fixed=continued(f'FORMAT("{form}", {size}, {kinds[values[0]]})' for form, values, size in formats if size),
+        others=continued(f'FORMAT("{form}", {OTHERS[values]})' for form, values, size in formats if not size),
+    )
 
 
 def format_table(rows):
     formats = plain_formats(rows)
-
-    def pairs(values):
-        return ", ".join(f'"{form}" -> {value}' for form, value in values)
-
-    results = {form: row for form, row in formats.items() if row["result"] != NONE and not form.startswith("+")}
-    return FORMAT_TABLE.format(
-        bytes=pairs((form, bytes_of(row)) for form, row in formats.items() if bytes_of(row)),
-        results=pairs((form, f'"{row["result"]}"') for form, row in results.items()),
-        supplied=pairs((form, f'"{row["since"]}"') for form, row in results.items() if row["spark"] == row["result"]),
-    )
+    results = [row for form, row in formats.items() if row["result"] != NONE and not form.startswith("+")]
+    pairs = {
+        "bytes": [f'"{form}" -> {bytes_of(row)}' for form, row in formats.items() if bytes_of(row)],
+        "results": [f'"{row["format"]}" -> "{row["result"]}"' for row in results],
+        "supplied": [f'"{row["format"]}" -> "{row["since"]}"' for row in results if row["spark"] == row["result"]],
+    }
+    return FORMAT_TABLE.format(**{name: ", ".join(each) for name, each in pairs.items()})
 
 
 def page_table(rows):
@@ -204,12 +197,6 @@ def page_table(rows):
         if row["spark"] != NONE:
             lines.append(f"| {' | '.join([row['spark'] + since, *(row[name] for name in TYPES[3:-1])])} |")
     return "\n".join(lines)
-
-
-def replaced(page, table):
-    """The page with another table of types."""
-    before, _, rest = page.partition(PAGE_HEAD)
-    return f"{before}{table}\n\n{rest.partition(chr(10) * 2)[2]}"
 
 
 # Of each output its table, the columns of that, and what makes the text of the rows.
@@ -238,7 +225,8 @@ def write(path):
     except ValueError as error:
         sys.exit(f"{table}: {error}")
     if path.suffix == ".md":
-        text = replaced(before, text)
+        above, _, rest = before.partition(PAGE_HEAD)
+        text = above + text + rest[rest.index("\n\n") :]
     if text != before:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

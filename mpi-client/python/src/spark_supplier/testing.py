@@ -354,9 +354,9 @@ class _Plan(NamedTuple):
     fingerprint: int
 
 
-_SIZES = {name: offset for name, (offset, _) in _core.layout.items() if name.endswith(".SIZE")}
-_CONSTANTS = {name.partition(".")[2]: number for name, (number, _) in _core.layout.items()
-              if name.startswith("constant.")}  # fmt: skip
+def _number(name: str) -> int:
+    """A constant of the contract, or the size of a structure."""
+    return _core.layout[name][0]
 
 
 class _Fields:
@@ -415,7 +415,7 @@ class _Task:
         file, _, self._notifications = descriptors = [os.open(path, flags | os.O_NONBLOCK) for path, flags in places]
         for descriptor in descriptors:
             self._ends.callback(os.close, descriptor)
-        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _CONSTANTS["TASK_LOCK_BYTE"], 1, 0)
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _number("constant.TASK_LOCK_BYTE"), 1, 0)
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
         memory = self._ends.enter_context(mmap.mmap(file, 0))
         self._header = header = _Fields(memory)
@@ -427,8 +427,8 @@ class _Task:
             header.set(epoch_elements=self._plan.epoch_rows, counts_known=1)
         typed = self._typed.read_bytes()
         columns, wide = _Fields(typed)["schema_columns"], _Fields(typed)["schema_bytes"]
-        begin = _CONSTANTS["RING_OFFSET" if wide else "SCHEMA_OFFSET"]
-        schema = slice(begin, begin + (wide or columns * _SIZES["schema_entry.SIZE"]))
+        begin = _number("constant.RING_OFFSET" if wide else "constant.SCHEMA_OFFSET")
+        schema = slice(begin, begin + (wide or columns * _number("schema_entry.SIZE")))
         if wide:
             os.pwrite(file, typed[schema], header["file_bytes"])
         else:
@@ -438,15 +438,15 @@ class _Task:
 
     def _blocks(self) -> Iterator[tuple[int, bytes, int, int, int]]:
         """Of each block its kind, image, rows, epoch and first row."""
-        empty = bytes(_SIZES["block_header.SIZE"])
+        empty = bytes(_number("block_header.SIZE"))
         begin, inside = self._header["start_epoch"], self._header["start_inside"]
         for epoch in range(begin, self._plan.epochs):
             first = self._header["start_element"] if inside and epoch == begin else 0
             for image, rows in _images(self._write(epoch, first)):
-                yield _CONSTANTS["NOTIFICATION_BLOCK"], image, rows, epoch, first
+                yield _number("constant.NOTIFICATION_BLOCK"), image, rows, epoch, first
                 first += rows
-            yield _CONSTANTS["NOTIFICATION_END_OF_EPOCH"], empty, 0, epoch, 0
-        yield _CONSTANTS["NOTIFICATION_END_OF_DATA"], empty, 0, self._plan.epochs - 1, 0
+            yield _number("constant.NOTIFICATION_END_OF_EPOCH"), empty, 0, epoch, 0
+        yield _number("constant.NOTIFICATION_END_OF_DATA"), empty, 0, self._plan.epochs - 1, 0
 
     def publish(self) -> None:
         """As many blocks as there is room for."""
@@ -456,7 +456,7 @@ class _Task:
                 return
             kind, image, rows, epoch, first = block
             offset = header["ring_offset"] + sequence % header["block_count"] * header["block_bytes"]
-            notification = bytearray(_SIZES["notification.SIZE"])
+            notification = bytearray(_number("notification.SIZE"))
             _Fields(notification, "notification").set(
                 generation=header["generation"], kind=kind, element_count=rows, sequence=sequence, epoch=epoch,
                 first_element=first, offset=offset, size=len(image),
@@ -464,7 +464,7 @@ class _Task:
             header.memory[offset : offset + len(image)] = notification + image[len(notification) :]
             header.set(published=sequence + 1)
             os.write(self._notifications, notification)
-            if kind == _CONSTANTS["NOTIFICATION_END_OF_DATA"]:
+            if kind == _number("constant.NOTIFICATION_END_OF_DATA"):
                 # The rank waits for it when it closes.
                 header.set(end_seen=1)
 
