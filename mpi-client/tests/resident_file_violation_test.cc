@@ -16,14 +16,6 @@ struct Violation {
 
 class ResidentFileViolationTest : public ResidentFileTest, public ::testing::WithParamInterface<Violation> {
   protected:
-    void expect_refused(const Handle &handle, std::initializer_list<const char *> words) {
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle);
-        EXPECT_TRUE(says(supply_error(handle.get()), words));
-        EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", files.mapped_file.c_str()}));
-        EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle) << "it stays";
-    }
-
     /** Receives epoch 0, then what the task does with the file. */
     void expect_refused(const Violation &violation) {
         Handle handle = open();
@@ -36,7 +28,7 @@ class ResidentFileViolationTest : public ResidentFileTest, public ::testing::Wit
         violation.commit(image, notification);
         add_file(task, image.bytes());
         task.supply_header(notification);
-        expect_refused(handle, violation.words);
+        expect_violation(handle, violation.words);
     }
 };
 
@@ -124,7 +116,7 @@ TEST_F(OtherResidentFileViolationTest, TheCopyInTheRing) {
     task.write_header(copy);
     task.publish();
     task.notify(notification);
-    expect_refused(handle, {"block_header.notification.partition"});
+    expect_violation(handle, {"block_header.notification.partition"});
 }
 
 TEST_F(OtherResidentFileViolationTest, TheBlockAfterAGoodOne) {
@@ -144,7 +136,7 @@ TEST_F(OtherResidentFileViolationTest, TheBlockAfterAGoodOne) {
         after.size = wrong.size;
         task.supply_header(after);
         expect_datums(handle, next(handle), counts[0]); // it may be read ahead, and is not checked yet
-        expect_refused(handle, {"notification."});
+        expect_violation(handle, {"notification."});
     }
 }
 
@@ -159,7 +151,7 @@ TEST_F(OtherResidentFileViolationTest, ColumnsOfViews) {
     image.add(BlockImage(columns, 1), 0, 0);
     const uint32_t file = add_file(task, image.seal());
     task.supply_from_file(file, image.block(0).notification, 0);
-    expect_refused(handle, {"mapped.resident", "'image'", "views"});
+    expect_violation(handle, {"mapped.resident", "'image'", "views"});
 }
 
 /* A task of another user could name any file that the rank's user may read. */
@@ -174,7 +166,7 @@ TEST_F(OtherResidentFileViolationTest, AFileOfAnotherKindIsNotLocked) {
     const uint32_t file = add_file(task, image.bytes());
     const int fd = ::open(task.entry(file).path, O_RDONLY | O_CLOEXEC);
     task.supply_from_file(file, image.block(1).notification, 1);
-    expect_refused(handle, {"magic"});
+    expect_violation(handle, {"magic"});
     EXPECT_FALSE(supply__file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE));
     close(fd);
 }

@@ -27,16 +27,6 @@ class ViolationTest : public RankTest, public ::testing::WithParamInterface<Viol
         return {Column::variable("key", "z", {"a", "bc", ""}), Column::int32("label", {7, 8, 9}),
                 Column::bits("flag", {true, false, true}), weight};
     }
-
-    void expect_refused(const Handle &handle, std::initializer_list<const char *> words) {
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle);
-        const std::string text = supply_error(handle.get());
-        EXPECT_TRUE(says(text, words));
-        EXPECT_TRUE(says(text, {"pair 0", files.mapped_file.c_str()}));
-        EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle) << "it stays";
-        EXPECT_EQ(text, supply_error(handle.get()));
-    }
 };
 
 TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
@@ -55,7 +45,7 @@ TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
     task.write(image.bytes, copy);
     task.publish();
     task.notify(notification);
-    expect_refused(handle, violation.words);
+    expect_violation(handle, violation.words);
     handle.reset();
     EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 failed"})) << "Spark is told";
 }
@@ -130,7 +120,7 @@ TEST_F(OtherViolationTest, ABlockBeforeTheSchema) {
     Handle handle = open();
     Task task(files);
     task.supply(BlockImage(columns(), 3));
-    expect_refused(handle, {"schema_columns is 0"});
+    expect_violation(handle, {"schema_columns is 0"});
 }
 
 TEST_F(OtherViolationTest, MoreColumnsThanFit) {
@@ -138,7 +128,7 @@ TEST_F(OtherViolationTest, MoreColumnsThanFit) {
     Task task(files);
     task.header().schema_columns = 321;
     task.supply(BlockImage(columns(), 3));
-    expect_refused(handle, {"schema_columns is 321", "320"});
+    expect_violation(handle, {"schema_columns is 321", "320"});
 }
 
 TEST_F(OtherViolationTest, TextsWithoutAnEnd) {
@@ -155,7 +145,7 @@ TEST_F(OtherViolationTest, TextsWithoutAnEnd) {
             memset(entry.child_format, 'c', sizeof entry.child_format);
         task.write_schema(entries);
         task.supply(BlockImage(columns(), 3));
-        expect_refused(handle, {"schema_entry.", field, "column 2"});
+        expect_violation(handle, {"schema_entry.", field, "column 2"});
     }
 }
 
@@ -178,7 +168,7 @@ TEST_F(OtherViolationTest, ReleasedThatTheTaskHasWritten) {
         task.write(image.bytes, next);
         task.publish();
         task.notify(next);
-        expect_refused(handle, {"published is 5", "released", "4"});
+        expect_violation(handle, {"published is 5", "released", "4"});
         const void *value;
         size_t bytes;
         EXPECT_STATUS(SUPPLY_OK, supply_value(&key, 1, &value, &bytes), handle);
@@ -196,7 +186,7 @@ TEST_F(OtherViolationTest, PublishedOutsideItsBounds) {
         task.write(image.bytes, notification);
         task.header().published = published;
         task.notify(notification);
-        expect_refused(handle, {published == 0 ? "published is 0" : "published is 5"});
+        expect_violation(handle, {published == 0 ? "published is 0" : "published is 5"});
     }
 }
 

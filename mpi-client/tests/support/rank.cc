@@ -74,6 +74,16 @@ void RankTest::expect_end_of_epoch(const Handle &handle, uint32_t epoch) {
     EXPECT_EQ(epoch, block.epoch);
 }
 
+void RankTest::expect_violation(const Handle &handle, std::initializer_list<const char *> words) {
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle);
+    const std::string text = supply_error(handle.get());
+    EXPECT_TRUE(says(text, words));
+    EXPECT_TRUE(says(text, {"pair 0", files.mapped_file.c_str()}));
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle) << "it stays";
+    EXPECT_EQ(text, supply_error(handle.get()));
+}
+
 void RankTest::supply_datums(Task &task, uint64_t first, uint32_t count, uint32_t epoch) {
     std::vector<Element> elements;
     for (uint32_t i = 0; i < count; i++) elements.push_back(numbered_element(first + i));

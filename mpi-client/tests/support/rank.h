@@ -48,6 +48,10 @@ class RankTest : public ::testing::Test {
     static void release(const Handle &handle, const supply_block_t &block);
     static void expect_end_of_epoch(const Handle &handle, uint32_t epoch);
 
+    /** Expects that the next call names what the task did against the contract, with these words, and the later ones.
+     */
+    void expect_violation(const Handle &handle, std::initializer_list<const char *> words);
+
     /** Supplies a schema and a block of Datums, numbered from `first`. */
     static void supply_datums(Task &task, uint64_t first, uint32_t count, uint32_t epoch = 0);
 
