@@ -57,8 +57,7 @@ void Task::open_mapped_file(const std::string &path) {
 
 Task::Task(const PairFiles &files, uint32_t attempt) {
     open_mapped_file(files.mapped_file); // A1
-    if (memcmp(header().magic, MAGIC, 8) != 0 || header().version != VERSION ||
-        header().file_bytes != mapping_bytes_)
+    if (memcmp(header().magic, MAGIC, 8) != 0 || header().version != VERSION || header().file_bytes != mapping_bytes_)
         throw std::runtime_error("the rank's header is wrong");
     if (!lock_is_held(mapped_fd_, RANK_LOCK_BYTE)) throw std::runtime_error("the rank does not hold its lock"); // A2
     struct flock lock = {};                                                                                     // A3
