@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_supplier.arguments import brief
 from spark_supplier.driver.cancellable import run_cancellable
@@ -106,7 +106,7 @@ def release(df: DataFrame | DistributedMatrix) -> None:
     matrix = java_matrix(df)
     if matrix is None:
         check_is_frame(df)
-    session = session_of(df.sparkSession if matrix is None else df._java_matrix_wrapper._spark)
+    session = session_of(df.sparkSession if matrix is None else SparkSession(df._java_matrix_wrapper._sc))
     session.check("the session of df")
     if matrix is None:
         released = df.write.format("supply").mode("append").option("release", "true")
