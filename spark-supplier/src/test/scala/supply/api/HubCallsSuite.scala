@@ -198,13 +198,15 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
       assert(wrong("open", "public" -> number).startsWith("public is no"), number))
     Seq("hub-poll", "hub-send", "hub-close").foreach { name =>
       val words = text("run" -> "b")
-      val others = Seq("", "xy", "00" * 32, proof(name, text("run" -> "c")), proof("turn-ask", words),
-        proof(name, text("run" -> "b", "after" -> 1)))
+      val others =
+        Seq("", "xy", "00" * 32, proof(name, text("run" -> "c")), proof("turn-ask", words),
+          proof(name, text("run" -> "b", "after" -> 1)))
       others.foreach(other =>
         assert(intercept[ConfigException](callWith(name, words, "proof" -> other)).getMessage ==
-          "proof proves no key of b", name))
+            "proof proves no key of b", name))
     }
-    assert(intercept[ConfigException](callWith("push", "{}")).getMessage.startsWith("call is 'push'"))
+    assert(intercept[ConfigException](callWith("push", "{}")).getMessage.startsWith(
+        "call is 'push'"))
     assert(intercept[ConfigException](callWith("slots", "{")).getMessage == "json is no JSON: {")
     assert(wrong("send", "number" -> 2).contains("2"))
     assert(wrong("send", "number" -> 1, "bytes" -> "?").startsWith("bytes is no text"))
@@ -224,7 +226,8 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
       "public" -> public)
     assert(read(callWith(opens._1, opens._2)).has("public"))
     val ranks =
-      Seq("matrix-forget", "ranks-cancel", "ranks-gone").map(_ -> text("ranks" -> "d", "matrix" -> "m"))
+      Seq("matrix-forget", "ranks-cancel", "ranks-gone").map(_ -> text("ranks" -> "d",
+          "matrix" -> "m"))
     (calls ++ ranks).foreach { case (name, words) =>
       val named = if (ranks.contains(name -> words)) "d" else "c"
       def refused(proof: (String, String)*) =
