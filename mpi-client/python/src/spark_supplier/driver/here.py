@@ -27,17 +27,8 @@ from spark_supplier.driver.turns import Needs
 from spark_supplier.errors import RankError, RunError, SupplyError
 from spark_supplier.node.hub import connect, connect_file
 from spark_supplier.node.job import Job
-from spark_supplier.node.messages import (
-    Begin,
-    CallEnded,
-    CallReady,
-    End,
-    Leave,
-    NodeFailed,
-    NodeStarted,
-    RankIdle,
-    Work,
-)
+from spark_supplier.node.messages import Begin, End, Leave, NodeFailed, NodeStarted, RankIdle, Work
+from spark_supplier.node.output import CallFiles
 from spark_supplier.node.process_group import end_process_group, is_initialized
 from spark_supplier.node.rank import Rank
 from spark_supplier.node.rank_data import RankData
@@ -87,15 +78,9 @@ def _keep_files(files: RunFiles, environment: Mapping[str, str], host: str) -> N
     driver = connect(environment)
     try:
         driver.send(NodeStarted(host))
-        of_call: RunFiles | None = None
+        of_calls = CallFiles(driver, driver, 1, host)
         while isinstance(message := driver.receive(), (Begin, End)):
-            if isinstance(message, Begin):
-                of_call = message.files
-                of_call.begin(1, host)
-                driver.send(CallReady())
-            elif of_call is not None:
-                of_call.remove(message.keep_results)
-                driver.send(CallEnded())
+            of_calls.take(message)
     except RunError as error:
         driver.send(NodeFailed(str(error)))
     finally:

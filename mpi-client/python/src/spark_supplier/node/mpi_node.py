@@ -21,17 +21,8 @@ from spark_supplier.launch.signals import end_with_parent
 from spark_supplier.limits import cores_of_rank
 from spark_supplier.node.environment import OMP_NUM_THREADS, SPEC_VARIABLE, MpiSpec
 from spark_supplier.node.hub import Driver, connect
-from spark_supplier.node.messages import (
-    Begin,
-    CallEnded,
-    CallReady,
-    End,
-    KeeperStarted,
-    NodeFailed,
-    OutputStarted,
-    Stop,
-)
-from spark_supplier.node.output import Forwarder
+from spark_supplier.node.messages import Begin, End, KeeperStarted, NodeFailed, OutputStarted, Stop
+from spark_supplier.node.output import CallFiles, Forwarder
 from spark_supplier.node.run_files import RunFiles
 
 # How soon after an end of a rank it is known why.
@@ -107,23 +98,13 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
 
 def _follow_calls(driver: Driver, output: Driver, forwarder: Forwarder, ends: threading.Event) -> None:
     """The calls of the keeper's rank. The keeper of local rank 0 has the files of the calls."""
-    files: RunFiles | None = None
-    while (message := driver.receive()) is not None:
-        if isinstance(message, Begin):
-            files = message.files if os.environ["LOCAL_RANK"] == "0" else None
-            try:
-                if files is not None:
-                    files.begin(int(os.environ["LOCAL_WORLD_SIZE"]), os.environ["SUPPLY_HOST"])
-                driver.send(CallReady())
-            except RunError as error:
-                driver.send(NodeFailed(str(error)))
-        elif isinstance(message, End):
-            forwarder.flush()
-            if files is not None:
-                files.remove(message.keep_results)
-            output.send(CallEnded())
-        else:
-            ends.set()
+    ranks = int(os.environ["LOCAL_WORLD_SIZE"]) if os.environ["LOCAL_RANK"] == "0" else 0
+    files = CallFiles(driver, output, ranks, os.environ["SUPPLY_HOST"])
+    while isinstance(message := driver.receive(), (Begin, End)):
+        try:
+            files.take(message, forwarder.flush)
+        except RunError as error:
+            driver.send(NodeFailed(str(error)))
     ends.set()
 
 

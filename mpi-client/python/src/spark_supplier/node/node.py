@@ -21,19 +21,8 @@ from spark_supplier.launch.processes import living
 from spark_supplier.limits import cores_of_rank, is_of_thread_limit, more_threads
 from spark_supplier.node.environment import OMP_NUM_THREADS, PYTHON_PATH, NodeSpec, python_path
 from spark_supplier.node.hub import Driver, connect
-from spark_supplier.node.messages import (
-    Begin,
-    CallEnded,
-    CallReady,
-    End,
-    NodeFailed,
-    NodeStarted,
-    OutputStarted,
-    RankEnded,
-    Stop,
-)
-from spark_supplier.node.output import Forwarder
-from spark_supplier.node.run_files import RunFiles
+from spark_supplier.node.messages import Begin, End, NodeFailed, NodeStarted, OutputStarted, RankEnded, Stop
+from spark_supplier.node.output import CallFiles, Forwarder
 
 # Set by PySpark, which makes spark.executor.pyspark.memory a limit of the address space of workers and their children.
 _MEMORY_OF_PYSPARK = "PYSPARK_EXECUTOR_MEMORY_MB"
@@ -55,21 +44,18 @@ class Node:
         self._stop = Stop()
         self._ranks: dict[int, subprocess.Popen[bytes]] = {}
         self._messages: queue.SimpleQueue[Begin | End | None] = queue.SimpleQueue()
-        self._files: RunFiles | None = None
 
     def run(self) -> None:
         """Until all ranks have ended."""
         spec = self._spec
         watchers: list[threading.Thread] = []
+        files = CallFiles(self._driver, self._output, len(spec.ranks), spec.host)
         try:
             spec.versions.check(spec.host)
             lift_memory_limit(spec.host)
             self._driver.send(NodeStarted(spec.host))
             while (message := self._messages.get()) is not None:
-                if isinstance(message, End):
-                    self._end(message)
-                    continue
-                self._begin(message.files)
+                files.take(message, self._flush)
                 if not watchers:
                     # On this thread: with the one that has started a rank, the kernel ends the rank.
                     watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
@@ -93,17 +79,9 @@ class Node:
             self._stopping.set()
             self._messages.put(None)
 
-    def _begin(self, files: RunFiles) -> None:
-        self._files = files
-        files.begin(len(self._spec.ranks), self._spec.host)
-        self._driver.send(CallReady())
-
-    def _end(self, end: End) -> None:
+    def _flush(self) -> None:
         for forwarder in self._forwarders:
             forwarder.flush()
-        assert self._files is not None
-        self._files.remove(end.keep_results)
-        self._output.send(CallEnded())
 
     def _start(self, local_rank: int, rank: int) -> threading.Thread:
         spec = self._spec

@@ -1,4 +1,4 @@
-"""The output of a rank, on its way to the driver."""
+"""What keeps the ranks of a node: their output, on its way to the driver, and the files of their calls."""
 
 from __future__ import annotations
 
@@ -10,17 +10,42 @@ import struct
 import termios
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
 from spark_supplier.node.hub import Driver
-from spark_supplier.node.messages import Output
+from spark_supplier.node.messages import Begin, CallEnded, CallReady, End, Output
+from spark_supplier.node.run_files import RunFiles
 
 # How long children of an ended rank, which may hold its streams, may still print.
 _REST_SECONDS = 1
 _POLL_SECONDS = 0.05
 _BYTES = 1 << 16
 _LONGEST_LINE = 1 << 16
+
+
+class CallFiles:
+    """The files of one call after the other. ranks: that have them, on this node."""
+
+    def __init__(self, driver: Driver, output: Driver, ranks: int, host: str) -> None:
+        self._driver = driver
+        self._output = output
+        self._ranks = ranks
+        self._host = host
+        self._files: RunFiles | None = None
+
+    def take(self, message: Begin | End, flush: Callable[[], None] = lambda: None) -> None:
+        """Raises RunError if the files of a call cannot be made. flush: sends the output of a call that ends."""
+        if isinstance(message, Begin):
+            if self._ranks:
+                self._files = message.files
+                self._files.begin(self._ranks, self._host)
+            self._driver.send(CallReady())
+            return
+        flush()
+        if self._files is not None:
+            self._files.remove(message.keep_results)
+        self._output.send(CallEnded())
 
 
 class Forwarder:
