@@ -44,14 +44,14 @@ _log = logging.getLogger("spark_supplier")
 class RankPool:
     """Ranks that serve one call after the other. All calls are on the thread of the call that uses it.
 
-    name: at the hub. pairs: as of RunFiles. folder: for the files of the calls.
+    files: of the ranks, with their name at the hub. pairs: as of RunFiles, for the files of the calls.
     """
 
-    def __init__(self, session: Session, launcher: Launcher, ranks: int, name: str, pairs: int, folder: str) -> None:
+    def __init__(self, session: Session, launcher: Launcher, ranks: int, files: RunFiles, pairs: int = 1) -> None:
         self.session = session
         self.launcher = launcher
         self.ranks = ranks
-        self.files = RunFiles(folder, name)
+        self.files = files
         self.printer = Printer()
         self.jobs = SparkJobs(session, self.files.name, self.post)
         # Of this call: the ranks, and those that wait for the next one; keepers that have begun it, and ended it.
@@ -145,14 +145,14 @@ class RankPool:
         have_ended = self._await(lambda: self.keepers_ended == len(asked) or self.is_broken)
         return are_idle and have_ended and not self.is_broken
 
-    def _await(self, is_done: Callable[[], bool]) -> bool:
-        """Handles messages until it is. False: it is not after some time, in which the terminal took text."""
-        end = time.monotonic() + END_SECONDS
-        while not is_done() and time.monotonic() < end:
+    def _await(self, is_done: Callable[[], bool], seconds: float = END_SECONDS) -> bool:
+        """Handles messages until it is. False: it is not after that time, in which the terminal took text."""
+        end = time.monotonic() + seconds
+        while not is_done() and (self.has_events or time.monotonic() < end):
             if event := self.next_event():
                 self.handle(*event)
             if self.printer.is_blocked:
-                end = time.monotonic() + END_SECONDS
+                end = time.monotonic() + seconds
         return is_done()
 
     def stop(self, stop: Stop) -> None:
@@ -181,9 +181,12 @@ class RankPool:
             self._events.put((peer, message))
             return
         try:
-            self.printer.print(f"[rank {message.rank}] {message.line}", message.stream)
+            self._print(f"[rank {message.rank}] {message.line}", message.stream)
         except Exception as error:
             self.post(error)
+
+    def _print(self, line: str, stream: str) -> None:
+        self.printer.print(line, stream)
 
 
 def _is_late(message: Any) -> bool:

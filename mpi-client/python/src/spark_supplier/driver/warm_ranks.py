@@ -18,6 +18,7 @@ from spark_supplier.driver.sessions import ClassicSession, Session
 from spark_supplier.driver.turns import Turn, cancellation, one_at_a_time
 from spark_supplier.errors import RunError
 from spark_supplier.node.messages import Stop
+from spark_supplier.node.run_files import RunFiles
 
 _log = logging.getLogger("spark_supplier")
 
@@ -225,7 +226,7 @@ def _new(wanted: Wanted) -> Iterator[_Ranks]:
         slots = launcher.needs(wanted.tasks_per_rank).slots
         keep_slots(wanted.session, turn.run, launcher.slots(wanted.tasks_per_rank), slots)
         launcher.use(turn.gpus)
-        pool = RankPool(wanted.session, launcher, wanted.ranks, turn.run, pairs, wanted.folder)
+        pool = RankPool(wanted.session, launcher, wanted.ranks, RunFiles(wanted.folder, turn.run), pairs)
         with _ended_by_error(pool, turn):
             pool.start(wanted.environment)
             yield _Ranks(pool, turn)

@@ -365,7 +365,7 @@ class MatrixRanks:
     def _remove(self) -> None:
         server, self._server = self._server, None
         if server is not None:
-            server.stop()
+            server.close()
 
 
 def _checked(spark: Any, ranks: int, folder: str | os.PathLike[str], timeout: float) -> Session:
