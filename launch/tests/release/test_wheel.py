@@ -63,7 +63,7 @@ def test_the_packages_of_the_page_are_all_that_spark_needs(release, tmp_path):
     pip = [tmp_path / "env" / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
     local = ["--no-index", "--no-deps", "--only-binary", "spark-supplier", "--find-links", release]
     run(*pip, *local, "spark-supplier", env=clean_environment())
-    run(*pip, "numpy", "tqdm", "pyspark==4.1.*", env=clean_environment())
+    run(*pip, "numpy", "tqdm", "pyarrow", "pyspark==4.1.*", env=clean_environment())
     program = "import spark_supplier; print(spark_supplier.jars())"
     said = run(tmp_path / "env" / "bin" / "python", "-c", program, cwd=tmp_path, env=clean_environment()).stdout
     assert said.startswith(str(tmp_path)) and said.endswith("/spark-4.1/spark-supplier.jar\n")

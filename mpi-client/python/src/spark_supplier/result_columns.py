@@ -136,14 +136,11 @@ def _lists(name: str, offsets: numpy.ndarray, values: Any, kind: Any, mask: Any,
         raise ValueError("it has lists, and the result has maps: write a dict of keys and values")
     if kind is not None and not _is_list(kind):
         raise ValueError("it has lists")
-    if len(offsets) and offsets[-1] > numpy.iinfo("int32").max:
-        raise ValueError("it has more than 2³¹ values in one batch: write smaller batches")
     child = array_of(name, values, None if kind is None else kind.value_type, mask)
     child = child.slice(offsets[0], offsets[-1] - offsets[0])
     offsets, lengths = offsets - offsets[0], numpy.diff(offsets)
     if kind is None or types.is_list(kind):
-        of_any = pyarrow.array(offsets, pyarrow.int32())
-        array = pyarrow.ListArray.from_arrays(of_any, child, type=pyarrow.list_(child.type) if kind is None else kind)
+        array = _of_offsets(offsets, child, pyarrow.list_(child.type) if kind is None else kind)
         return array if is_valid is None else _with_nulls(array, is_valid)
     given = lengths if is_valid is None else lengths[is_valid]
     if (given != kind.list_size).any():
@@ -153,13 +150,23 @@ def _lists(name: str, offsets: numpy.ndarray, values: Any, kind: Any, mask: Any,
     return _fixed_lists(child, kind, numpy.full(len(lengths), True) if is_valid is None else is_valid)
 
 
+def _of_offsets(offsets: numpy.ndarray, child: Any, kind: Any) -> Any:
+    return pyarrow.Array.from_buffers(kind, len(offsets) - 1, [None, _buffer_of(offsets)], children=[child])
+
+
+def _buffer_of(offsets: numpy.ndarray) -> Any:
+    if offsets[-1] > numpy.iinfo("int32").max:
+        raise ValueError("it has more than 2³¹ values in one batch: write smaller batches")
+    return pyarrow.py_buffer(offsets.astype("int32"))
+
+
 def _fixed_lists(child: Any, kind: Any, is_valid: numpy.ndarray) -> Any:
     """child: the values of the lists that are not null."""
-    places = numpy.zeros((len(is_valid), kind.list_size), "int64")
-    places[is_valid] = numpy.arange(len(child)).reshape(-1, kind.list_size)
     if not is_valid.all():
+        places = numpy.zeros((len(is_valid), kind.list_size), "int64")
+        places[is_valid] = numpy.arange(len(child)).reshape(-1, kind.list_size)
         child = child.take(pyarrow.array(places.reshape(-1))) if len(child) else pyarrow.nulls(places.size, child.type)
-    return _with_nulls(pyarrow.FixedSizeListArray.from_arrays(child, type=kind), is_valid)
+    return _with_nulls(pyarrow.Array.from_buffers(kind, len(is_valid), [None], children=[child]), is_valid)
 
 
 def _inner_mask(mask: Any) -> Any:
@@ -203,7 +210,7 @@ def _of_jagged(name: str, values: Any, kind: Any, mask: Any) -> Any:
 
 
 def _bytes(offsets: numpy.ndarray, values: numpy.ndarray, kind: Any) -> Any:
-    buffers = [None, *(pyarrow.py_buffer(each) for each in (offsets.astype("int32"), numpy.ascontiguousarray(values)))]
+    buffers = [None, _buffer_of(offsets), pyarrow.py_buffer(numpy.ascontiguousarray(values))]
     return pyarrow.Array.from_buffers(kind or pyarrow.binary(), len(offsets) - 1, buffers)
 
 
@@ -395,4 +402,5 @@ def _of_map(name: str, values: Mapping[str, Any], kind: Any) -> Any:
 
 def _map(name: str, offsets: numpy.ndarray, keys: Any, items: Any, kind: Any, mask: Any) -> Any:
     parts = array_of(f"{name}.keys", keys, kind.key_type), array_of(f"{name}.values", items, kind.item_type, mask)
-    return pyarrow.MapArray.from_arrays(pyarrow.array(offsets, pyarrow.int32()), *parts, type=kind)
+    entries = pyarrow.StructArray.from_arrays(parts, fields=[kind.key_field, kind.item_field])
+    return _of_offsets(offsets, entries, kind)

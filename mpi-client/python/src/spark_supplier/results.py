@@ -57,7 +57,8 @@ class ResultWriter(Closing):
             Anything with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars), a pandas DataFrame without its
             index, or a dict by column. An array of shape (rows, N) is a list of N numbers for each row, of (rows, N, M)
             N lists of M numbers. Jagged and lists of tensors are lists of any length, a dict by field is a struct. None
-            in a list, and NaT, are null; NaN is a number. float16 and bfloat16 become float32.
+            in a list, and NaT, are null; NaN is a number. float16 and bfloat16 become float32. All but Arrow data need
+            pyarrow.
 
         Raises
         ------
@@ -173,13 +174,15 @@ class ResultWriter(Closing):
             if len(set(lengths.values())) > 1:
                 listed = ", ".join(f"'{name}' {rows}" for name, rows in lengths.items())
                 raise SupplyError(f"result '{self._name}': the columns have different numbers of rows: {listed}")
-            fields = [
-                pyarrow.field(name, column.type, column.null_count > 0 or _may_have_nulls(batch[name]))
-                for name, column in columns.items()
-            ]
-            rows = pyarrow.RecordBatch.from_arrays(list(columns.values()), schema=pyarrow.schema(fields))
-            core = self._opened(_core.result_fields(rows.schema.__arrow_c_schema__()))
-        core.write_arrow(*rows.__arrow_c_array__())
+            if self._core is None:
+                fields = [
+                    pyarrow.field(name, column.type, column.null_count > 0 or _may_have_nulls(batch[name]))
+                    for name, column in columns.items()
+                ]
+                self._opened(_core.result_fields(pyarrow.schema(fields).__arrow_c_schema__()))
+        assert self._core is not None
+        rows = pyarrow.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        self._core.write_arrow(*rows.__arrow_c_array__())
 
     def _columns(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """As arrays of Arrow."""
