@@ -1,7 +1,6 @@
 """What users give to Supplier.run and Ranks by mistake is named in their words, before ranks start."""
 
 import functools
-import importlib
 import pathlib
 import re
 import threading
@@ -130,28 +129,22 @@ def test_what_is_no_dataframe_of_spark(refuses, spark, name):
 
     frame = pandas.DataFrame({"id": [1]})
     table = pyarrow.table({"id": [1]})
-    rdd = rf"and is of type pyspark.\w*RDD: pass spark.createDataFrame.{name}"
+    rdd = rf"and is of type pyspark.\w*RDD: make one, as with spark.createDataFrame.{name}"
     for value, says in (
         (
             frame,
-            f"{name} must be a DataFrame of Spark, and is of type pandas.DataFrame: pass spark.createDataFrame.{name}",
+            f"{name} must be a DataFrame of Spark, and is of type pandas.DataFrame: make one, as with spark.createData",
         ),
-        (table, f"and is of type pyarrow.Table: pass spark.createDataFrame.{name}.to_pandas"),
+        (table, "and is of type pyarrow.Table: make one"),
         *([] if over_connect() else [(spark.sparkContext.parallelize([1]), rdd)]),
-        (spark.range(5).groupBy("id"), "and is of type pyspark.GroupedData: aggregate its groups first"),
+        (spark.range(5).groupBy("id"), "and is of type pyspark.GroupedData: make one"),
         ("train.parquet", f"{name} must be a DataFrame of Spark, and is of type str: read the file first"),
-        ([{"id": 1}], "and is of type list: pass spark.createDataFrame"),
+        ([{"id": 1}], "and is of type list: make one"),
         (5, "and is of type int: make one"),
-        (frame.to_numpy(), "and is of type numpy.ndarray: make one with"),
+        (frame.to_numpy(), "and is of type numpy.ndarray: make one, as with"),
         (spark.readStream.format("rate").load(), f"{name} is a stream: start the ranks yourself"),
     ):
         refuses(says, **{name: value})
-    try:
-        polars = importlib.import_module("polars")
-    except ImportError:
-        return
-    for value in (polars.from_pandas(frame), polars.from_pandas(frame).lazy()):
-        refuses(f"and is of type polars.*Frame: pass spark.createDataFrame.{name}.*to_pandas", **{name: value})
 
 
 @pytest.mark.parametrize("columns, says", [

@@ -96,20 +96,11 @@ def _type_of(value: Any) -> str:
 
 def _frame_of(value: Any, name: str) -> str:
     """How to make a DataFrame of it."""
-    package, kind = _module_of(value).partition(".")[0], type(value).__name__
     if isinstance(value, (str, os.PathLike)):
         return "read the file first, as with spark.read.parquet(path)"
     if _module_of(value).startswith("pyspark.pandas"):
         return f"pass {name}.to_spark()"
-    if kind == "GroupedData":
-        return "aggregate its groups first, as with .agg(...)"
-    if package == "polars":
-        return f"pass spark.createDataFrame({name}{'.collect()' if kind == 'LazyFrame' else ''}.to_pandas())"
-    if package == "pyarrow":
-        return f"pass spark.createDataFrame({name}.to_pandas())"
-    if package == "pandas" or kind in ("RDD", "PipelinedRDD", "list"):
-        return f"pass spark.createDataFrame({name})"
-    return "make one with spark.createDataFrame(...) or spark.read"
+    return f"make one, as with spark.createDataFrame({name})"
 
 
 def _module_of(value: Any) -> str:
