@@ -23,8 +23,7 @@ from spark_supplier.driver.hub import Hub  # noqa: E402
 from spark_supplier.driver.hub_key import KeyAgreement, proof  # noqa: E402
 from spark_supplier.driver.sessions import session_of  # noqa: E402
 from spark_supplier.errors import RunError  # noqa: E402
-from spark_supplier.node.hub import connect  # noqa: E402
-from spark_supplier.node.hub_tls import TlsConnection  # noqa: E402
+from spark_supplier.node.hub import TlsConnection, connect  # noqa: E402
 
 LIMIT_SECONDS = 30
 TLS = "spark.supply.hub.tls"

@@ -22,7 +22,7 @@ OF_PYTHON = {
     ("node/node_process.py", "RuntimeError"),  # on an executor that does not have this package
     ("node/hub.py", "EOFError"),  # the end of a connection
     ("node/hub.py", "HubError"),  # driver/hub.py makes a RunError of it, and connect() ends the process
-    ("node/hub_tls.py", "ConnectionResetError"),  # as of a socket
+    ("node/hub.py", "ConnectionResetError"),  # as of a socket
     ("node/rank.py", "Stopped"),  # ends a rank that is asked to end
     # array_of() makes ColumnErrors of these.
     ("result_columns.py", "ValueError"),

@@ -9,10 +9,9 @@ import torch
 
 from spark_supplier.batch import Batch, Values, joined
 from spark_supplier.block import Block
-from spark_supplier.block_values import BlockValues
+from spark_supplier.block_values import BlockValues, JaggedSlice, Sliceable, TensorSlice
 from spark_supplier.errors import SupplyError
 from spark_supplier.jagged import Jagged
-from spark_supplier.sliceable import JaggedSlice, Sliceable, TensorSlice
 
 # A column of a batch that is not made yet.
 Part = Union[Values, TensorSlice, JaggedSlice]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from spark_supplier import _core, column_layout, nested
+from spark_supplier import _core, column_layout
 from spark_supplier.column_layout import ValuesInPlace
 from spark_supplier.errors import ColumnError, SupplyError
 
@@ -199,7 +199,7 @@ class Block:
             An array cannot hold it: text, bytes of different lengths, dates, decimals, nulls, and bits without a copy.
             Use pyarrow.record_batch(block) for those.
         """
-        return nested.arrays(
+        return column_layout.arrays(
             self._column(name),
             lambda column: self._array(column, copy),
             numpy.copy if copy else lambda offsets: offsets,
@@ -230,7 +230,7 @@ class Block:
         """
         import torch
 
-        return nested.arrays(
+        return column_layout.arrays(
             self._column(name),
             lambda column: self._tensor(column, copy),
             lambda offsets: torch.from_numpy(offsets.astype(numpy.int64)),

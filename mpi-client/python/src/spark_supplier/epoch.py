@@ -16,8 +16,7 @@ from spark_supplier.equal_steps import Step
 from spark_supplier.errors import ConfigError, SupplyError
 from spark_supplier.pair import Reader
 from spark_supplier.times import EpochTimes
-from spark_supplier.worker_side import PREFETCH_FACTOR, count_in_worker, refuse_collation
-from spark_supplier.workers import check_folder
+from spark_supplier.workers import PREFETCH_FACTOR, check_folder, count_in_worker, refuse_collation
 
 if TYPE_CHECKING:
     import pyarrow

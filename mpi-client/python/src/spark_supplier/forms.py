@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from spark_supplier.arguments import MASK_SUFFIX
+from spark_supplier.arguments import MASK_SUFFIX, ByColumn
 from spark_supplier.batch import Batch, length_of
-from spark_supplier.by_column import ByColumn
 from spark_supplier.errors import ColumnError
 from spark_supplier.jagged import Jagged
 

@@ -41,8 +41,7 @@ from spark_supplier.opening import open as open_supply
 from spark_supplier.pair import Reader
 from spark_supplier.results import ResultWriter
 from spark_supplier.times import EpochStatistics, EpochTimes, Seconds
-from spark_supplier.worker_side import WorkerSide, refuse_collation
-from spark_supplier.workers import Workers
+from spark_supplier.workers import Workers, WorkerSide, refuse_collation
 
 __all__ = ["DataLoader", "Epoch", "EpochStatistics", "Jagged", "Dataset"]
 

@@ -18,11 +18,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from spark_supplier.driver.failures import NotAgain
+from spark_supplier.driver.launcher import TorchLauncher
 from spark_supplier.driver.placement import wait_for_slots
 from spark_supplier.driver.rank_pool import END_SECONDS
 from spark_supplier.driver.sessions import Session, in_thread
 from spark_supplier.driver.spark_jobs import SparkJobs
-from spark_supplier.driver.torch_launcher import TorchLauncher
 from spark_supplier.driver.turns import Needs
 from spark_supplier.errors import RankError, RunError, SupplyError
 from spark_supplier.node.hub import connect, connect_file

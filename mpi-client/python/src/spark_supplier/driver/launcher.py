@@ -1,20 +1,120 @@
-"""Launchers start ranks and end them: what they have in common, and which one a run has."""
+"""Launchers start ranks and end them: the one over Spark's tasks, what all have in common, and which one a run has."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from spark_supplier.driver.failures import Cause
+from spark_supplier.driver import failures
+from spark_supplier.driver.failures import Cause, Priority
 from spark_supplier.driver.hub import Peer
 from spark_supplier.driver.mpirun_launcher import MpirunLauncher
+from spark_supplier.driver.placement import wait_for_placement
 from spark_supplier.driver.sessions import Session
 from spark_supplier.driver.spark_jobs import SparkJobs
-from spark_supplier.driver.torch_launcher import TorchLauncher
 from spark_supplier.driver.turns import Needs
-from spark_supplier.node.messages import Stop
+from spark_supplier.errors import RunError
+from spark_supplier.node.environment import NodeSpec, path_entries
+from spark_supplier.node.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, RankStarted, Stop
 from spark_supplier.node.run_files import RunFiles
 from spark_supplier.settings import Mpirun
+
+
+class TorchLauncher:
+    """A Launcher. The driver places the ranks, and a starter task of Spark on each node starts and ends them there."""
+
+    # A node process reports the end of a rank with its status.
+    is_explaining = False
+    prints_itself = False
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._hosts: dict[str, list[int]] = {}
+        self._gpus: dict[str, str] = {}
+        # Of each node process that runs, its host.
+        self._nodes: dict[Peer, str] = {}
+        # Ranks that have ended by themselves.
+        self._ended: set[int] = set()
+        self._is_stopping = False
+        self._started = 0
+        self.lost_host: str | None = None
+        self._outputs: list[Peer] = []
+        self._connected: dict[Peer, int] = {}
+        # Ranks that have exited with status 0, while the driver may still be reading their results.
+        self._exited: dict[int, RankEnded] = {}
+
+    def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        self._hosts = wait_for_placement(session, self._ranks, tasks_per_rank, timeout, option)
+        return max(map(len, self._hosts.values()))
+
+    def use(self, gpus: dict[str, str]) -> None:
+        self._gpus = gpus
+
+    def needs(self, tasks_per_rank: int) -> Needs:
+        ranks = {host: len(ranks) for host, ranks in self._hosts.items()}
+        fed = {host: count * tasks_per_rank for host, count in ranks.items()}
+        return Needs({host: count + 1 for host, count in fed.items()}, fed if tasks_per_rank else {}, ranks)
+
+    def slots(self, tasks_per_rank: int) -> int:
+        return self._ranks * tasks_per_rank + len(self._hosts)
+
+    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+        path = path_entries()
+        specs = {
+            host: NodeSpec(host, ranks, self._ranks, index, files, environment, path, self._gpus.get(host))
+            for index, (host, ranks) in enumerate(self._hosts.items())
+        }
+        jobs.start_nodes({host: pickle.dumps(spec) for host, spec in specs.items()})
+
+    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+        if isinstance(message, NodeStarted) and peer is not None:
+            self._started += 1
+            self._nodes[peer] = message.host
+        elif isinstance(message, OutputStarted) and peer is not None:
+            self._outputs.append(peer)
+        elif message is None and peer in self._outputs:
+            self._outputs.remove(peer)
+        elif message is None and peer in self._nodes:
+            host = self._nodes.pop(peer)
+            if not (self._is_stopping or self._ended.issuperset(self._hosts[host])):
+                self.lost_host = host
+        elif isinstance(message, RankStarted) and peer is not None:
+            self._connected[peer] = message.rank
+        elif message is None and peer in self._connected:
+            ended = self._exited.pop(self._connected.pop(peer), None)
+            return failures.of_process(ended) if ended else None
+        elif isinstance(message, NodeFailed):
+            return Cause(Priority.PROCESS, RunError(message.text))
+        elif isinstance(message, RankEnded):
+            if not message.stopped:
+                self._ended.add(message.rank)
+            if message.status == 0 and message.rank in self._connected.values():
+                self._exited[message.rank] = message
+                return None
+            return failures.of_process(message)
+        return None
+
+    @property
+    def hosts(self) -> dict[str, list[int]] | None:
+        return self._hosts if self._started == len(self._hosts) else None
+
+    @property
+    def keepers(self) -> Sequence[Peer]:
+        return list(self._nodes)
+
+    @property
+    def keepers_in_all(self) -> int:
+        return len(self._hosts)
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._nodes and not self._outputs
+
+    def stop(self, stop: Stop) -> None:
+        self._is_stopping = True
+        for node in self._nodes:
+            node.send(stop)
 
 
 class Launcher(Protocol):

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import queue
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from spark_supplier.driver.failures import Cause
+from spark_supplier.driver.failures import Cause, NotAgain
 from spark_supplier.driver.hub import Hub, Peer
 from spark_supplier.driver.launcher import Launcher
+from spark_supplier.driver.placement import keep_slots, warn_of_busy_slots
 from spark_supplier.driver.progress import Printer
-from spark_supplier.driver.sessions import Session
+from spark_supplier.driver.sessions import ClassicSession, Session
 from spark_supplier.driver.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs
+from spark_supplier.driver.turns import Turn, cancellation, one_at_a_time
+from spark_supplier.errors import RunError
 from spark_supplier.node.messages import (
     Begin,
     CallEnded,
@@ -193,3 +199,225 @@ def _is_late(message: Any) -> bool:
     """Whether it is of an earlier call."""
     is_of_data = isinstance(message, JobEnded) and message.name != STARTS_RANKS
     return is_of_data or isinstance(message, (Progress, Measured, Imbalance))
+
+
+# How often a call places its ranks, at most.
+_PLACEMENTS = 3
+
+_Returned = TypeVar("_Returned")
+
+
+@dataclass
+class Wanted:
+    """Ranks that a call needs.
+
+    make_launcher: of them. tasks_per_rank: pinned tasks that feed a rank. environment: for the ranks. start_timeout: as
+    of Supplier.run.
+    """
+
+    session: Session
+    make_launcher: Callable[[], Launcher]
+    ranks: int
+    folder: str
+    tasks_per_rank: int
+    environment: Mapping[str, str]
+    start_timeout: float
+
+
+class WarmRanks:
+    """Ranks from call to call. idle_timeout: seconds after which they end if no call comes."""
+
+    def __init__(self, idle_timeout: float) -> None:
+        self.idle_timeout = idle_timeout
+        # A call of several threads at a time.
+        self._calls = threading.Lock()
+        # That has a call now.
+        self._thread: int | None = None
+        self._kept: _Kept | None = None
+        self._keeps = self._is_closed = False
+
+    def check_open(self) -> None:
+        if self._is_closed:
+            raise NotAgain("this Supplier is closed: make another one")
+
+    def open(self) -> bool:
+        """From now on they stay after a call. False: they did already."""
+        self.check_open()
+        was_open, self._keeps = self._keeps, True
+        return not was_open
+
+    def close(self) -> None:
+        """Ends them, after a call that uses them. There are no next ones."""
+        self._check_thread()
+        self._is_closed = True
+        with self._calls:
+            self._keeps = False
+            self._end()
+
+    def _check_thread(self) -> None:
+        if self._thread == threading.get_ident():
+            raise NotAgain("this Supplier is in a call of this thread: raise in on_report to end it")
+
+    def call(self, wanted: Wanted, use: Callable[[RankPool], _Returned]) -> _Returned:
+        """What use() returns, with ranks for one call.
+
+        If executors have gone between the placement and the start, it places the ranks again: nothing has run yet.
+        """
+        placements = 1
+        while True:
+            pool: RankPool | None = None
+            try:
+                with self._of_call(wanted) as pool:
+                    return use(pool)
+            except RunError as error:
+                if pool is None or not pool.are_misplaced or placements == _PLACEMENTS:
+                    raise
+                _log.warning("%s. The ranks are placed again (%d of %d)", error, placements, _PLACEMENTS - 1)
+            placements += 1
+
+    @contextlib.contextmanager
+    def _of_call(self, wanted: Wanted) -> Iterator[RankPool]:
+        """Ranks for a call, with Spark's slots for it. Calls of several threads take turns, if ranks stay."""
+        if not self._keeps:
+            with _new(wanted) as ranks:
+                yield ranks.pool
+                ranks.pool.close()
+            return
+        self._check_thread()
+        with one_at_a_time(self._calls, cancellation(wanted.session)), self._in_call(), contextlib.ExitStack() as uses:
+            earlier = uses.enter_context(self._of_earlier_call(wanted))
+            ranks = uses.enter_context(_new(wanted)) if earlier is None else earlier
+            yield ranks.pool
+            # Another thread may have closed the Supplier meanwhile.
+            if ranks.pool.has_failed or not self._keeps:
+                ranks.pool.close()
+            else:
+                self._kept = _Kept(ranks, wanted, self.idle_timeout)
+
+    @contextlib.contextmanager
+    def _in_call(self) -> Iterator[None]:
+        self._thread = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._thread = None
+
+    @contextlib.contextmanager
+    def _of_earlier_call(self, wanted: Wanted) -> Iterator[_Ranks | None]:
+        """None: there are none, or they have ended, or do not fit. Then none are left."""
+        kept = self._kept
+        if kept is None or not kept.are_for(wanted):
+            self._end()
+            yield None
+            return
+        pool, turn = kept.ranks.pool, kept.ranks.turn
+        with contextlib.ExitStack() as uses:
+            is_theirs = uses.enter_context(turn.held(pool.launcher.needs(wanted.tasks_per_rank)))
+            self._kept = None
+            # is_theirs: the hub has not promised their slots to a run of another client. take(): this process, whose
+            # timer ends them, has not begun to.
+            if is_theirs and kept.take():
+                uses.enter_context(_ended_by_error(pool, turn))
+                if pool.answers():
+                    yield kept.ranks
+                    return
+                pool.stop(Stop())
+                pool.close()
+            else:
+                kept.end()
+        yield None
+
+    def _end(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.end()
+
+
+@dataclass
+class _Ranks:
+    pool: RankPool
+    turn: Turn
+
+
+class _Kept:
+    """Ranks that wait for a call. Either a call takes them, or they end: after some seconds, or for another run."""
+
+    def __init__(self, ranks: _Ranks, wanted: Wanted, seconds: float) -> None:
+        self.ranks = ranks
+        self._started_for = _what_counts(wanted)
+        self._lock = threading.Lock()
+        self._claimed: str | None = None
+        self._ended = threading.Event()
+        self._timer = threading.Timer(seconds, self.end)
+        self._timer.daemon = True
+        ranks.pool.wanted = self._end_soon
+        ranks.turn.keep(ranks.pool.launcher.needs(0))
+        self._timer.start()
+
+    def take(self) -> bool:
+        """For a call. False: they are ending."""
+        return self._claim("call")
+
+    def _claim(self, what: str) -> bool:
+        self._timer.cancel()
+        with self._lock:
+            is_free, self._claimed = self._claimed is None, self._claimed or what
+        return is_free
+
+    def end(self) -> None:
+        """Any thread may call it. When it returns, they have ended, unless a call has them."""
+        if self._claim("end"):
+            try:
+                self.ranks.pool.close()
+            finally:
+                self.ranks.turn.release()
+                self._ended.set()
+        elif self._claimed == "end":
+            self._ended.wait(2 * END_SECONDS)
+
+    def _end_soon(self) -> None:
+        threading.Thread(target=self.end, name="supply: end idle ranks", daemon=True).start()
+
+    def are_for(self, wanted: Wanted) -> bool:
+        mine, other = self.ranks.pool.session, wanted.session
+        are_same = mine.spark is other.spark if mine.is_connect else mine.application == other.application
+        return are_same and self._started_for == _what_counts(wanted)
+
+
+def _what_counts(wanted: Wanted) -> tuple[Any, ...]:
+    """What ranks have got when they started: their number, their environment, and what addPyFile sends to Python."""
+    session = wanted.session
+    files = session.context._python_includes if isinstance(session, ClassicSession) else ()
+    return wanted.ranks, dict(wanted.environment), tuple(files)
+
+
+@contextlib.contextmanager
+def _new(wanted: Wanted) -> Iterator[_Ranks]:
+    """Starts ranks. They end if the block raises."""
+    launcher = wanted.make_launcher()
+    reserve = (wanted.session, wanted.tasks_per_rank, wanted.start_timeout)
+    launcher.reserve(*reserve)
+    turn = Turn(wanted.session, f"supply-{os.urandom(6).hex()}")
+    with turn.held(launcher.needs(wanted.tasks_per_rank)):
+        # Executors may have come and gone meanwhile.
+        pairs = launcher.reserve(*reserve)
+        warn_of_busy_slots(wanted.session, launcher.slots(wanted.tasks_per_rank))
+        slots = launcher.needs(wanted.tasks_per_rank).slots
+        keep_slots(wanted.session, turn.run, launcher.slots(wanted.tasks_per_rank), slots)
+        launcher.use(turn.gpus)
+        pool = RankPool(wanted.session, launcher, wanted.ranks, RunFiles(wanted.folder, turn.run), pairs)
+        with _ended_by_error(pool, turn):
+            pool.start(wanted.environment)
+            yield _Ranks(pool, turn)
+
+
+@contextlib.contextmanager
+def _ended_by_error(pool: RankPool, turn: Turn) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        turn.note(error)
+        if not pool.has_failed:
+            pool.stop(Stop())
+        pool.close()
+        raise

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_supplier.driver import failures
+from spark_supplier.driver.attempts import CallCheckpoints
 from spark_supplier.driver.cancellable import run_cancellable
-from spark_supplier.driver.checkpoints import CallCheckpoints
 from spark_supplier.driver.failures import Cause, NotAgain, Priority
 from spark_supplier.driver.hub import Peer
 from spark_supplier.driver.placement import what_holds_slots

@@ -9,19 +9,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from spark_supplier.arguments import optional_size
-from spark_supplier.driver.attempts import Restarts, result_of
+from spark_supplier.driver.attempts import CallCheckpoints, Checkpoint, Restarts, partitions_of, result_of
 from spark_supplier.driver.call_rows import CallRows
-from spark_supplier.driver.checkpoints import CallCheckpoints, Checkpoint, partitions_of
 from spark_supplier.driver.failures import NotAgain
 from spark_supplier.driver.function_checks import check_arguments, check_function, pickled
 from spark_supplier.driver.launcher import make_launcher
 from spark_supplier.driver.placement import wait_for_ranks
-from spark_supplier.driver.rank_pool import RankPool
+from spark_supplier.driver.rank_pool import RankPool, Wanted, WarmRanks
 from spark_supplier.driver.results import RunResult
 from spark_supplier.driver.run import Limits, Run
 from spark_supplier.driver.sessions import Session
 from spark_supplier.driver.statistics import RunStatistics
-from spark_supplier.driver.warm_ranks import Wanted, WarmRanks
 from spark_supplier.errors import RunConfigError, RunError
 from spark_supplier.node.environment import OMP_NUM_THREADS
 from spark_supplier.node.job import Job, Script

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,11 +17,43 @@ from spark_supplier.equal_steps import Step
 from spark_supplier.errors import SupplyError
 from spark_supplier.node.checkpoints import RankCheckpoints
 from spark_supplier.node.job import RESULTS, DataSpec
-from spark_supplier.node.messages import Loop, Measured, Progress
-from spark_supplier.node.reports import Reports
+from spark_supplier.node.messages import PLACES, Loop, Measured, Progress, Reported
 from spark_supplier.node.run_files import RunFiles
 from spark_supplier.results import ResultWriter
 from spark_supplier.torch import Dataset
+
+
+class Reports:
+    """Keeps numbers until the thread takes them that sends progress. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._lock = threading.Lock()
+        self._kept: list[Reported] = []
+
+    def add(self, epoch: int, batch: int, values: dict[str, Any]) -> None:
+        """epoch, batch: where the loop is. Raises SupplyError if a value is no number, or its name is taken."""
+        if taken := values.keys() & set(PLACES):
+            raise SupplyError(f"data.report({min(taken)}=...): the history has that already: take another name")
+        numbers = {name: _number(name, value) for name, value in values.items()}
+        with self._lock:
+            self._kept.append(Reported(epoch, batch, time.monotonic() - self._begun, numbers))
+
+    def take(self) -> list[Reported]:
+        """What has come since the last call."""
+        with self._lock:
+            kept, self._kept = self._kept, []
+        return kept
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SupplyError(
+            f"data.report({name}=...) is {value!r:.100}, which is no number: give a number, or a tensor or an array "
+            "with one"
+        ) from error
 
 
 def _share(batch: int, rank: int) -> int:
