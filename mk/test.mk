@@ -72,8 +72,8 @@ test-fast: library-with-tests package ## the tests that need no Spark and no MPI
 	-@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=recurse fast-scala fast-c fast-python
 	@.ci/count-tests $(call reports_of,scala c python)
 
-fast-scala: SUITES := -DtagsToExclude=long,spark
-fast-scala: test-scala
+fast-scala:
+	@$(MAKE) --no-print-directory test-scala SUITES=-DtagsToExclude=long,spark
 fast-c: C_LABELS := long|mpi
 fast-c: test-c
 fast-python:

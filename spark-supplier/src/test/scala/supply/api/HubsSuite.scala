@@ -13,9 +13,9 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.core.{ConfigException, Deadline}
 import supply.results.SessionResults
 import supply.run.HubTls
-import supply.testing.HubSocket
+import supply.testing.{HubSocket, WithSpark}
 
-class HubsSuite extends AnyFunSuite {
+class HubsSuite extends AnyFunSuite with WithSpark {
   private val key = Array.tabulate[Byte](32)(_.toByte)
 
   private def withSpark(settings: (String, String)*)(test: SparkContext => Unit): Unit = {

@@ -3,11 +3,11 @@ package supply.linalg
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.RankException
-import supply.testing.LocalCluster
+import supply.testing.{LocalCluster, LongTest}
 
 /** Commands that a job brings to a rank that never answers. */
 class RankCommandsClusterSuite extends AnyFunSuite {
-  test("another thread cancels a command, and Spark's job with it") {
+  test("another thread cancels a command, and Spark's job with it", LongTest) {
     LocalCluster(1) { spark =>
       SilentRank(spark.sparkContext) { rank =>
         assert(intercept[RankException](rank.sendAndCancel()).getMessage.contains("was cancelled"))

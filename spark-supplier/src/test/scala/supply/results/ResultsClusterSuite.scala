@@ -15,10 +15,10 @@ import org.scalatest.time.{Millis, Seconds, Span}
 
 import supply.api.Results
 import supply.core.Deadline
-import supply.testing.{LocalCluster, LongTest, ResultFiles}
+import supply.testing.{LocalCluster, LongTest, ResultFiles, WithSpark}
 
 /** Results with executors that are processes: killed, and removed while the session lives. */
-class ResultsClusterSuite extends AnyFunSuite {
+class ResultsClusterSuite extends AnyFunSuite with WithSpark {
   import ResultsClusterSuite._
 
   private val ids = 0L until 2000
@@ -41,7 +41,7 @@ class ResultsClusterSuite extends AnyFunSuite {
       catch { case _: IOException => false }
     }.toSeq
 
-  test("an executor is killed in the middle of a scan: every row is read once") {
+  test("an executor is killed in the middle of a scan: every row is read once", LongTest) {
     withResult(ranks = 2) { files =>
       LocalCluster(2) { spark =>
         val data = files.load(spark, "timeout" -> 120)

@@ -46,7 +46,7 @@ trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
       new RowCursor(rowSource.rdd.iterator(rowSource.rdd.partitions.head, context),
         rowSource.columns.toArray)
     def shuffled(cursor: KeepingCursor) = new ShuffledCursor(cursor, buffer = 300, seed = 5)
-    for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 123L)) {
+    for ((blockElements, first) <- Seq(Int.MaxValue -> 0L, 7 -> 123L)) {
       val expected = blocksOf(rowSource, blockElements, first)(oneByOne)
       assert(elements(expected) == rows - first)
       val expectedShuffled =

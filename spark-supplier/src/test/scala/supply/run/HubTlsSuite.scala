@@ -9,9 +9,16 @@ import scala.util.Using
 
 import supply.core.ConfigException
 import supply.testing.Background.inBackground
-import supply.testing.HubSocket
+import supply.testing.{HubSocket, LongTest}
 
 class HubTlsSuite extends HubTests(Some("TLSv1.3")) {
+  /** `make test` has these without TLS, in HubSuite. */
+  private val alsoWithoutTls = testNames -
+    "peers and a client send each other messages, and the client sees peers come and go"
+
+  override def tags: Map[String, Set[String]] =
+    super.tags ++ alsoWithoutTls.map(_ -> Set(LongTest.name))
+
   test("a peer may have TLS 1.2") {
     withHub() { hub =>
       hub.open("run", key)

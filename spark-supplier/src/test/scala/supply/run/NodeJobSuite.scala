@@ -9,9 +9,10 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{Deadline, PlacementException, RankException, SupplyException}
 import supply.plan.{Hostfile, RankPlacement}
+import supply.testing.WithSpark
 
 /** A job with a task on each of two nodes, of which one slot only is free. Both are this machine. */
-class NodeJobSuite extends AnyFunSuite {
+class NodeJobSuite extends AnyFunSuite with WithSpark {
   private val hosts = Hostfile(Vector("localhost", "localhost.test").map(host =>
       RankPlacement(Some(host), 0)))
 
