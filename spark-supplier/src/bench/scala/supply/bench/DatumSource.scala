@@ -8,10 +8,10 @@ import org.apache.spark.{Partition, TaskContext}
 import supply.core.SourceException
 import supply.lmdb.Datum
 import supply.protocol.Schema
-import supply.source.{ElementWriter, KeepingCursor, Source}
+import supply.source.{ElementWriter, KeepingCursor, KeepingSource}
 
 /** Any RDD of Datum tuples, for tests and benchmarks. Nobody may change a tuple's array: it may be written later. */
-final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
+final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends KeepingSource {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
   override def open(partition: Partition, context: TaskContext): KeepingCursor =

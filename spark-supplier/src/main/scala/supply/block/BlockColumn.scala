@@ -22,9 +22,6 @@ private[block] final class BlockColumn(
   /** null: its children have the values. */
   private val values: ColumnBuffer = if (bits != null) bits else bytes
 
-  /** Whether its values are 32-bit numbers, which are not reserved one by one. */
-  private val isInts = ElementBytes.isInts(column)
-
   /** Where each value ends; null: all have the same width. */
   private val offsets =
     if (format == Format.Variable || format == Format.Lists) new StagedInts else null
@@ -49,14 +46,11 @@ private[block] final class BlockColumn(
   /** Which elements are not null; null: the column is not nullable. */
   private val validity = if (column.nullable) new StagedValidity else null
 
-  /** Of an element of each child together, as `elementBytes`. */
-  val childBytes: Long = ElementBytes.ofChildren(column)
-
-  /** Upper bound of the bytes that an element adds to the block beside its reserved bytes. */
+  /** Upper bound of the bytes that an element adds to the block, as [[ElementBytes]] says. */
   val elementBytes: Long = ElementBytes.of(column)
 
-  /** Bytes of these values that `elementBytes` does not have. */
-  def reservedBytes(count: Int, width: Int): Long = if (isInts) 0 else count.toLong * width
+  /** Whether values differ in size. */
+  def isVariable: Boolean = format == Format.Variable
 
   /** Bytes that aligning the buffers takes at most. */
   val paddingBytes: Int =
@@ -92,19 +86,13 @@ private[block] final class BlockColumn(
     valid(count)
   }
 
-  /** As BatchWriter.putBits. */
+  /** As ElementWriter.putBits. */
   def putBits(more: Array[Byte], from: Int, count: Int): Unit = {
     bits.put(more, from, count)
     valid(count)
   }
 
-  /** As ElementWriter.putList. */
-  def putList(count: Int): Unit = {
-    offsets.put(Math.addExact(offsets.last, count))
-    valid(1)
-  }
-
-  /** As BatchWriter.putLists. */
+  /** As ElementWriter.putLists. */
   def putLists(lengths: Array[Int], from: Int, count: Int): Unit = {
     putEnds(offsets.last, lengths, from, count)
     valid(count)
@@ -122,7 +110,7 @@ private[block] final class BlockColumn(
     end
   }
 
-  /** As BatchWriter.putParents. */
+  /** As ElementWriter.putParents. */
   def putParents(count: Int): Unit = valid(count)
 
   /** Space for the next value. Throws [[BlockFull]] if there is none. */
@@ -155,14 +143,14 @@ private[block] final class BlockColumn(
     windows.size - before
   }
 
-  /** As BatchWriter.reserveValues. */
+  /** As ElementWriter.reserveValues. */
   def reserveValues(count: Int): ByteBuffer = {
     val space = bytes.reserve(count * width)
     valid(count)
     space
   }
 
-  /** As BatchWriter.reserveBytes. */
+  /** As ElementWriter.reserveBytes. */
   def reserveBytes(lengths: Array[Int], from: Int, count: Int): ByteBuffer = {
     val start = bytes.size
     val end = putEnds(start, lengths, from, count)
@@ -170,7 +158,7 @@ private[block] final class BlockColumn(
     bytes.reserve(end - start)
   }
 
-  /** As BatchWriter.putBytes. */
+  /** As ElementWriter.putBytes. */
   def putBytes(more: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
     val length = ends(from + count - 1) - start
     offsets.put(ends, from, count, bytes.size - start)
@@ -178,7 +166,7 @@ private[block] final class BlockColumn(
     valid(count)
   }
 
-  /** As BatchWriter.gatherBytes. */
+  /** As ElementWriter.gatherBytes. */
   def gatherBytes(
       more: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
     var total = 0
@@ -201,31 +189,20 @@ private[block] final class BlockColumn(
     valid(count)
   }
 
-  /** An element without a value: zeros, or no bytes. Returns the bytes that it has reserved. */
-  def putNull(): Long = {
-    require(validity != null, s"column '${column.name}' is not nullable")
-    putBlank()
-  }
-
-  /** The same, or what stands in its place within an element that is null. */
-  def putBlank(): Long = {
-    var reserved = 0L
+  /** As ElementWriter.putBlank. */
+  def putBlank(): Unit = {
     if (validity != null) validity.putNull()
     if (bits != null) bits.put(false)
-    else if (isInts) bytes.putInt(0)
     else if (format == Format.Lists) offsets.put(offsets.last)
     else if (offsets != null) offsets.put(bytes.size)
-    else if (bytes == null) {
-      for (_ <- 0 until repeated; child <- children) reserved += child.putBlank()
-    } else {
+    else if (bytes == null) for (_ <- 0 until repeated; child <- children) child.putBlank()
+    else {
       val space = bytes.reserve(width)
       Buffers.clear(space, space.position(), width)
-      reserved = width.toLong
     }
-    reserved
   }
 
-  /** As BatchWriter.markNulls. */
+  /** As ElementWriter.markNulls. */
   def markNulls(nulls: Array[Byte], from: Int, count: Int): Unit = {
     require(validity != null, s"column '${column.name}' is not nullable")
     val before = validity.nullCount
@@ -233,7 +210,7 @@ private[block] final class BlockColumn(
     if (validity.nullCount > before) clear(nulls, from, count)
   }
 
-  /** As BatchWriter.clear: a null of variable width has no bytes already, and structs only their fields. */
+  /** As ElementWriter.clear: a null of variable width has no bytes already, and structs only their fields. */
   def clear(nulls: Array[Byte], from: Int, count: Int): Unit =
     if (bits != null) bits.clear(nulls, from, count)
     else if (offsets == null && bytes != null) bytes.clear(nulls, from, count, width)

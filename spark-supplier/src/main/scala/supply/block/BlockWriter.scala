@@ -6,7 +6,7 @@ import supply.core.{ConfigException, ElementTooLargeException}
 import supply.pair.Pair
 import supply.protocol.{Layout, Schema}
 import supply.protocol.Layout.Constant
-import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, ForeignFile, ForeignValues}
+import supply.source.{BatchCursor, ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 
 /**
  * Makes blocks of `blockElements` elements in the slots of a pair, or as many as fit; with
@@ -17,7 +17,7 @@ import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, Fo
 private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int],
     blockElements: Int,
     wholeBlocks: Boolean = false)
-    extends BatchWriter {
+    extends ColumnsWriter {
   import BlockWriter.ReferencedMax
 
   private val blockBytes = pair.blockBytes
@@ -25,13 +25,13 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   private val main = new BytesInSlot(headerBytes)
   private val made = BlockColumn.of(schema.columns,
     entry => if (mainColumn.contains(entry)) main else new StagedBytes)
-  private val columns = made.entries
+  override protected val columns: Array[BlockColumn] = made.entries
   if (headerBytes >= blockBytes)
     throw new ConfigException(
       s"${pair.name}: ${schema.entries.size} columns need blocks of more than $headerBytes bytes: " +
         largerBlock(2L * headerBytes + schema.entries.size * 2L * Constant.BUFFER_ALIGNMENT))
 
-  /** Bytes of an element besides those that are reserved for it: fixed-width values, offsets. */
+  /** Bytes of an element besides those of texts and lists. */
   private val elementBytes = made.roots.iterator.map(_.elementBytes).sum
   private val paddingBytes = columns.iterator.map(_.paddingBytes).sum
 
@@ -116,6 +116,10 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
     }
     try {
       cursor.write(this)
+      cursor match {
+        case batch: BatchCursor if batch.ready > 0 => used(batch.bytes(1))
+        case _ => ()
+      }
       elements += 1
       if (fits) true else { forgetLast(); false }
     } catch {
@@ -192,28 +196,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
         s"$blockElements (--block-elements with --uneven): $mend")
   }
 
-  override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
-
-  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).putBoolean(value)
-
-  override def putNull(column: Int): Unit = usedAtMost += columns(column).putNull()
-
-  override def putList(column: Int, count: Int): Unit = {
-    usedAtMost += count * columns(column).childBytes
-    columns(column).putList(count)
-  }
-
-  override def putParent(column: Int): Unit = columns(column).putParents(1)
-
-  override def reserveMany(column: Int, count: Int, width: Int): ByteBuffer = {
-    usedAtMost += columns(column).reservedBytes(count, width)
-    columns(column).reserveValues(count)
-  }
-
-  override def reserve(column: Int, bytes: Int): ByteBuffer = {
-    usedAtMost += bytes
-    columns(column).reserve(bytes)
-  }
+  override protected def used(bytes: Long): Unit = usedAtMost += bytes
 
   override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
       from: Int, count: Int): Unit = {
@@ -225,32 +208,27 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
         s"${pair.name}: an element has $length bytes, and in place (--in-place) it may have " +
           s"${StagedWindows.Stride}: supply it without that option")
       if (length > Constant.VIEW_INLINE_MAX) referenced += length
-      usedAtMost += columns(column).refer(number, file, values, places(i))
+      used(columns(column).refer(number, file, values, places(i)).toLong)
       i += 1
     }
   }
+}
 
-  override def reserveValues(column: Int, count: Int): ByteBuffer =
-    columns(column).reserveValues(count)
+/** Puts values into the columns of a block. */
+private[supply] abstract class ColumnsWriter extends ElementWriter {
+  protected def columns: Array[BlockColumn]
 
-  override def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer =
-    columns(column).reserveBytes(lengths, from, count)
+  /** Bytes that an element has besides those of [[supply.source.ElementBytes]]. Not called for many elements. */
+  protected def used(bytes: Long): Unit
 
-  override def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit =
-    columns(column).putBits(values, from, count)
+  override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
 
-  override def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
-    columns(column).markNulls(nulls, from, count)
+  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).putBoolean(value)
 
-  override def clear(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
-    columns(column).clear(nulls, from, count)
-
-  override def putLists(column: Int, lengths: Array[Int], from: Int, count: Int): Unit =
-    columns(column).putLists(lengths, from, count)
-
-  override def putParents(column: Int, count: Int): Unit = columns(column).putParents(count)
-
-  override def putBlank(column: Int): Unit = { columns(column).putBlank(); () }
+  override def reserve(column: Int, bytes: Int): ByteBuffer = {
+    if (columns(column).isVariable) used(bytes.toLong)
+    columns(column).reserve(bytes)
+  }
 
   override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     columns(column).putInts(values, from, count)
@@ -264,6 +242,28 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
       lengths: Array[Int], count: Int): Unit =
     columns(column).gatherBytes(bytes, starts, lengths, count)
+
+  override def reserveValues(column: Int, count: Int): ByteBuffer =
+    columns(column).reserveValues(count)
+
+  override def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer =
+    columns(column).reserveBytes(lengths, from, count)
+
+  override def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit =
+    columns(column).putBits(values, from, count)
+
+  override def putLists(column: Int, lengths: Array[Int], from: Int, count: Int): Unit =
+    columns(column).putLists(lengths, from, count)
+
+  override def putParents(column: Int, count: Int): Unit = columns(column).putParents(count)
+
+  override def putBlank(column: Int): Unit = columns(column).putBlank()
+
+  override def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
+    columns(column).markNulls(nulls, from, count)
+
+  override def clear(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
+    columns(column).clear(nulls, from, count)
 }
 
 private[block] object BlockWriter {
@@ -272,9 +272,9 @@ private[block] object BlockWriter {
 }
 
 /** Counts what an element takes. */
-private[block] final class ElementCount(schema: Schema) extends ElementWriter {
+private[block] final class ElementCount(schema: Schema) extends ColumnsWriter {
   private val made = BlockColumn.of(schema.columns, _ => new CountedBytes)
-  private val columns = made.entries
+  override protected val columns: Array[BlockColumn] = made.entries
 
   /** Bytes of a block with that element alone, the name of the column that has most of them, and how many. */
   def bytesOf(cursor: ElementCursor): (Long, String, Long) = {
@@ -284,20 +284,7 @@ private[block] final class ElementCount(schema: Schema) extends ElementWriter {
       most)
   }
 
-  override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
-
-  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).putBoolean(value)
-
-  override def putNull(column: Int): Unit = { columns(column).putNull(); () }
-
-  override def reserve(column: Int, bytes: Int): ByteBuffer = columns(column).reserve(bytes)
-
-  override def putList(column: Int, count: Int): Unit = columns(column).putList(count)
-
-  override def putParent(column: Int): Unit = columns(column).putParents(1)
-
-  override def reserveMany(column: Int, count: Int, width: Int): ByteBuffer =
-    columns(column).reserveValues(count)
+  override protected def used(bytes: Long): Unit = ()
 
   override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
       from: Int, count: Int): Unit =

@@ -41,8 +41,6 @@ private[supply] object Datum {
 
 /** Takes copies of Datums, which have no nulls. */
 private[supply] trait DatumWriter extends ElementWriter {
-  override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
-
   override final def refer(column: Int, file: ForeignFile, values: ForeignValues,
       places: Array[Int], from: Int, count: Int): Unit = throw new UnsupportedOperationException
 }

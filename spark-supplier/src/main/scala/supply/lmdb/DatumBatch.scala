@@ -7,7 +7,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.{Partition, TaskContext}
 
 import supply.protocol.Schema
-import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor, KeepingCursor, Source}
+import supply.source.{BatchCursor, ElementCursor, ElementWriter, GatheringCursor, KeepingCursor, KeepingSource}
 
 /**
  * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them. A tuple
@@ -69,7 +69,7 @@ private[supply] object DatumBatch {
 private[supply] final class DatumBatchSource(override val rdd: RDD[DatumBatch],
     override val partitionElements: Option[IndexedSeq[Long]],
     override val identity: Option[String] = None, override val bytes: Option[Long] = None)
-    extends Source {
+    extends KeepingSource {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
   override def open(partition: Partition, context: TaskContext): KeepingCursor =
@@ -193,7 +193,7 @@ private[supply] final class DatumBatchCursor(batches: Iterator[DatumBatch]) exte
   private def bytes(column: Int, count: Int): Long =
     (batch.number(column, at + count - 1) - batch.start(column, at)).toLong
 
-  override def write(to: BatchWriter, count: Int): Unit = {
+  override def write(to: ElementWriter, count: Int): Unit = {
     val numbers = batch.numbers
     def from(column: Int) = column * batch.elements + at
     to.putBytes(Datum.Key, batch.bytes, batch.start(Datum.Key, at), numbers, from(Datum.Key), count)
@@ -227,7 +227,7 @@ private[supply] final class DatumBatchCursor(batches: Iterator[DatumBatch]) exte
   override def bytes(places: Array[Int], from: Int, count: Int): Long =
     kept.bytes(places, from, count)
 
-  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+  override def write(to: ElementWriter, places: Array[Int], from: Int, count: Int): Unit =
     kept.write(to, places, from, count)
 
   override def describe: String = {
@@ -301,7 +301,7 @@ private final class KeptDatums {
     sum
   }
 
-  def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit = {
+  def write(to: ElementWriter, places: Array[Int], from: Int, count: Int): Unit = {
     gather(places, from, count)
     to.gatherBytes(Datum.Key, arrays, columns(KeyStart), columns(Datum.Key), count)
     var column = Datum.Label

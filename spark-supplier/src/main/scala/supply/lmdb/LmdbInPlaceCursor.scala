@@ -8,7 +8,7 @@ import org.fusesource.lmdbjni.DirectBuffer
 import supply.core.SourceException
 import supply.protocol.Layout
 import supply.protocol.Layout.Constant.VIEW_INLINE_MAX
-import supply.source.{BatchCursor, BatchWriter, ElementWriter, ForeignFile, ForeignValues, GatheringCursor}
+import supply.source.{BatchCursor, ElementWriter, ForeignFile, ForeignValues, GatheringCursor}
 
 /**
  * The Datums of one partition, for ranks that read the data in the LMDB itself. It reads some
@@ -82,7 +82,7 @@ private[supply] final class LmdbInPlaceCursor(
   override def referencedBytes(count: Int): Long =
     ahead.referencedBytes(LmdbInPlaceCursor.Places, at, count)
 
-  override def write(to: BatchWriter, count: Int): Unit = {
+  override def write(to: ElementWriter, count: Int): Unit = {
     ahead.write(to, file, LmdbInPlaceCursor.Places, at, count)
     newest += count - 1
     at = newest
@@ -101,7 +101,7 @@ private[supply] final class LmdbInPlaceCursor(
   override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
     kept.referencedBytes(places, from, count)
 
-  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+  override def write(to: ElementWriter, places: Array[Int], from: Int, count: Int): Unit =
     kept.write(to, file, places, from, count)
 
   override def describe: String = current.describe(at)
@@ -208,7 +208,8 @@ private[lmdb] final class DatumReferences {
     sum
   }
 
-  def write(to: BatchWriter, file: ForeignFile, places: Array[Int], from: Int, count: Int): Unit = {
+  def write(
+      to: ElementWriter, file: ForeignFile, places: Array[Int], from: Int, count: Int): Unit = {
     if (count > values.length) {
       values = new Array(count)
       arrays = new Array(count)

@@ -12,7 +12,7 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
 import supply.core.SourceException
 import supply.protocol.Schema
 import supply.run.Progress
-import supply.source.{ForeignFile, KeepingCursor, Source}
+import supply.source.{ForeignFile, KeepingCursor, KeepingSource}
 
 /**
  * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ
@@ -105,7 +105,8 @@ private[supply] object LmdbRDD {
  *
  * @param inPlace whether the ranks read the data there, too, instead of copies
  */
-private[supply] final class LmdbSource(override val rdd: LmdbRDD, inPlace: Boolean) extends Source {
+private[supply] final class LmdbSource(
+    override val rdd: LmdbRDD, inPlace: Boolean) extends KeepingSource {
   override def schema: Schema = if (inPlace) Datum.inPlaceSchema else Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
   override def partitionElements: Option[IndexedSeq[Long]] = Some(rdd.partitionEntries)

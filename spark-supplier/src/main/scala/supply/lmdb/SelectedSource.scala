@@ -5,11 +5,12 @@ import java.nio.{ByteBuffer, ByteOrder}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.{Partition, TaskContext}
 
-import supply.protocol.{Column, Format, Schema}
+import supply.protocol.Schema
 import supply.source._
 
 /** Some columns of another source. `taken` has their indexes there, in their new order. */
-private[supply] final class SelectedSource(source: Source, taken: IndexedSeq[Int]) extends Source {
+private[supply] final class SelectedSource(source: KeepingSource, taken: IndexedSeq[Int])
+    extends KeepingSource {
   override def rdd: RDD[_] = source.rdd
 
   override def schema: Schema = Schema(taken.map(source.schema.columns))
@@ -28,9 +29,8 @@ private[supply] final class SelectedSource(source: Source, taken: IndexedSeq[Int
   override def bytes: Option[Long] = source.bytes.filter(_ => mainColumn.isDefined)
 
   override def open(partition: Partition, context: TaskContext): KeepingCursor = {
-    val columns = source.schema.columns
-    SelectedCursor(source.open(partition, context),
-      new SelectedWriter(columns, columns.indices.map(taken.indexOf(_)).toArray))
+    val places = source.schema.columns.indices.map(taken.indexOf(_)).toArray
+    SelectedCursor(source.open(partition, context), new SelectedWriter(places))
   }
 }
 
@@ -44,7 +44,7 @@ private sealed class SelectedCursor(cursor: KeepingCursor, selected: SelectedWri
 
   override def recall(place: Int): Unit = cursor.recall(place)
 
-  override def write(to: ElementWriter): Unit = cursor.write(selected.passOnTo(to): ElementWriter)
+  override def write(to: ElementWriter): Unit = cursor.write(selected.passOnTo(to))
 
   override def describe: String = cursor.describe
 
@@ -68,7 +68,7 @@ private final class SelectedBatchCursor(
 
   override def referencedBytes(count: Int): Long = cursor.referencedBytes(count)
 
-  override def write(to: BatchWriter, count: Int): Unit =
+  override def write(to: ElementWriter, count: Int): Unit =
     cursor.write(selected.passOnTo(to), count)
 
   override def bytes(places: Array[Int], from: Int, count: Int): Long =
@@ -77,27 +77,19 @@ private final class SelectedBatchCursor(
   override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
     cursor.referencedBytes(places, from, count)
 
-  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+  override def write(to: ElementWriter, places: Array[Int], from: Int, count: Int): Unit =
     cursor.write(selected.passOnTo(to), places, from, count)
 }
 
 /** Passes on the values of some columns. `places`: where each column goes; -1: nowhere. */
-private[lmdb] final class SelectedWriter(columns: IndexedSeq[Column], places: Array[Int])
-    extends BatchWriter {
+private[lmdb] final class SelectedWriter(places: Array[Int]) extends ElementWriter {
   private var to: ElementWriter = _
-  private var many: BatchWriter = _
 
   /** Takes the bytes that nobody wants. */
   private var unwanted = ByteBuffer.allocate(0)
 
   def passOnTo(writer: ElementWriter): SelectedWriter = {
     to = writer
-    this
-  }
-
-  def passOnTo(writer: BatchWriter): SelectedWriter = {
-    to = writer
-    many = writer
     this
   }
 
@@ -115,8 +107,6 @@ private[lmdb] final class SelectedWriter(columns: IndexedSeq[Column], places: Ar
   override def putBoolean(column: Int, value: Boolean): Unit =
     if (isTaken(column)) to.putBoolean(places(column), value)
 
-  override def putNull(column: Int): Unit = if (isTaken(column)) to.putNull(places(column))
-
   override def reserve(column: Int, bytes: Int): ByteBuffer =
     if (isTaken(column)) to.reserve(places(column), bytes) else discard(bytes)
 
@@ -124,42 +114,17 @@ private[lmdb] final class SelectedWriter(columns: IndexedSeq[Column], places: Ar
       from: Int, count: Int): Unit =
     if (isTaken(column)) to.refer(places(column), file, values, at, from, count)
 
-  override def reserveValues(column: Int, count: Int): ByteBuffer =
-    if (isTaken(column)) many.reserveValues(places(column), count)
-    else Format.of(columns(column)) match {
-      case Format.Fixed(width) => discard(count * width)
-      case _ => discard(0)
-    }
-
-  override def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer =
-    if (isTaken(column)) many.reserveBytes(places(column), lengths, from, count)
-    else {
-      var bytes = 0
-      var i = from
-      while (i < from + count) {
-        bytes = Math.addExact(bytes, lengths(i))
-        i += 1
-      }
-      discard(bytes)
-    }
-
-  override def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit =
-    if (isTaken(column)) many.putBits(places(column), values, from, count)
-
-  override def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
-    if (isTaken(column)) many.markNulls(places(column), nulls, from, count)
-
   override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    if (isTaken(column)) many.putInts(places(column), values, from, count)
+    if (isTaken(column)) to.putInts(places(column), values, from, count)
 
   override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    if (isTaken(column)) many.putBooleans(places(column), values, from, count)
+    if (isTaken(column)) to.putBooleans(places(column), values, from, count)
 
   override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
       count: Int): Unit =
-    if (isTaken(column)) many.putBytes(places(column), bytes, start, ends, from, count)
+    if (isTaken(column)) to.putBytes(places(column), bytes, start, ends, from, count)
 
   override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
       lengths: Array[Int], count: Int): Unit =
-    if (isTaken(column)) many.gatherBytes(places(column), bytes, starts, lengths, count)
+    if (isTaken(column)) to.gatherBytes(places(column), bytes, starts, lengths, count)
 }

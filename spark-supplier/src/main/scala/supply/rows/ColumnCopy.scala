@@ -4,28 +4,30 @@ import java.nio.ByteBuffer
 
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector
 import org.apache.spark.sql.types.Decimal
-import org.apache.spark.sql.vectorized.ColumnVector
 import org.apache.spark.unsafe.Platform
 
 import supply.core.Buffers
-import supply.source.BatchWriter
+import supply.protocol.{Column, Format}
+import supply.source.ElementWriter
 
 /**
  * Copies a column out of the vectors of batches, or one within a column: whole, from their memory. One
  * for each; its subclasses are for formats that have other memory in a vector.
  */
-private[rows] abstract class ColumnCopy(column: RowColumn) {
-  protected val memory = new VectorMemory(column.column.nullable)
-  private val reservedBytes = if (column.isReserved) column.width.toLong else 0
+private[rows] abstract class ColumnCopy(column: Column) {
+  protected val memory = new VectorMemory(column.nullable)
 
-  /** Whether these values can be copied: `write` is then for them, until the next call. */
-  final def load(vector: ColumnVector, rows: Int): Boolean =
-    load(VectorMemory.opened(vector), rows, null)
+  /** Entries of the schema that it takes. */
+  val entries: Int = column.entries.size
 
-  /** The same for the child of a vector, which is null in the rows `within`; null: in none of them. */
-  final def load(opened: AnyRef, rows: Int, within: Array[Byte]): Boolean =
+  /**
+   * Whether these values can be copied: `write` is then for them, until the next call. The vector is
+   * opened, as [[VectorMemory]] says. It may be the child of one that is null in the rows `within`;
+   * null: in none of them.
+   */
+  final def load(vector: AnyRef, rows: Int, within: Array[Byte] = null): Boolean =
     // Without a row, a vector may have no memory.
-    rows == 0 || loadSome(opened, rows, within)
+    rows == 0 || loadSome(vector, rows, within)
 
   protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean
 
@@ -34,22 +36,19 @@ private[rows] abstract class ColumnCopy(column: RowColumn) {
     load(VectorMemory.child(lists, number), in.childRows, in.between)
 
   /** Bytes of `count` values from row `from` on, without those that [[ElementBytes]] counts. */
-  def bytes(from: Int, count: Int): Long = reservedBytes * count
-
-  /** The same of a value that is not there. */
-  def blankBytes: Long = reservedBytes
+  def bytes(from: Int, count: Int): Long = 0
 
   /** Writes `count` values from row `from` on as those of the entry `entry`. */
-  final def write(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  final def write(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     writeValues(from, count, entry, to)
     if (nulls != null) markNulls(from, count, entry, to)
   }
 
-  protected def markNulls(from: Int, count: Int, entry: Int, to: BatchWriter): Unit =
-    if (column.column.nullable) to.markNulls(entry, nulls, from, count)
+  protected def markNulls(from: Int, count: Int, entry: Int, to: ElementWriter): Unit =
+    if (column.nullable) to.markNulls(entry, nulls, from, count)
     else to.clear(entry, nulls, from, count)
 
-  protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit
+  protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit
 
   /** A byte for each row, 1 is null; null: no row is. */
   final def nulls: Array[Byte] = memory.nulls
@@ -58,28 +57,28 @@ private[rows] abstract class ColumnCopy(column: RowColumn) {
 private[rows] object ColumnCopy {
   private val Decimals = """d:([0-9]+),.*""".r
 
-  /** None: values of such columns are written one by one. */
-  def of(column: RowColumn): Option[ColumnCopy] = (column.value, column.column.format) match {
-    case (_: VariantValue, _) => None
-    case (list: ListValue, _) => Some(new NumberListsCopy(column, list))
-    case (list: VaryingListValue, _) => of(list.item).map(new ListsCopy(column, list.item, _))
-    case (list: FixedListValue, _) =>
-      of(list.item).map(new FixedListsCopy(column, _, list.length))
-    case (map: MapValue, _) => for (keys <- of(map.keys); values <- of(map.values))
-        yield new MapsCopy(column, map, keys, values)
-    case (struct: StructValue, _) =>
-      val fields = struct.fields.map(of)
-      if (fields.forall(_.isDefined)) Some(new StructsCopy(column, struct, fields.map(_.get)))
-      else None
-    case (_, "b") => Some(new BitsCopy(column))
-    case (_, "u" | "z") => Some(new BytesCopy(column))
-    case (_, "c" | "s" | "i" | "l" | "f" | "g" | "tdD" | "tiM" | "tDu" | "ttn") =>
-      Some(new NumbersCopy(column))
-    case (_, instant) if instant.startsWith("tsu:") => Some(new NumbersCopy(column))
-    case (_, Decimals(precision)) if precision.toInt <= Decimal.MAX_LONG_DIGITS =>
-      Some(new SmallDecimalsCopy(column, if (precision.toInt <= Decimal.MAX_INT_DIGITS) 4 else 8))
-    case (_, Decimals(_)) => Some(new LargeDecimalsCopy(column))
-    case _ => None
+  /** Of a decimal in a block. */
+  private[rows] final val DecimalBytes = 16
+
+  def of(column: Column): ColumnCopy = Format.of(column) match {
+    case Format.Bits => new BitsCopy(column)
+    case Format.Variable => new BytesCopy(column)
+    case Format.Struct => new StructsCopy(column, column.children.map(of).toArray)
+    case Format.Lists if column.format == "+m" =>
+      val within = column.children.head.children
+      new MapsCopy(column, of(within(0)), of(within(1)))
+    case Format.Lists => new ListsCopy(column, of(column.children.head))
+    case Format.FixedLists(length) =>
+      new FixedListsCopy(column, of(column.children.head), length)
+    case Format.Fixed(width) => (column.format, SparkTypes.listLength(column)) match {
+        case (_, Some(length)) => new NumberListsCopy(column, length, width)
+        case (Decimals(precision), _) if precision.toInt <= Decimal.MAX_LONG_DIGITS =>
+          new SmallDecimalsCopy(column,
+            if (precision.toInt <= Decimal.MAX_INT_DIGITS) 4 else 8)
+        case (Decimals(_), _) => new LargeDecimalsCopy(column)
+        case _ => new NumbersCopy(column, width)
+      }
+    case Format.Views => throw new IllegalArgumentException(column.format)
   }
 
   /** Calls `use` with the first and the number of the child's values of these rows, which follow each other. */
@@ -109,25 +108,23 @@ private[rows] object ColumnCopy {
 }
 
 /** Numbers, dates and instants, which vectors have as blocks do. */
-private final class NumbersCopy(column: RowColumn) extends ColumnCopy(column) {
-  private val width = column.width
-
+private final class NumbersCopy(column: Column, width: Int) extends ColumnCopy(column) {
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
-    memory.loadValues(vector, rows, column.column.format, width, within)
+    memory.loadValues(vector, rows, column.format, width, within)
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit =
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit =
     Buffers.put(memory.base, memory.offset + width.toLong * from, width * count,
       to.reserveValues(entry, count))
 }
 
-private final class BitsCopy(column: RowColumn) extends ColumnCopy(column) {
+private final class BitsCopy(column: Column) extends ColumnCopy(column) {
   private var own = Array.emptyByteArray
 
   /** A byte for each row. */
   private var values = own
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
-    memory.loadValues(vector, rows, column.column.format, 1, within) && {
+    memory.loadValues(vector, rows, column.format, 1, within) && {
       memory.base match {
         case bytes: Array[Byte] => values = bytes
         case _ =>
@@ -141,7 +138,7 @@ private final class BitsCopy(column: RowColumn) extends ColumnCopy(column) {
       true
     }
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit =
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit =
     to.putBits(entry, values, from, count)
 }
 
@@ -163,8 +160,8 @@ private[rows] final class RowSums {
 }
 
 /** Texts and bytes. Neighbours in the vector's memory are copied together. */
-private[rows] final class BytesCopy(column: RowColumn) extends ColumnCopy(column) {
-  private val format = column.column.format
+private final class BytesCopy(column: Column) extends ColumnCopy(column) {
+  private val format = column.format
 
   private val lengths = new RowSums
 
@@ -175,13 +172,9 @@ private[rows] final class BytesCopy(column: RowColumn) extends ColumnCopy(column
       true
     }
 
-  /** For [[bytes]] of values that cannot be copied. */
-  def count(vector: ColumnVector, rows: Int): Unit =
-    lengths.load(rows, BytesCopy.length(vector, _, format == "u").toLong)
-
   override def bytes(from: Int, count: Int): Long = lengths(from, count)
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     val space = to.reserveBytes(entry, memory.lengths, from, count)
     if (memory.pieces != null) {
       var row = from
@@ -193,27 +186,20 @@ private[rows] final class BytesCopy(column: RowColumn) extends ColumnCopy(column
   }
 }
 
-private object BytesCopy {
-  private def length(vector: ColumnVector, row: Int, isText: Boolean): Int =
-    if (vector.isNullAt(row)) 0
-    else if (isText) vector.getUTF8String(row).numBytes
-    else vector.getBinary(row).length
-}
-
 /** Decimals that vectors have as 32 or 64 bits. */
-private final class SmallDecimalsCopy(column: RowColumn, ownWidth: Int)
+private final class SmallDecimalsCopy(column: Column, ownWidth: Int)
     extends ColumnCopy(column) {
   private var width = ownWidth
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = {
-    width = if (vector.isInstanceOf[WritableColumnVector]) ownWidth else column.width
-    memory.loadValues(vector, rows, column.column.format, width, within)
+    width = if (vector.isInstanceOf[WritableColumnVector]) ownWidth else ColumnCopy.DecimalBytes
+    memory.loadValues(vector, rows, column.format, width, within)
   }
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     val space = to.reserveValues(entry, count)
     val start = memory.offset + width.toLong * from
-    if (width == column.width) Buffers.put(memory.base, start, width * count, space)
+    if (width == ColumnCopy.DecimalBytes) Buffers.put(memory.base, start, width * count, space)
     else {
       var at = start
       while (at < start + width.toLong * count) {
@@ -228,18 +214,19 @@ private final class SmallDecimalsCopy(column: RowColumn, ownWidth: Int)
 }
 
 /** Decimals that vectors of Spark have as the bytes of a BigInteger. */
-private final class LargeDecimalsCopy(column: RowColumn) extends ColumnCopy(column) {
+private final class LargeDecimalsCopy(column: Column) extends ColumnCopy(column) {
   private var isOwn = false
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = {
     isOwn = vector.isInstanceOf[WritableColumnVector]
-    if (isOwn) memory.loadBytes(vector, rows, column.column.format, within)
-    else memory.loadValues(vector, rows, column.column.format, column.width, within)
+    if (isOwn) memory.loadBytes(vector, rows, column.format, within)
+    else memory.loadValues(vector, rows, column.format, ColumnCopy.DecimalBytes, within)
   }
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     val space = to.reserveValues(entry, count)
-    if (!isOwn) Buffers.put(memory.base, memory.offset + 16L * from, 16 * count, space)
+    if (!isOwn) Buffers.put(memory.base, memory.offset + ColumnCopy.DecimalBytes.toLong * from,
+      ColumnCopy.DecimalBytes * count, space)
     else {
       var row = from
       while (row < from + count) {

@@ -4,64 +4,44 @@ import java.util.Arrays
 
 import org.apache.spark.sql.execution.vectorized.{Dictionary, WritableColumnVector}
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.Platform
 
 /** Values that a vector has as numbers in a dictionary. Those of nulls may be no numbers of it. */
 private[rows] final class DecodedValues {
-  private var longs = Array.emptyLongArray
-  private var doubles = Array.emptyDoubleArray
-  private var ints = Array.emptyIntArray
-  private var floats = Array.emptyFloatArray
-  private var shorts = Array.emptyShortArray
-  private var bytes = Array.emptyByteArray
+  import DecodedValues.Start
+
+  private var values = Array.emptyByteArray
   private var rowsOfTexts = new Array[Array[Byte]](0)
 
   /** The texts of `known`, by number. */
   private var texts = new Array[Array[Byte]](0)
   private var known: Dictionary = _
 
-  private def space(array: AnyRef, rows: Int): Int =
-    math.max(rows, 2 * java.lang.reflect.Array.getLength(array))
-
-  /** An array of `rows` numbers; null: they are no numbers. */
+  /** The values of `rows` rows, `width` bytes each. */
   def numbers(vector: WritableColumnVector, dictionary: Dictionary, nulls: Array[Byte],
-      rows: Int): AnyRef = {
+      rows: Int, width: Int): Array[Byte] = {
     val ids = vector.getDictionaryIds
-    def each(decode: Int => Unit): Unit = {
+    if (values.length < width * rows) values = new Array(math.max(width * rows, 2 * values.length))
+    val to = values
+    def each(decode: (Int, Long) => Unit): Unit = {
       var row = 0
       while (row < rows) {
-        if (nulls == null || nulls(row) == 0) decode(row)
+        if (nulls == null || nulls(row) == 0)
+          decode(ids.getDictId(row), Start + width.toLong * row)
         row += 1
       }
     }
-    vector.dataType() match {
-      case ByteType =>
-        if (bytes.length < rows) bytes = new Array(space(bytes, rows))
-        each(row => bytes(row) = dictionary.decodeToInt(ids.getDictId(row)).toByte)
-        bytes
-      case ShortType =>
-        if (shorts.length < rows) shorts = new Array(space(shorts, rows))
-        each(row => shorts(row) = dictionary.decodeToInt(ids.getDictId(row)).toShort)
-        shorts
-      case FloatType =>
-        if (floats.length < rows) floats = new Array(space(floats, rows))
-        each(row => floats(row) = dictionary.decodeToFloat(ids.getDictId(row)))
-        floats
-      case DoubleType =>
-        if (doubles.length < rows) doubles = new Array(space(doubles, rows))
-        each(row => doubles(row) = dictionary.decodeToDouble(ids.getDictId(row)))
-        doubles
-      case other => VectorMemory.widthOf(other) match {
-          case 4 =>
-            if (ints.length < rows) ints = new Array(space(ints, rows))
-            each(row => ints(row) = dictionary.decodeToInt(ids.getDictId(row)))
-            ints
-          case 8 =>
-            if (longs.length < rows) longs = new Array(space(longs, rows))
-            each(row => longs(row) = dictionary.decodeToLong(ids.getDictId(row)))
-            longs
-          case _ => null
-        }
+    (vector.dataType(), width) match {
+      case (FloatType, _) =>
+        each((id, at) => Platform.putFloat(to, at, dictionary.decodeToFloat(id)))
+      case (DoubleType, _) =>
+        each((id, at) => Platform.putDouble(to, at, dictionary.decodeToDouble(id)))
+      case (_, 8) => each((id, at) => Platform.putLong(to, at, dictionary.decodeToLong(id)))
+      case (_, 4) => each((id, at) => Platform.putInt(to, at, dictionary.decodeToInt(id)))
+      case (_, 2) => each((id, at) => Platform.putShort(to, at, dictionary.decodeToInt(id).toShort))
+      case _ => each((id, at) => Platform.putByte(to, at, dictionary.decodeToInt(id).toByte))
     }
+    to
   }
 
   /** The bytes of each row; those of a null are empty. Each text of the dictionary is decoded once. */
@@ -87,4 +67,8 @@ private[rows] final class DecodedValues {
     if (texts(id) == null) texts(id) = known.decodeToBinary(id)
     texts(id)
   }
+}
+
+private object DecodedValues {
+  private final val Start = Platform.BYTE_ARRAY_OFFSET.toLong
 }

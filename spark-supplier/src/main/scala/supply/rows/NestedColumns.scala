@@ -1,11 +1,11 @@
 package supply.rows
 
-import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeArrayData}
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 
+import supply.core.SourceException
 import supply.protocol.Column
-import supply.source.ElementWriter
 
 /** Which column a type of Spark becomes, with all that is within it (docs/TYPES.md). */
 private[rows] object NestedColumns {
@@ -29,10 +29,16 @@ private[rows] object NestedColumns {
           of(field, shape.child(i), form)
         }
         new RowColumn(Column(name, "+s", nullable, children = made.map(_.column)),
-          new StructValue(made))
+          new StructValue(made.toArray))
       case vector if SparkTypes.isVector(vector) =>
-        if (form.areSparse) ofSparseVector(name, nullable) else ofVector(name, nullable, shape)
-      case matrix if SparkTypes.isMatrix(matrix) => ofMatrix(name, nullable, shape)
+        if (form.areSparse) ofSparseVector(name, nullable)
+        else new RowColumn(lists(name, nullable, Seq(shape.length)),
+          new VectorValue(name, shape.length))
+      case matrix if SparkTypes.isMatrix(matrix) =>
+        val (rows, columns) = (shape.length, shape.child(0).length)
+        val lengths = if (columns > 0) Seq(rows, columns) else Seq(0, 0)
+        new RowColumn(lists(name, nullable, lengths),
+          new MatrixValue(name, lengths.head, lengths.last))
       case own: UserDefinedType[_] => of(name, own.sqlType, nullable, shape, form)
       case single =>
         val format = form.formatOf(single)
@@ -42,27 +48,26 @@ private[rows] object NestedColumns {
   private def ofArray(name: String, element: DataType, nullable: Boolean, containsNull: Boolean,
       shape: Shape, form: ColumnForm): RowColumn = form.numberFormatOf(element) match {
     case Some(format) if shape.length > 0 && !shape.hasNull =>
-      val column = Column(name, s"+w:${shape.length}", nullable, format)
-      new RowColumn(column,
-        new ListValue(name, element, format, shape.length, RowColumn.widthOf(column), containsNull))
-    case numbers =>
-      val made = of("item", element, containsNull, shape.child(0), form)
-      val values = new ListValues(made, numbers.map(_ => element))
-      if (shape.length > 0)
-        new RowColumn(Column(name, s"+w:${shape.length}", nullable, children = Vector(made.column)),
-          new FixedListValue(name, shape.length, made, values))
-      else
-        new RowColumn(Column(name, "+l", nullable, children = Vector(made.column)),
-          new VaryingListValue(made, values))
+      val number = of("item", element, nullable = false, Shape.Unknown, form)
+      new RowColumn(Column(name, s"+w:${shape.length}", nullable, format),
+        new ListValue(name, shape.length, number, ofNumbers = true))
+    case _ =>
+      val item = of("item", element, containsNull, shape.child(0), form)
+      val format = if (shape.length > 0) s"+w:${shape.length}" else "+l"
+      new RowColumn(Column(name, format, nullable, children = Vector(item.column)),
+        new ListValue(name, shape.length, item, ofNumbers = false))
   }
 
-  private def ofVector(name: String, nullable: Boolean, shape: Shape): RowColumn =
-    if (shape.length > 0)
-      new RowColumn(Column(name, s"+w:${shape.length}", nullable, "g"),
-        new VectorValue(name, shape.length))
-    else
-      new RowColumn(Column(name, "+l", nullable, children = Vector(Column("item", "g"))),
-        new VaryingVectorValue)
+  /** Lists of doubles, within each other: each of that length; 0: of any length. */
+  private def lists(name: String, nullable: Boolean, lengths: Seq[Int]): Column = {
+    val length = lengths.head
+    def item =
+      if (lengths.size == 1) Column("item", "g")
+      else lists("item", nullable = false, lengths.tail)
+    if (length == 0) Column(name, "+l", nullable, children = Vector(item))
+    else if (lengths.size == 1) Column(name, s"+w:$length", nullable, "g")
+    else Column(name, s"+w:$length", nullable, children = Vector(item))
+  }
 
   private def ofSparseVector(name: String, nullable: Boolean): RowColumn = {
     def list(name: String, format: String) =
@@ -71,92 +76,64 @@ private[rows] object NestedColumns {
         children = Vector(Column("size", "i"), list("indices", "i"), list("values", "g"))),
       new SparseVectorValue)
   }
+}
 
-  private def ofMatrix(name: String, nullable: Boolean, shape: Shape): RowColumn = {
-    val (rows, columns) = (shape.length, shape.child(0).length)
-    if (rows > 0 && columns > 0)
-      new RowColumn(Column(name, s"+w:$rows", nullable,
-          children = Vector(Column("item", s"+w:$columns",
-              childFormat = "g"))), new MatrixValue(name, rows, columns))
-    else
-      new RowColumn(Column(name, "+l", nullable,
-          children = Vector(Column("item", "+l",
-              children = Vector(Column("item", "g"))))), new VaryingMatrixValue)
+/** Lists of `length` values each; 0: of any length. `ofNumbers`: none of them may be null. */
+private final class ListValue(name: String, length: Int, item: RowColumn, ofNumbers: Boolean)
+    extends RowValue {
+  override def isInVectors: Boolean = item.value.isInVectors
+
+  override def append(row: SpecializedGetters, i: Int, to: RunColumn): Unit = {
+    val list = row.getArray(i)
+    if (length > 0 && list.numElements() != length)
+      Shape.refuse(name,
+        s"an array of ${list.numElements()} ${if (ofNumbers) "numbers" else "values"}",
+        length.toString)
+    if (ofNumbers && RowBytes.hasNull(list))
+      throw new SourceException(
+        s"column '$name' has an array with a null in it, and none among the first rows: let its lists vary " +
+          s"(the option lists, in Python ragged={'$name': 'jagged'}), fill it, or drop the row")
+    to.putList(list.numElements())
+    ListValue.append(list, item, to.children(0))
   }
 }
 
-/** The values of a list: those of numbers at once, if none is null. `numbers`: their type. */
-private final class ListValues(values: RowColumn, numbers: Option[DataType])
-    extends Serializable {
-  private val number = numbers.orNull
-  private val format = values.column.format
-
-  def write(list: ArrayData, entry: Int, to: ElementWriter): Unit = {
-    val count = list.numElements()
-    if (number != null && !(values.column.nullable && RowBytes.hasNull(list))) {
-      if (count > 0)
-        RowBytes.write(list, number, format, to.reserveMany(entry, count, values.width))
-    } else {
+private object ListValue {
+  /** Appends the values of a list: at once, if they have one width and none is null. */
+  def append(list: ArrayData, item: RowColumn, to: RunColumn): Unit = list match {
+    case unsafe: UnsafeArrayData
+        if item.widthInRow > 0 && !(item.column.nullable && RowBytes.hasNull(unsafe)) =>
+      to.copyMany(unsafe.getBaseObject, RowBytes.startOf(unsafe), unsafe.numElements())
+    case _ =>
       var i = 0
-      while (i < count) {
-        values.write(list, i, entry, to)
+      while (i < list.numElements()) {
+        item.append(list, i, to)
         i += 1
       }
-    }
   }
 }
 
-private[rows] final class VaryingListValue(val item: RowColumn, values: ListValues)
-    extends RowValue {
-  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
-    val list = row.getArray(i)
-    to.putList(column, list.numElements())
-    values.write(list, column + 1, to)
-  }
-}
+private final class StructValue(fields: Array[RowColumn]) extends RowValue {
+  override def isInVectors: Boolean = fields.forall(_.value.isInVectors)
 
-/** All lists have the same length. */
-private[rows] final class FixedListValue(name: String, val length: Int, val item: RowColumn,
-    values: ListValues)
-    extends RowValue {
-  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
-    val list = row.getArray(i)
-    if (list.numElements() != length)
-      Shape.refuse(name, s"an array of ${list.numElements()} values", length.toString)
-    to.putParent(column)
-    values.write(list, column + 1, to)
-  }
-}
-
-private[rows] final class StructValue(of: IndexedSeq[RowColumn]) extends RowValue {
-  val fields = of.toArray
-
-  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
+  override def append(row: SpecializedGetters, i: Int, to: RunColumn): Unit = {
     val struct = row.getStruct(i, fields.length)
-    to.putParent(column)
-    var entry = column + 1
+    to.putStruct()
     var j = 0
     while (j < fields.length) {
-      fields(j).write(struct, j, entry, to)
-      entry += fields(j).entries
+      fields(j).append(struct, j, to.children(j))
       j += 1
     }
   }
 }
 
-private[rows] final class MapValue(val keys: RowColumn, val values: RowColumn) extends RowValue {
-  private val ofKeys = new ListValues(keys, None)
-  private val ofValues = new ListValues(values, None)
+private final class MapValue(keys: RowColumn, values: RowColumn) extends RowValue {
+  override def isInVectors: Boolean = keys.value.isInVectors && values.value.isInVectors
 
-  override def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit = {
+  override def append(row: SpecializedGetters, i: Int, to: RunColumn): Unit = {
     val map = row.getMap(i)
-    to.putList(column, map.numElements())
-    var j = 0
-    while (j < map.numElements()) {
-      to.putParent(column + 1)
-      j += 1
-    }
-    ofKeys.write(map.keyArray(), column + 2, to)
-    ofValues.write(map.valueArray(), column + 2 + keys.entries, to)
+    to.putList(map.numElements())
+    ListValue.append(map.keyArray(), keys, to.children(0))
+    ListValue.append(map.valueArray(), values, to.children(1))
   }
 }

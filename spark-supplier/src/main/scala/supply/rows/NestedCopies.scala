@@ -1,12 +1,12 @@
 package supply.rows
 
 import supply.core.Buffers
-import supply.source.{BatchWriter, ElementBytes}
+import supply.protocol.Column
+import supply.source.{ElementWriter, ElementBytes}
 
 /** Lists of any length. The values of rows that follow each other are copied together. */
-private final class ListsCopy(column: RowColumn, item: RowColumn, values: ColumnCopy)
-    extends ColumnCopy(column) {
-  private val bytesOf = new BytesOfLists(Seq(item), Seq(values))
+private final class ListsCopy(column: Column, values: ColumnCopy) extends ColumnCopy(column) {
+  private val bytesOf = new BytesOfLists(column.children, Seq(values))
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) &&
@@ -17,15 +17,15 @@ private final class ListsCopy(column: RowColumn, item: RowColumn, values: Column
 
   override def bytes(from: Int, count: Int): Long = bytesOf(from, count)
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     to.putLists(entry, memory.lengths, from, count)
     ColumnCopy.runs(memory, from, count)(values.write(_, _, entry + 1, to))
   }
 }
 
-private final class MapsCopy(column: RowColumn, map: MapValue, keys: ColumnCopy,
-    values: ColumnCopy) extends ColumnCopy(column) {
-  private val bytesOf = new BytesOfLists(Seq(map.keys, map.values), Seq(keys, values))
+private final class MapsCopy(column: Column, keys: ColumnCopy, values: ColumnCopy)
+    extends ColumnCopy(column) {
+  private val bytesOf = new BytesOfLists(column.children, Seq(keys, values))
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) &&
@@ -36,19 +36,19 @@ private final class MapsCopy(column: RowColumn, map: MapValue, keys: ColumnCopy,
 
   override def bytes(from: Int, count: Int): Long = bytesOf(from, count)
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     to.putLists(entry, memory.lengths, from, count)
     ColumnCopy.runs(memory, from, count) { (start, length) =>
       to.putParents(entry + 1, length)
       keys.write(start, length, entry + 2, to)
-      values.write(start, length, entry + 2 + map.keys.entries, to)
+      values.write(start, length, entry + 2 + keys.entries, to)
     }
   }
 }
 
 /** The bytes of what lies within lists, added up over the rows. */
-private final class BytesOfLists(columns: Seq[RowColumn], copies: Seq[ColumnCopy]) {
-  private val elementBytes = columns.map(column => ElementBytes.of(column.column)).sum
+private final class BytesOfLists(columns: Seq[Column], copies: Seq[ColumnCopy]) {
+  private val elementBytes = columns.map(ElementBytes.of).sum
   private val within = copies.toArray
   private val sums = new RowSums
 
@@ -70,10 +70,10 @@ private final class BytesOfLists(columns: Seq[RowColumn], copies: Seq[ColumnCopy
 }
 
 /** The fields have as many rows as the structs, also where these are null. */
-private final class StructsCopy(column: RowColumn, struct: StructValue, fields: Array[ColumnCopy])
+private final class StructsCopy(column: Column, fields: Array[ColumnCopy])
     extends ColumnCopy(column) {
   /** How many entries after the struct's own each field is. */
-  private val entries = struct.fields.indices.map(column.column.entryOf).toArray
+  private val places = fields.indices.map(column.entryOf).toArray
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadStructs(vector, rows, within) &&
@@ -89,27 +89,25 @@ private final class StructsCopy(column: RowColumn, struct: StructValue, fields: 
     bytes
   }
 
-  override def blankBytes: Long = fields.map(_.blankBytes).sum
-
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     to.putParents(entry, count)
     var i = 0
     while (i < fields.length) {
-      fields(i).write(from, count, entry + entries(i), to)
+      fields(i).write(from, count, entry + places(i), to)
       i += 1
     }
   }
 }
 
-/** Lists of `length` values each. Others are written one by one, which refuses them. */
-private final class FixedListsCopy(column: RowColumn, values: ColumnCopy, length: Int)
+/** Lists of `length` values each. Others are put into a [[RunColumn]], which refuses them. */
+private final class FixedListsCopy(column: Column, values: ColumnCopy, length: Int)
     extends ColumnCopy(column) {
   private var longest = 0L
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
     memory.loadLists(vector, rows, within) && memory.haveLength(length, rows) &&
       values.loadChild(vector, 0, memory) && {
-        longest = blankBytes
+        longest = 0
         var row = 0
         while (row < rows) {
           if (memory.lengths(row) > 0)
@@ -122,12 +120,10 @@ private final class FixedListsCopy(column: RowColumn, values: ColumnCopy, length
   /** At most. */
   override def bytes(from: Int, count: Int): Long = longest * count
 
-  override def blankBytes: Long = length * values.blankBytes
-
   /** They have been written with the values: no value of the child stands for them. */
-  override protected def markNulls(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = ()
+  override protected def markNulls(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = ()
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     val end = from + count
     var row = from
     while (row < end) {
@@ -145,17 +141,17 @@ private final class FixedListsCopy(column: RowColumn, values: ColumnCopy, length
   }
 }
 
-/** Lists of as many numbers each, none of which is null. Others are written one by one, which refuses them. */
-private final class NumberListsCopy(column: RowColumn, list: ListValue)
+/** The same for numbers, none of which is null: `listBytes` for each list. */
+private final class NumberListsCopy(column: Column, length: Int, listBytes: Int)
     extends ColumnCopy(column) {
-  private val width = column.width / list.length
+  private val width = listBytes / length
   private val numbers = new VectorMemory(nullable = true)
 
   override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
-    memory.loadLists(vector, rows, within) && memory.haveLength(list.length, rows) && {
+    memory.loadLists(vector, rows, within) && memory.haveLength(length, rows) && {
       memory.childRows == 0 ||
       numbers.loadValues(VectorMemory.child(vector, 0), memory.childRows,
-        column.column.childFormat, width, memory.between) && haveNoNull(rows)
+        column.childFormat, width, memory.between) && haveNoNull(rows)
     }
 
   /** The child may have nulls that no row has. */
@@ -169,15 +165,15 @@ private final class NumberListsCopy(column: RowColumn, list: ListValue)
     !found
   }
 
-  override protected def writeValues(from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
+  override protected def writeValues(from: Int, count: Int, entry: Int, to: ElementWriter): Unit = {
     val space = to.reserveValues(entry, count)
     if (nulls == null) ColumnCopy.copyRuns(memory, from, count, numbers, width, space)
     else {
       var row = from
       while (row < from + count) {
-        if (memory.isNull(row)) space.position(space.position() + column.width)
+        if (memory.isNull(row)) space.position(space.position() + listBytes)
         else Buffers.put(numbers.base, numbers.offset + width.toLong * memory.starts(row),
-          column.width, space)
+          listBytes, space)
         row += 1
       }
     }

@@ -10,82 +10,53 @@ import org.apache.spark.unsafe.Platform
  * instants and decimals are not read here: Spark converts them.
  */
 private[rows] final class OrcMemory {
-  private var longs = Array.emptyLongArray
-  private var doubles = Array.emptyDoubleArray
-  private var ints = Array.emptyIntArray
-  private var floats = Array.emptyFloatArray
-  private var shorts = Array.emptyShortArray
-  private var bytes = Array.emptyByteArray
+  private var values = Array.emptyByteArray
   private var pieces = new Array[Array[Byte]](0)
 
-  /** An array with a value for each row, as blocks have them. None: not for this format. */
-  def values(of: OrcVector, rows: Int, format: String): Option[AnyRef] = (format, of) match {
-    case ("l", from: LongColumnVector) => Some(longsOf(from, rows))
-    case ("g", from: DoubleColumnVector) => Some(doublesOf(from, rows))
+  /** An array with a value for each row, as blocks have them; null: not for this format. */
+  def values(of: OrcVector, rows: Int, format: String): AnyRef = (format, of) match {
+    case ("l", from: LongColumnVector) if !from.isRepeating => from.vector
+    case ("g", from: DoubleColumnVector) if !from.isRepeating => from.vector
+    case ("l", from: LongColumnVector) =>
+      each(of, rows, 8)((row, at) => Platform.putLong(values, at, from.vector(row)))
     case ("i", from: LongColumnVector) =>
-      val all = longsOf(from, rows)
-      if (ints.length < rows) ints = new Array(rows)
-      each(rows)(row => ints(row) = all(row).toInt)
-      Some(ints)
+      each(of, rows, 4)((row, at) => Platform.putInt(values, at, from.vector(row).toInt))
     case ("s", from: LongColumnVector) =>
-      val all = longsOf(from, rows)
-      if (shorts.length < rows) shorts = new Array(rows)
-      each(rows)(row => shorts(row) = all(row).toShort)
-      Some(shorts)
+      each(of, rows, 2)((row, at) => Platform.putShort(values, at, from.vector(row).toShort))
     case ("c" | "b", from: LongColumnVector) =>
-      val all = longsOf(from, rows)
-      if (bytes.length < rows) bytes = new Array(rows)
-      each(rows)(row => bytes(row) = all(row).toByte)
-      Some(bytes)
+      each(of, rows, 1)((row, at) => Platform.putByte(values, at, from.vector(row).toByte))
+    case ("g", from: DoubleColumnVector) =>
+      each(of, rows, 8)((row, at) => Platform.putDouble(values, at, from.vector(row)))
     case ("f", from: DoubleColumnVector) =>
-      val all = doublesOf(from, rows)
-      if (floats.length < rows) floats = new Array(rows)
-      each(rows)(row => floats(row) = all(row).toFloat)
-      Some(floats)
-    case _ => None
+      each(of, rows, 4)((row, at) => Platform.putFloat(values, at, from.vector(row).toFloat))
+    case _ => null
   }
 
-  private def longsOf(from: LongColumnVector, rows: Int): Array[Long] =
-    if (!from.isRepeating) from.vector
-    else {
-      if (longs.length < rows) longs = new Array(rows)
-      Arrays.fill(longs, 0, rows, from.vector(0))
-      longs
+  /** Calls `put` with the place in the vector that has each row's value, and with the value's own place. */
+  private def each(of: OrcVector, rows: Int, width: Int)(put: (Int, Long) => Unit): Array[Byte] = {
+    if (values.length < width * rows) values = new Array(width * rows)
+    var row = 0
+    while (row < rows) {
+      put(if (of.isRepeating) 0 else row, Platform.BYTE_ARRAY_OFFSET + width.toLong * row)
+      row += 1
     }
-
-  private def doublesOf(from: DoubleColumnVector, rows: Int): Array[Double] =
-    if (!from.isRepeating) from.vector
-    else {
-      if (doubles.length < rows) doubles = new Array(rows)
-      Arrays.fill(doubles, 0, rows, from.vector(0))
-      doubles
-    }
+    values
+  }
 
   /** The array in which each text lies: from `starts` on, `lengths` bytes. Those of nulls have none. */
   def texts(of: BytesColumnVector, rows: Int, nulls: Array[Byte], starts: Array[Int],
       lengths: Array[Int]): Array[Array[Byte]] = {
     if (pieces.length < rows) pieces = new Array(rows)
-    each(rows) { row =>
-      val at = if (of.isRepeating) 0 else row
-      if (nulls != null && nulls(row) != 0) {
-        pieces(row) = Array.emptyByteArray
-        starts(row) = 0
-        lengths(row) = 0
-      } else {
-        pieces(row) = of.vector(at)
-        starts(row) = of.start(at)
-        lengths(row) = of.length(at)
-      }
-    }
-    pieces
-  }
-
-  private def each(rows: Int)(use: Int => Unit): Unit = {
     var row = 0
     while (row < rows) {
-      use(row)
+      val at = if (of.isRepeating) 0 else row
+      val isNull = nulls != null && nulls(row) != 0
+      pieces(row) = if (isNull) Array.emptyByteArray else of.vector(at)
+      starts(row) = if (isNull) 0 else of.start(at)
+      lengths(row) = if (isNull) 0 else of.length(at)
       row += 1
     }
+    pieces
   }
 }
 

@@ -5,43 +5,35 @@ import org.apache.spark.sql.types._
 
 import supply.core.ConfigException
 import supply.protocol.{Column, Format}
-import supply.source.{ElementBytes, ElementWriter}
 
-/** Writes the values of one column. A class, so that a call for each value is a virtual one. */
+/** Puts the values of one column into a run. A class, so that a call for each value is a virtual one. */
 private[rows] abstract class RowValue extends Serializable {
-  /** Writes value `i` of the row, or of an array, which must not be null, to the entry `column`. */
-  def write(row: SpecializedGetters, i: Int, column: Int, to: ElementWriter): Unit
+  /** Appends value `i` of the row, or of an array, which must not be null. */
+  def append(row: SpecializedGetters, i: Int, to: RunColumn): Unit
+
+  /** Whether a vector of Spark has these values as a [[RunColumn]] has them, so that they can be copied. */
+  def isInVectors: Boolean = true
 }
 
 /** One column of a DataFrame as a column of blocks, or one within it. */
 private[rows] final class RowColumn(val column: Column, val value: RowValue) extends Serializable {
-  /** Bytes of a value; 0: they differ, or stand in children. */
-  val width: Int = RowColumn.widthOf(column)
-
-  /** Whether a writer reserves space for its values, and they have one width. */
-  def isReserved: Boolean =
-    Format.of(column).isInstanceOf[Format.Fixed] && !ElementBytes.isInts(column)
-
   /** Entries of the schema that it takes. */
   val entries: Int = column.entries.size
 
-  /** Writes value `i` of the row, or of an array, or null, to the entry `entry`. */
-  def write(row: SpecializedGetters, i: Int, entry: Int, to: ElementWriter): Unit =
-    if (column.nullable && row.isNullAt(i)) to.putNull(entry) else value.write(row, i, entry, to)
+  /** Appends value `i` of the row, or of an array, or null. */
+  def append(row: SpecializedGetters, i: Int, to: RunColumn): Unit =
+    if (column.nullable && row.isNullAt(i)) to.putNull() else value.append(row, i, to)
+
+  /** Bytes of a value in an UnsafeRow, or in an array there; 0: it is elsewhere, or not as in a block. */
+  val widthInRow: Int = column.format match {
+    case "b" | "c" | "s" | "i" | "l" | "f" | "g" | "tdD" | "tiM" | "tDu" | "ttn" =>
+      RowColumn.widthOf(column)
+    case instant if instant.startsWith("tsu:") => RowColumn.widthOf(column)
+    case _ => 0
+  }
 }
 
 private[rows] object RowColumn {
-  /** Writes one row. A loop of its own, because it runs for each row. */
-  def write(columns: Array[RowColumn], row: SpecializedGetters, to: ElementWriter): Unit = {
-    var i = 0
-    var entry = 0
-    while (i < columns.length) {
-      columns(i).write(row, i, entry, to)
-      entry += columns(i).entries
-      i += 1
-    }
-  }
-
   /** Throws a ConfigException that names all columns that cannot be supplied. */
   def of(schema: StructType, shapes: => IndexedSeq[Shape],
       forms: ColumnForms = ColumnForms.Own): IndexedSeq[RowColumn] = {
@@ -61,10 +53,10 @@ private[rows] object RowColumn {
     RefusedColumns.require(schema)
     schema.fields.toIndexedSeq.zip(names).map { case (field, name) =>
       field.dataType match {
-        case ArrayType(number, containsNull) if SparkTypes.numberFormatOf(number).isDefined =>
-          val format = SparkTypes.numberFormatOf(number).get
+        case ArrayType(number, _) if SparkTypes.numberFormatOf(number).isDefined =>
           new RowColumn(Column(name, "z", field.nullable),
-            new ListBytes(field.name, number, format, widthOf(Column(name, format)), containsNull))
+            new ListBytes(field.name,
+              widthOf(Column(name, SparkTypes.numberFormatOf(number).get))))
         case _ =>
           val made = NestedColumns.of(field, Shape.Unknown, ColumnForm.Own)
           new RowColumn(made.column.copy(name = name), made.value)
@@ -72,7 +64,7 @@ private[rows] object RowColumn {
     }
   }
 
-  /** [[RowColumn.width]] of such a column. */
+  /** Bytes of a value; 0: they differ, or stand in children. Booleans have a byte in vectors. */
   private[rows] def widthOf(column: Column): Int = Format.of(column) match {
     case Format.Bits => 1
     case Format.Fixed(bytes) => bytes

@@ -1,10 +1,8 @@
 package supply.rows
 
-import scala.collection.mutable.ArrayBuffer
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Ascending, Cast, RowOrdering, SortOrder, UnsafeRow, XxHash64}
+import org.apache.spark.sql.catalyst.expressions.{Ascending, Cast, RowOrdering, SortOrder, XxHash64}
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_NUM, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.{SQLExecutionRDD, SortExec}
@@ -14,23 +12,19 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.{Partition, TaskContext}
 
 import supply.protocol.{Column, Format, Schema}
-import supply.source.{ElementCursor, ElementWriter, KeepingCursor, PartitionSizes, Source}
+import supply.source.{ElementCursor, PartitionSizes, Source}
 
 /** The rows of a DataFrame, which Spark computes or has cached. */
 private[supply] final class RowSource(
     override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn],
     override val isOrdered: Boolean = false, sizes: Option[PartitionSizes] = None)
     extends DataFrameSource(columns, sizes) {
-  override def open(partition: Partition, context: TaskContext): KeepingCursor = {
-    val rows = rdd.iterator(partition, context)
-    if (RowRunCursor.isFaster(columns)) new GatheredRowCursor(rows, columns.toArray)
-    else new RowCursor(rows, columns.toArray)
-  }
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    cursor(new RowsInOrder(rows(partition, context)))
 
-  override def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
-    if (RowRunCursor.isFaster(columns))
-      new RowRunCursor(rdd.iterator(partition, context), columns.toArray)
-    else new RowCursor(rdd.iterator(partition, context), columns.toArray)
+  override protected def rows(
+      partition: Partition, context: TaskContext): Iterator[InternalRow] =
+    rdd.iterator(partition, context)
 }
 
 private[supply] object RowSource {
@@ -61,60 +55,20 @@ private[supply] object RowSource {
   }
 }
 
-private[rows] final class RowCursor(
-    rows: Iterator[InternalRow], columns: Array[RowColumn]) extends KeepingCursor {
-  private var row: InternalRow = _
-  private var number = -1L
-  private var taken = 0L
-  private val kept = new ArrayBuffer[KeptRow]
-
-  override def next(): Boolean = {
-    val more = rows.hasNext
-    if (more) {
-      row = rows.next()
-      number = taken
-      taken += 1
-    }
-    more
-  }
-
-  override def keep(place: Int): Unit = {
-    if (place == kept.size) kept += new KeptRow
-    kept(place).keep(row, number)
-  }
-
-  override def recall(place: Int): Unit = {
-    row = kept(place).row
-    number = kept(place).number
-  }
-
-  override def write(to: ElementWriter): Unit = RowColumn.write(columns, row, to)
-
-  override def describe: String = s"row $number of its partition"
-
-  override def close(): Unit = ()
-}
-
-/** A copy of a row, because Spark reuses the memory of its rows, and the row's number. */
-private final class KeptRow {
-  var row: InternalRow = _
-  var number = 0L
-
-  def keep(current: InternalRow, number: Long): Unit = {
-    current match {
-      case unsafe: UnsafeRow if row.isInstanceOf[UnsafeRow] =>
-        row.asInstanceOf[UnsafeRow].copyFrom(unsafe)
-      case _ => row = current.copy()
-    }
-    this.number = number
-  }
-}
-
 /** The columns of a DataFrame as those of blocks. */
 private[rows] abstract class DataFrameSource(
     private[rows] val columns: IndexedSeq[RowColumn],
     @transient override val partitionSizes: Option[PartitionSizes]) extends Source {
   override def schema: Schema = Schema(columns.map(_.column))
+
+  override def openShuffled(
+      partition: Partition, context: TaskContext, buffer: Int, seed: Long): ElementCursor =
+    cursor(new ShuffledRows(rows(partition, context), buffer, seed))
+
+  protected def rows(partition: Partition, context: TaskContext): Iterator[InternalRow]
+
+  protected def cursor(rows: NumberedRows): ElementCursor =
+    new RunCursor(new RowRuns(rows, columns.toArray))
 
   /** The widest entry without others within it. Text counts as wider than a number, bytes as wider than text. */
   override def mainColumn: Option[Int] = {

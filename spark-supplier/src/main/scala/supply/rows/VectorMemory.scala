@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.Platform
  * those of Spark's Platform: an array and an offset, or no array and an address. Reused for each
  * batch of a column, or of one within a column.
  *
- * The vectors are those of [[VectorMemory.opened]]. Nulls of a column that is not `nullable` are only
+ * The vectors are those of [[VectorMemory.opened]], or [[RunColumn]]. Nulls of a column that is not `nullable` are only
  * those `within` it: of the struct that the column is a field of.
  */
 private[rows] final class VectorMemory(nullable: Boolean) {
@@ -53,12 +53,14 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   /** Whether these are values of `width` bytes each, one for each row. */
   def loadValues(vector: AnyRef, rows: Int, format: String, width: Int,
       within: Array[Byte]): Boolean = vector match {
+    case run: RunColumn =>
+      loadNulls(run, rows, within)
+      at(run.base, run.offset)
     case own: WritableColumnVector =>
       loadNulls(own, rows, within) && loadOwnValues(own, rows, width)
-    case of: OrcVector => orc.values(of, rows, format).exists { values =>
-        loadNulls(of, rows, within)
-        at(values, VectorMemory.offsetIn(values))
-      }
+    case of: OrcVector =>
+      loadNulls(of, rows, within)
+      at(orc.values(of, rows, format))
     case null => false
     case other => arrow.open(other, format) && {
         loadNulls(rows, within)
@@ -70,6 +72,10 @@ private[rows] final class VectorMemory(nullable: Boolean) {
   def loadBytes(vector: AnyRef, rows: Int, format: String, within: Array[Byte]): Boolean = {
     pieces = null
     vector match {
+      case run: RunColumn =>
+        loadNulls(run, rows, within)
+        loadSpans(run)
+        at(run.base, run.offset)
       case own: WritableColumnVector => loadNulls(own, rows, within) && {
           val dictionary = VectorInternals.dictionary(own)
           if (dictionary != null) {
@@ -97,6 +103,11 @@ private[rows] final class VectorMemory(nullable: Boolean) {
 
   /** Whether these are lists or maps, whose values are in [[VectorMemory.child]]. */
   def loadLists(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = vector match {
+    case run: RunColumn =>
+      loadNulls(run, rows, within)
+      loadSpans(run)
+      loadChildren(rows)
+      true
     case own: WritableColumnVector =>
       loadNulls(own, rows, within) && loadSpans(own, rows) && { loadChildren(rows); true }
     case _: OrcVector | null => false
@@ -110,6 +121,9 @@ private[rows] final class VectorMemory(nullable: Boolean) {
 
   /** Whether these are structs, whose fields are in [[VectorMemory.child]]. */
   def loadStructs(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean = vector match {
+    case run: RunColumn =>
+      loadNulls(run, rows, within)
+      true
     case own: WritableColumnVector =>
       own.dataType().isInstanceOf[StructType] && loadNulls(own, rows, within)
     case _: OrcVector | null => false
@@ -154,6 +168,9 @@ private[rows] final class VectorMemory(nullable: Boolean) {
     between = ownBetween
   }
 
+  private def at(array: AnyRef): Boolean =
+    array != null && at(array, VectorMemory.offsetIn(array))
+
   private def at(base: AnyRef, offset: Long): Boolean = {
     this.base = base
     this.offset = offset
@@ -162,21 +179,22 @@ private[rows] final class VectorMemory(nullable: Boolean) {
 
   private def loadOwnValues(vector: WritableColumnVector, rows: Int, width: Int): Boolean = {
     val dictionary = VectorInternals.dictionary(vector)
-    if (dictionary != null) {
-      val values = decoded.numbers(vector, dictionary, nulls, rows)
-      values != null && VectorMemory.widthOf(values) == width &&
-      at(values, VectorMemory.offsetIn(values))
-    } else vector match {
+    if (dictionary != null)
+      VectorMemory.widthOf(vector.dataType()) == width &&
+      at(decoded.numbers(vector, dictionary, nulls, rows, width))
+    else vector match {
       case heap: OnHeapColumnVector =>
         val values = VectorInternals.values(heap)
-        values != null && VectorMemory.widthOf(values) == width &&
-        at(values, VectorMemory.offsetIn(values))
+        values != null && VectorMemory.widthOf(values) == width && at(values)
       case offHeap: OffHeapColumnVector =>
         VectorMemory.widthOf(offHeap.dataType()) == width && at(null,
           VectorInternals.values(offHeap))
       case _ => false
     }
   }
+
+  private def loadNulls(run: RunColumn, rows: Int, within: Array[Byte]): Unit =
+    nulls = if (run.nulls == null) within else merged(run.nulls, within, rows)
 
   private def loadNulls(vector: WritableColumnVector, rows: Int, within: Array[Byte]): Boolean = {
     nulls = within
@@ -228,6 +246,11 @@ private[rows] final class VectorMemory(nullable: Boolean) {
 
   private def reserveNulls(rows: Int): Unit =
     if (ownNulls.length < rows) ownNulls = new Array(math.max(rows, 2 * ownNulls.length))
+
+  private def loadSpans(run: RunColumn): Unit = {
+    starts = run.starts
+    lengths = run.lengths
+  }
 
   private def loadSpans(vector: WritableColumnVector, rows: Int): Boolean = {
     vector match {
@@ -304,6 +327,7 @@ private[rows] object VectorMemory {
 
   /** The values of lists, the keys and values of maps, or a field of structs: in a vector that has been loaded. */
   def child(of: AnyRef, number: Int): AnyRef = of match {
+    case run: RunColumn => run.children(number)
     case own: WritableColumnVector => own.getChild(number)
     case other => ArrowMemory.child(other, number)
   }

@@ -4,8 +4,8 @@ import supply.protocol.{Column, Format}
 import supply.protocol.Layout.View
 
 /**
- * Upper bound of the bytes that an element adds to a block, beside those that are reserved for it:
- * also a list has the values within it on top.
+ * Upper bound of the bytes that an element adds to a block, beside those of texts and bytes, and of the
+ * values of lists whose number differs.
  */
 private[supply] object ElementBytes {
   def of(column: Column): Long = own(column) + (if (column.nullable) 1 else 0)
@@ -16,14 +16,9 @@ private[supply] object ElementBytes {
     case Format.Views => View.SIZE
     case Format.Struct => ofChildren(column)
     case Format.FixedLists(count) => count * ofChildren(column)
-    case _ if isInts(column) => Integer.BYTES
-    case _ => 0
+    case Format.Fixed(bytes) => bytes
   }
 
   /** Of one element of each child. */
   def ofChildren(column: Column): Long = column.children.map(of).sum
-
-  /** Whether its values are 32-bit numbers, which are not reserved one by one. */
-  def isInts(column: Column): Boolean =
-    Format.of(column) == Format.Fixed(Integer.BYTES) && column.childFormat.isEmpty
 }

@@ -3,39 +3,15 @@ package supply.source
 import java.nio.ByteBuffer
 
 /**
- * Takes an element from a source: exactly one value per column. `column` counts the entries of the
- * schema: each column, then what is within it. If the element does not fit into
- * the block, any call may end it early (see [[ElementCursor.write]]).
+ * Takes elements from a source: exactly one value per column for each. `column` counts the entries of
+ * the schema: each column, then what is within it. If an element does not fit into the block, any call
+ * may end it early (see [[ElementCursor.write]]).
  */
 private[supply] trait ElementWriter {
   /** For a column of 32-bit values that are not a list; a float as its bits. */
   def putInt(column: Int, value: Int): Unit
 
-  /** For a column of 64-bit values that are not a list; a double as its bits. */
-  final def putLong(column: Int, value: Long): Unit = {
-    reserve(column, java.lang.Long.BYTES).putLong(value)
-    ()
-  }
-
   def putBoolean(column: Int, value: Boolean): Unit
-
-  /** For a nullable column. Those within it get what they need, too. */
-  def putNull(column: Int): Unit
-
-  // The next three are for columns with others within them. A writer of Datums needs none.
-
-  /**
-   * For a list or a map: a value with `count` values, which the caller then writes to the column within
-   * it, the next one.
-   */
-  def putList(column: Int, count: Int): Unit = throw new UnsupportedOperationException
-
-  /** For a struct or a list of fixed length: a value, whose parts the caller then writes. */
-  def putParent(column: Int): Unit = throw new UnsupportedOperationException
-
-  /** Space for `count` values of `width` bytes of a column within a list: as that of [[reserve]]. */
-  def reserveMany(column: Int, count: Int, width: Int): ByteBuffer =
-    throw new UnsupportedOperationException
 
   /**
    * Space for `bytes` bytes of any other column, little-endian: fill them before any other call.
@@ -46,60 +22,57 @@ private[supply] trait ElementWriter {
   /** For a column of views: `count` values that stay in the file, from `places(from)` on. */
   def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int], from: Int,
       count: Int): Unit
-}
 
-/**
- * Takes the values of many elements, column after column. The elements must fit, and each column
- * must get as many values.
- */
-private[supply] trait BatchWriter extends ElementWriter {
-  /** Space for `count` values of one width, which are not booleans: fill it as that of `reserve`. */
-  def reserveValues(column: Int, count: Int): ByteBuffer
-
-  /** Space for `count` values of variable width: `lengths(from)` bytes, and so on. Fill it likewise. */
-  def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer
+  // The others take the values of many elements, column after column. Each column must get as many
+  // values. A writer of Datums needs none of them.
 
   /** `count` values from `values(from)` on. */
-  def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit
+  def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit = refuse()
 
   /** As [[putInts]], for booleans: 0 is false, everything else true. */
-  def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
+  def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit = refuse()
+
+  /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */
+  def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
+      count: Int): Unit = refuse()
+
+  /** `count` values of variable width: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. */
+  def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int],
+      count: Int): Unit = refuse()
+
+  // The rest is for rows.
+
+  /** Space for `count` values of one width, which are not booleans: fill it as that of `reserve`. */
+  def reserveValues(column: Int, count: Int): ByteBuffer = refuse()
+
+  /** Space for `count` values of variable width: `lengths(from)` bytes, and so on. Fill it likewise. */
+  def reserveBytes(column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer = refuse()
 
   /** `count` booleans from `values(from)` on: 0 is false, 1 true. Those of nulls may have any value. */
-  def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit
+  def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit = refuse()
+
+  /** Lists or maps with `lengths(from)` values, and so on, which the caller then writes to the next entry. */
+  def putLists(column: Int, lengths: Array[Int], from: Int, count: Int): Unit = refuse()
+
+  /** `count` structs or lists of fixed length, whose parts the caller then writes. */
+  def putParents(column: Int, count: Int): Unit = refuse()
+
+  /** What stands in place of a value that is null, or within one: for it, and for all within it. */
+  def putBlank(column: Int): Unit = refuse()
 
   /**
    * Of the last `count` values of a nullable column, those are null whose byte from `nulls(from)` on
    * is 1, and not 0. They have just been written: bytes of no length, or any value. At most once.
    */
-  def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit
+  def markNulls(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit = refuse()
 
   /**
    * The same for a column that is not nullable, of structs of which these are null: its values become
    * zeros.
    */
-  def clear(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit =
-    throw new UnsupportedOperationException
+  def clear(column: Int, nulls: Array[Byte], from: Int, count: Int): Unit = refuse()
 
-  // The next three are for columns with others within them, as those of ElementWriter.
-
-  /** Lists or maps with `lengths(from)` values, and so on, which the caller then writes. */
-  def putLists(column: Int, lengths: Array[Int], from: Int, count: Int): Unit =
-    throw new UnsupportedOperationException
-
-  /** `count` structs or lists of fixed length, whose parts the caller then writes. */
-  def putParents(column: Int, count: Int): Unit = throw new UnsupportedOperationException
-
-  /** What stands in place of a value that is null, or within one. */
-  def putBlank(column: Int): Unit = throw new UnsupportedOperationException
-
-  /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */
-  def putBytes(
-      column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit
-
-  /** `count` values of variable width: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. */
-  def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int],
-      count: Int): Unit
+  private def refuse(): Nothing = throw new UnsupportedOperationException
 }
 
 /** The elements of one partition, in order, read in the source's own memory. For one thread. */
@@ -126,7 +99,7 @@ private[supply] trait BatchCursor extends ElementCursor {
   def referencedBytes(count: Int): Long = 0
 
   /** Writes the first `count` of them, and moves to the last one written. */
-  def write(to: BatchWriter, count: Int): Unit
+  def write(to: ElementWriter, count: Int): Unit
 }
 
 /** A cursor that keeps elements in numbered places, each until another one is kept there. */
@@ -157,5 +130,5 @@ private[supply] trait GatheringCursor extends KeepingCursor {
   def referencedBytes(places: Array[Int], from: Int, count: Int): Long = 0
 
   /** Writes these elements in this order. */
-  def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit
+  def write(to: ElementWriter, places: Array[Int], from: Int, count: Int): Unit
 }

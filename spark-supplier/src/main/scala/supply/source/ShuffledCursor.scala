@@ -3,36 +3,37 @@ package supply.source
 import java.util.{Arrays, Random}
 
 /**
- * The elements of a cursor in an order that the seed fixes: each is drawn from the next `buffer`
- * elements that have not been drawn. The cursor keeps these. If the cursor can write many at once,
- * some are drawn ahead, which does not change the order.
+ * An order of elements that the seed fixes: each is drawn from the next `buffer` elements that have
+ * not been drawn. They are kept in numbered places.
+ *
+ * @param ahead how many are drawn together, which does not change the order
+ * @param keepNext keeps at most that number of further elements, each in the next place of the array;
+ *                 returns their number
  */
-private[supply] final class ShuffledCursor(
-    cursor: KeepingCursor, buffer: Int, seed: Long) extends BatchCursor {
-  private val gathering: Option[GatheringCursor] = cursor match {
-    case gathering: GatheringCursor => Some(gathering)
-    case _ => None
-  }
-  private val ahead = if (gathering.isDefined) ShuffledCursor.Ahead else 1
-
+private[supply] final class Draws(buffer: Int, seed: Long, ahead: Int = 1)(
+    keepNext: (Array[Int], Int) => Int) {
   private val random = new UnsharedRandom(seed)
 
   /** The places of the elements to draw from: the first `size`. */
   private var places = Array.emptyIntArray
   private var size = 0
 
-  /** The places of the elements drawn together: `drawnCount`, and the current one is at `at`. */
-  private var drawn = Array.emptyIntArray
-  private var drawnCount = 0
-  private var at = 0
+  /** The places of the elements drawn together: `count`, and the current one is at `at`. */
+  var drawn: Array[Int] = Array.emptyIntArray
+  var count = 0
+  var at = 0
 
   /** Places that keep nothing any more: the next elements go there. */
   private var free = Array.emptyIntArray
 
-  override def next(): Boolean = {
+  /** The place of the current element. */
+  def place: Int = drawn(at)
+
+  /** Moves on by one; false at the end. */
+  def next(): Boolean = {
     at += 1
-    if (at >= drawnCount) draw()
-    at < drawnCount
+    if (at >= count) draw()
+    at < count
   }
 
   private def draw(): Unit = {
@@ -41,27 +42,27 @@ private[supply] final class ShuffledCursor(
     drawn = free
     free = written
     at = 0
-    drawnCount = 0
-    val kept = cursor.keepNext(free, ahead)
-    while (drawnCount < ahead && size > 0) {
+    count = 0
+    val kept = keepNext(free, ahead)
+    while (count < ahead && size > 0) {
       val i = random.nextInt(size)
-      drawn(drawnCount) = places(i)
-      if (drawnCount < kept) places(i) = free(drawnCount)
+      drawn(count) = places(i)
+      if (count < kept) places(i) = free(count)
       else {
         size -= 1
         places(i) = places(size)
       }
-      drawnCount += 1
+      count += 1
     }
   }
 
   private def fill(): Unit = {
-    places = new Array(ShuffledCursor.Ahead)
+    places = new Array(math.min(buffer, 256))
     var isEnd = false
     while (size < buffer && !isEnd) {
       if (size == places.length) places = Arrays.copyOf(places, 2 * size)
       val next = Array.range(size, math.min(places.length, buffer))
-      val kept = cursor.keepNext(next, next.length)
+      val kept = keepNext(next, next.length)
       System.arraycopy(next, 0, places, size, kept)
       size += kept
       isEnd = kept < next.length
@@ -69,35 +70,43 @@ private[supply] final class ShuffledCursor(
     drawn = Array.range(size, size + ahead)
     free = new Array(ahead)
   }
+}
+
+/** The elements of a cursor in the order of [[Draws]]: many at once, if the cursor can write many. */
+private[supply] final class ShuffledCursor(
+    cursor: KeepingCursor, buffer: Int, seed: Long) extends BatchCursor {
+  private val gathering: Option[GatheringCursor] = cursor match {
+    case gathering: GatheringCursor => Some(gathering)
+    case _ => None
+  }
+  private val draws =
+    new Draws(buffer, seed, ahead = if (gathering.isDefined) 256 else 1)(cursor.keepNext)
+
+  override def next(): Boolean = draws.next()
 
   override def write(to: ElementWriter): Unit = {
-    cursor.recall(drawn(at))
+    cursor.recall(draws.place)
     cursor.write(to)
   }
 
-  override def ready: Int = if (gathering.isDefined) drawnCount - at else 0
+  override def ready: Int = if (gathering.isDefined) draws.count - draws.at else 0
 
-  override def bytes(count: Int): Long = gathering.get.bytes(drawn, at, count)
+  override def bytes(count: Int): Long = gathering.get.bytes(draws.drawn, draws.at, count)
 
   override def referencedBytes(count: Int): Long =
-    gathering.get.referencedBytes(drawn, at, count)
+    gathering.get.referencedBytes(draws.drawn, draws.at, count)
 
-  override def write(to: BatchWriter, count: Int): Unit = {
-    gathering.get.write(to, drawn, at, count)
-    at += count - 1
+  override def write(to: ElementWriter, count: Int): Unit = {
+    gathering.get.write(to, draws.drawn, draws.at, count)
+    draws.at += count - 1
   }
 
   override def describe: String = {
-    cursor.recall(drawn(at))
+    cursor.recall(draws.place)
     cursor.describe
   }
 
   override def close(): Unit = cursor.close()
-}
-
-private[supply] object ShuffledCursor {
-  /** The number of elements that are drawn together. */
-  private final val Ahead = 256
 }
 
 /**

@@ -32,11 +32,20 @@ private[supply] trait Source extends java.io.Serializable {
   def bytes: Option[Long] = None
 
   /** The elements of one partition. */
-  def open(partition: Partition, context: TaskContext): KeepingCursor
+  def open(partition: Partition, context: TaskContext): ElementCursor
 
-  /** The same if nobody keeps elements: a source may then read many at once. */
-  def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
-    open(partition, context)
+  /** The same in another order: see [[Draws]]. */
+  def openShuffled(
+      partition: Partition, context: TaskContext, buffer: Int, seed: Long): ElementCursor
+}
+
+/** A source whose cursors keep elements where they are. */
+private[supply] trait KeepingSource extends Source {
+  override def open(partition: Partition, context: TaskContext): KeepingCursor
+
+  override def openShuffled(
+      partition: Partition, context: TaskContext, buffer: Int, seed: Long): ElementCursor =
+    new ShuffledCursor(open(partition, context), buffer, seed)
 }
 
 /** How large each partition is, in a unit as [[PartitionSizes.Elements]] or "bytes". */
@@ -47,7 +56,7 @@ private[supply] object PartitionSizes {
 }
 
 /** A source without elements, for the end of a stream. */
-private[supply] final class NoElements(sc: SparkContext) extends Source {
+private[supply] final class NoElements(sc: SparkContext) extends KeepingSource {
   override val rdd: RDD[Nothing] = sc.emptyRDD[Nothing]
   override def schema: Schema = Schema.Unknown
   override def mainColumn: Option[Int] = None

@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory
 
 import supply.core.SourceException
 import supply.plan.{Part, Plan, Share, Shuffle, Stripe}
-import supply.source.{ElementCursor, ShuffledCursor, Source}
+import supply.source.{ElementCursor, Source}
 
 /**
  * A partition of the source in one epoch, not yet opened, without the first `done` elements, which
@@ -112,9 +112,9 @@ private[supply] final class PinnedRDD private (sc: SparkContext, source: Source,
       partition: Partition, context: TaskContext, index: Int, epoch: Int): ElementCursor =
     plan.shuffle match {
       case Shuffle.Elements(buffer) =>
-        new ShuffledCursor(source.open(partition, context), buffer, plan.elementSeed(index, epoch))
+        source.openShuffled(partition, context, buffer, plan.elementSeed(index, epoch))
       case Shuffle.Partitions | Shuffle.All(_) | Shuffle.Off =>
-        source.openInOrder(partition, context)
+        source.open(partition, context)
     }
 }
 

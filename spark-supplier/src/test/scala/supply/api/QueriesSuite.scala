@@ -46,7 +46,7 @@ class QueriesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
     val written = new Array[Seq[Array[Byte]]](source.rdd.partitions.length)
     use = (own, partition, context) =>
       written(partition.index) =
-        rawBlocks(own.openInOrder(partition, context), own.schema, own.mainColumn, 7)
+        rawBlocks(own.open(partition, context), own.schema, own.mainColumn, 7)
     new Tasks(source).count()
     if (written.nonEmpty) ResultFiles(written.length) { files =>
       written.indices.foreach(rank =>

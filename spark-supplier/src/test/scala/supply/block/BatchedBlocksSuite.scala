@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.bench.DatumCursor
 import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor, SelectedSource}
 import supply.protocol.Schema
-import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, ShuffledCursor, Source}
+import supply.source.{BatchCursor, ElementCursor, ElementWriter, KeepingCursor, KeepingSource, ShuffledCursor}
 
 /** Elements that are written many at once make the same blocks as one by one. */
 class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {
@@ -52,7 +52,7 @@ class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {
 
   test("selected columns, in order and shuffled") {
     def selected(cursor: => KeepingCursor): Seq[Seq[Any]] = {
-      val all = new Source {
+      val all = new KeepingSource {
         override def rdd: RDD[_] = null
         override def schema: Schema = Datum.schema
         override def mainColumn: Option[Int] = Some(Datum.Data)
@@ -87,7 +87,7 @@ private final class CountingCursor(cursor: BatchCursor) extends BatchCursor {
   override def write(to: ElementWriter): Unit = cursor.write(to)
   override def ready: Int = cursor.ready
   override def bytes(count: Int): Long = cursor.bytes(count)
-  override def write(to: BatchWriter, count: Int): Unit = {
+  override def write(to: ElementWriter, count: Int): Unit = {
     if (count > 1) many += 1; cursor.write(to, count)
   }
   override def describe: String = cursor.describe

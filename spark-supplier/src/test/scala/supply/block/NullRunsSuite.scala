@@ -5,7 +5,7 @@ import java.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.protocol.{Column, Schema}
-import supply.source.{BatchCursor, BatchWriter, ElementWriter}
+import supply.source.{BatchCursor, ElementWriter}
 
 /** Runs of values with their nulls make the same blocks as the values one by one. */
 class NullRunsSuite extends AnyFunSuite with WrittenBlocks {
@@ -69,26 +69,15 @@ private object NullRunsSuite {
 
     override def next(): Boolean = { at += 1; at < rows }
 
-    override def write(to: ElementWriter): Unit = for (column <- schema.columns.indices)
-      if (isNull(column, at)) to.putNull(column)
-      else column match {
-        case 0 => to.putInt(column, at)
-        case Longs => to.putLong(column, at.toLong)
-        case 2 => to.putBoolean(column, at % 3 == 0)
-        case 3 => to.reserve(column, 1).put(at.toByte)
-        case Texts => to.reserve(column, texts(at).length).put(texts(at))
-        case _ =>
-          to.reserve(column, 6).putShort(at.toShort).putShort(at.toShort).putShort(at.toShort)
-      }
+    override def write(to: ElementWriter): Unit = write(to, 1)
 
-    override def ready: Int = if (many) math.min(rows - at, 97) else 0
+    override def ready: Int = math.min(rows - at, if (many) 97 else 1)
 
-    override def bytes(count: Int): Long =
-      (at until at + count).map(i =>
-        (if (isNull(Texts, i)) 0 else texts(i).length) + 8L + 1 + 6).sum
+    override def bytes(count: Int): Long = (at until at + count)
+      .map(i => if (isNull(Texts, i)) 0L else texts(i).length.toLong).sum
 
     /** Values of nulls are not 0, and must not reach the block. */
-    override def write(to: BatchWriter, count: Int): Unit = {
+    override def write(to: ElementWriter, count: Int): Unit = {
       val run = (at until at + count).toArray
       to.putInts(0, run, 0, count)
       val longs = to.reserveValues(Longs, count)

@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.core.{ConfigException, ElementTooLargeException}
 import supply.protocol.{Column, Schema}
 import supply.protocol.Layout.{View, Window}
-import supply.source.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, ForeignFile, ForeignValues}
+import supply.source.{BatchCursor, ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 
 /** Blocks whose values stay in a foreign file. Nobody reads that file, so there need not be one. */
 class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
@@ -171,7 +171,7 @@ private object ViewBlocksSuite {
     override def bytes(count: Int): Long = count.toLong * Window.SIZE
     override def referencedBytes(count: Int): Long =
       values.slice(at, at + count).map(_.bytes.toLong).sum
-    override def write(to: BatchWriter, count: Int): Unit = {
+    override def write(to: ElementWriter, count: Int): Unit = {
       to.putInts(0, Array.range(at, at + count), 0, count)
       refer(to, count)
       at += count - 1

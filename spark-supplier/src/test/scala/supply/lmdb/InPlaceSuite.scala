@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.plan.{Shuffle, Uneven}
 import supply.protocol.Schema
 import supply.run.RunsWithRanks
-import supply.source.{BatchCursor, BatchWriter, ElementWriter, GatheringCursor, KeepingCursor, Source}
+import supply.source.{BatchCursor, ElementWriter, GatheringCursor, KeepingCursor, KeepingSource, Source}
 import supply.testing.{TemporaryFolder, TestRank}
 
 /** Whole runs in place: real ranks see the same elements as in copies. */
@@ -121,7 +121,7 @@ private object InPlaceSuite {
   private final val FailsAt = 6
 
   /** Fails at that element. */
-  final class Failing(source: LmdbSource) extends Source {
+  final class Failing(source: LmdbSource) extends KeepingSource {
     override def rdd: RDD[_] = source.rdd
     override def schema: Schema = source.schema
     override def mainColumn: Option[Int] = source.mainColumn
@@ -146,7 +146,7 @@ private object InPlaceSuite {
     override def ready: Int =
       if (element < FailsAt) math.min(cursor.ready, FailsAt - element) else cursor.ready
 
-    override def write(to: BatchWriter, count: Int): Unit = {
+    override def write(to: ElementWriter, count: Int): Unit = {
       cursor.write(to, count)
       element += count - 1
     }
@@ -157,7 +157,7 @@ private object InPlaceSuite {
       cursor.bytes(places, from, count)
     override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
       cursor.referencedBytes(places, from, count)
-    override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    override def write(to: ElementWriter, places: Array[Int], from: Int, count: Int): Unit =
       cursor.write(to, places, from, count)
     override def keep(place: Int): Unit = cursor.keep(place)
     override def recall(place: Int): Unit = cursor.recall(place)

@@ -19,7 +19,7 @@ class SelectedSourceSuite extends AnyFunSuite {
   private val places = Array(-1, 1, -1, -1, -1, 2, 0)
 
   private def selected(cursor: KeepingCursor, places: Array[Int]): KeepingCursor =
-    SelectedCursor(cursor, new SelectedWriter(Datum.schema.columns, places))
+    SelectedCursor(cursor, new SelectedWriter(places))
 
   private def expected(i: Int): Seq[Any] =
     Seq(i + 1, 2 -> (i % 2 == 0), 0 -> Seq.fill(i)(i.toByte))
@@ -36,7 +36,7 @@ class SelectedSourceSuite extends AnyFunSuite {
   }
 
   test("what a source knows of its data is known of a part of the columns, too") {
-    class Known extends Source {
+    class Known extends KeepingSource {
       override def rdd: RDD[_] = null
       override def schema: Schema = Datum.schema
       override def mainColumn: Option[Int] = Some(Datum.Data)
@@ -52,7 +52,7 @@ class SelectedSourceSuite extends AnyFunSuite {
     assert(labels.bytes.isEmpty && labels.mainColumn.isEmpty)
   }
 
-  test("values in place and nulls follow their column") {
+  test("values in place follow their column") {
     val values = new ForeignValues()
     values.set(5, 50, 100L, 7, 0)
     values.set(6, 60, 200L, 8, 9)
@@ -60,11 +60,11 @@ class SelectedSourceSuite extends AnyFunSuite {
       private var more = true
       override def next(): Boolean = more && { more = false; true }
       override def write(to: ElementWriter): Unit = {
-        to.putNull(0)
+        to.putInt(0, 8)
         to.refer(1, file, values, Array(5), 0, 1)
         to.refer(2, file, values, Array(0, 6), 1, 1)
-        to.putLong(3, 9)
-        to.putNull(4)
+        to.reserve(3, 8).putLong(9)
+        to.putBoolean(4, true)
       }
       override def keep(place: Int): Unit = ()
       override def recall(place: Int): Unit = ()
@@ -72,6 +72,6 @@ class SelectedSourceSuite extends AnyFunSuite {
       override def close(): Unit = ()
     }
     assert(Elements.all(selected(cursor, Array(1, -1, 0, -1, -1))) ==
-      Seq(Seq(1 -> null, (0, file, 200L, 60, 8, 9L))))
+      Seq(Seq[Any](8, (0, file, 200L, 60, 8, 9L))))
   }
 }

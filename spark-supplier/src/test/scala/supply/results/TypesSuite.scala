@@ -4,13 +4,13 @@ import org.apache.spark.{SPARK_VERSION, TaskContext}
 import org.apache.spark.ml.linalg.{Matrices, Vectors}
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.types.{ArrayType, DataType, DoubleType, LongType, SQLUserDefinedType, UserDefinedType}
-import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.block.WrittenBlocks
 import supply.core.ConfigException
 import supply.rows.{ColumnForms, NamedColumns, RowSource, Shapes}
-import supply.testing.{BlockFileBytes, LocalSpark, ResultFiles}
+import supply.testing.{BlockFileBytes, LocalSpark, PlainValues, ResultFiles}
 
 /**
  * Every type goes into blocks and comes back out of a result file that has these blocks. Those of
@@ -47,7 +47,7 @@ class TypesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
     val partition = source.rdd.partitions.head
     var raw = Seq.empty[Array[Byte]]
     use = context =>
-      raw = rawBlocks(source.openInOrder(partition, context), source.schema, source.mainColumn,
+      raw = rawBlocks(source.open(partition, context), source.schema, source.mainColumn,
         blockElements = 7)
     sc.runJob(sc.parallelize(Seq(0), 1), (context: TaskContext, _: Iterator[Int]) => use(context))
     ResultFiles(1) { files =>
@@ -56,8 +56,8 @@ class TypesSuite extends AnyFunSuite with LocalSpark with WrittenBlocks {
       val wanted = select(_._2).orderBy("id").collect()
       assert(found.length == Rows)
       kinds.indices.foreach { i =>
-        assert(found.map(row => plain(row.get(i + 1))).toSeq ==
-            wanted.map(row => plain(row.get(i + 1))).toSeq, kinds(i)._1)
+        assert(found.map(row => PlainValues.of(row.get(i + 1))).toSeq ==
+            wanted.map(row => PlainValues.of(row.get(i + 1))).toSeq, kinds(i)._1)
       }
     }
   }
@@ -161,14 +161,4 @@ private object TypesSuite {
     """array(named_struct('v', parse_json('"x"')))""" -> """array(named_struct('v', '"x"'))""")
 
   private val Kinds41: Seq[(String, String)] = Seq(same("make_time(int(id), 30, 1.5)"))
-
-  private def plain(value: Any): Any = value match {
-    case bytes: Array[Byte] => bytes.toSeq
-    case row: Row => row.toSeq.map(plain)
-    case list: scala.collection.Seq[_] => list.map(plain).toSeq
-    case map: scala.collection.Map[_, _] => map.map { case (key, part) =>
-        plain(key) -> plain(part)
-      }.toMap
-    case other => other
-  }
 }

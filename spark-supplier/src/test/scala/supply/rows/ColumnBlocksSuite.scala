@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.testing.TemporaryFolder
 
-/** Columns that are copied whole make the same blocks as their rows, one by one. */
+/** Columns that are copied whole make the same blocks as their rows. */
 class ColumnBlocksSuite extends AnyFunSuite with FrameBlocks {
   private def everything: DataFrame = spark.range(0, FrameBlocks.rows, 1, 1).selectExpr("id",
     "id % 3 = 0 as flag",
@@ -75,10 +75,11 @@ class ColumnBlocksSuite extends AnyFunSuite with FrameBlocks {
         (_: TaskContext, batches: Iterator[ColumnarBatch]) => {
           var read = Vector.empty[OnHeapColumnVector]
           def held = read.count(vector => VectorInternals.values(vector) != null)
-          val cursor = new ColumnCursor(batches.map { batch =>
+          val cursor = FrameBlocks.inVectors(
+            batches.map { batch =>
               read :+= batch.column(0).asInstanceOf[OnHeapColumnVector]
               batch
-            }, source.columns.toArray, areOurs = true)
+            }, source.columns, areOurs = true)
           var most = 0
           while (cursor.next()) most = math.max(most, held)
           (read.size, most, held)

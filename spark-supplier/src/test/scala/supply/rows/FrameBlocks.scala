@@ -1,16 +1,18 @@
 package supply.rows
 
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.supply.ArrowBatches
-import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.Suite
 
 import supply.block.WrittenBlocks
-import supply.source.{ElementCursor, KeepingCursor, ShuffledCursor, Source}
-import supply.testing.LocalSpark
+import supply.source.{Draws, ElementCursor, Source}
+import supply.testing.{BlockFileBytes, LocalSpark, PlainValues, ResultFiles}
 
 /** The blocks of a DataFrame of `FrameBlocks.rows` rows, read as rows and as columns. */
 trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
@@ -40,24 +42,52 @@ trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
   protected def inColumns(data: DataFrame): ColumnSource =
     RowSource.of(data, new Shapes).asInstanceOf[ColumnSource]
 
+  /** The blocks have the rows that Spark collects; those of the other sources are the same. */
   protected def compareBlocks(data: DataFrame, sources: DataFrameSource*): Unit = {
     val rowSource = inRows(data)
-    def oneByOne(context: TaskContext): RowCursor =
-      new RowCursor(rowSource.rdd.iterator(rowSource.rdd.partitions.head, context),
-        rowSource.columns.toArray)
-    def shuffled(cursor: KeepingCursor) = new ShuffledCursor(cursor, buffer = 300, seed = 5)
+    def open(source: Source)(context: TaskContext): ElementCursor =
+      source.open(source.rdd.partitions.head, context)
+    def shuffled(source: Source)(context: TaskContext): ElementCursor =
+      source.openShuffled(source.rdd.partitions.head, context, buffer = 300, seed = 5)
+    val all = data.collect().map(PlainValues.of).toSeq
+    sameRows(rowsOf(rowSource)(open(rowSource)), all)
+    sameRows(rowsOf(rowSource)(shuffled(rowSource)), drawn(all, buffer = 300, seed = 5))
     for ((blockElements, first) <- Seq(Int.MaxValue -> 0L, 7 -> 123L)) {
-      val expected = blocksOf(rowSource, blockElements, first)(oneByOne)
+      val expected = blocksOf(rowSource, blockElements, first)(open(rowSource))
       assert(elements(expected) == rows - first)
-      val expectedShuffled =
-        blocksOf(rowSource, blockElements, first)(context => shuffled(oneByOne(context)))
+      val expectedShuffled = blocksOf(rowSource, blockElements, first)(shuffled(rowSource))
       assert(expectedShuffled != expected && elements(expectedShuffled) == rows - first)
-      for (source <- sources; partition = source.rdd.partitions.head) {
-        same(blocksOf(source, blockElements, first)(source.openInOrder(partition, _)), expected)
-        same(blocksOf(source, blockElements, first)(context =>
-            shuffled(source.open(partition, context))), expectedShuffled)
+      for (source <- sources) {
+        same(blocksOf(source, blockElements, first)(open(source)), expected)
+        same(blocksOf(source, blockElements, first)(shuffled(source)), expectedShuffled)
       }
     }
+  }
+
+  private def sameRows(found: Seq[Any], expected: Seq[Any]): Unit = {
+    for (i <- expected.indices.intersect(found.indices)) assert(found(i) == expected(i), s"row $i")
+    assert(found.size == expected.size)
+    ()
+  }
+
+  /** The rows of a result that has these blocks. */
+  private def rowsOf(source: DataFrameSource)(open: TaskContext => ElementCursor): Seq[Any] = {
+    var raw = Seq.empty[Array[Byte]]
+    use = context =>
+      raw = rawBlocks(open(context), source.schema, source.mainColumn, blockElements = 100)
+    runTask(source)
+    ResultFiles(1) { files =>
+      BlockFileBytes.write(files.path(0), BlockFileBytes.ofBlocks(source.schema, raw))
+      files.load(spark).collect().map(PlainValues.of).toSeq
+    }
+  }
+
+  protected def drawn[A](all: Seq[A], buffer: Int, seed: Long): Seq[A] = {
+    val kept = mutable.Map.empty[Int, A]
+    val rest = all.iterator
+    val draws = new Draws(buffer, seed)((places, count) =>
+      places.iterator.take(count).takeWhile(_ => rest.hasNext).map(kept(_) = rest.next()).size)
+    Iterator.continually(draws).takeWhile(_.next()).map(draws => kept(draws.place)).toVector
   }
 
   /** Names the first difference: blocks are too long to print. */
@@ -82,17 +112,14 @@ trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
         ArrowBatches.use(all.grouped(97), data.schema, hidden)(batches =>
           blocks(cursor(batches), source.schema, source.mainColumn, blockElements, 0,
             blockBytes = 1 << 14))
-      val copied =
-        blocksBy(new ColumnCursor(_, columns.toArray, areOurs = false))
+      val copied = blocksBy(inVectors(_, columns))
       same(copied,
-        blocksBy(batches =>
-          new RowCursor(batches.flatMap(_.rowIterator.asScala), columns.toArray)))
+        blocksBy(batches => inOrder(batches.flatMap(_.rowIterator.asScala), columns)))
     }
     ArrowBatches.use(all.grouped(97), data.schema, hidden) { batches =>
       val batch = batches.next()
       for (i <- columns.indices)
-        assert(ColumnCopy.of(columns(i)).get.load(batch.column(i), batch.numRows),
-          columns(i).column)
+        assert(isCopied(columns(i), batch.column(i), batch.numRows), columns(i).column)
     }
   }
 
@@ -101,9 +128,8 @@ trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
     val columns = source.columns
     source.rdd.sparkContext.runJob(source.rdd,
       (_: TaskContext, batches: Iterator[ColumnarBatch]) => {
-        val copies = columns.map(ColumnCopy.of(_).get)
         batches.map(batch =>
-          columns.indices.filter(i => copies(i).load(batch.column(i), batch.numRows))
+          columns.indices.filter(i => isCopied(columns(i), batch.column(i), batch.numRows))
             .map(columns(_).column.name).toSet).reduce(_ intersect _)
       }).reduce(_ intersect _)
   }
@@ -121,6 +147,18 @@ trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
 }
 
 private object FrameBlocks {
+  def inOrder(rows: Iterator[InternalRow], columns: Seq[RowColumn]): RunCursor =
+    new RunCursor(new RowRuns(new RowsInOrder(rows), columns.toArray))
+
+  def inVectors(batches: Iterator[ColumnarBatch], columns: Seq[RowColumn],
+      areOurs: Boolean = false): RunCursor =
+    new RunCursor(new VectorRuns(batches, columns.toArray, areOurs))
+
+  /** Whether the values of a vector are copied whole. */
+  def isCopied(column: RowColumn, vector: ColumnVector, rows: Int): Boolean =
+    column.value.isInVectors &&
+      ColumnCopy.of(column.column).load(VectorMemory.opened(vector), rows)
+
   val rows = 1000L
 
   /** What the task does. In local mode, tasks are in this JVM. */

@@ -8,10 +8,11 @@ import org.apache.spark.sql.types.{ArrayType, DataType, MapType}
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.rows.FrameBlocks.{inOrder, inVectors, isCopied}
 import supply.source.ElementCursor
 import supply.testing.TemporaryFolder
 
-/** Lists, structs and maps that are copied whole make the same blocks as their rows, one by one. */
+/** Lists, structs and maps that are copied whole make the same blocks as their rows. */
 class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
   private def nested: DataFrame = spark.range(0, FrameBlocks.rows, 1, 1).selectExpr("id",
     // No list is null, and no value.
@@ -66,7 +67,7 @@ class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
       })
     }
 
-  test("nested columns of ORC, which are written one by one, make the same blocks as rows") {
+  test("nested columns of ORC, which are read value by value, make the same blocks as rows") {
     TemporaryFolder { folder =>
       nested.write.orc(s"$folder/data")
       val data = spark.read.orc(s"$folder/data")
@@ -97,9 +98,9 @@ class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
       val vectors = data.schema.indices.map(i => apart(rows, i, data.schema(i).dataType, offHeap))
       val batch = new ColumnarBatch(vectors.toArray, rows.size)
       for ((column, vector) <- source.columns.zip(vectors))
-        assert(ColumnCopy.of(column).get.load(vector, rows.size), column.column.name)
-      assert(blocksBy(new ColumnCursor(Iterator(batch), source.columns.toArray, areOurs = false)) ==
-        blocksBy(new RowCursor(rows.iterator, source.columns.toArray)))
+        assert(isCopied(column, vector, rows.size), column.column.name)
+      assert(blocksBy(inVectors(Iterator(batch), source.columns)) ==
+        blocksBy(inOrder(rows.iterator, source.columns)))
       batch.close()
     }
   }

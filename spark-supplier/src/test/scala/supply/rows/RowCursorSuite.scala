@@ -7,10 +7,11 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.source.{BatchWriter, ShuffledCursor}
-import supply.testing.Elements
+import supply.protocol.Schema
+import supply.rows.FrameBlocks.inOrder
+import supply.source.ElementCursor
 
-class RowCursorSuite extends AnyFunSuite {
+class RowCursorSuite extends AnyFunSuite with FrameBlocks {
   private val schema = new StructType()
     .add("number", IntegerType, nullable = false)
     .add("long", LongType)
@@ -19,15 +20,15 @@ class RowCursorSuite extends AnyFunSuite {
     .add("money", DecimalType(30, 2), nullable = false)
     .add("list", ArrayType(FloatType, containsNull = false), nullable = false)
 
-  private val columns = RowColumn.of(schema, RowCursorSuite.shapes(schema, 2)).toArray
+  private val columns = RowColumn.of(schema, RowCursorSuite.shapes(schema, 0))
 
   private def row(i: Int): InternalRow = InternalRow(
     i,
     if (i % 3 == 0) null else Long.MaxValue - i,
     i % 2 == 0,
-    UTF8String.fromString("text" * (i * 37 % 300)),
+    UTF8String.fromString("text" * (if (i % 50 == 7) 9000 else i * 37 % 300)),
     Decimal(BigDecimal(i).setScale(2), 30, 2),
-    new GenericArrayData(Array(i.toFloat, -i.toFloat)))
+    new GenericArrayData(Array.tabulate(if (i % 60 == 9) 5000 else i % 3)(_ * i.toFloat)))
 
   private def rows: Iterator[InternalRow] = Iterator.range(0, 200).map(row)
 
@@ -45,33 +46,6 @@ class RowCursorSuite extends AnyFunSuite {
     }
   }
 
-  test(
-    "rows of a batch are kept in pieces of at most 256 rows or 1 MiB, which are copied once more") {
-    val text =
-      RowColumn.of(new StructType().add("text", StringType), IndexedSeq(Shape.Unknown)).head
-    for ((size, count, most) <- Seq((3, 1000, 256), (150000, 20, 6), (3000000, 5, 1))) {
-      var pieces = Seq.empty[Int]
-      val copy = new ColumnCopy(text) {
-        override protected def loadSome(vector: AnyRef, rows: Int, within: Array[Byte]): Boolean =
-          true
-        override def bytes(from: Int, count: Int): Long = size.toLong * count
-        override protected def writeValues(
-            from: Int, count: Int, entry: Int, to: BatchWriter): Unit = {
-          pieces :+= count
-          val space = to.reserveBytes(entry, Array.fill(count)(size), 0, count)
-          (from until from + count).foreach(row => space.put(Array.fill(size)(row.toByte)))
-        }
-      }
-      val kept = new KeptColumns(Array(text))
-      kept.keepRun(copy, 0, 0, Array.range(0, count).reverse, 0, count)
-      assert(pieces.sum == count && pieces.max == most)
-      assert((0 until count).forall(kept.textBytes(_) == size))
-    }
-  }
-
-  private def shuffled(rows: Iterator[InternalRow], buffer: Int): Seq[Seq[Any]] =
-    Elements.all(new ShuffledCursor(new RowCursor(rows, columns), buffer, seed = 1))
-
   test("bytes are copied once, also beside a text: paths and names are short") {
     val files = new StructType().add("path", StringType).add("content", BinaryType)
     assert(new RowSource(null,
@@ -81,17 +55,24 @@ class RowCursorSuite extends AnyFunSuite {
         .mainColumn.contains(2))
   }
 
-  test("shuffled rows keep their values, although Spark reuses the memory of its rows") {
-    val inOrder = Elements.all(new RowCursor(rows, columns))
+  private def shuffled(rows: Iterator[InternalRow], buffer: Int, seed: Long) =
+    new RunCursor(new RowRuns(new ShuffledRows(rows, buffer, seed), columns.toArray))
+
+  private def blocks(cursor: ElementCursor): Seq[Seq[Any]] =
+    blocks(cursor, Schema(columns.map(_.column)), Some(3), Int.MaxValue, 0, blockBytes = 64 << 10)
+
+  test("rows keep their values, although Spark reuses the memory of its rows") {
+    val expected = blocks(inOrder(rows, columns))
+    val expectedShuffled = blocks(inOrder(drawn(rows.toSeq, 16, 1).iterator, columns))
+    assert(expected != expectedShuffled)
     Seq(() => unsafeRows, () => mutableRows).foreach { reused =>
-      assert(Elements.all(new RowCursor(reused(), columns)) == inOrder)
-      val seen = shuffled(reused(), 16)
-      assert(seen != inOrder && seen.sortBy(_.head.asInstanceOf[Int]) == inOrder)
+      assert(blocks(inOrder(reused(), columns)) == expected)
+      assert(blocks(shuffled(reused(), 16, 1)) == expectedShuffled)
     }
   }
 
   test("a shuffled row is named by its number in the partition") {
-    val cursor = new ShuffledCursor(new RowCursor(unsafeRows, columns), buffer = 4, seed = 42)
+    val cursor = shuffled(unsafeRows, buffer = 4, seed = 42)
     (0 until 3).foreach(_ => cursor.next())
     assert(cursor.describe == "row 4 of its partition")
   }

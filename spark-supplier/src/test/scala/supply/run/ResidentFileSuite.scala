@@ -16,7 +16,7 @@ import supply.core.Deadline
 import supply.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
 import supply.plan.{Shuffle, Uneven}
 import supply.protocol.Schema
-import supply.source.{KeepingCursor, Source}
+import supply.source.{KeepingCursor, KeepingSource}
 import supply.task.{SupplySettings, TaskReport}
 import supply.testing.TemporaryFolder
 import supply.testing.Background.{inBackground, result}
@@ -226,7 +226,7 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
 
 private object ResidentFileSuite {
   /** An LMDB that counts how often a partition is opened. */
-  final class Counted(lmdb: LmdbRDD, opening: () => Unit = () => ()) extends Source {
+  final class Counted(lmdb: LmdbRDD, opening: () => Unit = () => ()) extends KeepingSource {
     private val source = new LmdbSource(lmdb, inPlace = false)
     override def rdd: RDD[_] = lmdb
     override def schema: Schema = source.schema

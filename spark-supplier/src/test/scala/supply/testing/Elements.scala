@@ -24,7 +24,6 @@ object Elements {
     override def putBoolean(column: Int, value: Boolean): Unit = {
       values += (() => column -> value); ()
     }
-    override def putNull(column: Int): Unit = { values += (() => column -> null); () }
     override def reserve(column: Int, bytes: Int): ByteBuffer = {
       val space = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
       values += (() => column -> space.array.toSeq)
