@@ -10,9 +10,9 @@ import supply.source.{BatchCursor, ElementCursor, ElementWriter, ForeignFile, Fo
 
 /**
  * Makes blocks of `blockElements` elements in the slots of a pair, or as many as fit; with
- * `wholeBlocks`, fewer are an error. The data of the main column is written once, into the mapped
- * file. The small columns are staged, and appended when the block is closed (proto/PROTOCOL.md,
- * "Block").
+ * `wholeBlocks`, fewer are an error. If all values have a fixed size, each column has its place in the
+ * slot from the beginning. Otherwise only the main column is written into the slot at once; the others
+ * are staged, and appended when the block is closed (proto/PROTOCOL.md, "Block").
  */
 private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int],
     blockElements: Int,
@@ -22,9 +22,21 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
 
   private val blockBytes = pair.blockBytes
   private val headerBytes = Layout.blockHeaderBytes(schema.entries.size)
-  private val main = new BytesInSlot(headerBytes)
-  private val made = BlockColumn.of(schema.columns,
-    entry => if (mainColumn.contains(entry)) main else new StagedBytes)
+  private val sizes = FixedSizes.of(schema)
+
+  /** Elements of a block: at most. */
+  private val most = math.min(blockElements,
+    sizes.fold(Int.MaxValue)(_.elementsIn(blockBytes - headerBytes)))
+
+  /** The entries that are written into the slot at once. */
+  private val inSlot: Map[Int, BytesInSlot] =
+    sizes.fold(mainColumn.toIndexedSeq)(_.places).map(_ -> new BytesInSlot).toMap
+
+  /** The same in their order, each with the bytes that it has there, if that is known. */
+  private val places = inSlot.toArray.sortBy(_._1).map { case (entry, values) =>
+    values -> sizes.fold(0)(_.bytes(entry, most))
+  }
+  private val made = BlockColumn.of(schema.columns, inSlot.getOrElse(_, new StagedBytes))
   override protected val columns: Array[BlockColumn] = made.entries
   if (headerBytes >= blockBytes)
     throw new ConfigException(
@@ -67,7 +79,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
       case _ => 0
     }
     if (added == 0) appendOne(cursor)
-    if (elements == blockElements) publish()
+    if (elements == blockElements || elements == most && !wholeBlocks) publish()
     math.max(added, 1)
   }
 
@@ -82,8 +94,9 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   /** Uses the bound, not the exact size: near the end of a block elements are added one by one. */
   private def appendMany(batch: BatchCursor, limit: Long): Int = {
     if (claim == null) open()
-    var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
-    def usedAfter = usedAtMost + batch.bytes(count) + count.toLong * elementBytes
+    var count = math.min(math.min(batch.ready, most - elements).toLong, limit).toInt
+    def usedAfter =
+      if (sizes.isDefined) 0 else usedAtMost + batch.bytes(count) + count.toLong * elementBytes
     // A cursor counts a window for each value, and most values share one.
     if (count > 0 && usedAfter > blockBytes)
       usedAtMost = math.min(usedAtMost, usedBytes + paddingBytes)
@@ -105,7 +118,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
   /** Publishes a block that is not empty: at the end of a partition. */
   def flush(): Unit = if (elements > 0) publish()
 
-  private def tryAppend(cursor: ElementCursor): Boolean = {
+  private def tryAppend(cursor: ElementCursor): Boolean = elements < most && {
     if (claim == null) open()
     val referencedBefore = referenced
     def forgetLast(): Unit = {
@@ -132,7 +145,11 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
 
   private def open(): Unit = {
     claim = pair.claim()
-    main.writeInto(claim.slot)
+    var at = headerBytes
+    places.foreach { case (values, bytes) =>
+      values.writeInto(claim.slot, at)
+      at += bytes
+    }
     made.roots.foreach(_.truncate(0))
     referenced = 0
     usedAtMost = headerBytes.toLong + paddingBytes
@@ -140,6 +157,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
 
   private def fits: Boolean = {
     usedAtMost += elementBytes
+    sizes.isDefined ||
     referenced <= ReferencedMax && (usedAtMost <= blockBytes || usedBytes <= blockBytes)
   }
 
@@ -155,7 +173,8 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
 
   private def publish(): Unit = {
     claim.slot.clear()
-    var at = main.end
+    var at = headerBytes
+    places.foreach { case (values, _) => at = values.moveTo(at) }
     var i = 0
     while (i < columns.length) {
       val described = Layout.BlockHeader.SIZE + i * Layout.BlockColumn.SIZE

@@ -197,13 +197,26 @@ private[block] final class StagedBytes extends BytesBuffer {
   }
 }
 
-/** The main column's values: in the slot, from `start` on. */
-private[block] final class BytesInSlot(start: Int) extends BytesBuffer {
+/** Values that are written into the slot itself. */
+private[block] final class BytesInSlot extends BytesBuffer {
   private var slot: ByteBuffer = _
+  private var start = 0
 
-  def writeInto(newSlot: ByteBuffer): Unit = {
+  /** The values of the next block: from `at` on. */
+  def writeInto(newSlot: ByteBuffer, at: Int): Unit = {
     slot = newSlot
+    start = at
     truncate(0)
+  }
+
+  /** Moves the values to `at`, if there is free space in front of them. Returns where they end. */
+  def moveTo(at: Int): Int = {
+    if (at < start) {
+      val address = Buffers.addressOf(slot)
+      Buffers.unsafe.copyMemory(address + start, address + at, count.toLong)
+      start = at
+    }
+    at + Layout.aligned(count)
   }
 
   override def reserve(n: Int): ByteBuffer = {
@@ -219,9 +232,6 @@ private[block] final class BytesInSlot(start: Int) extends BytesBuffer {
     BytesBuffer.clear(slot.limit(start + count), start + count - width * n, nulls, from, n, width)
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = start
-
-  /** Where the staged buffers of the other columns may begin. */
-  def end: Int = start + Layout.aligned(count)
 }
 
 /** Ends the writing of an element that does not fit. Thrown once per block, without a stack. */
