@@ -186,7 +186,7 @@ test-nightly: built-for-tests ## what `make test` leaves out, or some parts of i
 	-@$(MAKE) --no-print-directory --keep-going --jobs 1 $(addprefix nightly-,$(PART))
 	@.ci/count-tests $(call reports_of,$(PART))
 
-test-long: packages-for-long test-nightly ## all that `make test` leaves out, with Slurm and Prometheus, about an hour
+test-long: packages-for-long test-nightly ## all that `make test` leaves out, with Slurm and Prometheus, about two hours
 
 # The C tests under the sanitizers and valgrind.
 nightly-address nightly-thread nightly-valgrind: nightly-%:

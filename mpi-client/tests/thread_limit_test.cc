@@ -102,7 +102,8 @@ TEST_F(ThreadLimitTest, AControlGroupOfThisMachine) {
 
 TEST_F(ThreadLimitTest, OfAUser) {
     if (geteuid() != 0) GTEST_SKIP() << "needs root, to start a process of another user";
-    const std::string said = as_user({61003, {}}, [&] {
+    // The kernel counts all processes of a user: this one has none in other tests, which may run meanwhile.
+    const std::string said = as_user({61004, {}}, [&] {
         const rlimit nine = {9, 9};
         setrlimit(RLIMIT_NPROC, &nine);
         struct thread_limit limit;

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,27 @@ def call(function, df, *, args=(), kwargs=None, results=None, resume=False, **op
     names = {field.name for field in dataclasses.fields(SupplierOptions)} & options.keys()
     supplier = spark_supplier.Supplier(**{"ranks": 1, **{name: options.pop(name) for name in names}})
     return call_of(supplier, function, df, args=args, kwargs=kwargs, results=results, resume=resume, **options)
+
+
+@contextlib.contextmanager
+def warm_calls():
+    """As call(), in a folder for the files of runs. A call with the options of the Supplier before has its ranks."""
+    import spark_supplier
+    from spark_supplier.settings import SupplierOptions
+
+    names = {field.name for field in dataclasses.fields(SupplierOptions)}
+    with shared_memory() as folder, contextlib.ExitStack() as supplier:
+        kept: dict[str, Any] = {}
+
+        def called(function, df, **options):
+            mine = {"ranks": 1, "folder": folder, **{name: options.pop(name) for name in names & options.keys()}}
+            if kept.get("options") != mine:
+                supplier.close()
+                kept.update(options=mine, supplier=supplier.enter_context(spark_supplier.Supplier(**mine)))
+            return call_of(kept["supplier"], function, df, **options)
+
+        called.folder = folder  # type: ignore[attr-defined]
+        yield called
 
 
 def call_of(supplier, function, df, *, args=(), kwargs=None, results=None, resume=False, **options):

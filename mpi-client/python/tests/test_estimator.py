@@ -40,10 +40,11 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 spark = session_fixture(2 * RANKS + 1)
 
 
-@pytest.fixture
-def supplier():
-    with shared_memory() as folder:
-        yield Supplier(ranks=RANKS, folder=folder)
+@pytest.fixture(scope="module")
+def supplier(spark):
+    """With the same ranks in each test."""
+    with shared_memory() as folder, Supplier(ranks=RANKS, folder=folder) as kept:
+        yield kept
 
 
 @pytest.fixture(scope="module")
@@ -225,13 +226,12 @@ def test_folds_with_the_same_ranks_have_the_same_metrics(points, supplier):
 
 
 def test_a_saved_estimator_has_a_supplier_without_ranks(supplier, points, tmp_path):
-    with supplier:
-        estimator = plane(supplier)
-        estimator.fit(points)
-        estimator.save(str(tmp_path / "estimator"))
-        loaded = TorchEstimator.load(str(tmp_path / "estimator"))
-        with loaded.getSupplier() as other:
-            assert other is not supplier
+    estimator = plane(supplier)
+    estimator.fit(points)
+    estimator.save(str(tmp_path / "estimator"))
+    loaded = TorchEstimator.load(str(tmp_path / "estimator"))
+    with loaded.getSupplier() as other:
+        assert other is not supplier
 
 
 @pytest.mark.long

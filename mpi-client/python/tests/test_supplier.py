@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from layout import ROOT
-from supplier_session import call, only_classic, over_connect, prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import only_classic, over_connect, prepare_environment, rows, session_fixture, warm_calls
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -26,17 +26,20 @@ LIMIT_SECONDS = 240
 spark = session_fixture(2 * RANKS + 1)
 
 
+@pytest.fixture(scope="module")
+def warm(spark):
+    with warm_calls() as called:
+        yield called
+
+
 @pytest.fixture
-def run():
-    """Supplier.run. After it, nothing is left."""
-    with shared_memory() as folder:
+def run(warm):
+    """Supplier.run. At the end of the module nothing is left."""
 
-        def run_in_folder(function, df, *, ranks=RANKS, columns=("id", "features"), uneven="keep", **options):
-            return call(
-                function, df, ranks=ranks, folder=folder, columns=columns, batch_size=BATCH, uneven=uneven, **options
-            )
+    def run_with_defaults(function, df, *, ranks=RANKS, columns=("id", "features"), uneven="keep", **options):
+        return warm(function, df, ranks=ranks, columns=columns, batch_size=BATCH, uneven=uneven, **options)
 
-        yield run_in_folder
+    return run_with_defaults
 
 
 def gathers_ids():

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from supplier_session import call, only_classic, prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory, warm_calls
 
 pytest.importorskip("pyspark", reason="no PySpark in this environment")
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -23,18 +23,23 @@ RANKS, COUNT, LIMIT_SECONDS = 2, 1000, 60
 SCHEMA = "id long not null, score double, name string"
 
 
+@pytest.fixture(scope="module")
+def warm(spark):
+    with warm_calls() as called:
+        yield called
+
+
 @pytest.fixture
-def run(spark):
+def run(spark, warm):
     def called(function, launcher="torch", **options):
         from spark_supplier import Mpirun
 
         of_rows = {"columns": ["id", "features"], "batch_size": 64, "uneven": "keep"}
-        of_ranks = {"ranks": RANKS, "launcher": Mpirun() if launcher == "mpirun" else launcher, "folder": folder}
-        return call(function, rows(spark, COUNT), **{"results": SCHEMA, **of_rows, **of_ranks, **options})
+        of_ranks = {"ranks": RANKS, "launcher": Mpirun() if launcher == "mpirun" else launcher}
+        return warm(function, rows(spark, COUNT), **{"results": SCHEMA, **of_rows, **of_ranks, **options})
 
-    with shared_memory() as folder:
-        called.folder = folder  # type: ignore[attr-defined]
-        yield called
+    called.folder = warm.folder  # type: ignore[attr-defined]
+    return called
 
 
 def predict(data, factor):

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from supplier_session import call, call_of, prepare_environment, session_fixture, shared_memory
+from supplier_session import call_of, prepare_environment, session_fixture, shared_memory, warm_calls
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -21,18 +21,23 @@ RANKS, ROWS, BATCH = 2, 1000, 16
 spark = session_fixture(2 * RANKS + 1)
 
 
+@pytest.fixture(scope="module")
+def warm(spark):
+    with warm_calls() as called:
+        yield called
+
+
 @pytest.fixture
-def run(caplog):
-    """Supplier.run, with its warnings. After it, nothing is left."""
-    with shared_memory() as folder:
+def run(warm, caplog):
+    """Supplier.run, with its warnings."""
 
-        def run_in_folder(function, df, **options):
-            caplog.clear()
-            with caplog.at_level(logging.WARNING, logger="spark_supplier"):
-                value = call(function, df, folder=folder, **{"ranks": RANKS, "batch_size": BATCH, **options})
-            return value, [record.getMessage() for record in caplog.records if record.name == "spark_supplier"]
+    def run_and_listen(function, df, **options):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="spark_supplier"):
+            value = warm(function, df, **{"ranks": RANKS, "batch_size": BATCH, **options})
+        return value, [record.getMessage() for record in caplog.records if record.name == "spark_supplier"]
 
-        yield run_in_folder
+    return run_and_listen
 
 
 def ids_of_ranks():
