@@ -7,7 +7,8 @@ import pyarrow
 
 from layout import CONSTANTS, FORMATS, SIZES, get, text
 
-_NAMES = {form: name for name, form in FORMATS.items()}
+# As pyarrow calls them; it has no intervals of months.
+_NAMES = {form: name for name, form in FORMATS.items()} | {"tiM": "int32"}
 
 
 def _field(memory, index):

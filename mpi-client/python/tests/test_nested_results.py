@@ -133,16 +133,18 @@ def test_a_schema_as_spark_writes_it(written):
 
 
 def test_intervals_and_times(written):
-    schema = "d interval day to second, t time(6), c varchar(5), many array<interval hour>, none interval year to month"
+    schema = "d interval day to second, t time(6), c varchar(5), many array<interval hour>, m interval year to month"
     assert fields_of(schema)[-1][1] == "tiM"
     spans, seconds = numpy.array([1, 2], "timedelta64[s]"), [datetime.timedelta(seconds=i) for i in (1, 2)]
     times = [datetime.time(1), datetime.time(0, 0, 2)]
-    expected: dict[str, Any] = {"d": seconds, "t": times, "c": ["a", None], "many": [seconds, []]}
-    schema = schema.replace(", none interval year to month", "")
+    expected: dict[str, Any] = {"d": seconds, "t": times, "c": ["a", None], "many": [seconds, []], "m": [14, None]}
     jagged = Jagged(spans, numpy.array([0, 2, 2]))
     nanoseconds = numpy.array([3600 * 10**9, 2 * 10**9])
-    table = written({"d": spans, "t": nanoseconds, "c": ["a", None], "many": jagged}, expected, schema=schema)
-    assert table.to_pydict() == {name: values * 2 for name, values in expected.items()}
+    months = numpy.ma.MaskedArray(numpy.int32([14, 0]), [False, True])
+    first = {"d": spans, "t": nanoseconds, "c": ["a", None], "many": jagged, "m": months}
+    assert written(first, expected, schema=schema).to_pydict() == {
+        name: 2 * values for name, values in expected.items()
+    }
     assert written({"d": seconds, "t": times}).to_pydict() == {"d": seconds, "t": times}
 
 
