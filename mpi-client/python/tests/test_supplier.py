@@ -146,6 +146,13 @@ def test_padded_ranks_make_equal_steps_with_validation(run, spark):
     assert [mine + theirs for (_, mine), (_, theirs) in zip(first, second)] == [10, 10]
 
 
+def test_later_epochs_of_both_data_sets_come_from_memory(run, spark):
+    data, validation = rows(spark, 90, 3), rows(spark, 10, 2)
+    first, second = run(gathers_ids(), data, validation=validation, epochs=2, cache="memory")
+    for mine, theirs in zip(first, second):
+        assert [sorted(a + b) for a, b in zip(mine, theirs)] == [list(range(90)), list(range(10))]
+
+
 @pytest.mark.long
 def test_both_data_sets_are_kept_in_files(run, spark, tmp_path):
     def supply():
