@@ -104,14 +104,22 @@ static inline supply_status_t supply__check_open(const supply_t *supply) {
  * the pair. */
 supply_status_t supply__check_mine(supply_t *supply, const char *call);
 
+/** True if the program holds that block. */
+bool supply__holds(const supply_t *supply, uint64_t sequence);
+
 /**
  * SUPPLY_OK if the program holds the block. Or _ARGUMENT, with the call in its text. are_given: no other argument is
  * NULL.
  */
-supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block, bool are_given);
-
-/** True if the program holds that block. */
-bool supply__holds(const supply_t *supply, uint64_t sequence);
+static inline supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block,
+                                                 bool are_given) {
+    TRY(supply__check_open(supply));
+    if (block == NULL || !are_given)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: no argument may be NULL", call);
+    if (supply__holds(supply, block->sequence)) return SUPPLY_OK;
+    return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: the block is not held: it has been released",
+                        call);
+}
 
 /** Releases a held block (C1, C2) and advances the position. */
 void supply__release_block(supply_t *supply, uint64_t sequence);

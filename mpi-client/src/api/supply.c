@@ -267,15 +267,6 @@ supply_status_t supply_skip_rest(supply_t *supply) {
     return status;
 }
 
-supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block, bool are_given) {
-    TRY(supply__check_open(supply));
-    if (block == NULL || !are_given)
-        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: no argument may be NULL", call);
-    if (supply__holds(supply, block->sequence)) return SUPPLY_OK;
-    return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: the block is not held: it has been released",
-                        call);
-}
-
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     TRY(supply__check_mine(supply, "supply_release"));
     TRY(supply__check_held(supply, "supply_release", block, true));
