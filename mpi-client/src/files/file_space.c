@@ -122,7 +122,7 @@ supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint
         if (got < 0) return space_fail(file, bytes, errno, failure);
         offset += (size_t)got;
         for (; count > 0 && (size_t)got >= pieces->iov_len; pieces++, count--) got -= (ssize_t)pieces->iov_len;
-        if (got == 0) continue;
+        if (count == 0 || got == 0) continue;
         pieces->iov_base = (uint8_t *)pieces->iov_base + got;
         pieces->iov_len -= (size_t)got;
     }
