@@ -8,8 +8,9 @@ import time
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from spark_supplier.driver.hub import Hub, Peer
 from spark_supplier.driver.sessions import Session, Slots
 from spark_supplier.errors import RunError, RunTimeoutError
 
@@ -84,23 +85,21 @@ def wait_for_ranks(session: Session, least: int, most: int, tasks_per_rank: int,
     if least == most:
         return most
 
+    fitting: int | None = None
+
     def fit(found: Slots, ranks: int) -> bool:
         if starters:
             return bool(place(found.slots, found.starter_slots, ranks, tasks_per_rank))
         return sum(found.slots.values()) >= ranks * tasks_per_rank
 
-    end = time.monotonic() + timeout
-    name = f"supply-{uuid.uuid4().hex[:12]}"
-    try:
-        while True:
-            is_late = time.monotonic() > end
-            slots = session.slots(name, (tasks_per_rank + starters) * most)
-            ranks = next((ranks for ranks in range(most, least - 1, -1) if fit(slots, ranks)), None)
-            if ranks == most or is_late or slots.is_complete or slots.impossible:
-                return ranks or most
-            time.sleep(_CONNECT_POLL_SECONDS if session.is_connect else _POLL_SECONDS)
-    finally:
-        session.ask_if_there("slots", run=name)
+    def find(found: Slots) -> int | None:
+        nonlocal fitting
+        fitting = next((ranks for ranks in range(most, least - 1, -1) if fit(found, ranks)), None)
+        return fitting if fitting == most else None
+
+    with contextlib.suppress(RunError):
+        _wait_until_enough(session, (tasks_per_rank + starters) * most, timeout, "", find, lambda found: "")
+    return fitting or most
 
 
 def _wait_until_enough(
@@ -117,31 +116,32 @@ def _wait_until_enough(
     """
     end = time.monotonic() + timeout
     name = f"supply-{uuid.uuid4().hex[:12]}"
-    try:
+    # Spark may start executors only for tasks that wait, which a run at the hub has.
+    with contextlib.closing(Hub(session, name, _ignore)) if session.is_dynamic else contextlib.nullcontext():
         while True:
             is_late = time.monotonic() > end
-            # Spark starts executors for tasks that wait.
             slots = session.slots(name, tasks)
             if slots.impossible:
                 raise RunError(slots.impossible)
-            found = find(slots)
-            if found:
+            if found := find(slots):
                 return found
             if slots.is_complete:
                 raise RunError(too_few(slots))
             if is_late:
                 raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
             time.sleep(_CONNECT_POLL_SECONDS if session.is_connect else _POLL_SECONDS)
-    finally:
-        session.ask_if_there("slots", run=name)
+
+
+def _ignore(peer: Peer, message: Any) -> None:
+    """Of a run without peers."""
 
 
 def keep_slots(session: Session, run: str, tasks: int, slots: dict[str, int]) -> None:
-    """Spark keeps its executors for the run, which has its turn, until the first of its jobs begins.
+    """Spark keeps its executors for the run, which is open at the hub, until the first of its jobs begins.
 
     Otherwise it would end those that have no task before the run has one. slots: of each host; none: any host.
     """
-    if session.is_dynamic:
+    if session.is_dynamic and tasks:
         session.slots(run, tasks, [host for host, count in slots.items() for _ in range(count)])
 
 

@@ -79,9 +79,11 @@ class RankPool:
         self._events: queue.SimpleQueue[tuple[Peer | None, Any]] = queue.SimpleQueue()
         self._ends = contextlib.ExitStack()
 
-    def start(self, environment: Mapping[str, str]) -> None:
+    def start(self, environment: Mapping[str, str], tasks_per_rank: int) -> None:
         """Starts the ranks with this environment, within the turn that has their slots."""
         self.hub = self._ends.enter_context(contextlib.closing(Hub(self.session, self.files.name, self._receive)))
+        needed = self.launcher.slots(tasks_per_rank)
+        keep_slots(self.session, self.files.name, needed, self.launcher.needs(tasks_per_rank).slots)
         self.launcher.start(self.files, {**environment, **self.hub.environment()}, self.jobs, self.post)
 
     def files_of_call(self, kinds: tuple[str, ...], ring: int | None, block: int | None) -> RunFiles:
@@ -402,12 +404,10 @@ def _new(wanted: Wanted) -> Iterator[_Ranks]:
         # Executors may have come and gone meanwhile.
         pairs = launcher.reserve(*reserve)
         warn_of_busy_slots(wanted.session, launcher.slots(wanted.tasks_per_rank))
-        slots = launcher.needs(wanted.tasks_per_rank).slots
-        keep_slots(wanted.session, turn.run, launcher.slots(wanted.tasks_per_rank), slots)
         launcher.use(turn.gpus)
         pool = RankPool(wanted.session, launcher, wanted.ranks, RunFiles(wanted.folder, turn.run), pairs)
         with _ended_by_error(pool, turn):
-            pool.start(wanted.environment)
+            pool.start(wanted.environment, wanted.tasks_per_rank)
             yield _Ranks(pool, turn)
 
 

@@ -153,7 +153,7 @@ class Session(abc.ABC):
         return found
 
     def slots(self, run: str = "", tasks: int = 0, hosts: Sequence[str] = ()) -> Slots:
-        """run, tasks: for as many tasks of that run, Spark is asked for executors, as SlotRequests.scala says.
+        """run, tasks: for as many tasks of that run, if it is open at the hub, Spark is asked for executors.
 
         tasks 0: no more. hosts: of the tasks; none: any.
         """

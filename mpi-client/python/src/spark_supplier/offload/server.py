@@ -50,7 +50,7 @@ class Server(RankPool):
         self._handling = threading.Lock()
         try:
             files.write_config()
-            self.start(environment)
+            self.start(environment, 0)
             self._place(timeout)
         except BaseException:
             self.close()

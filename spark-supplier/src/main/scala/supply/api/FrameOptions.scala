@@ -12,7 +12,7 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
 import supply.rows.{ColumnForms, EvenRows, NamedColumns, Shapes}
-import supply.run.{Progress, RunOptions, RunPlan, SlotRequests}
+import supply.run.{Progress, RunOptions, RunPlan}
 import supply.source.Source
 import supply.task.SupplySettings
 
@@ -54,7 +54,7 @@ private[supply] final class FrameOptions {
   def within[A](sc: SparkContext)(body: => A): A = Option(hubRun) match {
     case None => body
     case Some(name) =>
-      SlotRequests.end(name)
+      Hubs.find(name).foreach(_.releaseSlots())
       Hubs.notingFailure(name, frameName)(Progress.quietly(sc)(body))
   }
 

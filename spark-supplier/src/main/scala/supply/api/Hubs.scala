@@ -11,7 +11,7 @@ import org.apache.spark.supply.{DriverEndpoint, RpcSecurity}
 import supply.core.ConfigException
 import supply.run.{Hub, HubRun, HubTls}
 
-/** The hub of this JVM, for the Python package: docs/design/hub.md. */
+/** The hub of this JVM, for the Python package: docs/design/hub.md. Its lock is taken before the hub's. */
 private[supply] object Hubs {
   /** Whether connections use TLS. Not set: if Spark's own are encrypted. */
   private final val TlsSetting = "spark.supply.hub.tls"

@@ -8,7 +8,7 @@ import org.apache.spark.supply.{ClientJar, SparkInternals}
 import supply.core.{BuiltFor, FailureText}
 import supply.linalg.NamedRanks
 import supply.plan.HostNames
-import supply.run.{HubRun, SlotRequests, TaskSlots}
+import supply.run.{HubRun, TaskSlots}
 
 /** What the session is and has, and what has become of the jobs of a run. */
 private[api] object SessionCalls {
@@ -42,14 +42,14 @@ private[api] object SessionCalls {
   }
 
   /**
-   * The task slots of each host. Spark is asked for executors for `tasks` of the run, on `hosts` or
-   * any, as SlotRequests says.
+   * The task slots of each host. For an open run Spark is asked for executors: for `tasks` (0: no more),
+   * on `hosts` or any.
    */
   private def slots(call: Call): Unit = {
     import call.{made, sc, words}
     val run = call.text("run")
-    SlotRequests.renew(sc, run, words.path("tasks").asInt,
-      words.path("hosts").elements.asScala.map(_.asText).toSeq, Hubs.find(run).isDefined)
+    Hubs.find(run).foreach(_.keepSlots(sc, words.path("tasks").asInt,
+        words.path("hosts").elements.asScala.map(_.asText).toSeq))
     // Before the slots: an executor may register in between.
     made.put("complete", TaskSlots.areComplete(sc))
     TaskSlots.impossible(sc).foreach(made.put("impossible", _))

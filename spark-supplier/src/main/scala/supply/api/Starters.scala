@@ -14,7 +14,7 @@ import org.apache.spark.supply.{DriverEndpoint, OfApplication, SchedulerState, S
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
 
 import supply.core.{DriverCalls, FailureText, MisplacedException, PlacementException, SupplyException}
-import supply.run.{SlotRequests, TaskSlots}
+import supply.run.TaskSlots
 import supply.task.PinnedTask
 
 /** The tasks that start ranks, one on each host: a job of an RDD, or over Spark Connect a source of rows. */
@@ -39,7 +39,7 @@ private[supply] object Starters {
 
   /** For the tasks of a run, which begin soon. */
   private[api] def begin(sc: SparkContext, run: String): Starter = {
-    SlotRequests.end(run)
+    Hubs.find(run).foreach(_.releaseSlots())
     new Starter(run, driver(sc))
   }
 

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.OfApplication
 
-import supply.run.{SlotRequests, TaskSlots, Turns}
+import supply.run.{TaskSlots, Turns}
 
 /** The turns of this JVM's application, for all its clients: whether a run may start ranks. */
 private[api] object TurnCalls {
@@ -18,7 +18,7 @@ private[api] object TurnCalls {
   val all: Map[String, Call => Any] = Map(
     "turn-ask" -> ask,
     "turn-idle" -> (call => turns(call.sc).becomeIdle(call.text("run"), needs(call))),
-    "turn-release" -> release)
+    "turn-release" -> (call => turns(call.sc).release(call.text("run"))))
 
   /** Again and again, until it is the run's turn. */
   private def ask(call: Call): Unit = {
@@ -26,11 +26,6 @@ private[api] object TurnCalls {
     call.made.put("state", found.state.name)
     val gpus = call.made.putObject("gpus")
     found.gpus.foreach { case (host, addresses) => gpus.put(host, addresses.mkString(",")) }
-  }
-
-  private def release(call: Call): Unit = {
-    turns(call.sc).release(call.text("run"))
-    SlotRequests.end(call.text("run"))
   }
 
   private def offer(sc: SparkContext): Turns.Offer = Turns.Offer(

@@ -22,7 +22,7 @@ import supply.core.{ConfigException, Threads}
 
 /**
  * The server in which the processes of all runs of this JVM meet: docs/design/hub.md says how. It
- * ends with its last run, and calls `ended`.
+ * ends with its last run, and calls `ended`. Nobody holds its lock and asks for that of a run.
  *
  * @param ports the first one that is free is taken; 0: any
  */

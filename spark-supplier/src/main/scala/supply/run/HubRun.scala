@@ -9,6 +9,7 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
 import supply.core.ConfigException
@@ -18,6 +19,8 @@ import supply.task.TaskReport
  * A run at the hub: its peers, and the client that they speak to. What one side does not take fills
  * at most `limit` bytes, about; then nothing more is read from the other side. `secondsOfPolls`: as
  * of Hub.Limits. `later`: does something when a peer has had time to take what was sent to it.
+ *
+ * Locks, in their order: `closing` or `sending`; the run's; a peer's or the queue's; that of its space.
  */
 private[supply] final class HubRun(val name: String, val key: Array[Byte], secondsOfPolls: Double,
     limit: () => Long, threads: Executor, later: (() => Unit) => Unit) {
@@ -29,6 +32,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
 
   /** Of the ranks' call. The next call has another one. */
   @volatile var call: HubRun.Call = new HubRun.Call
+  private val slots = new KeptSlots
   private val files = mutable.Set.empty[HubConnection]
   private val spaceToClient = new Space(limit)
   private val spaceToPeers = new Space(limit)
@@ -48,6 +52,19 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
   def secondsAlone: Double = synchronized {
     if (client.isDefined) 0 else (System.nanoTime() - heardAt) / 1e9
   }
+
+  /**
+   * Spark gets executors for that many tasks at once, and keeps them until a job of the run takes the
+   * slots. hosts: of the tasks; none: any.
+   */
+  def keepSlots(sc: SparkContext, tasks: Int, hosts: Seq[String]): Unit = {
+    slots.keep(sc, tasks, hosts)
+    // Its end has not seen them.
+    if (isClosed) slots.close()
+  }
+
+  /** A job of the run takes the slots now. */
+  def releaseSlots(): Unit = slots.close()
 
   /** Bytes that wait for the client, and for peers, about. */
   def waitingBytes: (Long, Long) = (spaceToClient.used, spaceToPeers.used)
@@ -181,6 +198,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
       closed = true
       if (isFirst) (client ++ files, peers.values.toSeq) else (Nil, Nil)
     }
+    slots.close()
     toClient.close()
     open.foreach(_.send(Piece(0, Piece.Gone, Piece.Empty)))
     spaceToPeers.close()

@@ -6,7 +6,7 @@ import org.apache.spark.{SparkContext, TaskContext}
  * Holds task slots by tasks that only wait, `tasks` in all, if possible on `hosts`. With dynamic
  * allocation, Spark asks for executors while tasks wait for slots, and keeps those that have tasks.
  */
-private[supply] final class SlotKeeper(sc: SparkContext, tasks: Int, hosts: Seq[String])
+private[supply] final class SlotKeeper(sc: SparkContext, val tasks: Int, val hosts: Seq[String])
     extends AutoCloseable {
   private val job =
     LocalProperty(sc, SlotKeeper.Description, SlotKeeper.Name)(
@@ -19,6 +19,24 @@ private[supply] final class SlotKeeper(sc: SparkContext, tasks: Int, hosts: Seq[
 
   /** Gives the slots back. */
   override def close(): Unit = job.cancel()
+}
+
+/** Those of a run. Its lock is taken before those of Spark. */
+private[run] final class KeptSlots extends AutoCloseable {
+  private var keeper = Option.empty[SlotKeeper]
+
+  /** tasks, hosts: as of SlotKeeper. 0 tasks: none. */
+  def keep(sc: SparkContext, tasks: Int, hosts: Seq[String]): Unit = synchronized {
+    if (!keeper.exists(kept => kept.tasks == tasks && kept.hosts == hosts)) {
+      close()
+      if (tasks > 0 && TaskSlots.areDynamic(sc)) keeper = Some(new SlotKeeper(sc, tasks, hosts))
+    }
+  }
+
+  override def close(): Unit = synchronized {
+    keeper.foreach(_.close())
+    keeper = None
+  }
 }
 
 private[supply] object SlotKeeper {

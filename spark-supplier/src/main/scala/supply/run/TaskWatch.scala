@@ -19,7 +19,7 @@ import supply.task.PlacedTask
  * It also kills speculative copies, and asks for executors where tasks of ranks are missing.
  *
  * `stages`: what Spark's scheduler knows of the job. Spark's events would not do: its queues drop them
- * when a listener is slow.
+ * when a listener is slow. Its lock is taken before that of Spark's scheduler.
  */
 private[supply] final class TaskWatch(sc: SparkContext, watched: Places, timeout: Double,
     stages: () => Seq[StageState], stop: SupplyException => Unit) {

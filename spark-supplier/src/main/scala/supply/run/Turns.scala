@@ -8,6 +8,8 @@ import scala.collection.mutable
  * ask, again and again until the turn is its run's, in the order of the first questions. Ranks that
  * wait for a call end if a run of anybody needs their slots or cards.
  *
+ * Its lock is taken before those of the hub and of Spark's scheduler.
+ *
  * @param offer what Spark has
  * @param isOpen whether a run has a client at the hub
  * @param end asks the client of that run to end its ranks, which wait for a call
