@@ -1,6 +1,6 @@
 package supply.rows
 
-import scala.collection.mutable.ArrayBuffer
+import java.util.Arrays
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -32,8 +32,8 @@ private[rows] final class RowsInOrder(rows: Iterator[InternalRow]) extends Numbe
 /** Rows in the order of [[Draws]]. They are copied: Spark reuses the memory of its rows. */
 private[rows] final class ShuffledRows(rows: Iterator[InternalRow], buffer: Int, seed: Long)
     extends NumberedRows {
-  private val kept = new ArrayBuffer[InternalRow]
-  private val numbers = new ArrayBuffer[Long]
+  private var kept = new Array[InternalRow](64)
+  private var numbers = new Array[Long](64)
   private var taken = 0L
   private val draws = new Draws(buffer, seed)(keepNext)
   private var isAhead = false
@@ -49,12 +49,13 @@ private[rows] final class ShuffledRows(rows: Iterator[InternalRow], buffer: Int,
   }
 
   private def keep(row: InternalRow, place: Int): Unit = {
-    while (kept.size <= place) {
-      kept += null
-      numbers += 0
+    if (place >= kept.length) {
+      kept = Arrays.copyOf(kept, 2 * place)
+      numbers = Arrays.copyOf(numbers, 2 * place)
     }
-    (row, kept(place)) match {
-      case (unsafe: UnsafeRow, before: UnsafeRow) => before.copyFrom(unsafe)
+    row match {
+      case unsafe: UnsafeRow if kept(place).isInstanceOf[UnsafeRow] =>
+        kept(place).asInstanceOf[UnsafeRow].copyFrom(unsafe)
       case _ => kept(place) = row.copy()
     }
     numbers(place) = taken
