@@ -241,6 +241,7 @@ nightly-connect-%:
 	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/connect-$*.xml $(shell echo $(CONNECT_TESTS) | tr ' ' '\n' | awk 'NR % 2 == $* % 2')
 
 # PYTORCH=debian or newest: only with one of them.
+test-trainers: packages-for-tests build $(WHEEL_READY) # every program of docs/COMING-FROM.md, with Debian's PyTorch and the newest one; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs
 	@mkdir -p $(REPORTS)
 	@rm -f $(REPORTS)/trainers-*.xml
 	@status=0; for pytorch in $(or $(PYTORCH),debian newest); do $(MAKE) --no-print-directory test-trainers-$$pytorch || status=1; done; exit $$status
