@@ -213,7 +213,7 @@ nightly-spark-3.5: build-every-spark
 	-@$(MAKE) --no-print-directory SPARK=3.5 test-scala SCALA_REPORTS=$(REPORTS)/spark-3.5 \
 		SUITES='-Dsuites=supply.run.SupplyJobSuite,supply.run.ResumeSuite,supply.run.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.lmdb,supply.rows'
 	@cd build/spark-3.5/python && for package in pyspark py4j; do ln -sfn ../venv/lib/python3*/site-packages/$$package; done
-	-@PYTHONPATH=$(CURDIR)/build/spark-3.5/python $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/spark-3.5/types.xml mpi-client/python/tests/test_types.py
+	-@PYTHONPATH=$(CURDIR)/build/spark-3.5/python SUPPLY_JAR=$(CURDIR)/build/spark-3.5/target/spark-supplier.jar $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/spark-3.5/types.xml mpi-client/python/tests/test_types.py
 	-@$(WHEEL_PYTEST) -m spark_3_5 --junitxml $(REPORTS)/spark-3.5/python.xml mpi-client/python/tests
 	@$(call pytest,$(VENV)) -m spark_3_5 --junitxml $(REPORTS)/spark-3.5/launch.xml launch/tests/test_*.py
 
