@@ -210,17 +210,14 @@ def test_parameter_maps_are_fitted_and_chosen_by_a_validation(points, supplier, 
 
 @pytest.mark.long
 def test_folds_with_the_same_ranks_have_the_same_metrics(points, supplier):
-    def fitted():
+    def fitted(estimator):
         grid = ParamGridBuilder().addGrid(estimator.batchSize, [16, 64]).build()
         evaluator = RegressionEvaluator(labelCol="y")
         return CrossValidator(
             estimator=estimator, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, parallelism=2, seed=1
         ).fit(points)
 
-    estimator = plane(supplier, seed=3, epochs=2)
-    expected = fitted()
-    with supplier:
-        found = fitted()
+    expected, found = (fitted(plane(ranks, seed=3, epochs=2)) for ranks in (RANKS, supplier))
     assert found.avgMetrics == expected.avgMetrics
     assert predictions(found, points) == predictions(expected, points)
 
@@ -612,10 +609,9 @@ def test_a_pipeline_classifies_text(points, supplier, tmp_path, kind):
     ])  # fmt: skip
     grid = ParamGridBuilder().addGrid(estimator.optimizer, [slow, fast]).build()
     evaluator = MulticlassClassificationEvaluator(metricName="accuracy")
-    with supplier:
-        fitted = CrossValidator(
-            estimator=pipeline, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, parallelism=2, seed=5
-        ).fit(df)
+    fitted = CrossValidator(
+        estimator=pipeline, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, parallelism=2, seed=5
+    ).fit(df)
     assert fitted.avgMetrics[1] > max(0.85, fitted.avgMetrics[0])
     fitted.save(str(tmp_path / "fitted"))
     loaded = CrossValidatorModel.load(str(tmp_path / "fitted"))
