@@ -30,7 +30,7 @@ private[supply] final class BlockWriter(pair: Pair, schema: Schema, mainColumn: 
 
   /** The entries that are written into the slot at once. */
   private val inSlot: Map[Int, BytesInSlot] =
-    sizes.fold(mainColumn.toIndexedSeq)(_.places).map(_ -> new BytesInSlot).toMap
+    sizes.fold[Seq[Int]](mainColumn.toSeq)(_.places).map(_ -> new BytesInSlot).toMap
 
   /** The same in their order, each with the bytes that it has there, if that is known. */
   private val places = inSlot.toArray.sortBy(_._1).map { case (entry, values) =>
