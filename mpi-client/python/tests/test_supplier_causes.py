@@ -123,9 +123,9 @@ def test_spark_is_the_cause_also_for_a_rank_in_a_collective(run, spark):
             distributed.barrier()
         list(data)
 
-    broken = spark.range(100000).selectExpr("if(id < 90000, id, raise_error('no such number')) AS id")
-    with pytest.raises(RunError, match="no such number"):
-        run(train, broken, ranks=2, backend="gloo", uneven="keep")
+    large = spark.range(100000).selectExpr("repeat('x', 5000) AS text")
+    with pytest.raises(RunError, match="does not fit into a block of 4096 bytes"):
+        run(train, large, ranks=2, backend="gloo", ring=16384, block=4096, uneven="keep")
 
 
 def test_a_collective_that_fails_on_every_rank_is_the_cause(run, spark, monkeypatch):
