@@ -123,7 +123,7 @@ private object ArchitectureSuite {
     "block" -> (data :+ "pair"),
     "task" -> (data ++ Seq("plan", "pair", "block", internals)),
     "run" -> (data ++ Seq("plan", "pair", "task", internals)),
-    "lmdb" -> (data ++ Seq("plan", "rows", "task", "run", internals)),
+    "lmdb" -> (data ++ Seq("plan", "rows", "pair", "task", "run", internals)),
     "results" -> Seq("core", "protocol", "plan", "rows", "pair", "block", "task", "run", internals),
     "linalg" -> Seq("core", "plan", "rows", "pair", "task", "run", "results"),
     estimators -> Seq("linalg", modelsOfMLlib),

@@ -176,15 +176,6 @@ private[supply] object ResidentFileBlocks {
 }
 
 /**
- * Where the resident files of a run are: in this folder of each node; None: each beside the mapped
- * file of its pair, which is in memory.
- */
-private[supply] final case class ResidentPlace(folder: Option[String]) {
-  def of(pair: PairPaths): Path =
-    folder.fold(Paths.get(pair.mappedFile).toAbsolutePath.getParent)(Paths.get(_))
-}
-
-/**
  * The names of a rank's resident file (proto/PROTOCOL.md, "Resident files"). `kept`: the name, in
  * the same folder, of a file that outlives its run.
  */

@@ -10,9 +10,8 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
-import supply.block.ResidentPlace
 import supply.core.{PlacementException, Threads}
-import supply.pair.ConfigFiles
+import supply.pair.{ConfigFiles, ResidentPlace}
 import supply.plan.Hostfile
 import supply.task.NodeFailureTask
 

@@ -7,9 +7,9 @@ import scala.collection.mutable
 
 import org.apache.spark.{SparkException, TaskContext}
 
-import supply.block.{ResidentFileNames, ResidentPlace}
+import supply.block.ResidentFileNames
 import supply.core.{Deadline, DriverCalls, SupplyException}
-import supply.pair.{ConfigFiles, FailureSender, PairPaths}
+import supply.pair.{ConfigFiles, FailureSender, PairPaths, ResidentPlace}
 import supply.plan.Hostfile
 
 /**

@@ -1,8 +1,8 @@
 package supply.task
 
-import supply.block.{PairResidentFile, ResidentFileNames, ResidentPlace, ResidentSpace}
+import supply.block.{PairResidentFile, ResidentFileNames, ResidentSpace}
 import supply.core.{ConfigException, Deadline}
-import supply.pair.{ConfigFiles, Pair}
+import supply.pair.{ConfigFiles, Pair, ResidentPlace}
 import supply.plan.{GlobalOrder, Hostfile, Shuffle, Uneven}
 import supply.protocol.{EpochCounts, Exchange, Schema}
 
