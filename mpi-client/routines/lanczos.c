@@ -164,23 +164,17 @@ static PetscErrorCode stop(SVD svd, PetscInt iteration, PetscInt most, PetscInt 
     return 0;
 }
 
-static PetscErrorCode copy_triplets(SVD svd, const struct shell *shell, const struct singular_values *values) {
-    const uint64_t k = values->k;
+static PetscErrorCode copy_vectors_of_columns(SVD svd, const struct shell *shell,
+                                              const struct singular_values *values) {
     Mat matrix;
-    Vec u;
     Vec v;
     PetscCall(SVDGetOperators(svd, &matrix, NULL));
-    PetscCall(MatCreateVecs(matrix, &v, &u));
-    for (uint64_t j = 0; j < k; j++) {
-        const double *rows;
-        PetscCall(SVDGetSingularTriplet(svd, (PetscInt)j, &values->S[j], u, v));
-        PetscCall(VecGetArrayRead(u, &rows));
-        for (uint64_t i = 0; i < values->A->local_rows; i++) values->U[i * k + j] = rows[i];
-        PetscCall(VecRestoreArrayRead(u, &rows));
+    PetscCall(MatCreateVecs(matrix, &v, NULL));
+    for (uint64_t j = 0; j < values->k; j++) {
+        PetscCall(SVDGetSingularTriplet(svd, (PetscInt)j, NULL, NULL, v));
         PetscCall(shell_vectors_gather(&shell->columns, v, shell->whole));
-        for (uint64_t i = 0; i < values->A->columns; i++) values->V[i * k + j] = shell->whole[i];
+        for (uint64_t i = 0; i < values->A->columns; i++) values->V[i * values->k + j] = shell->whole[i];
     }
-    PetscCall(VecDestroy(&u));
     return VecDestroy(&v);
 }
 
@@ -203,7 +197,7 @@ static PetscErrorCode lanczos_solve(struct shell *shell, const struct singular_v
     PetscCall(SVDSetStoppingTestFunction(svd, stop, shell, NULL));
     PetscCall(SVDSolve(svd));
     PetscCall(SVDGetConverged(svd, converged));
-    if (*converged >= k && !shell->is_cancelled) PetscCall(copy_triplets(svd, shell, values));
+    if (*converged >= k && !shell->is_cancelled) PetscCall(copy_vectors_of_columns(svd, shell, values));
     PetscCall(SVDDestroy(&svd));
     return MatDestroy(&matrix);
 }

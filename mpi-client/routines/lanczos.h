@@ -12,7 +12,7 @@
 bool lanczos_is_available(void);
 
 /**
- * Fills U, S and V by Golub-Kahan-Lanczos bidiagonalization with thick restarts (Hernández, Román, Tomás, "A robust and
+ * Fills V by Golub-Kahan-Lanczos bidiagonalization with thick restarts (Hernández, Román, Tomás, "A robust and
  * efficient parallel SVD solver based on restarted Lanczos bidiagonalization", ETNA 31, 2008): SLEPc's trlanczos. The
  * rows stay in place. Not 0: the call has failed. Collective.
  */

@@ -130,6 +130,17 @@ static int by_gram(struct workspace *workspace, const struct row_operator *op, c
     return refine(workspace, op, values);
 }
 
+/* Lanczos has no vector for a singular value that is 0 beside the largest one. */
+static int by_lanczos(struct workspace *workspace, const struct row_operator *op,
+                      const struct singular_values *values) {
+    const uint64_t n = values->A->columns;
+    double *R = workspace_add(workspace, values->k * values->k);
+    if (workspace_check(workspace) != 0 || lanczos(workspace, op, values) != 0) return 1;
+    if (tsqr(workspace, values->V, is_first_rank(workspace->call) ? n : 0, values->k, R) != 0) return 1;
+    copy_from_first(workspace->call, values->V, n * values->k);
+    return refine(workspace, op, values);
+}
+
 /* Singular vectors are unique but for their signs, which otherwise depend on the number of ranks. */
 static void singular_normalize_signs(const struct singular_values *values) {
     const uint64_t k = values->k;
@@ -179,7 +190,7 @@ int singular_values(struct workspace *workspace, const char *name, enum singular
     if (common_scale(workspace, name, values->A, values->mean, &scale, &factor, &norm) != 0) return 1;
     row_operator_init(&op, workspace, values->A, values->mean, scale, values->k);
     if (workspace_check(workspace) != 0) return 1;
-    if ((method == METHOD_GRAM ? by_gram(workspace, &op, values) : lanczos(workspace, &op, values)) != 0) return 1;
+    if ((method == METHOD_GRAM ? by_gram(workspace, &op, values) : by_lanczos(workspace, &op, values)) != 0) return 1;
     singular_normalize_signs(values);
     if (check_residual(workspace, &op, values) != 0) return 1;
     for (uint64_t j = 0; j < values->k; j++) values->S[j] /= factor;
