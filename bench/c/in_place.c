@@ -1,7 +1,6 @@
 /**
- * The baseline of resident blocks: reads the data of all resident blocks of a mapped file, or of all blocks of a
- * resident file, in place, once in each round, without being the rank of the pair. There are none before the end of the
- * first epoch.
+ * The baseline of later epochs: reads the data of all blocks of a resident file in place, once in each round, without
+ * being the rank of the pair. There is no such file before the end of the first epoch.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,16 +38,6 @@ static const uint8_t *map_match(const char *pattern) {
     return file;
 }
 
-/* The numbers of the blocks. */
-struct numbers {
-    uint64_t first, end;
-};
-
-static struct numbers blocks_of(const struct mapped_file_header *header) {
-    if (header->file_use == FILE_USE_RESIDENT) return (struct numbers){.end = header->block_count};
-    return (struct numbers){header->resident_first, header->resident_first + header->resident_count};
-}
-
 static uint32_t data_column(const uint8_t *file) {
     const struct mapped_file_header *header = (const void *)file;
     const struct schema_entry *entries = (const void *)(file + SCHEMA_OFFSET);
@@ -60,12 +49,11 @@ static uint32_t data_column(const uint8_t *file) {
 /* The rounds of this baseline run while no task writes. */
 static void measure(const uint8_t *file) {
     const struct mapped_file_header *header = (const void *)file;
-    const struct numbers numbers = blocks_of(header);
-    const uint32_t column = numbers.end > numbers.first ? data_column(file) : 0;
+    const uint32_t column = header->block_count > 0 ? data_column(file) : 0;
     uint64_t elements = 0, bytes = 0, sum = 0;
     struct round round = round_begin();
-    for (uint64_t number = numbers.first; number < numbers.end; number++) {
-        const uint8_t *address = file + RING_OFFSET + number % header->block_count * header->block_bytes;
+    for (uint64_t number = 0; number < header->block_count; number++) {
+        const uint8_t *address = file + RING_OFFSET + number * header->block_bytes;
         const struct block_header *block = (const void *)address;
         if (block->notification.kind != NOTIFICATION_BLOCK) continue;
         const struct block_column *data = (const struct block_column *)(address + sizeof *block) + column;

@@ -218,28 +218,3 @@ def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
         run(predict, results="id, lable, score float", kwargs={"factor": 1.0})
     with pytest.raises(RunError, match="'id' has no type, so it must be a column of df that ranks get"):
         run(predict, results="id, score float", columns=["features"], kwargs={"factor": 1.0})
-
-
-def test_a_key_that_may_change_is_named(spark, caplog):
-    from pyspark.sql import functions
-    from spark_supplier import Supplier
-
-    def write(data):
-        with data.results() as out:
-            for batch in data:
-                out.write({**batch, "score": batch["noise"]})
-
-    def run(df, results):
-        with shared_memory() as folder:
-            returned = Supplier(1, folder=folder, backend=None).run(write, df, results=results)
-            assert returned.rows.count() == COUNT
-            returned.release()
-
-    numbered = rows(spark, COUNT).withColumns(
-        {"key": functions.monotonically_increasing_id(), "noise": functions.rand()}
-    )
-    run(numbered.select("id", "key", "noise"), "id, key, score double")
-    assert caplog.text == ""
-    shuffled = numbered.repartition("id").withColumn("key", functions.monotonically_increasing_id())
-    run(shuffled.select("id", "key", "noise"), "id, key long not null, noise, score double")
-    assert "results: 'key' depends on the order" in caplog.text

@@ -202,7 +202,7 @@ class ResultWriter(Closing):
                     f"column '{name}' has nulls='mask': write '{mask}' beside it, so that nulls come back"
                 )
         return {
-            name: array_of(name, batch[name], kind, batch.get(self._masks.get(name, "")))
+            name: array_of(name, batch[name], kind, batch.get(self._masks[name]) if name in self._masks else None)
             for name, kind in self._kinds.items()
         }
 
