@@ -18,7 +18,8 @@ private[bench] object Baseline {
   def of(words: Seq[String], pair: Pair, cached: => CachedElements): Baseline = words match {
     case Seq("memcpy") => new MemcpyBaseline(pair, cached)
     case "program" +: command => new ProgramBaseline(command)
-    case Seq("in-place", program) => new ProgramBaseline(Seq(program, pair.paths.mappedFile + ".*.resident"))
+    case Seq("in-place", program) =>
+      new ProgramBaseline(Seq(program, pair.paths.mappedFile + ".*.resident"))
     case _ => throw new IllegalArgumentException(s"no baseline '${words.mkString(" ")}'")
   }
 }

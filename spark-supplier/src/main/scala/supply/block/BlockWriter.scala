@@ -299,7 +299,8 @@ private[block] final class ElementCount(schema: Schema) extends ColumnsWriter {
   def bytesOf(cursor: ElementCursor): (Long, String, Long) = {
     cursor.write(this)
     val (column, most) = schema.columns.map(_.name).zip(made.roots.map(_.wholeBytes)).maxBy(_._2)
-    (Layout.blockHeaderBytes(columns.size) + columns.iterator.map(_.alignedBytes.toLong).sum, column,
+    (Layout.blockHeaderBytes(columns.size) + columns.iterator.map(_.alignedBytes.toLong).sum,
+      column,
       most)
   }
 
