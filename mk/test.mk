@@ -61,7 +61,7 @@ run_suites = $(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync=re
 report_of = $(REPORTS)/$(1)$(if $(filter-out scala spark-3.5,$(1)),.xml)
 reports_of = $(foreach suite,$(1),$(call report_of,$(suite)))
 
-test: built-for-tests ## every part: C, Scala, Python, both languages together, and the model of their protocol; about 12 minutes
+test: built-for-tests ## every part: C, Scala, Python, both languages together, and the model of their protocol; about 16 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(call run_suites,$(TEST_SUITES))
 	@.ci/count-tests $(call reports_of,$(TEST_SUITES))
