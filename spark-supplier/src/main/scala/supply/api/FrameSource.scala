@@ -37,17 +37,13 @@ private[supply] object FrameSource {
   }
 
   /** With all its columns. */
-  private val relation: PartialFunction[LogicalPlan, (InPlaceRelation, IndexedSeq[Int])] = {
-    case LogicalRelationOf(found, count) => found -> (0 until count)
-  }
-}
-
-private object LogicalRelationOf {
-  def unapply(plan: LogicalPlan): Option[(InPlaceRelation, Int)] = plan match {
-    case scan: LogicalRelation => scan.relation match {
-        case found: InPlaceRelation => Some(found -> scan.output.size)
-        case _ => None
-      }
-    case _ => None
-  }
+  private val relation: PartialFunction[LogicalPlan, (InPlaceRelation, IndexedSeq[Int])] =
+    Function.unlift {
+      case scan: LogicalRelation =>
+        scan.relation match {
+          case found: InPlaceRelation => Some(found -> scan.output.indices)
+          case _ => None
+        }
+      case _ => None
+    }
 }

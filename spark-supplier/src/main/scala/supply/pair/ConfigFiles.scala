@@ -2,7 +2,7 @@ package supply.pair
 
 import java.io.IOException
 import java.nio.file.attribute.FileTime
-import java.nio.file.{Files, Paths}
+import java.nio.file.{Files, Path, Paths}
 
 import supply.core.{ConfigException, ConfigText, Size}
 import supply.protocol.Layout.Constant
@@ -18,6 +18,15 @@ private[supply] final case class PairPaths(
     configLine: String,
     group: Option[String] = None,
     mappedBytes: Long = 0)
+
+/**
+ * Where the resident files of a run are: in this folder of each node; None: each beside the mapped
+ * file of its pair, which is in memory.
+ */
+private[supply] final case class ResidentPlace(folder: Option[String]) {
+  def of(pair: PairPaths): Path =
+    folder.fold(Paths.get(pair.mappedFile).toAbsolutePath.getParent)(Paths.get(_))
+}
 
 /**
  * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md).
