@@ -23,7 +23,7 @@ lint-c: $(LINT_READY) library
 	@$(PYTHON) -c 'import json; commands = json.load(open("build/mpi-client/compile_commands.json")); \
 		json.dump(list({each["file"]: each for each in reversed(commands)}.values()), open("$(LINT)/compile_commands.json", "w"))'
 	@$(LINT)/bin/clang-format --dry-run --Werror $(C_FILES)
-	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' 'mpi-client/server/*.c' 'mpi-client/exchange/*.c' 'mpi-client/remote/*.c' 'mpi-client/mpi/*.c' 'mpi-client/routines/*.c' ':!mpi-client/src/base/fail_point.c' | \
+	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' 'mpi-client/offload/*.c' 'mpi-client/exchange/*.c' 'mpi-client/feeders/*.c' 'mpi-client/mpi/*.c' ':!mpi-client/src/base/fail_point.c' | \
 		while read -r file; do grep --quiet "/$$file\"" $(LINT)/compile_commands.json && echo "$$file" || \
 			echo "lint: skipped: $$file is not compiled here" >&2; done | \
 		xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p $(LINT) 2> /dev/null

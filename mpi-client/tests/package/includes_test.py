@@ -17,13 +17,13 @@ ALLOWED |= {
     PUBLIC: {PUBLIC},
     "mpi": {"mpi", "src/base"},
     "exchange": {"exchange", "mpi", PUBLIC, *LIBRARY},
-    "remote": {"remote", "mpi", "tools", PUBLIC, *LIBRARY},
-    "server": {"server", "tools", PUBLIC, *LIBRARY},
+    "feeders": {"feeders", "mpi", "tools", PUBLIC, *LIBRARY},
+    "offload/server": {"offload/server", "tools", PUBLIC, *LIBRARY},
     "tools": {"tools", PUBLIC, *LIBRARY},
-    "python/src/core": {"python/src/core", "exchange", "remote", PUBLIC, *LIBRARY},
+    "python/src/core": {"python/src/core", "exchange", "feeders", PUBLIC, *LIBRARY},
     "examples": {"examples", PUBLIC},
     # And of the public headers one alone: see allowed().
-    "routines": {"routines"},
+    "offload/routines": {"offload/routines"},
 }
 # Where an include is looked up if it does not lie beside its file.
 SEARCHED = ("", "include", "src", "exchange", "mpi", "tools")
@@ -48,7 +48,7 @@ def find(root, file, name):
 
 
 def allowed(folder, header):
-    if folder == "routines" and header == "include/supply_routine.h":
+    if folder == "offload/routines" and header == "include/supply_routine.h":
         return True
     return folder_of(header) in ALLOWED[folder]
 
@@ -79,11 +79,17 @@ WRONG = [
     ("src/block/wrong.h", "api/handle.h", "src/block must not include src/api/handle.h"),
     ("src/api/wrong.c", "exchange/transport.h", "src/api must not include exchange/transport.h"),
     ("include/wrong.h", "base/failure.h", "include must not include src/base/failure.h"),
-    ("exchange/wrong.c", "../remote/link.h", "exchange must not include remote/link.h"),
-    ("server/wrong.c", "../routines/rows.h", "server must not include routines/rows.h"),
-    ("tools/wrong.c", "../server/channel.h", "tools must not include server/channel.h"),
-    ("routines/wrong.c", "supply.h", "routines must not include include/supply.h"),
-    ("routines/wrong.c", "../server/matrices.h", "routines must not include server/matrices.h"),
+    ("src/api/wrong.c", "../../feeders/remote.h", "src/api must not include feeders/remote.h"),
+    ("mpi/wrong.c", "../feeders/mpi_link.h", "mpi must not include feeders/mpi_link.h"),
+    ("tools/wrong.c", "../feeders/feeder.h", "tools must not include feeders/feeder.h"),
+    ("tools/wrong.c", "../offload/server/channel.h", "tools must not include offload/server/channel.h"),
+    ("exchange/wrong.c", "../feeders/link.h", "exchange must not include feeders/link.h"),
+    ("exchange/wrong.c", "../offload/server/ranks.h", "exchange must not include offload/server/ranks.h"),
+    ("feeders/wrong.c", "../exchange/agree.h", "feeders must not include exchange/agree.h"),
+    ("offload/server/wrong.c", "../routines/rows.h", "offload/server must not include offload/routines/rows.h"),
+    ("offload/server/wrong.c", "../../feeders/link.h", "offload/server must not include feeders/link.h"),
+    ("offload/routines/wrong.c", "supply.h", "offload/routines must not include include/supply.h"),
+    ("offload/routines/wrong.c", "../server/matrices.h", "offload/routines must not include offload/server/matrices.h"),
     ("exchange/wrong.c", "api/receive.c", "includes src/api/receive.c, which is no header"),
     ("tools/wrong.c", "missing.h", "includes missing.h, which is not there"),
     ("elsewhere/wrong.c", "supply.h", "its folder is not in includes_test.py"),

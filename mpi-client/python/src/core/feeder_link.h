@@ -10,7 +10,7 @@
 #include "supply.h"
 
 extern "C" {
-#include "remote/link.h"
+#include "feeders/link.h"
 }
 
 /** Calls the object. The library may call it without the interpreter's lock. */

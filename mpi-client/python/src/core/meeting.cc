@@ -7,8 +7,8 @@
 #include "pair.h"
 
 extern "C" {
-#include "remote/feeder.h"
-#include "remote/remote.h"
+#include "feeders/feeder.h"
+#include "feeders/remote.h"
 }
 
 namespace nb = nanobind;

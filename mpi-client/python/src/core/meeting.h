@@ -7,7 +7,7 @@
 #include "feeder_link.h"
 
 extern "C" {
-#include "remote/processes.h"
+#include "feeders/processes.h"
 }
 
 class Meeting {

@@ -64,7 +64,7 @@ _ABSENT_PEER = (
 
 
 class MpiLink(OwnCommunicator):
-    """A link (mpi-client/remote/link.h) over a copy of the communicator.
+    """A link (mpi-client/feeders/link.h) over a copy of the communicator.
 
     The calls that begin an operation return its number. The buffer must stay as it is until test() has returned True.
     """

@@ -151,7 +151,7 @@ def _check_pairs(hosts: str | os.PathLike[str], nodes: list[str], pairs: int) ->
     Failure if a node would get other pairs from one than from the other.
     """
     slots = dict(host_file.read(hosts))
-    # As in mpi-client/remote/processes.c.
+    # As in mpi-client/feeders/processes.c.
     opened = collections.Counter(nodes[pair * len(nodes) // pairs] for pair in range(pairs))
     left = pairs
     for node in nodes:
