@@ -189,6 +189,9 @@ int workspace_check(struct workspace *workspace) {
     return call_agree(workspace->call, !workspace->failed, workspace->bytes);
 }
 
-void workspace_free(struct workspace *workspace) {
-    while (workspace->count > 0) free(workspace->blocks[--workspace->count]);
+int workspace_run(supply_call_t *call, int run(struct workspace *)) {
+    struct workspace workspace = {.call = call};
+    const int status = run(&workspace);
+    while (workspace.count > 0) free(workspace.blocks[--workspace.count]);
+    return status;
 }

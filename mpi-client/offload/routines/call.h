@@ -79,7 +79,7 @@ struct workspace {
     bool failed;
 };
 
-/** `count` values, 0 each, that live until workspace_free(). NULL: no memory, and workspace_check() will fail. */
+/** `count` values, 0 each, that live until the routine ends. NULL: no memory, and workspace_check() will fail. */
 double *workspace_add(struct workspace *workspace, size_t count);
 
 /**
@@ -88,6 +88,9 @@ double *workspace_add(struct workspace *workspace, size_t count);
  */
 int workspace_check(struct workspace *workspace);
 
-void workspace_free(struct workspace *workspace);
+/** Defines routine_NAME(): run_NAME(), which returns 0 or has failed the call, with a workspace. */
+#define ROUTINE(name)                                                                                                  \
+    int routine_##name(supply_call_t *call) { return workspace_run(call, run_##name); }
+int workspace_run(supply_call_t *call, int run(struct workspace *));
 
 #endif

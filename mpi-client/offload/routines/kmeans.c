@@ -310,9 +310,12 @@ static int kmeans_iterate(struct lloyd *lloyd, double *cost) {
     return 0;
 }
 
-static int kmeans_run(struct workspace *workspace) {
+static int run_kmeans(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    if (check_dense(call, "A") || check_count(call, "k", A->rows, "the rows of A") ||
+        check_count(call, "iterations", INT64_MAX, "of 64 bits") || check_not_negative(call, "tolerance"))
+        return 1;
     struct lloyd lloyd = {.call = call, .k = (uint64_t)supply_call_integer(call, "k")};
     lloyd.centers = supply_call_array(call, "centers", lloyd.k, A->columns);
     const supply_matrix_t *labels = supply_call_rows(call, "labels", A, 1);
@@ -332,12 +335,4 @@ static int kmeans_run(struct workspace *workspace) {
     return kmeans_iterate(&lloyd, cost);
 }
 
-int routine_kmeans(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const int status = check_dense(call, "A") ||
-                       check_count(call, "k", supply_call_matrix(call, "A")->rows, "the rows of A") ||
-                       check_count(call, "iterations", INT64_MAX, "of 64 bits") ||
-                       check_not_negative(call, "tolerance") || kmeans_run(&workspace);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(kmeans)

@@ -1,7 +1,4 @@
-/**
- * Least squares: by the Cholesky factor of AᵀA and by conjugate gradients, and the routines ridge and
- * conjugate_gradient (routines.h).
- */
+/** Least squares: by the Cholesky factor of AᵀA and by conjugate gradients, and the routine ridge (routines.h). */
 #include <cblas.h>
 #include <float.h>
 #include <inttypes.h>
@@ -103,134 +100,58 @@ static int cholesky(struct workspace *workspace, const struct row_operator *op, 
     return 0;
 }
 
-struct conjugate_gradients {
-    const struct row_operator *op;
-    const double *shift; /**< added to the diagonal of AᵀA */
-    uint64_t vectors;
-    double *right;      /**< columns × vectors */
-    double tolerance;   /**< of each vector's residual, relative to its right side */
-    int64_t iterations; /**< at most */
-};
-
-struct state {
-    uint64_t columns;
-    uint64_t vectors;
-    double *residual;
-    double *direction;
-    double *product;  /**< (AᵀA + diag(shift)) direction */
-    double *squares;  /**< of the residuals */
-    double *previous; /**< squares of the iteration before */
-    double *limits;   /**< squares at which a vector is solved */
-};
-
-/* sums[v] = Σ left[j, v] right[j, v] */
-static void dot(const struct state *state, const double *left, const double *right, double *sums) {
-    memset(sums, 0, state->vectors * sizeof *sums);
-    for (uint64_t j = 0; j < state->columns; j++)
-        for (uint64_t v = 0; v < state->vectors; v++)
-            sums[v] += left[j * state->vectors + v] * right[j * state->vectors + v];
-}
-
-static void least_squares_apply(const struct conjugate_gradients *problem, const double *X, double *Y) {
-    const uint64_t count = problem->op->A->columns * problem->vectors;
-    row_operator_apply_gram(problem->op, X, problem->vectors, Y);
-    for (uint64_t i = 0; i < count; i++) Y[i] += problem->shift[i / problem->vectors] * X[i];
-}
-
-/* Brings the right sides to 1 … 2, so that their squares are numbers. factors: one for each. */
-static void scale_right(const struct conjugate_gradients *problem, double *factors) {
-    const uint64_t count = problem->op->A->columns * problem->vectors;
-    for (uint64_t i = 0; i < count; i++) {
-        double *largest = &factors[i % problem->vectors];
-        *largest = fmax(*largest, fabs(problem->right[i]));
-    }
-    for (uint64_t v = 0; v < problem->vectors; v++) factors[v] = scale_of(factors[v]);
-    for (uint64_t i = 0; i < count; i++) problem->right[i] *= factors[i % problem->vectors];
-}
-
-static bool is_solved(const struct state *state) {
-    for (uint64_t v = 0; v < state->vectors; v++)
-        if (!(state->squares[v] <= state->limits[v])) return false;
-    return true;
-}
-
-/* The step of a vector that is solved is 0: its further steps would be noise. */
-static double step_of(const struct state *state, uint64_t v, double curvature) {
-    return state->squares[v] > state->limits[v] && curvature > 0 ? state->squares[v] / curvature : 0;
-}
-
-static void least_squares_iterate(const struct conjugate_gradients *problem, struct state *state, double *steps,
-                                  double *X) {
-    least_squares_apply(problem, state->direction, state->product);
-    dot(state, state->direction, state->product, steps);
-    for (uint64_t v = 0; v < state->vectors; v++) steps[v] = step_of(state, v, steps[v]);
-    memcpy(state->previous, state->squares, state->vectors * sizeof *state->squares);
-    for (uint64_t j = 0; j < state->columns; j++)
-        for (uint64_t v = 0; v < state->vectors; v++) {
-            const uint64_t i = j * state->vectors + v;
-            X[i] += steps[v] * state->direction[i];
-            state->residual[i] -= steps[v] * state->product[i];
-        }
-    dot(state, state->residual, state->residual, state->squares);
-    for (uint64_t j = 0; j < state->columns; j++)
-        for (uint64_t v = 0; v < state->vectors; v++) {
-            const uint64_t i = j * state->vectors + v;
-            const double turn = state->previous[v] > 0 ? state->squares[v] / state->previous[v] : 0;
-            state->direction[i] = state->residual[i] + turn * state->direction[i];
-        }
-}
-
-/* The largest residual relative to its right side, computed from X. */
-static double final_residual(const struct conjugate_gradients *problem, struct state *state, const double *X) {
-    double largest = 0;
-    least_squares_apply(problem, X, state->product);
-    for (uint64_t i = 0; i < state->columns * state->vectors; i++)
-        state->residual[i] = problem->right[i] - state->product[i];
-    dot(state, state->residual, state->residual, state->squares);
-    dot(state, problem->right, problem->right, state->limits);
-    for (uint64_t v = 0; v < state->vectors; v++) {
-        const double residual = sqrt(state->squares[v] / (state->limits[v] > 0 ? state->limits[v] : 1));
-        if (!(residual <= largest)) largest = residual;
-    }
-    return largest;
+/* y = (AᵀA + diag(shift)) x */
+static void least_squares_apply(const struct row_operator *op, const double *shift, const double *x, double *y) {
+    row_operator_apply_gram(op, x, 1, y);
+    for (uint64_t j = 0; j < op->A->columns; j++) y[j] += shift[j] * x[j];
 }
 
 /*
- * Solves (AᵀA + diag(shift)) X = right by conjugate gradients (Hestenes and Stiefel, 1952; Golub and Van Loan,
- * section 11.3), one for each vector, all with one pass over the rows an iteration. X: columns × vectors, 0 each.
- * Computes the residual again at the end. Not 0: the call has failed, also if it did not converge. Collective.
+ * Solves (AᵀA + diag(shift)) x = right by conjugate gradients (Hestenes and Stiefel, 1952; Golub and Van Loan, section
+ * 11.3). right: changed; x: 0 each. Computes the residual again at the end. Not 0: the call has failed, also if it did
+ * not converge. Collective.
  */
-static int conjugate_gradients(struct workspace *workspace, const struct conjugate_gradients *problem, double *X) {
+static int conjugate_gradients(struct workspace *workspace, const struct row_operator *op, const double *shift,
+                               double *right, double *x) {
     supply_call_t *call = workspace->call;
-    struct state state = {.columns = problem->op->A->columns, .vectors = problem->vectors};
-    const size_t count = state.columns * state.vectors;
-    double **const fields[] = {&state.residual, &state.direction, &state.product};
-    for (size_t i = 0; i < 3; i++) *fields[i] = workspace_add(workspace, count);
-    double *scalars = workspace_add(workspace, 5 * state.vectors);
+    const double tolerance = supply_call_number(call, "tolerance");
+    const int64_t iterations = supply_call_integer(call, "iterations");
+    const int n = (int)op->A->columns;
+    double *residual = workspace_add(workspace, (size_t)n);
+    double *direction = workspace_add(workspace, (size_t)n);
+    double *product = workspace_add(workspace, (size_t)n);
     if (workspace_check(workspace) != 0) return 1;
-    state.squares = scalars;
-    state.previous = scalars + state.vectors;
-    state.limits = scalars + 2 * state.vectors;
-    double *factors = scalars + 4 * state.vectors;
-    scale_right(problem, factors);
-    memcpy(state.residual, problem->right, count * sizeof *X);
-    memcpy(state.direction, problem->right, count * sizeof *X);
-    dot(&state, state.residual, state.residual, state.squares);
-    for (uint64_t v = 0; v < state.vectors; v++)
-        state.limits[v] = state.squares[v] * problem->tolerance * problem->tolerance;
+    /* Brings the right side to 1 … 2, so that its square is a number. */
+    const double factor = scale_of(fabs(right[cblas_idamax(n, right, 1)]));
+    cblas_dscal(n, factor, right, 1);
+    memcpy(residual, right, (size_t)n * sizeof *x);
+    memcpy(direction, right, (size_t)n * sizeof *x);
+    double square = cblas_ddot(n, residual, 1, residual, 1);
+    const double limit = square * tolerance * tolerance;
     int64_t iteration = 0;
-    while (!decided_by_first(call, is_solved(&state) || iteration >= problem->iterations)) {
-        least_squares_iterate(problem, &state, scalars + 3 * state.vectors, X);
-        if (report_progress(call, (uint64_t)++iteration, (uint64_t)problem->iterations) != 0) return 1;
+    while (!decided_by_first(call, square <= limit || iteration >= iterations)) {
+        least_squares_apply(op, shift, direction, product);
+        const double curvature = cblas_ddot(n, direction, 1, product, 1);
+        const double step = curvature > 0 ? square / curvature : 0;
+        cblas_daxpy(n, step, direction, 1, x, 1);
+        cblas_daxpy(n, -step, product, 1, residual, 1);
+        const double previous = square;
+        square = cblas_ddot(n, residual, 1, residual, 1);
+        cblas_dscal(n, previous > 0 ? square / previous : 0, direction, 1);
+        cblas_daxpy(n, 1, residual, 1, direction, 1);
+        if (report_progress(call, (uint64_t)++iteration, (uint64_t)iterations) != 0) return 1;
     }
     /* Rounding makes the residual that is carried along too small in the end. */
-    const double residual = final_residual(problem, &state, X);
-    for (size_t i = 0; i < count; i++) X[i] /= factors[i % state.vectors];
-    if (!decided_by_first(call, !(residual <= 10 * problem->tolerance))) return 0;
+    least_squares_apply(op, shift, x, product);
+    for (int j = 0; j < n; j++) residual[j] = right[j] - product[j];
+    const double length = cblas_dnrm2(n, right, 1);
+    const double rest = cblas_dnrm2(n, residual, 1) / (length > 0 ? length : 1);
+    cblas_dscal(n, 1 / factor, x, 1);
+    if (!decided_by_first(call, !(rest <= 10 * tolerance))) return 0;
     return supply_call_fail(call,
                             "conjugate gradients did not converge: after %" PRId64 " iterations a residual is %g of "
                             "its right side, not %g: set l2 or iterations larger",
-                            iteration, residual, problem->tolerance);
+                            iteration, rest, tolerance);
 }
 
 /* More columns make conjugate gradients the cheaper ones. */
@@ -271,16 +192,30 @@ static int least_squares_solve(struct workspace *workspace, const struct row_ope
     sum_over_ranks(call, right, op->A->columns);
     if (check_all_finite(call, "A or b", right, op->A->columns) != 0) return 1;
     if (method == CHOLESKY) return cholesky(workspace, op, shift, right, b, w);
-    return conjugate_gradients(workspace,
-                               &(struct conjugate_gradients){op, shift, 1, right, supply_call_number(call, "tolerance"),
-                                                             supply_call_integer(call, "iterations")},
-                               w);
+    return conjugate_gradients(workspace, op, shift, right, w);
 }
 
-static int run_ridge(struct workspace *workspace, int given) {
+static int check_parameters(supply_call_t *call, int *method) {
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    const supply_matrix_t *b = supply_call_matrix(call, "b");
+    if (check_matrix(call, "A") || check_dense(call, "b") || check_same_rows(call, "A", "b") ||
+        check_choice(call, "method", methods, method) || check_not_negative(call, "l2") ||
+        check_not_negative(call, "tolerance") || check_count(call, "iterations", INT64_MAX, "of 64 bits"))
+        return 1;
+    if (b->columns != 1)
+        return supply_call_fail(
+            call, "A is %" PRIu64 " × %" PRIu64 ", and b is %" PRIu64 " × %" PRIu64 ": b must have one column", A->rows,
+            A->columns, b->rows, b->columns);
+    if (*method == CHOLESKY && A->row_offsets != NULL) return supply_call_fail(call, "A is sparse: use method=cg");
+    return 0;
+}
+
+static int run_ridge(struct workspace *workspace) {
+    int given;
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const supply_matrix_t *b = supply_call_matrix(call, "b");
+    if (check_parameters(call, &given) != 0) return 1;
     const bool has_intercept = supply_call_integer(call, "intercept") != 0;
     double *w = supply_call_array(call, "coefficients", A->columns, 1);
     double *intercept = supply_call_array(call, "intercept", 1, 1);
@@ -301,56 +236,4 @@ static int run_ridge(struct workspace *workspace, int given) {
     return check_all_finite(call, "the result", w, A->columns) || check_all_finite(call, "the result", intercept, 1);
 }
 
-static int check_parameters(supply_call_t *call, int *method) {
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    const supply_matrix_t *b = supply_call_matrix(call, "b");
-    if (check_matrix(call, "A") || check_dense(call, "b") || check_same_rows(call, "A", "b") ||
-        check_choice(call, "method", methods, method) || check_not_negative(call, "l2") ||
-        check_not_negative(call, "tolerance") || check_count(call, "iterations", INT64_MAX, "of 64 bits"))
-        return 1;
-    if (b->columns != 1)
-        return supply_call_fail(
-            call, "A is %" PRIu64 " × %" PRIu64 ", and b is %" PRIu64 " × %" PRIu64 ": b must have one column", A->rows,
-            A->columns, b->rows, b->columns);
-    if (*method == CHOLESKY && A->row_offsets != NULL) return supply_call_fail(call, "A is sparse: use method=cg");
-    return 0;
-}
-
-int routine_ridge(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    int method;
-    const int status = check_parameters(call, &method) || run_ridge(&workspace, method);
-    workspace_free(&workspace);
-    return status;
-}
-
-static int run_conjugate_gradient(struct workspace *workspace) {
-    supply_call_t *call = workspace->call;
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    const supply_matrix_t *B = supply_call_matrix(call, "B");
-    const uint64_t count = A->columns * B->columns;
-    double *X = supply_call_array(call, "X", A->columns, B->columns);
-    double *right = workspace_add(workspace, count);
-    double *scale = workspace_add(workspace, A->columns);
-    double *shift = workspace_add(workspace, A->columns);
-    struct row_operator op;
-    row_operator_init(&op, workspace, A, NULL, scale, B->columns);
-    if (X == NULL || workspace_check(workspace) != 0 || scale_columns(workspace, A, NULL, scale, shift) != 0) return 1;
-    row_operator_apply_transpose(&op, B->values, B->columns, right);
-    sum_over_ranks(call, right, count);
-    if (check_all_finite(call, "A or B", right, count) != 0) return 1;
-    const struct conjugate_gradients problem = {
-        &op, shift, B->columns, right, supply_call_number(call, "tolerance"), supply_call_integer(call, "iterations")};
-    if (conjugate_gradients(workspace, &problem, X) != 0) return 1;
-    for (uint64_t i = 0; i < count; i++) X[i] *= scale[i / B->columns];
-    return check_all_finite(call, "the result", X, count);
-}
-
-int routine_conjugate_gradient(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const int status = check_matrix(call, "A") || check_dense(call, "B") || check_same_rows(call, "A", "B") ||
-                       check_not_negative(call, "l2") || check_not_negative(call, "tolerance") ||
-                       check_count(call, "iterations", INT64_MAX, "of 64 bits") || run_conjugate_gradient(&workspace);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(ridge)

@@ -10,6 +10,7 @@
 static int run_gram(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    if (check_dense(call, "A") != 0) return 1;
     double *gram = supply_call_array(call, "gram", A->columns, A->columns);
     double *diagonal = workspace_add(workspace, A->columns);
     if (gram == NULL || gram_matrix(workspace, A, NULL, NULL, gram) != 0) return 1;
@@ -20,11 +21,19 @@ static int run_gram(struct workspace *workspace) {
     return check_finite(call, "A", diagonal, A->columns);
 }
 
-int routine_gram(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const int status = check_dense(call, "A") || run_gram(&workspace);
-    workspace_free(&workspace);
-    return status;
+ROUTINE(gram)
+
+/* A, dense or sparse, can be multiplied by a dense matrix, of `columns` columns or, if that is 0, of any. Collective.
+ */
+static int check_factors(supply_call_t *call, const char *right, uint64_t columns) {
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    const supply_matrix_t *B = supply_call_matrix(call, right);
+    if (check_matrix(call, "A") || check_not_sparse(call, right)) return 1;
+    if (A->columns == B->rows && B->columns > 0 && (columns == 0 || B->columns == columns)) return 0;
+    return supply_call_fail(
+        call, "A is %" PRIu64 " × %" PRIu64 ", and %s is %" PRIu64 " × %" PRIu64 ": %s must have %s", A->rows,
+        A->columns, right, B->rows, B->columns, right,
+        columns == 0 ? "a row for each column of A" : "one column, with a value for each column of A");
 }
 
 /* All rows of a matrix with one column, on all ranks. */
@@ -42,6 +51,7 @@ static void products_gather(supply_call_t *call, const char *name, double *whole
 static int run_gram_vector(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    if (check_factors(call, "v", 1) || check_count(call, "iterations", INT64_MAX, "of 64 bits")) return 1;
     const int64_t iterations = supply_call_integer(call, "iterations");
     double *result = supply_call_array(call, "vector", A->columns, 1);
     double *vector = workspace_add(workspace, A->columns);
@@ -63,23 +73,7 @@ static int run_gram_vector(struct workspace *workspace) {
     return check_all_finite(call, "A or v", result, A->columns);
 }
 
-static int check_vector(supply_call_t *call) {
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    const supply_matrix_t *v = supply_call_matrix(call, "v");
-    if (A->columns == v->rows && v->columns == 1) return 0;
-    return supply_call_fail(call,
-                            "A is %" PRIu64 " × %" PRIu64 ", and v is %" PRIu64 " × %" PRIu64
-                            ": v must have one column, with a value for each column of A",
-                            A->rows, A->columns, v->rows, v->columns);
-}
-
-int routine_gram_vector(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const int status = check_matrix(call, "A") || check_not_sparse(call, "v") || check_vector(call) ||
-                       check_count(call, "iterations", INT64_MAX, "of 64 bits") || run_gram_vector(&workspace);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(gram_vector)
 
 /* The part of B that all ranks have at a time. */
 #define PART_BYTES ((uint64_t)16 << 20)
@@ -141,6 +135,7 @@ static int multiply_rows(struct product *product, struct workspace *workspace) {
 
 static int run_multiply(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
+    if (check_factors(call, "B", 0) != 0) return 1;
     struct product product = {.call = call, .A = supply_call_matrix(call, "A"), .B = supply_call_matrix(call, "B")};
     const supply_matrix_t *C = supply_call_rows(call, "C", product.A, product.B->columns);
     if (C == NULL) return 1;
@@ -150,29 +145,14 @@ static int run_multiply(struct workspace *workspace) {
     return 0;
 }
 
-static int check_shapes(supply_call_t *call) {
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    const supply_matrix_t *B = supply_call_matrix(call, "B");
-    if (A->columns == B->rows && B->columns > 0) return 0;
-    return supply_call_fail(call,
-                            "A is %" PRIu64 " × %" PRIu64 ", and B is %" PRIu64 " × %" PRIu64
-                            ": B must have a row for each column of A",
-                            A->rows, A->columns, B->rows, B->columns);
-}
-
-int routine_multiply(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const int status =
-        check_matrix(call, "A") || check_not_sparse(call, "B") || check_shapes(call) || run_multiply(&workspace);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(multiply)
 
 static int run_transpose_multiply(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const supply_matrix_t *B = supply_call_matrix(call, "B");
     struct row_operator op;
+    if (check_matrix(call, "A") || check_dense(call, "B") || check_same_rows(call, "A", "B")) return 1;
     row_operator_init(&op, workspace, A, NULL, NULL, 0);
     double *C = supply_call_array(call, "C", A->columns, B->columns);
     if (C == NULL || workspace_check(workspace) != 0) return 1;
@@ -181,17 +161,13 @@ static int run_transpose_multiply(struct workspace *workspace) {
     return 0;
 }
 
-int routine_transpose_multiply(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const int status = check_matrix(call, "A") || check_dense(call, "B") || check_same_rows(call, "A", "B") ||
-                       run_transpose_multiply(&workspace);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(transpose_multiply)
 
 static int run_column_statistics(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    if (check_matrix(call, "A") != 0) return 1;
+    if (A->rows < 2) return supply_call_fail(call, "A has %" PRIu64 " row: a variance needs 2", A->rows);
     double *mean = supply_call_array(call, "mean", A->columns, 1);
     double *variance = supply_call_array(call, "variance", A->columns, 1);
     if (mean == NULL || variance == NULL || column_means(workspace, "A", A, mean) != 0 ||
@@ -201,12 +177,4 @@ static int run_column_statistics(struct workspace *workspace) {
     return check_finite(call, "A", variance, A->columns);
 }
 
-int routine_column_statistics(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    if (check_matrix(call, "A") != 0) return 1;
-    if (A->rows < 2) return supply_call_fail(call, "A has %" PRIu64 " row: a variance needs 2", A->rows);
-    const int status = run_column_statistics(&workspace);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(column_statistics)

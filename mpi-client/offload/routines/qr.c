@@ -146,9 +146,13 @@ int multiply_in_place(struct workspace *workspace, double *rows, uint64_t local_
     return 0;
 }
 
-static int qr_run(struct workspace *workspace) {
+static int run_qr(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    if (check_dense(call, "A") != 0) return 1;
+    if (A->rows < A->columns)
+        return supply_call_fail(call, "A is %" PRIu64 " × %" PRIu64 ": it must have at least as many rows as columns",
+                                A->rows, A->columns);
     const supply_matrix_t *Q = supply_call_rows(call, "Q", A, A->columns);
     double *R = supply_call_array(call, "R", A->columns, A->columns);
     if (Q == NULL || R == NULL) return 1;
@@ -162,14 +166,4 @@ static int qr_run(struct workspace *workspace) {
     return check_finite(call, "A", sums, A->columns);
 }
 
-int routine_qr(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    if (check_dense(call, "A") != 0) return 1;
-    if (A->rows < A->columns)
-        return supply_call_fail(call, "A is %" PRIu64 " × %" PRIu64 ": it must have at least as many rows as columns",
-                                A->rows, A->columns);
-    const int status = qr_run(&workspace);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(qr)

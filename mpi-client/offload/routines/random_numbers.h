@@ -5,11 +5,9 @@
 #ifndef RANDOM_NUMBERS_H
 #define RANDOM_NUMBERS_H
 
-#include <math.h>
 #include <stdint.h>
 
 #define RANDOM_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
-#define TWO_PI 6.283185307179586476925286766559
 
 static inline uint64_t random_mix(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -21,13 +19,6 @@ static inline uint64_t random_mix(uint64_t z) {
 static inline double random_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
     const uint64_t start = random_mix(seed + RANDOM_GOLDEN) ^ random_mix(stream + 2 * RANDOM_GOLDEN);
     return (double)(random_mix(start + (index + 1) * RANDOM_GOLDEN) >> 11) * 0x1p-53;
-}
-
-/** Number `index` of a normal distribution with mean 0 and variance 1 (Box and Muller, 1958). */
-static inline double random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
-    /* 1 − u is not 0. */
-    const double radius = sqrt(-2 * log(1 - random_uniform(seed, stream, 2 * index)));
-    return radius * cos(TWO_PI * random_uniform(seed, stream, 2 * index + 1));
 }
 
 #endif

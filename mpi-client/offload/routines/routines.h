@@ -58,7 +58,7 @@ int routine_ridge(supply_call_t *call);
  * moves farther than `tolerance`, or `iterations` are done. → `centers`: array, k × n; `labels`: rows, m × 1, the
  * number of the nearest center from 0; `cost`: array, 1 × 1, the sum of the squared distances to it. A cluster that
  * loses its rows keeps its center. The result does not depend on the number of ranks, but for rounding. Labels are of
- * the nearest center also beside an outlier. Fails if squares of values leave the range of numbers, as nmf does.
+ * the nearest center also beside an outlier. Fails if squares of values leave the range of numbers.
  */
 int routine_kmeans(supply_call_t *call);
 
@@ -67,27 +67,6 @@ int routine_kmeans(supply_call_t *call);
  * diagonal that is not negative. m must be n or more.
  */
 int routine_qr(supply_call_t *call);
-
-/**
- * A ≈ W H without negative values, `k` from 1 to min(m, n), by hierarchical alternating least squares (Cichocki and
- * Phan, IEICE Trans. Fundamentals E92-A, 2009) from random values of `seed`: a local minimum of ‖A − W H‖. Ends after
- * `iterations`, or when no value of H changes by more than `tolerance` times the largest. → `W`: rows, m × k; `H`:
- * array, k × n; `residual`: array, 1 × 1, ‖A − W H‖. A must not have negative values.
- */
-int routine_nmf(supply_call_t *call);
-
-/**
- * Random features of the Gaussian kernel exp(−‖x − y‖² / (2 `bandwidth`²)): sqrt(2 / `features`) cos(A Ω + 1 bᵀ), Ω
- * normal and b uniform (Rahimi and Recht, NIPS 2007) → `Z`: rows, m × features. A may be sparse. `seed` alone decides Ω
- * and b, so that two calls map two matrices alike.
- */
-int routine_random_features(supply_call_t *call);
-
-/**
- * Solves (AᵀA + `l2` I) X = AᵀB by conjugate gradients (least_squares.c), to `tolerance` in at most `iterations`.
- * B: m × q, with the same rows on the same ranks as A. → `X`: array, n × q. A may be sparse.
- */
-int routine_conjugate_gradient(supply_call_t *call);
 
 /**
  * Applies AᵀA to v `iterations` times, and scales the vector to norm 1 in between: the power method. v: n × 1, a small

@@ -197,32 +197,36 @@ int singular_values(struct workspace *workspace, const char *name, enum singular
     return 0;
 }
 
-static int run_truncated_svd(struct workspace *workspace, enum singular_method method) {
+static int check_wanted(supply_call_t *call, int *method) {
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    const uint64_t most = A->rows < A->columns ? A->rows : A->columns;
+    return check_count(call, "k", most, "the smaller side of A") ||
+           check_choice(call, "method", singular_methods, method);
+}
+
+static int run_truncated_svd(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    int method;
+    if (check_matrix(call, "A") || check_wanted(call, &method)) return 1;
     const uint64_t k = (uint64_t)supply_call_integer(call, "k");
     const supply_matrix_t *U = supply_call_rows(call, "U", A, k);
     double *S = supply_call_array(call, "S", k, 1);
     double *V = supply_call_array(call, "V", A->columns, k);
     if (U == NULL || S == NULL || V == NULL) return 1;
-    return singular_values(workspace, "A", method, &(struct singular_values){A, NULL, k, U->values, S, V});
+    return singular_values(workspace, "A", (enum singular_method)method,
+                           &(struct singular_values){A, NULL, k, U->values, S, V});
 }
 
-int routine_truncated_svd(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    const uint64_t most = A->rows < A->columns ? A->rows : A->columns;
-    int method;
-    const int status = check_matrix(call, "A") || check_count(call, "k", most, "the smaller side of A") ||
-                       check_choice(call, "method", singular_methods, &method) ||
-                       run_truncated_svd(&workspace, (enum singular_method)method);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(truncated_svd)
 
-static int run_pca(struct workspace *workspace, enum singular_method method) {
+static int run_pca(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    int method;
+    if (check_matrix(call, "A") != 0) return 1;
+    if (A->rows < 2) return supply_call_fail(call, "A has %" PRIu64 " row: a variance needs 2", A->rows);
+    if (check_wanted(call, &method) != 0) return 1;
     const uint64_t k = (uint64_t)supply_call_integer(call, "k");
     double *components = supply_call_array(call, "components", A->columns, k);
     double *variance = supply_call_array(call, "variance", k, 1);
@@ -231,32 +235,26 @@ static int run_pca(struct workspace *workspace, enum singular_method method) {
     if (components == NULL || variance == NULL || mean == NULL || scores == NULL) return 1;
     if (column_means(workspace, "A", A, mean) != 0) return 1;
     const struct singular_values values = {A, mean, k, scores->values, variance, components};
-    if (singular_values(workspace, "A", method, &values) != 0) return 1;
+    if (singular_values(workspace, "A", (enum singular_method)method, &values) != 0) return 1;
     for (uint64_t i = 0; i < A->local_rows; i++)
         for (uint64_t j = 0; j < k; j++) scores->values[i * k + j] *= variance[j];
     for (uint64_t j = 0; j < k; j++) variance[j] *= variance[j] / (double)(A->rows - 1);
     return check_all_finite(call, "the variance", variance, k);
 }
 
-int routine_pca(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    const uint64_t most = A->rows < A->columns ? A->rows : A->columns;
-    int method;
-    if (check_matrix(call, "A") != 0) return 1;
-    if (A->rows < 2) return supply_call_fail(call, "A has %" PRIu64 " row: a variance needs 2", A->rows);
-    const int status = check_count(call, "k", most, "the smaller side of A") ||
-                       check_choice(call, "method", singular_methods, &method) ||
-                       run_pca(&workspace, (enum singular_method)method);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(pca)
 
 static const char *const choices[] = {"largest", "smallest", "largest_magnitude", NULL};
 
-static int run_eigenvalues(struct workspace *workspace, enum eigenvalues_which which) {
+static int run_eigenvalues(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
+    int which;
+    if (check_matrix(call, "A") != 0) return 1;
+    if (A->rows != A->columns)
+        return supply_call_fail(call, "A is %" PRIu64 " × %" PRIu64 ": eigenvalues need a square matrix", A->rows,
+                                A->columns);
+    if (check_count(call, "k", A->rows, "the rows of A") || check_choice(call, "which", choices, &which)) return 1;
     const uint64_t k = (uint64_t)supply_call_integer(call, "k");
     const supply_matrix_t *vectors = supply_call_rows(call, "vectors", A, k);
     double *values = supply_call_array(call, "values", k, 1);
@@ -268,23 +266,11 @@ static int run_eigenvalues(struct workspace *workspace, enum eigenvalues_which w
         return 1;
     row_operator_init(&op, workspace, A, NULL, scale, 2);
     if (workspace_check(workspace) != 0 ||
-        symmetric_lanczos(workspace, &op, &(struct eigenvalues){which, k, norm, values, vectors->values}) != 0)
+        symmetric_lanczos(workspace, &op,
+                          &(struct eigenvalues){(enum eigenvalues_which)which, k, norm, values, vectors->values}) != 0)
         return 1;
     for (uint64_t j = 0; j < k; j++) values[j] /= factor;
     return 0;
 }
 
-int routine_eigenvalues(supply_call_t *call) {
-    struct workspace workspace = {.call = call};
-    const supply_matrix_t *A = supply_call_matrix(call, "A");
-    int which;
-    if (check_matrix(call, "A") != 0) return 1;
-    if (A->rows != A->columns)
-        return supply_call_fail(call, "A is %" PRIu64 " × %" PRIu64 ": eigenvalues need a square matrix", A->rows,
-                                A->columns);
-    const int status = check_count(call, "k", A->rows, "the rows of A") ||
-                       check_choice(call, "which", choices, &which) ||
-                       run_eigenvalues(&workspace, (enum eigenvalues_which)which);
-    workspace_free(&workspace);
-    return status;
-}
+ROUTINE(eigenvalues)

@@ -32,7 +32,6 @@ def arrays():
         "dense": dense,
         "right": random.normal(size=(ROWS, 4)),
         "column": dense @ random.normal(size=(COLUMNS, 1)) + random.normal(size=(ROWS, 1)),
-        "positive": random.uniform(size=(ROWS, 7)),
         "points": centers[random.integers(6, size=ROWS)] + random.normal(size=(ROWS, 4)),
         "low_rank": low_rank,
         "low_rank_column": low_rank[:, :1],
@@ -151,7 +150,7 @@ def test_multiply_by_rows_and_by_an_array(ranks, matrices, small):
 
 def test_multiply_takes_many_rows_in_parts(ranks, symmetric):
     # Rows of 480 kB: ranks have some of them at a time.
-    large = ranks.call("random_features", symmetric, features=60000)
+    large = ranks.matrix(numpy.random.default_rng(8).normal(size=(40, 60000)))
     product = (symmetric @ large).to_numpy()
     assert_close(product, symmetric.to_numpy() @ large.to_numpy(), 1e-14)
 
@@ -189,33 +188,6 @@ def test_qr(ranks, matrices):
     found_q, found_r = call(ranks, "qr", matrices["dense"])
     assert_close(found_q, q * signs, 1e-12)
     assert_close(found_r, (r.T * signs).T, 1e-12)
-
-
-def test_nmf(ranks, matrices):
-    a = matrices["positive"].to_numpy()
-    w, h = reference.nonnegative_factors(a, 3, 20, seed=5)
-    found = call(ranks, "nmf", matrices["positive"], k=3, iterations=20, seed=5, tolerance=0.0)
-    for one, expected in zip(found, (w, h, [numpy.linalg.norm(a - w @ h)]), strict=True):
-        assert_close(one, expected)
-
-
-def test_random_features(ranks, matrices):
-    a = matrices["dense"].to_numpy()
-    expected = reference.random_features(a, 40, 2.5, seed=9)
-    assert_close(call(ranks, "random_features", matrices["dense"], features=40, bandwidth=2.5, seed=9), expected)
-
-
-def test_random_features_are_those_of_the_kernel(ranks, matrices):
-    a = matrices["right"].to_numpy()
-    z = call(ranks, "random_features", matrices["right"], features=20000, bandwidth=2.0, seed=1)
-    kernel = numpy.exp(-((a[:, None] - a) ** 2).sum(2) / (2 * 2.0**2))
-    assert abs(z @ z.T - kernel).max() < 0.05
-
-
-def test_conjugate_gradient(ranks, matrices):
-    a, b = matrices["dense"].to_numpy(), matrices["right"].to_numpy()
-    found = call(ranks, "conjugate_gradient", matrices["dense"], matrices["right"], l2=0.3, tolerance=1e-12)
-    assert_close(found, numpy.linalg.solve(a.T @ a + 0.3 * numpy.eye(COLUMNS), a.T @ b))
 
 
 def test_gram_vector(ranks, matrices, small):
@@ -256,7 +228,7 @@ def test_sparse_rows(spark, ranks):
     mean, variance = call(ranks, "column_statistics", sparse)
     assert_close(mean, a.mean(0), 1e-13)
     assert_close(variance, a.var(0, ddof=1), 1e-13)
-    right = ranks.call("random_features", sparse, features=2)
+    right = ranks.call("truncated_svd", sparse, k=2)[0]
     assert_close(call(ranks, "multiply", sparse, right), a @ right.to_numpy())
 
 
@@ -276,16 +248,12 @@ WRONG = {
     "A is 90 × 12: eigenvalues need a square": lambda ranks, a: ranks.call("eigenvalues", a["dense"], k=1),
     "A is not symmetric": lambda ranks, a: ranks.call("eigenvalues", a["square"], k=1),
     "A is 2 × 3: it must have at least as many rows": lambda ranks, a: ranks.call("qr", a["wide"]),
-    "A has the value -[0-9.]*: all must be 0 or more": lambda ranks, a: ranks.call("nmf", a["dense"], k=2),
     "A: column 3 .from 0. has a value that is NaN, or too large": lambda ranks, a: ranks.call("gram", a["too_large"]),
     "singular, or nearly": lambda ranks, a: ranks.call("ridge", a["low_rank"], a["low_rank_column"]),
     "did not converge: after 2 iterations a residual is": lambda ranks, a: ranks.call(
         "ridge", a["dense"], a["column"], method="cg", iterations=2
     ),
     "l2 is -1: it must not be negative": lambda ranks, a: ranks.call("ridge", a["dense"], a["column"], l2=-1.0),
-    "bandwidth is 0: it must be positive": lambda ranks, a: ranks.call(
-        "random_features", a["dense"], features=2, bandwidth=0.0
-    ),
 }
 
 

@@ -535,36 +535,6 @@ static void check_ridge(const Case &one, double l2, bool intercept, const std::s
     expect_most(std::fabs(call.results.at("intercept")(0, 0) - constant), 1e-14L * size, "an error of the intercept");
 }
 
-static void check_conjugate_gradient(const Case &one) {
-    const Matrix b = target(one.A);
-    const Matrix B = make(b.rows, 2, [&](uint64_t i, uint64_t j) { return j == 0 ? b(i, 0) : 1e-170 * uniform(i, 3); });
-    const supply_call call =
-        run("conjugate_gradient", {{{"A", one.A}, {"B", B}}, {{"l2", 0.5}, {"tolerance", 1e-10}, {"iterations", 1000}}},
-            layout, sparse);
-    if (refused_as_nearly_singular(call, one)) return;
-    if (!succeeds(call)) return;
-    Exact tall(b.rows + one.A.columns, one.A.columns), right(b.rows + one.A.columns, 2);
-    std::copy(one.A.values.begin(), one.A.values.end(), tall.values.begin());
-    std::copy(B.values.begin(), B.values.end(), right.values.begin());
-    for (uint64_t j = 0; j < one.A.columns; j++) tall(b.rows + j, j) = std::sqrt(0.5L);
-    const std::vector<Real> norms = norms_of_columns(tall);
-    const auto inverse = [&](uint64_t j) { return 1 / norms[j]; };
-    const Exact X(call.results.at("X"));
-    for (uint64_t v = 0; v < 2; v++) {
-        /* Solutions of 1e-330. */
-        if (v == 1 && one.name == "values of 1e160") continue;
-        Exact residual(tall.rows, 1), whole(tall.rows, 1);
-        for (uint64_t i = 0; i < tall.rows; i++) {
-            residual(i, 0) = whole(i, 0) = right(i, v);
-            for (uint64_t j = 0; j < X.rows; j++) residual(i, 0) -= tall(i, j) * X(j, v);
-        }
-        const Exact columns = transpose(scaled(tall, inverse));
-        const Real least = 1e-300L * (v == 1);
-        expect_most(norm(columns * residual), 1e-8L * norm(columns * whole) + least,
-                    "the residual of the normal equations");
-    }
-}
-
 /* known: the least cost, or negative. */
 static void check_kmeans(const Matrix &A, uint64_t k, uint64_t seed, Real known) {
     const supply_call call =
@@ -611,28 +581,7 @@ static void check_clusters() {
         expect_text(
             run("kmeans", {{{"A", A}}, {{"k", 3}, {"iterations", 5}, {"seed", 0}, {"tolerance", 0}}}, layout, false),
             size > 1 ? "too large" : "too small");
-        const Matrix positive = make(60, 3, [=](uint64_t i, uint64_t j) { return size * (uniform(i, j) + 0.5); });
-        expect_text(run("nmf", {{{"A", positive}}, {{"k", 2}, {"iterations", 5}, {"seed", 0}, {"tolerance", 0}}},
-                        layout, false),
-                    size > 1 ? "too large" : "too small");
     }
-    label = "nmf";
-    const Matrix A = make(60, 4, [](uint64_t i, uint64_t j) { return j == 1 ? 0 : uniform(i % 20, j) + 0.5; });
-    const supply_call call =
-        run("nmf", {{{"A", A}}, {{"k", 2}, {"iterations", 50}, {"seed", 0}, {"tolerance", 0}}}, layout, false);
-    if (!succeeds(call)) return;
-    const Exact W(call.results.at("W")), H(call.results.at("H"));
-    for (const Exact *of : {&W, &H})
-        for (const Real value : of->values) expect(value >= 0, "a negative value");
-    const Real distance = norm(Exact(A) - W * H);
-    expect_most(std::fabs(call.results.at("residual")(0, 0) - distance), 1e-12L * distance, "an error of the residual");
-}
-
-static void check_random_features(const Case &one) {
-    const supply_call call =
-        run("random_features", {{{"A", one.A}}, {{"features", 8}, {"bandwidth", 2}, {"seed", 1}}}, layout, sparse);
-    if (!call.text.empty()) return expect_text(call, "bandwidth");
-    expect_most(largest(Exact(call.results.at("Z"))), 0.5000001L, "a feature");
 }
 
 /* A symmetric matrix, and its eigenvalues by the definition of the case, ascending. */
@@ -693,8 +642,8 @@ static void check_all_eigenvalues() {
 
 /* Each routine refuses values that are not finite. */
 static void check_not_finite() {
-    const std::map<std::string, double> numbers = {{"k", 2},  {"iterations", 5}, {"seed", 0},     {"tolerance", 1e-4},
-                                                   {"l2", 0}, {"intercept", 1},  {"features", 3}, {"bandwidth", 1}};
+    const std::map<std::string, double> numbers = {{"k", 2},  {"iterations", 5}, {"seed", 0}, {"tolerance", 1e-4},
+                                                   {"l2", 0}, {"intercept", 1}};
     for (const double value : {(double)NAN, -(double)INFINITY})
         for (const supply_routine_t *routine = routines; routine->name != nullptr; routine++) {
             const std::string name = routine->name;
@@ -706,7 +655,7 @@ static void check_not_finite() {
             label = name + " of " + std::to_string(value);
             for (const std::string method : {"auto", has_slepc ? "lanczos" : "gram"}) {
                 const bool has_choice = name == "truncated_svd" || name == "pca";
-                const Given given = {{{"A", A}, {"B", target(A)}, {"b", target(A)}, {"v", make(4, 1, uniform)}},
+                const Given given = {{{"A", A}, {"b", target(A)}, {"v", make(4, 1, uniform)}},
                                      numbers,
                                      {{"method", has_choice ? method : "auto"}, {"which", "largest"}}};
                 const supply_call call = run(name, given, layout, false);
@@ -720,10 +669,6 @@ static void check(const Case &one) {
     const auto as = [&](const std::string &what) { label = what + ", " + one.name + place; };
     as("products");
     check_products(one);
-    as("random_features");
-    check_random_features(one);
-    as("conjugate_gradient");
-    check_conjugate_gradient(one);
     for (const double l2 : {0., 1e-3})
         for (const bool intercept : {true, false}) {
             if (sparse && intercept && one.name == "means of 1e10") continue;
