@@ -21,7 +21,7 @@ class ResultGoldenTest : public RankTest {
         struct settings settings = golden_settings(files);
         generation = settings.generation;
         EXPECT_EQ(SUPPLY_OK, supply__open_settings(handle.get(), &settings)) << supply_error(handle.get());
-        mapped_file_header *header = supply__mapped_header(&handle->pair.mapped_file);
+        mapped_file_header *header = handle->pair.mapped_file.header;
         header->run = 0x1112131415161718;
         header->task_pid = 4343;
         return handle;

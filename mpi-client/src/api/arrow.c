@@ -209,21 +209,6 @@ static void fill_schema(struct schema_export *export, struct schema_node *node, 
     }
 }
 
-/*
- * Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy.
- * most: the bytes, or elements of the child, that there are.
- */
-static bool arrow_copy_offsets(const supply_column_t *column, size_t most, int32_t *copy) {
-    int32_t before = 0;
-    bool decreasing = false;
-    for (uint64_t i = 0; i <= column->element_count; i++) {
-        copy[i] = SHARED_READ(column->offsets[i]);
-        decreasing |= copy[i] < before;
-        before = copy[i];
-    }
-    return !decreasing && (size_t)before <= most;
-}
-
 static void export_schema(struct schema_export *export, const struct schema *from, const struct range *range, bool all,
                           struct ArrowSchema *schema) {
     struct ArrowSchema **columns = export->children;
@@ -288,7 +273,8 @@ static supply_status_t fill_array(struct array_export *export, struct array_node
     const struct schema *schema = &supply->blocks.schema;
     const struct format *format = &schema->formats[index];
     supply_column_t column;
-    TRY(supply__block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure));
+    TRY(supply__block_column(&supply->blocks, &supply->pair, block->notification.sequence, index, &column,
+                             &supply->failure));
     const int64_t count = children_of(schema, index);
     node->buffers[0] = column.validity;
     node->buffers[1] = node->buffers[2] = column.data;
@@ -307,7 +293,10 @@ static supply_status_t fill_array(struct array_export *export, struct array_node
     export->copies += copied_bytes(schema, block, index);
     if (supply__has_offsets(format)) {
         const size_t most = format->layout == FORMAT_LIST ? block->elements[index + 1] : column.data_bytes;
-        if (!arrow_copy_offsets(&column, most, (int32_t *)copies)) return supply__fail_by_changed_block(supply);
+        uint32_t last;
+        /* Consumers trust offsets, and the task could change those in the mapped file after R3. */
+        if (!supply__offsets_copy(column.offsets, column.element_count, (int32_t *)copies, &last) || last > most)
+            return supply__fail_by_changed_block(supply);
         node->buffers[1] = copies;
     }
     if (column.views != NULL && !arrow_views(&column, copies, array)) return supply__fail_by_changed_block(supply);
@@ -360,14 +349,14 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     if (status != SUPPLY_OK) return status;
     const struct schema *known = &supply->blocks.schema;
     const bool all = index == SUPPLY_ALL_COLUMNS;
-    const uint32_t first = all ? 0 : supply__schema_entry(known, (uint32_t)index);
+    const uint32_t first = all ? 0 : known->columns[index];
     const struct range range = {first, all ? known->count : known->ends[first]};
 
     struct schema_export *of_schema = schema != NULL ? new_schema(known, &range) : NULL;
     struct array_export *of_array = NULL;
     struct ArrowArray exported;
     if (array != NULL) {
-        const struct block *held = supply__blocks_at(&supply->blocks, &supply->pair, block->sequence);
+        const struct block *held = BLOCK_AT(&supply->blocks, &supply->pair, block->sequence);
         of_array = new_array(&range, all_copied_bytes(known, held, &range));
         if (of_array != NULL) status = export_array(of_array, supply, held, &range, all, &exported);
     }

@@ -89,7 +89,7 @@ static const char *get_last_error(struct ArrowArrayStream *self) {
 static void stream_release(struct ArrowArrayStream *self) {
     struct stream *stream = self->private_data;
     struct exports *exports = stream->exports;
-    if (stream->has_block && supply__exports_are_mine(exports) && exports->supply != NULL)
+    if (stream->has_block && *exports->is_mine && exports->supply != NULL)
         supply_release(exports->supply, &stream->block);
     supply__exports_drop(exports);
     free(stream);

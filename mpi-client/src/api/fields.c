@@ -15,7 +15,7 @@
 #define PAUSE_PART 16
 
 supply_status_t supply__schema_learn(supply_t *supply) {
-    const struct mapped_file_header *header = supply__mapped_header(&supply->pair.mapped_file);
+    const struct mapped_file_header *header = supply->pair.mapped_file.header;
     const char *name = supply->pair.name;
     if (supply->is_filled && header->schema_columns == 0) {
         const supply_status_t status = supply->filler.learn_schema(supply->filler.context, &supply->failure);
@@ -121,7 +121,7 @@ supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field)
     if (field == NULL)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
     TRY(supply__schema_check_index(supply, index));
-    *field = field_of(&supply->blocks.schema, supply__schema_entry(&supply->blocks.schema, (uint32_t)index));
+    *field = field_of(&supply->blocks.schema, supply->blocks.schema.columns[index]);
     return SUPPLY_OK;
 }
 

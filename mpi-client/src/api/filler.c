@@ -16,7 +16,6 @@
 #include "api/handle.h"
 #include "base/clock.h"
 #include "files/file_space.h"
-#include "pair/ring.h"
 
 supply_status_t supply__filler_reserve(int fd, size_t begin, size_t bytes, struct failure *failure) {
     if (supply__memory_check(bytes, "", failure) != SUPPLY_OK) return failure->status;
@@ -110,9 +109,7 @@ supply_t *supply__filler_failed(const struct failure *failure) {
     return handle;
 }
 
-struct mapped_file_header *supply__filler_header(supply_t *supply) {
-    return supply__mapped_header(&supply->pair.mapped_file);
-}
+struct mapped_file_header *supply__filler_header(supply_t *supply) { return supply->pair.mapped_file.header; }
 
 static struct slot slot_of(const struct pair *pair, uint64_t sequence) {
     return (struct slot){.address = pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, sequence),
@@ -132,7 +129,7 @@ bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
 
 supply_status_t supply__filler_set_schema(supply_t *supply, const struct schema *schema, struct failure *failure) {
     struct mapped_file *ring = &supply->pair.mapped_file;
-    struct mapped_file_header *header = supply__mapped_header(ring);
+    struct mapped_file_header *header = ring->header;
     if (header->schema_columns != 0) return SUPPLY_OK;
     const size_t bytes = supply__schema_bytes(schema);
     const bool is_wide = supply__schema_is_wide(schema);
@@ -149,7 +146,7 @@ supply_status_t supply__filler_set_schema(supply_t *supply, const struct schema 
 
 bool supply__filler_has_schema(supply_t *supply, const struct schema *schema) {
     const struct mapped_file *ring = &supply->pair.mapped_file;
-    const struct mapped_file_header *header = supply__mapped_header(ring);
+    const struct mapped_file_header *header = ring->header;
     const uint8_t *stored = ring->wide_schema != NULL ? ring->wide_schema : ring->address + SCHEMA_OFFSET;
     const size_t bytes = supply__schema_bytes(schema);
     return header->schema_columns == schema->count &&
@@ -158,10 +155,10 @@ bool supply__filler_has_schema(supply_t *supply, const struct schema *schema) {
 }
 
 supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
-    if (pair == NULL || !pair->is_open || !supply__exports_are_mine(pair->exports)) return SUPPLY_ERROR_ARGUMENT;
+    if (pair == NULL || !pair->is_open || !*pair->exports->is_mine) return SUPPLY_ERROR_ARGUMENT;
     const struct settings *settings = &pair->pair.settings;
     *inspected = (struct filler_pair){
-        .header = supply__mapped_header(&pair->pair.mapped_file),
+        .header = pair->pair.mapped_file.header,
         .name = pair->pair.name,
         .rank = settings->rank,
         .slot_bytes = settings->block_bytes,
@@ -222,13 +219,13 @@ static struct notification filler_publish(struct pair *pair, uint32_t kind, uint
     };
     *header =
         (struct block_header){.notification = notification, .column_count = kind == NOTIFICATION_BLOCK ? columns : 0};
-    supply__mapped_header(&pair->mapped_file)->published = pair->expected + 1;
+    pair->mapped_file.header->published = pair->expected + 1;
     return notification;
 }
 
 static supply_status_t filler_take(supply_t *supply, uint32_t kind, const struct filled *filled,
                                    supply_block_t *block) {
-    const uint32_t columns = supply__mapped_header(&supply->pair.mapped_file)->schema_columns;
+    const uint32_t columns = supply->pair.mapped_file.header->schema_columns;
     const struct notification notification = filler_publish(&supply->pair, kind, columns, filled);
     return supply__take(supply, &notification, block);
 }

@@ -29,9 +29,6 @@ struct exports {
 /** NULL: no memory. */
 struct exports *supply__exports_new(supply_t *supply);
 
-/** True in the process that opened the handle. */
-bool supply__exports_are_mine(const struct exports *exports);
-
 /** Adds and drops a reference. */
 void supply__exports_add(struct exports *exports);
 void supply__exports_drop(struct exports *exports);
@@ -87,39 +84,21 @@ struct supply {
 supply_status_t supply__open_settings(supply_t *supply, struct settings *settings);
 
 /** In a forked child nobody takes the lock: a thread that does not exist there may hold it. */
-static inline void supply__lock(const supply_t *supply) {
-    if (supply__exports_are_mine(supply->exports)) pthread_mutex_lock(&supply->exports->lock);
-}
-static inline void supply__unlock(const supply_t *supply) {
-    if (supply__exports_are_mine(supply->exports)) pthread_mutex_unlock(&supply->exports->lock);
-}
+void supply__lock(const supply_t *supply);
+void supply__unlock(const supply_t *supply);
 
 /** SUPPLY_OK; _ARGUMENT: there is no handle; or why it could not be opened, which stays its failure. */
-static inline supply_status_t supply__check_open(const supply_t *supply) {
-    if (supply == NULL) return SUPPLY_ERROR_ARGUMENT;
-    return supply->is_open ? SUPPLY_OK : supply->failure.status;
-}
+supply_status_t supply__check_open(const supply_t *supply);
 
 /** The same; or _ARGUMENT, with its text: this is a forked child of the process that opened it. For calls that change
  * the pair. */
 supply_status_t supply__check_mine(supply_t *supply, const char *call);
 
-/** True if the program holds that block. */
-bool supply__holds(const supply_t *supply, uint64_t sequence);
-
 /**
  * SUPPLY_OK if the program holds the block. Or _ARGUMENT, with the call in its text. are_given: no other argument is
  * NULL.
  */
-static inline supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block,
-                                                 bool are_given) {
-    TRY(supply__check_open(supply));
-    if (block == NULL || !are_given)
-        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: no argument may be NULL", call);
-    if (supply__holds(supply, block->sequence)) return SUPPLY_OK;
-    return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: the block is not held: it has been released",
-                        call);
-}
+supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block, bool are_given);
 
 /** Releases a held block (C1, C2) and advances the position. */
 void supply__release_block(supply_t *supply, uint64_t sequence);

@@ -11,7 +11,7 @@
 static supply_status_t position_store(const supply_t *supply, const struct position *consumed,
                                       supply_position_t *packed) {
     struct position position = *consumed;
-    const uint64_t plan = supply__mapped_header(&supply->pair.mapped_file)->plan;
+    const uint64_t plan = supply->pair.mapped_file.header->plan;
     if (plan != 0) position.plan = plan;
     supply_status_t status = SUPPLY_OK;
     if (supply->is_filled) status = supply->filler.position(supply->filler.context, consumed, &position);
@@ -50,7 +50,7 @@ supply_status_t supply_position_after(const supply_t *supply, const supply_block
 }
 
 static supply_status_t position_read_counts(supply_t *supply, supply_counts_t *counts) {
-    const struct mapped_file_header *header = supply__mapped_header(&supply->pair.mapped_file);
+    const struct mapped_file_header *header = supply->pair.mapped_file.header;
     const uint32_t known = __atomic_load_n(&header->counts_known, __ATOMIC_ACQUIRE);
     if (known == 0) return SUPPLY_AGAIN;
     const supply_counts_t read = {.epoch_elements = __atomic_load_n(&header->epoch_elements, __ATOMIC_RELAXED),

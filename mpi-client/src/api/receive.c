@@ -28,24 +28,16 @@ enum { WATCHES = 8 };
 /* What a pipe holds. A writer of endless notifications that are dropped (R2) must not outlast the rank's time limit. */
 enum { DRAIN_NOTIFICATIONS = 1024 };
 
-static const struct mapped_file_header *header(const supply_t *supply) {
-    return supply__mapped_header(&supply->pair.mapped_file);
-}
-
 static uint32_t task_pid(const supply_t *supply) {
-    return __atomic_load_n(&header(supply)->task_pid, __ATOMIC_RELAXED);
+    return __atomic_load_n(&supply->pair.mapped_file.header->task_pid, __ATOMIC_RELAXED);
 }
 
 static uint32_t task_attempt(const supply_t *supply) {
-    return __atomic_load_n(&header(supply)->task_attempt, __ATOMIC_RELAXED);
+    return __atomic_load_n(&supply->pair.mapped_file.header->task_attempt, __ATOMIC_RELAXED);
 }
 
 static bool task_is_attached(const supply_t *supply) {
     return supply__file_is_locked(supply->pair.mapped_file.file.fd, F_WRLCK, TASK_LOCK_BYTE);
-}
-
-static supply_status_t check_whole(supply_t *supply) {
-    return supply__mapped_file_check_whole(&supply->pair.mapped_file, &supply->failure);
 }
 
 static supply_status_t fail_by_timeout(supply_t *supply) {
@@ -79,18 +71,11 @@ supply_status_t supply__check_credit(supply_t *supply, const char *advice) {
                         supply->pair.name, supply->is_filled ? "ring" : "task", released, advice);
 }
 
-static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
-    return supply__fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
-                        "%s: notification.kind is %u, which contract %s does not know", supply->pair.name, kind,
-                        supply_contract_version());
-}
-
 /* The released blocks from this one on count as consumed. After that the task may fill their slots. */
 static void consume_and_publish(supply_t *supply, uint64_t sequence) {
     if (sequence == supply->pair.released) return;
     for (; sequence < supply->pair.released; sequence++)
-        supply__position_advance(&supply->consumed,
-                                 &supply__blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
+        supply__position_advance(&supply->consumed, &BLOCK_AT(&supply->blocks, &supply->pair, sequence)->notification);
     supply__pair_publish_released(&supply->pair);
 }
 
@@ -104,13 +89,6 @@ void supply__release_block(supply_t *supply, uint64_t sequence) {
     supply__lock(supply);
     release(supply, sequence);
     supply__unlock(supply);
-}
-
-bool supply__holds(const supply_t *supply, uint64_t sequence) {
-    supply__lock(supply);
-    const bool holds = supply__pair_holds(&supply->pair, sequence);
-    supply__unlock(supply);
-    return holds;
 }
 
 void supply__begin_export(supply_t *supply, uint64_t sequence) {
@@ -130,7 +108,7 @@ static void end_export(supply_t *supply, uint64_t sequence) {
 /* A checked block; or the end of an epoch or of the data, which has no elements and is released at once. */
 static supply_status_t hand_out(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     const uint64_t sequence = supply->pair.expected;
-    const struct block *checked = supply__blocks_at(&supply->blocks, &supply->pair, sequence);
+    const struct block *checked = BLOCK_AT(&supply->blocks, &supply->pair, sequence);
     const bool is_block = notification->kind == NOTIFICATION_BLOCK;
     supply__pair_receive(&supply->pair);
     supply->epoch = notification->epoch;
@@ -165,7 +143,7 @@ static supply_status_t check_exchange(supply_t *supply) {
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                             "%s: the position is one of an exchange: call supply_exchange_open() before supply_next()",
                             name);
-    if (__atomic_load_n(&header(supply)->exchange, __ATOMIC_RELAXED) != 0)
+    if (__atomic_load_n(&supply->pair.mapped_file.header->exchange, __ATOMIC_RELAXED) != 0)
         return supply__fail(
             &supply->failure, SUPPLY_ERROR_ARGUMENT,
             "%s: Spark was started with --shuffle all: call supply_exchange_open() before supply_next()", name);
@@ -177,19 +155,18 @@ supply_status_t supply__take(supply_t *supply, const struct notification *notifi
     if (notification->kind == NOTIFICATION_FAILURE) return supply__pair_fail_by_spark(&supply->pair, &supply->failure);
     if (notification->kind != NOTIFICATION_BLOCK && notification->kind != NOTIFICATION_END_OF_EPOCH &&
         notification->kind != NOTIFICATION_END_OF_DATA)
-        return fail_by_kind(supply, notification->kind);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                            "%s: notification.kind is %u, which contract %s does not know", supply->pair.name,
+                            notification->kind, supply_contract_version());
     if (notification->sequence < supply->pair.expected) return SUPPLY_AGAIN;
     supply__fail_point("R2");
-    supply_status_t status = check_exchange(supply);
-    if (status != SUPPLY_OK) return status;
-    status = supply__block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
-    if (status == SUPPLY_OK) {
-        supply__fail_point("R3");
-        supply__lock(supply);
-        status = hand_out(supply, notification, block);
-        supply__unlock(supply);
-    }
-    if (status >= 0) supply__fail_point("R4");
+    TRY(check_exchange(supply));
+    TRY(supply__block_check(&supply->blocks, &supply->pair, notification, &supply->failure));
+    supply__fail_point("R3");
+    supply__lock(supply);
+    const supply_status_t status = hand_out(supply, notification, block);
+    supply__unlock(supply);
+    supply__fail_point("R4");
     return status;
 }
 
@@ -216,7 +193,7 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
 
 /* Notes whether a task has come or left. The count shows a task that has done both since the last check. */
 static void watch_task(supply_t *supply) {
-    const uint32_t attachments = __atomic_load_n(&header(supply)->attachments, __ATOMIC_RELAXED);
+    const uint32_t attachments = __atomic_load_n(&supply->pair.mapped_file.header->attachments, __ATOMIC_RELAXED);
     const bool was_attached = supply->task_is_attached;
     supply->task_is_attached = task_is_attached(supply);
     supply->watched_at = supply__clock_now();
@@ -244,7 +221,7 @@ static bool is_over(supply_t *supply, int64_t since, int64_t now) {
 static supply_status_t spin(supply_t *supply, const struct wait *wait, supply_block_t *block) {
     supply_status_t status = SUPPLY_AGAIN;
     while (status == SUPPLY_AGAIN && supply__clock_now() - wait->since < SPIN_NANOSECONDS) {
-        if (__atomic_load_n(&header(supply)->published, __ATOMIC_RELAXED) > supply->pair.expected)
+        if (__atomic_load_n(&supply->pair.mapped_file.header->published, __ATOMIC_RELAXED) > supply->pair.expected)
             status = drain(supply, block);
         else
             sched_yield();
@@ -260,7 +237,7 @@ static supply_status_t sleep_and_drain(supply_t *supply, struct wait *wait, supp
     if (status == SUPPLY_ERROR_TIMEOUT) return fail_by_timeout(supply);
     if (status == SUPPLY_ERROR_SYSTEM)
         return supply__fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
-    if (status == SUPPLY_OK) status = check_whole(supply);
+    if (status == SUPPLY_OK) status = supply__mapped_file_check_whole(&supply->pair.mapped_file, &supply->failure);
     return status == SUPPLY_OK ? drain(supply, block) : status;
 }
 
@@ -314,7 +291,8 @@ supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wa
     if (supply__check_unbroken(supply) != SUPPLY_OK) return supply->broken.status;
     supply->failure.status = SUPPLY_OK;
     if (supply->at_end_of_data) return supply->received = SUPPLY_END_OF_DATA;
-    supply_status_t status = supply->is_filled ? SUPPLY_OK : check_whole(supply);
+    supply_status_t status =
+        supply->is_filled ? SUPPLY_OK : supply__mapped_file_check_whole(&supply->pair.mapped_file, &supply->failure);
     if (status == SUPPLY_OK) {
         if (supply->at_end_of_epoch) supply__pair_acknowledge(&supply->pair);
         supply->at_end_of_epoch = false;
@@ -342,7 +320,13 @@ struct exports *supply__exports_new(supply_t *supply) {
     return exports;
 }
 
-bool supply__exports_are_mine(const struct exports *exports) { return *exports->is_mine; }
+void supply__lock(const supply_t *supply) {
+    if (*supply->exports->is_mine) pthread_mutex_lock(&supply->exports->lock);
+}
+
+void supply__unlock(const supply_t *supply) {
+    if (*supply->exports->is_mine) pthread_mutex_unlock(&supply->exports->lock);
+}
 
 void supply__exports_add(struct exports *exports) { __atomic_add_fetch(&exports->references, 1, __ATOMIC_RELAXED); }
 
@@ -357,7 +341,7 @@ void supply__exports_drop(struct exports *exports) {
 
 void supply__exports_remove(struct exports *exports, uint64_t sequence) {
     /* In a forked child the lock may be held by a thread that does not exist there. */
-    if (!supply__exports_are_mine(exports)) return;
+    if (!*exports->is_mine) return;
     pthread_mutex_lock(&exports->lock);
     if (exports->supply != NULL) end_export(exports->supply, sequence);
     pthread_mutex_unlock(&exports->lock);

@@ -62,7 +62,7 @@ supply_status_t supply__result_open_schema(supply_result_t *result, const supply
     const supply_status_t opened = supply__check_open(supply);
     if (opened != SUPPLY_OK)
         return supply__result_fail(result, opened, "the pair is not open: %s", supply_error(supply));
-    if (!supply__exports_are_mine(supply->exports))
+    if (!*supply->exports->is_mine)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "%s was opened by the process from which this one was forked: begin a result there",
                                    supply->pair.name);
@@ -73,7 +73,7 @@ supply_status_t supply__result_open_schema(supply_result_t *result, const supply
                                    "Spark finds results",
                                    name);
     result_take_schema(result, schema);
-    return result_begin(result, &pair->settings, supply__mapped_header(&pair->mapped_file), name);
+    return result_begin(result, &pair->settings, pair->mapped_file.header, name);
 }
 
 supply_status_t supply__result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,

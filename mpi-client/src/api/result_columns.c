@@ -186,9 +186,8 @@ static supply_status_t columns_check_offsets(supply_result_t *result, uint32_t i
     const bool is_list = result->schema.formats[index].layout == FORMAT_LIST;
     const uint64_t most = is_list ? rows[1].count : rows->data_bytes;
     const int32_t *offsets = &rows->offsets[rows->first];
-    bool decreasing = offsets[range.from] < 0;
-    for (uint64_t i = range.from; i < range.end; i++) decreasing |= offsets[i + 1] < offsets[i];
-    if (decreasing || (uint64_t)offsets[range.end] > most)
+    uint32_t last;
+    if (!supply__offsets_copy(&offsets[range.from], range.end - range.from, NULL, &last) || last > most)
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "column '%s': its offsets must begin at 0 or above, never decrease, and end within "
                                    "its %s",
@@ -289,8 +288,8 @@ static supply_status_t check_written_type(supply_result_t *result, uint32_t inde
 static const int32_t *columns_copy_offsets(const supply_column_t *column) {
     int32_t *copy = calloc((size_t)column->element_count + 1, sizeof *copy);
     /* Without rows there may be no offset. */
-    const uint64_t count = column->element_count == 0 ? 0 : (uint64_t)column->element_count + 1;
-    for (uint64_t i = 0; copy != NULL && i < count; i++) copy[i] = SHARED_READ(column->offsets[i]);
+    if (copy != NULL && column->element_count > 0)
+        memcpy(copy, column->offsets, ((size_t)column->element_count + 1) * sizeof *copy);
     return copy;
 }
 

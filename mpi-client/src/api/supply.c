@@ -115,17 +115,32 @@ static supply_status_t leave_filler(supply_t *supply, double seconds) {
                                 &supply->keep_ring);
 }
 
-static bool handle_is_in_child(const supply_t *supply) {
-    return supply->is_open && !supply__exports_are_mine(supply->exports);
+static bool handle_is_in_child(const supply_t *supply) { return supply->is_open && !*supply->exports->is_mine; }
+
+supply_status_t supply__check_open(const supply_t *supply) {
+    if (supply == NULL) return SUPPLY_ERROR_ARGUMENT;
+    return supply->is_open ? SUPPLY_OK : supply->failure.status;
 }
 
 supply_status_t supply__check_mine(supply_t *supply, const char *call) {
     TRY(supply__check_open(supply));
-    if (!handle_is_in_child(supply)) return SUPPLY_OK;
+    if (*supply->exports->is_mine) return SUPPLY_OK;
     return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                         "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
                         "this one open a pair of its own",
                         call, supply->pair.name, (int)supply->exports->process);
+}
+
+supply_status_t supply__check_held(supply_t *supply, const char *call, const supply_block_t *block, bool are_given) {
+    TRY(supply__check_open(supply));
+    if (block == NULL || !are_given)
+        return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: no argument may be NULL", call);
+    supply__lock(supply);
+    const bool is_held = supply__pair_holds(&supply->pair, block->sequence);
+    supply__unlock(supply);
+    if (is_held) return SUPPLY_OK;
+    return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "%s: the block is not held: it has been released",
+                        call);
 }
 
 /* Why the end failed, for a program that has no handle any more. */
@@ -215,7 +230,7 @@ supply_status_t supply_abort(supply_t *supply, const char *reason) {
 supply_status_t supply_abandon_in_child(supply_t *supply) {
     if (supply == NULL) return SUPPLY_OK;
     if (supply->is_open) {
-        if (supply__exports_are_mine(supply->exports)) return SUPPLY_ERROR_ARGUMENT;
+        if (*supply->exports->is_mine) return SUPPLY_ERROR_ARGUMENT;
         /* For streams of the handle. Without the lock: a thread that does not exist here may hold it. */
         supply->exports->supply = NULL;
         supply__exports_drop(supply->exports);
@@ -277,20 +292,11 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     return SUPPLY_OK;
 }
 
-static supply_status_t column_of(supply_t *supply, const supply_block_t *block, uint32_t entry,
-                                 supply_column_t *column) {
-    supply_column_t known;
-    TRY(supply__block_column(&supply->blocks, &supply->pair,
-                             supply__blocks_at(&supply->blocks, &supply->pair, block->sequence), entry, &known,
-                             &supply->failure));
-    *column = known;
-    return SUPPLY_OK;
-}
-
 supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column) {
     TRY(supply__check_held(supply, "supply_column", block, column != NULL));
     TRY(supply__schema_check_index(supply, index));
-    return column_of(supply, block, supply__schema_entry(&supply->blocks.schema, (uint32_t)index), column);
+    return supply__block_column(&supply->blocks, &supply->pair, block->sequence, supply->blocks.schema.columns[index],
+                                column, &supply->failure);
 }
 
 /* format: with that of the values of a list. supply_value() reads views as bytes. */
@@ -314,7 +320,7 @@ supply_status_t supply_column_child(supply_t *supply, const supply_block_t *bloc
     TRY(supply__check_held(supply, "supply_column_child", block, column != NULL && found != NULL));
     uint32_t entry;
     TRY(supply__schema_check_child(supply, column->entry, child, &entry));
-    return column_of(supply, block, entry, found);
+    return supply__block_column(&supply->blocks, &supply->pair, block->sequence, entry, found, &supply->failure);
 }
 
 int supply_fd(const supply_t *supply) {

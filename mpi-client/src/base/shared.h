@@ -21,7 +21,28 @@
 #ifndef SUPPLY_SHARED_H
 #define SUPPLY_SHARED_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
 /** Reads that place once, so what was checked is what is used. The compiler may not read it a second time. */
 #define SHARED_READ(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+
+/**
+ * Copies `count` + 1 offsets to memory that no other process writes to; to: NULL: copies none. *last: the last one.
+ * False: they do not begin at 0 or above, or decrease.
+ */
+static inline bool supply__offsets_copy(const int32_t *offsets, uint64_t count, int32_t *to, uint32_t *last) {
+    if (to != NULL) offsets = (const int32_t *)memcpy(to, offsets, (count + 1) * sizeof *to);
+    int32_t before = 0;
+    bool decreasing = false;
+    for (uint64_t i = 0; i <= count; i++) {
+        const int32_t offset = offsets[i];
+        decreasing |= offset < before;
+        before = offset;
+    }
+    *last = (uint32_t)before;
+    return !decreasing;
+}
 
 #endif

@@ -7,11 +7,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "block/schema.h"
-#include "pair/ring.h"
+#include "base/shared.h"
 
 struct check {
     const struct block *block;
@@ -54,94 +55,64 @@ static supply_status_t check_offsets(const struct check *check, const struct blo
     const uint64_t elements = check->elements;
     if (column->offsets_bytes != (elements + 1) * sizeof(int32_t))
         return fail(check, "offsets_bytes", column->offsets_bytes, "exactly", (elements + 1) * sizeof(int32_t));
-    supply_status_t status = check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes);
-    if (status != SUPPLY_OK) return status;
-
+    TRY(check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes));
     const int32_t *offsets = (const int32_t *)(check->block->address + column->offsets_offset);
-    int32_t before = 0;
-    bool decreasing = false;
-    for (uint64_t i = 0; i <= elements; i++) {
-        int32_t offset = offsets[i];
-        decreasing |= offset < before;
-        before = offset;
-    }
-    if (decreasing)
+    if (!supply__offsets_copy(offsets, elements, NULL, last))
         return supply__fail(check->failure, SUPPLY_ERROR_CONTRACT,
                             "column '%s': offsets must begin at 0 or above and never decrease", check->name);
-    *last = (uint32_t)before;
     return SUPPLY_OK;
 }
 
-static supply_status_t check_variable(const struct check *check, const struct block_column *column) {
-    uint32_t last = 0;
-    const supply_status_t status = check_offsets(check, column, &last);
-    if (status == SUPPLY_OK && last != column->data_bytes)
-        return fail(check, "the last of its offsets", last, "data_bytes, which is", column->data_bytes);
-    return status;
-}
-
-static supply_status_t check_data_bytes(const struct check *check, const struct block_column *column,
-                                        uint64_t expected) {
-    if (column->data_bytes != expected) return fail(check, "data_bytes", column->data_bytes, "exactly", expected);
-    return SUPPLY_OK;
-}
-
-static supply_status_t check_fixed(const struct check *check, const struct block_column *column, uint64_t expected) {
-    if (column->offsets_bytes != 0) return fail(check, "offsets_bytes", column->offsets_bytes, "for this format", 0);
-    return check_data_bytes(check, column, expected);
-}
-
-/* Where the windows and views are; supply__block_views_check() checks what they say. */
-static supply_status_t check_windows(const struct check *check, const struct block_column *column) {
-    if (column->offsets_bytes % sizeof(struct window) != 0)
-        return fail(check, "offsets_bytes", column->offsets_bytes, "a multiple of", sizeof(struct window));
-    supply_status_t status = check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes);
-    if (status != SUPPLY_OK) return status;
-    return check_data_bytes(check, column, check->elements * sizeof(struct view));
-}
-
-/* *children: how many elements each child of the entry has. */
+/* What the format says of data and offsets. *children: how many elements each child of the entry has. */
 static supply_status_t check_layout(const struct check *check, const struct block_column *column,
                                     const struct format *format, uint64_t *children) {
     const uint64_t elements = check->elements;
+    uint64_t data_bytes = 0;
     uint32_t last = 0;
-    supply_status_t status;
     switch (format->layout) {
-        case FORMAT_BITS:
-            return check_fixed(check, column, elements / 8 + (elements % 8 != 0));
-        case FORMAT_FIXED:
-            return check_fixed(check, column, elements * format->bytes);
         case FORMAT_VARIABLE:
-            return check_variable(check, column);
-        case FORMAT_VIEWS:
-            return check_windows(check, column);
+            TRY(check_offsets(check, column, &last));
+            if (last == column->data_bytes) return SUPPLY_OK;
+            return fail(check, "the last of its offsets", last, "data_bytes, which is", column->data_bytes);
         case FORMAT_LIST:
-            status = check_offsets(check, column, &last);
+            TRY(check_offsets(check, column, &last));
             *children = last;
-            return status == SUPPLY_OK ? check_data_bytes(check, column, 0) : status;
+            break;
+        case FORMAT_VIEWS:
+            /* Where the windows and views are; supply__block_views_check() checks what they say. */
+            if (column->offsets_bytes % sizeof(struct window) != 0)
+                return fail(check, "offsets_bytes", column->offsets_bytes, "a multiple of", sizeof(struct window));
+            TRY(check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes));
+            data_bytes = elements * sizeof(struct view);
+            break;
         default:
+            if (column->offsets_bytes != 0)
+                return fail(check, "offsets_bytes", column->offsets_bytes, "for this format", 0);
+            if (format->layout == FORMAT_BITS) data_bytes = elements / 8 + (elements % 8 != 0);
+            if (format->layout == FORMAT_FIXED) data_bytes = elements * format->bytes;
             *children = format->layout == FORMAT_FIXED_LIST ? elements * format->list_size : elements;
-            return check_fixed(check, column, 0);
     }
+    if (column->data_bytes == data_bytes) return SUPPLY_OK;
+    return fail(check, "data_bytes", column->data_bytes, "exactly", data_bytes);
 }
 
 /* SUPPLY_OK, or _CONTRACT with the wrong field. Fills in the elements of the entry's children. */
 static supply_status_t check_entry(struct block *block, const struct schema *schema, uint32_t index,
-                                   struct failure *failure) {
+                                   uint32_t buffers_offset, struct failure *failure) {
     /* supply_column() refuses it by name. The other columns stay readable. */
     if (schema->formats[index].layout == FORMAT_UNKNOWN) return SUPPLY_OK;
     const struct block_column *column = &block->columns[index];
-    const struct check check = {block, supply__schema_name(schema, index), block->elements[index],
-                                (uint32_t)supply__block_header_bytes(schema->count), failure};
+    const struct check check = {block, supply__schema_name(schema, index), block->elements[index], buffers_offset,
+                                failure};
     uint64_t children = 0;
-    supply_status_t status = check_layout(&check, column, &schema->formats[index], &children);
-    if (status == SUPPLY_OK) status = check_validity(&check, column);
-    if (status == SUPPLY_OK) status = check_place(&check, "data_offset", column->data_offset, column->data_bytes);
-    if (status == SUPPLY_OK && children > INT32_MAX)
+    TRY(check_layout(&check, column, &schema->formats[index], &children));
+    TRY(check_validity(&check, column));
+    TRY(check_place(&check, "data_offset", column->data_offset, column->data_bytes));
+    if (schema->ends[index] > index + 1 && children > INT32_MAX)
         return fail(&check, "the number of its children's elements", children, "at most", INT32_MAX);
-    for (uint32_t child = index + 1; status == SUPPLY_OK && child < schema->ends[index]; child = schema->ends[child])
+    for (uint32_t child = index + 1; child < schema->ends[index]; child = schema->ends[child])
         block->elements[child] = (uint32_t)children;
-    return status;
+    return SUPPLY_OK;
 }
 
 supply_status_t supply__blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
@@ -190,13 +161,13 @@ static bool allocate_columns(struct blocks *blocks, uint32_t block_count, const 
 supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
     if (blocks->schema.count != 0) return SUPPLY_OK;
     struct schema schema;
-    supply_status_t status = supply__schema_read(&schema, &pair->mapped_file, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__schema_read(&schema, &pair->mapped_file, failure));
     if (!allocate_columns(blocks, pair->settings.block_count, &schema)) {
         supply__schema_free(&schema);
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
     }
     blocks->schema = schema;
+    blocks->buffers_offset = (uint32_t)supply__block_header_bytes(schema.count);
     return SUPPLY_OK;
 }
 
@@ -209,7 +180,7 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
      * In this order: a thread that releases meanwhile lets the task publish more. Another thread reads blocks[slot]
      * when it consumes the earlier block. This thread writes blocks[slot] below.
      */
-    const uint64_t published = __atomic_load_n(&supply__mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
+    const uint64_t published = __atomic_load_n(&pair->mapped_file.header->published, __ATOMIC_ACQUIRE);
     const uint64_t most = __atomic_load_n(&pair->credited, __ATOMIC_ACQUIRE) + pair->settings.block_count;
     if (published <= notification->sequence)
         return supply__fail_by_number(failure, "published", published, "above notification.sequence, which is",
@@ -235,33 +206,65 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
 static supply_status_t find_file(struct blocks *blocks, const struct pair *pair, uint32_t number,
                                  const struct resident_file **found, struct failure *failure) {
     const struct foreign_file_mapping *mapping;
-    supply_status_t status =
-        supply__foreign_files_find(&blocks->foreign_files, supply__mapped_header(&pair->mapped_file), number,
-                                   &supply__foreign_blocks, &mapping, failure);
-    if (status == SUPPLY_OK) status = supply__blocks_learn_schema(blocks, pair, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__foreign_files_find(&blocks->foreign_files, pair->mapped_file.header, number, &supply__foreign_blocks,
+                                   &mapping, failure));
+    TRY(supply__blocks_learn_schema(blocks, pair, failure));
     struct resident_file *file = &blocks->resident_files[number - 1];
-    if (file->mapping == NULL) status = supply__resident_file_open(file, mapping, pair, &blocks->schema, failure);
     *found = file;
-    return status;
+    if (file->mapping != NULL) return SUPPLY_OK;
+    return supply__resident_file_open(file, mapping, pair, &blocks->schema, failure);
 }
 
-/* Where the block lies, after the checks of its place: in the ring, or in a resident file. */
+#define NOTIFICATION_FIELD(field)                                                                                      \
+    {#field, offsetof(struct notification, field), sizeof((struct notification *)0)->field}
+
+static const struct {
+    const char *name;
+    size_t offset;
+    size_t bytes;
+} notification_fields[] = {
+    NOTIFICATION_FIELD(generation),    NOTIFICATION_FIELD(kind),     NOTIFICATION_FIELD(element_count),
+    NOTIFICATION_FIELD(sequence),      NOTIFICATION_FIELD(epoch),    NOTIFICATION_FIELD(partition),
+    NOTIFICATION_FIELD(first_element), NOTIFICATION_FIELD(offset),   NOTIFICATION_FIELD(size),
+    NOTIFICATION_FIELD(file),          NOTIFICATION_FIELD(reserved),
+};
+
+supply_status_t supply__notification_check_copy(const struct notification *notification, const void *shared,
+                                                struct failure *failure) {
+    struct notification copy;
+    memcpy(&copy, shared, sizeof copy);
+    for (size_t i = 0; i < sizeof notification_fields / sizeof *notification_fields; i++) {
+        const size_t offset = notification_fields[i].offset;
+        if (memcmp((const uint8_t *)notification + offset, (const uint8_t *)&copy + offset,
+                   notification_fields[i].bytes) != 0)
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                                "block_header.notification.%s is not that of the notification",
+                                notification_fields[i].name);
+    }
+    return SUPPLY_OK;
+}
+
+/*
+ * Where the block lies, after the checks of its place: in the ring, or in a resident file. Then the slot of its number
+ * has only the copy of the notification.
+ */
 static supply_status_t find_block(struct blocks *blocks, const struct pair *pair,
                                   const struct notification *notification, const uint8_t **address,
                                   struct failure *failure) {
-    supply_status_t status = supply__ring_block_check(pair, notification, failure);
-    if (status == SUPPLY_OK) status = supply__foreign_files_check(&blocks->foreign_files, failure);
-    if (status != SUPPLY_OK) return status;
-    if (notification->file == 0) {
-        *address = pair->mapped_file.address + notification->offset;
-        return SUPPLY_OK;
-    }
+    const uint64_t slot = supply__ring_slot_offset(&pair->settings, notification->sequence);
+    if (notification->file == 0 && notification->offset != slot)
+        return supply__fail_by_number(failure, "notification.offset", notification->offset, "that of its slot,", slot);
+    if (notification->file == 0 && notification->size > pair->settings.block_bytes)
+        return supply__fail_by_number(failure, "notification.size", notification->size, "at most block_bytes,",
+                                      pair->settings.block_bytes);
+    *address = pair->mapped_file.address + slot;
+    TRY(supply__notification_check_copy(notification, *address, failure));
+    TRY(supply__foreign_files_check(&blocks->foreign_files, failure));
+    if (notification->file == 0) return SUPPLY_OK;
     const struct resident_file *file;
-    status = find_file(blocks, pair, notification->file, &file, failure);
-    if (status == SUPPLY_OK) status = supply__resident_file_check_block(file, notification, failure);
-    if (status == SUPPLY_OK) *address = file->mapping->address + notification->offset;
-    return status;
+    TRY(find_file(blocks, pair, notification->file, &file, failure));
+    *address = file->mapping->address + notification->offset;
+    return supply__resident_file_check_block(file, notification, failure);
 }
 
 static supply_status_t check_views(struct blocks *blocks, const struct pair *pair, struct block *block, uint32_t index,
@@ -274,57 +277,50 @@ static supply_status_t check_views(struct blocks *blocks, const struct pair *pai
         .element_count = block->elements[index],
     };
     supply_status_t status = supply__block_views_check(&block->windows[index], &views, &blocks->foreign_files,
-                                                       supply__mapped_header(&pair->mapped_file), failure);
+                                                       pair->mapped_file.header, failure);
     if (status == SUPPLY_ERROR_CONTRACT)
         supply__fail(failure, status, "column '%s': %s", supply__schema_name(&blocks->schema, index), failure->text);
     if (status == SUPPLY_ERROR_MEMORY) supply__fail(failure, status, "%s: %s", pair->name, failure->text);
     return status;
 }
 
+/* The header of the block, and its columns; an end has none. */
 static supply_status_t check_columns(struct blocks *blocks, const struct pair *pair, struct block *block,
-                                     uint32_t column_count, struct failure *failure) {
-    supply_status_t status = supply__blocks_learn_schema(blocks, pair, failure);
-    if (status != SUPPLY_OK) return status;
-    const struct schema *schema = &blocks->schema;
-    if (column_count != schema->count)
-        return supply__fail_by_number(failure, "block_header.column_count", column_count, "that of the schema,",
-                                      schema->count);
-    size_t table_bytes = schema->count * sizeof *block->columns;
-    const size_t buffers_offset = supply__block_header_bytes(schema->count);
-    if (block->notification.size < buffers_offset)
-        return supply__fail_by_number(failure, "notification.size", block->notification.size,
-                                      "at least, with its columns,", buffers_offset);
-    memcpy(block->columns, block->address + sizeof(struct block_header), table_bytes);
-    for (uint32_t i = 0; i < schema->column_count; i++)
-        block->elements[supply__schema_entry(schema, i)] = block->notification.element_count;
-    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
-        status = check_entry(block, schema, i, failure);
-        if (status == SUPPLY_OK && schema->formats[i].layout == FORMAT_VIEWS)
-            status = check_views(blocks, pair, block, i, failure);
-    }
-    return status;
-}
-
-static supply_status_t check(struct blocks *blocks, const struct pair *pair, const struct notification *notification,
-                             struct failure *failure) {
-    struct block *block = &blocks->slots[notification->sequence % pair->settings.block_count];
-    supply_status_t status = check_notification(pair, notification, failure);
-    if (status == SUPPLY_OK) status = find_block(blocks, pair, notification, &block->address, failure);
-    if (status != SUPPLY_OK) return status;
-    block->notification = *notification;
+                                     struct failure *failure) {
     struct block_header header;
     memcpy(&header, block->address, sizeof header);
     block->referenced_bytes = header.referenced_bytes;
-    if (notification->kind == NOTIFICATION_BLOCK)
-        return check_columns(blocks, pair, block, header.column_count, failure);
-    if (header.column_count != 0)
+    const bool is_block = block->notification.kind == NOTIFICATION_BLOCK;
+    if (!is_block && header.column_count != 0)
         return supply__fail_by_number(failure, "block_header.column_count", header.column_count, "at an end,", 0);
+    if (!is_block) return SUPPLY_OK;
+    TRY(supply__blocks_learn_schema(blocks, pair, failure));
+    const struct schema *schema = &blocks->schema;
+    if (header.column_count != schema->count)
+        return supply__fail_by_number(failure, "block_header.column_count", header.column_count, "that of the schema,",
+                                      schema->count);
+    if (block->notification.size < blocks->buffers_offset)
+        return supply__fail_by_number(failure, "notification.size", block->notification.size,
+                                      "at least, with its columns,", blocks->buffers_offset);
+    memcpy(block->columns, block->address + sizeof header, schema->count * sizeof *block->columns);
+    for (uint32_t i = 0; i < schema->column_count; i++)
+        block->elements[schema->columns[i]] = block->notification.element_count;
+    for (uint32_t i = 0; i < schema->count; i++) {
+        TRY(check_entry(block, schema, i, blocks->buffers_offset, failure));
+        if (schema->formats[i].layout == FORMAT_VIEWS) TRY(check_views(blocks, pair, block, i, failure));
+    }
     return SUPPLY_OK;
 }
 
 supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pair,
                                     const struct notification *notification, struct failure *failure) {
-    supply_status_t status = check(blocks, pair, notification, failure);
+    struct block *block = BLOCK_AT(blocks, pair, notification->sequence);
+    supply_status_t status = check_notification(pair, notification, failure);
+    if (status == SUPPLY_OK) status = find_block(blocks, pair, notification, &block->address, failure);
+    if (status == SUPPLY_OK) {
+        block->notification = *notification;
+        status = check_columns(blocks, pair, block, failure);
+    }
     if (status == SUPPLY_OK) supply__read_ahead(blocks, pair, notification);
     if (status == SUPPLY_ERROR_CONTRACT)
         supply__fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,
@@ -337,8 +333,9 @@ supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pa
     return status;
 }
 
-supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
+supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, uint64_t sequence,
                                      uint32_t index, supply_column_t *column, struct failure *failure) {
+    const struct block *block = BLOCK_AT(blocks, pair, sequence);
     const struct schema *schema = &blocks->schema;
     const struct schema_entry *entry = &schema->entries[index];
     const struct block_column *from = &block->columns[index];
@@ -355,17 +352,18 @@ supply_status_t supply__block_column(const struct blocks *blocks, const struct p
         .element_count = block->elements[index],
         .null_count = from->null_count,
         .validity = from->validity_bytes ? block->address + from->validity_offset : NULL,
-        .offsets = supply__has_offsets(&format) ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
         .data = block->address + from->data_offset,
         .data_bytes = from->data_bytes,
         .child_format = supply__schema_child_format(schema, index),
         .child_count = (int)entry->children,
         .entry = index,
     };
+    if (format.layout == FORMAT_VARIABLE || format.layout == FORMAT_LIST)
+        column->offsets = (const int32_t *)(block->address + from->offsets_offset);
     if (format.layout == FORMAT_LIST || format.layout == FORMAT_FIXED_LIST) {
-        const struct block_column *child = &block->columns[index + 1];
         /* The place of a child of an unknown format is not checked. */
         const bool is_known = schema->formats[index + 1].layout != FORMAT_UNKNOWN;
+        const struct block_column *child = &block->columns[index + 1];
         column->data = block->address + (is_known ? child->data_offset : 0);
         column->data_bytes = is_known ? child->data_bytes : 0;
     }

@@ -25,6 +25,7 @@ struct blocks {
     uint32_t *elements;
     struct block_windows *windows; /**< NULL: no column has views */
     size_t windows_count;
+    uint32_t buffers_offset; /**< where the first buffer of a block may begin */
     struct foreign_files foreign_files;
     struct resident_file resident_files[FOREIGN_FILES_MAX]; /**< those of foreign_files that are block files */
 };
@@ -36,10 +37,12 @@ void supply__blocks_free(struct blocks *blocks);
 /** Reads the schema if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY. */
 supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure);
 
-static inline const struct block *supply__blocks_at(const struct blocks *blocks, const struct pair *pair,
-                                                    uint64_t sequence) {
-    return &blocks->slots[sequence % pair->settings.block_count];
-}
+/** The block of that number, received or about to be. */
+#define BLOCK_AT(blocks, pair, sequence) (&(blocks)->slots[(sequence) % (pair)->settings.block_count])
+
+/** SUPPLY_OK, or _CONTRACT with the first field of the copy in the memory of a task that is not the notification's. */
+supply_status_t supply__notification_check_copy(const struct notification *notification, const void *shared,
+                                                struct failure *failure);
 
 /**
  * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot. May
@@ -54,8 +57,8 @@ supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pa
 void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
 
 /** One column of a checked block, or a child of one; index: of its entry. SUPPLY_OK, or _CONTRACT if its format is not
- * known. */
-supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
+ * known: then *column is as before. */
+supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, uint64_t sequence,
                                      uint32_t index, supply_column_t *column, struct failure *failure);
 
 #endif

@@ -142,7 +142,7 @@ struct row_range supply__child_range(const struct format *format, const struct c
 static void set_ranges(const struct block_writer *writer, const struct column_rows *rows, uint64_t from, uint64_t end) {
     const struct schema *schema = writer->schema;
     for (uint32_t i = 0; i < schema->column_count; i++)
-        writer->ranges[supply__schema_entry(schema, i)] = (struct row_range){from, end};
+        writer->ranges[schema->columns[i]] = (struct row_range){from, end};
     for (uint32_t i = 0; i < schema->count; i++) {
         if (schema->entries[i].children == 0) continue;
         const struct row_range range = supply__child_range(&schema->formats[i], &rows[i], writer->ranges[i]);

@@ -187,8 +187,6 @@ static void foreign_file_drop_lease(struct foreign_file_mapping *file) {
     file->has_lease = false;
 }
 
-static bool is_open(const struct foreign_files *files, uint32_t index) { return files->opened >> index & 1; }
-
 supply_status_t supply__foreign_files_find(struct foreign_files *files, const struct mapped_file_header *header,
                                            uint32_t number, const struct foreign_use *use,
                                            const struct foreign_file_mapping **found, struct failure *failure) {
@@ -202,7 +200,7 @@ supply_status_t supply__foreign_files_find(struct foreign_files *files, const st
                             number, count);
     const uint32_t index = number - 1;
     *found = &files->files[index];
-    if (is_open(files, index)) return SUPPLY_OK;
+    if (files->opened >> index & 1) return SUPPLY_OK;
     struct foreign_file entry;
     memcpy(&entry, (const uint8_t *)header + FOREIGN_FILES_OFFSET + index * sizeof entry, sizeof entry);
     supply_status_t status = foreign_file_open(&files->files[index], &entry, use, files->group, failure);
@@ -212,19 +210,19 @@ supply_status_t supply__foreign_files_find(struct foreign_files *files, const st
 
 supply_status_t supply__foreign_files_check(const struct foreign_files *files, struct failure *failure) {
     for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++)
-        if (is_open(files, i)) TRY(foreign_file_check(&files->files[i], failure));
+        if (files->opened >> i & 1) TRY(foreign_file_check(&files->files[i], failure));
     return SUPPLY_OK;
 }
 
 void supply__foreign_files_abandon(struct foreign_files *files) {
     for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++)
-        if (is_open(files, i)) foreign_file_close(&files->files[i]);
+        if (files->opened >> i & 1) foreign_file_close(&files->files[i]);
     files->opened = 0;
 }
 
 void supply__foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings) {
     for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++) {
-        if (!is_open(files, i)) continue;
+        if ((files->opened >> i & 1) == 0) continue;
         struct foreign_file_mapping *file = &files->files[i];
         foreign_file_drop_lease(file);
         foreign_file_close(file);

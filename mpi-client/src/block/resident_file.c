@@ -12,7 +12,6 @@
 
 #include "base/file_lock.h"
 #include "block/block.h"
-#include "pair/ring.h"
 
 #define IN_FILE "resident file %s: "
 
@@ -100,7 +99,7 @@ static supply_status_t check_schema(const struct foreign_file_mapping *mapping, 
 
 static supply_status_t check_pair(const struct foreign_file_mapping *mapping, const struct mapped_file_header *header,
                                   const struct pair *pair, struct failure *failure) {
-    const uint64_t plan = supply__mapped_header(&pair->mapped_file)->plan;
+    const uint64_t plan = pair->mapped_file.header->plan;
     if (header->plan != plan) return fail(mapping, "plan", header->plan, "that of the pair,", plan, failure);
     /* A rank that no launcher started does not know its number. */
     if (header->rank >= 0 && pair->settings.rank >= 0 && header->rank != pair->settings.rank)
@@ -117,15 +116,13 @@ supply_status_t supply__resident_file_open(struct resident_file *file, const str
     struct mapped_file_header header;
     memcpy(&header, mapping->address, sizeof header);
     /* A task of another user must not make the rank lock any file. */
-    supply_status_t status = check_kind(mapping, &header, failure);
-    if (status == SUPPLY_OK) status = lock(mapping, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(check_kind(mapping, &header, failure));
+    TRY(lock(mapping, failure));
     memcpy(&header, mapping->address, sizeof header);
-    status = check_kind(mapping, &header, failure);
-    if (status == SUPPLY_OK) status = check_numbers(mapping, &header, schema, failure);
-    if (status == SUPPLY_OK) status = check_pair(mapping, &header, pair, failure);
-    if (status == SUPPLY_OK) status = check_schema(mapping, &header, schema, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(check_kind(mapping, &header, failure));
+    TRY(check_numbers(mapping, &header, schema, failure));
+    TRY(check_pair(mapping, &header, pair, failure));
+    TRY(check_schema(mapping, &header, schema, failure));
     *file = (struct resident_file){.mapping = mapping,
                                    .generation = header.generation,
                                    .ring_offset = header.ring_offset,
@@ -147,13 +144,12 @@ supply_status_t supply__resident_file_check_block(const struct resident_file *fi
     if (notification->size > mapping->entry.file_bytes - offset)
         return fail(mapping, "notification.size", notification->size, "within the file, at most",
                     mapping->entry.file_bytes - offset, failure);
-    struct notification copy, expected = *notification;
-    memcpy(&copy, mapping->address + offset, sizeof copy);
+    struct notification expected = *notification;
     expected.generation = file->generation;
     expected.sequence = in_blocks / file->block_bytes;
     expected.epoch = 0;
     expected.file = 0;
-    const supply_status_t status = supply__notification_check_copy(&expected, &copy, failure);
+    const supply_status_t status = supply__notification_check_copy(&expected, mapping->address + offset, failure);
     if (status != SUPPLY_OK) supply__fail(failure, status, IN_FILE "%s", mapping->entry.path, failure->text);
     return status;
 }
@@ -167,8 +163,7 @@ supply_status_t supply__resident_file_check_block(const struct resident_file *fi
 
 /* The notification of a number that may be published. It is only a hint: the task may change it, R3 checks it later. */
 static bool peek(const struct pair *pair, uint64_t sequence, struct notification *next) {
-    if (__atomic_load_n(&supply__mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE) <= sequence)
-        return false;
+    if (__atomic_load_n(&pair->mapped_file.header->published, __ATOMIC_ACQUIRE) <= sequence) return false;
     memcpy(next, pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, sequence), sizeof *next);
     return next->sequence == sequence;
 }

@@ -83,7 +83,7 @@ static supply_status_t schema_check_numbers(uint32_t count, uint32_t bytes, stru
 }
 
 supply_status_t supply__schema_read(struct schema *schema, const struct mapped_file *mapped, struct failure *failure) {
-    const struct mapped_file_header *header = supply__mapped_header(mapped);
+    const struct mapped_file_header *header = mapped->header;
     const uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
     const uint32_t bytes = __atomic_load_n(&header->schema_bytes, __ATOMIC_RELAXED);
     *schema = (struct schema){0};
@@ -219,8 +219,10 @@ void supply__schema_free(struct schema *schema) {
 }
 
 int supply__schema_index(const struct schema *schema, const char *name) {
-    for (uint32_t i = 0; i < schema->column_count; i++)
-        if (strcmp(supply__schema_name(schema, supply__schema_entry(schema, i)), name) == 0) return (int)i;
+    for (uint32_t i = 0; i < schema->column_count; i++) {
+        const uint32_t entry = schema->columns != NULL ? schema->columns[i] : i;
+        if (strcmp(supply__schema_name(schema, entry), name) == 0) return (int)i;
+    }
     return -1;
 }
 

@@ -51,7 +51,7 @@ supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const str
 }
 
 void supply__mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings) {
-    struct mapped_file_header *header = supply__mapped_header(mapped);
+    struct mapped_file_header *header = mapped->header;
     memcpy(header->magic, MAGIC, sizeof header->magic);
     header->byte_order = BYTE_ORDER_MARK;
     header->generation = settings->generation;

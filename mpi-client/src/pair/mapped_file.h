@@ -8,16 +8,15 @@
 
 struct mapped_file {
     struct claimed_file file;
-    uint8_t *address; /**< of the whole file, one mapping; only the header is writable */
+    union {
+        uint8_t *address; /**< of the whole file, one mapping; only the header is writable */
+        struct mapped_file_header *header;
+    };
     size_t bytes;
     void *wide_schema; /**< of a filler, in memory; else NULL: it lies after these bytes of the file */
 };
 
 #define MAPPED_FILE_NONE ((struct mapped_file){.file = CLAIMED_FILE_NONE})
-
-static inline struct mapped_file_header *supply__mapped_header(const struct mapped_file *mapped) {
-    return (struct mapped_file_header *)mapped->address;
-}
 
 /**
  * O1 and O2. Every page is reserved, so that touching one cannot fail later. SUPPLY_OK, or what supply__claim()

@@ -38,12 +38,21 @@ static supply_status_t allocate(struct pair *pair, struct failure *failure) {
     return SUPPLY_OK;
 }
 
-static supply_status_t publish(struct pair *pair, struct failure *failure) {
+static supply_status_t open_files(struct pair *pair, struct failure *failure) {
+    const struct config_line *files = &pair->settings.files;
+    const gid_t group = pair->settings.group;
+    TRY(allocate(pair, failure));
+    TRY(supply__mapped_file_create(&pair->mapped_file, &pair->settings, failure));
+    TRY(supply__old_results_remove(&pair->settings, failure));
+    TRY(supply__claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure));
+    TRY(supply__claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure));
+    supply__fail_point("O3");
     supply__mapped_file_fill(&pair->mapped_file, &pair->settings);
     if (!request(pair, REQUEST_ATTACH))
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s cannot be written: %m",
                             pair->request_pipe.name->path);
-    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->version, VERSION, __ATOMIC_RELEASE);
+    __atomic_store_n(&pair->mapped_file.header->version, VERSION, __ATOMIC_RELEASE);
+    supply__fail_point("O4");
     return SUPPLY_OK;
 }
 
@@ -55,19 +64,7 @@ supply_status_t supply__pair_open(struct pair *pair, struct settings *settings, 
         .notification_pipe = CLAIMED_FILE_NONE,
     };
     *settings = (struct settings){0};
-    const struct config_line *files = &pair->settings.files;
-    const gid_t group = pair->settings.group;
-    supply_status_t status = allocate(pair, failure);
-    if (status == SUPPLY_OK) status = supply__mapped_file_create(&pair->mapped_file, &pair->settings, failure);
-    if (status == SUPPLY_OK) status = supply__old_results_remove(&pair->settings, failure);
-    if (status == SUPPLY_OK)
-        status = supply__claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure);
-    if (status == SUPPLY_OK)
-        status =
-            supply__claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
-    supply__fail_point("O3");
-    if (status == SUPPLY_OK) status = publish(pair, failure);
-    supply__fail_point("O4");
+    const supply_status_t status = open_files(pair, failure);
     if (status != SUPPLY_OK) supply__pair_close(pair);
     return status;
 }
@@ -125,7 +122,7 @@ static void pass_unheld(struct pair *pair) {
 
 void supply__pair_publish_released(struct pair *pair) {
     __atomic_store_n(&pair->credited, pair->released, __ATOMIC_RELEASE);
-    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
+    __atomic_store_n(&pair->mapped_file.header->released, pair->released, __ATOMIC_RELEASE);
     supply__fail_point("C1");
     /* A full pipe is no failure: the credit is in the header, and the task still has wake-ups to read. */
     request(pair, REQUEST_RELEASE);
@@ -133,7 +130,7 @@ void supply__pair_publish_released(struct pair *pair) {
 }
 
 void supply__pair_acknowledge(struct pair *pair) {
-    __atomic_store_n(&supply__mapped_header(&pair->mapped_file)->acknowledged, pair->expected, __ATOMIC_RELEASE);
+    __atomic_store_n(&pair->mapped_file.header->acknowledged, pair->expected, __ATOMIC_RELEASE);
     request(pair, REQUEST_RELEASE);
     supply__fail_point("C3");
 }
@@ -186,7 +183,7 @@ static supply_status_t read_at_end(struct pair *pair) {
 }
 
 supply_status_t supply__pair_await_end(struct pair *pair, double seconds) {
-    const uint32_t *end_seen = &supply__mapped_header(&pair->mapped_file)->end_seen;
+    const uint32_t *end_seen = &pair->mapped_file.header->end_seen;
     struct wait wait = supply__wait_begin_slow((struct wait_limit){pair->settings.timeout, pair->settings.interruption},
                                                END_PAUSE_SECONDS);
     wait.fd = pair->notification_pipe.fd;
@@ -206,7 +203,7 @@ supply_status_t supply__pair_await_end(struct pair *pair, double seconds) {
 }
 
 supply_status_t supply__pair_fail_by_spark(const struct pair *pair, struct failure *failure) {
-    const struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
+    const struct mapped_file_header *header = pair->mapped_file.header;
     char text[sizeof header->task_failure];
     supply__copy_line(text, sizeof text, header->task_failure, sizeof text);
     if (text[0] == '\0')
@@ -216,17 +213,16 @@ supply_status_t supply__pair_fail_by_spark(const struct pair *pair, struct failu
 }
 
 supply_status_t supply__pair_check_running(const struct pair *pair, struct failure *failure) {
-    const supply_status_t status = supply__mapped_file_check_whole(&pair->mapped_file, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__mapped_file_check_whole(&pair->mapped_file, failure));
     /* The text is whole when its notification comes (D4). */
-    const char first = SHARED_READ(supply__mapped_header(&pair->mapped_file)->task_failure[0]);
+    const char first = SHARED_READ(pair->mapped_file.header->task_failure[0]);
     return first != '\0' && supply__pipe_has_data(&pair->notification_pipe) ? supply__pair_fail_by_spark(pair, failure)
                                                                             : SUPPLY_OK;
 }
 
 void supply__pair_stop(struct pair *pair, const char *reason) {
     check_whole(pair);
-    struct mapped_file_header *header = supply__mapped_header(&pair->mapped_file);
+    struct mapped_file_header *header = pair->mapped_file.header;
     supply__copy_line(header->rank_failure, sizeof header->rank_failure, reason, sizeof header->rank_failure);
     request(pair, REQUEST_STOP);
 }

@@ -25,6 +25,11 @@ struct pair {
  */
 supply_status_t supply__pair_open(struct pair *pair, struct settings *settings, struct failure *failure);
 
+/** Where the slot of a number begins in the mapped file. */
+static inline uint64_t supply__ring_slot_offset(const struct settings *settings, uint64_t sequence) {
+    return RING_OFFSET + sequence % settings->block_count * settings->block_bytes;
+}
+
 /** Removes the files and frees everything, even if the pair was not opened. False and errno: a file is still there. */
 bool supply__pair_close(struct pair *pair);
 
