@@ -76,6 +76,9 @@ def array_of(name: str, values: Any, kind: Any, mask: Any = None) -> Any:
 
 
 def _converted(name: str, values: Any, kind: Any, mask: Any) -> Any:
+    if type(values) is numpy.ndarray and values.dtype.kind not in "OUS":
+        # Most are. The questions below take longer than to convert a small batch.
+        return _of_numpy(name, values, kind, mask)
     if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
         return _of_arrow(values, kind)
     if str(getattr(values, "layout", "")) == "torch.sparse_csr" and kind is not None and types.is_struct(kind):
@@ -226,6 +229,7 @@ def _of_numpy(name: str, array: numpy.ndarray, kind: Any, mask: Any) -> Any:
     made = pyarrow.array(array)
     if (
         kind is not None
+        and kind != made.type
         and types.is_temporal(kind)
         and made.type == pyarrow.from_numpy_dtype(f"i{kind.bit_width // 8}")
     ):
@@ -307,7 +311,8 @@ def _of_list(name: str, values: list[Any], kind: Any, mask: Any) -> Any:
         times = numpy.array(values, "timedelta64[us]" if is_duration else "datetime64[us]")
         is_date = not isinstance(first, datetime.datetime) if kind is None else types.is_date(kind)
         return _of_times(_in_unit(times, "datetime64[D]") if is_date and not is_duration else times, kind)
-    return _cast(pyarrow.array(values), kind)
+    is_float = type(first) is float and (kind is None or types.is_floating(kind))
+    return _cast(pyarrow.array(values, pyarrow.float64() if is_float else None), kind)
 
 
 _SCALARS = (str, bytes, bytearray, memoryview)
@@ -334,24 +339,24 @@ def _cast(array: Any, kind: Any) -> Any:
 
 def _of_sequences(name: str, values: list[Any], kind: Any, mask: Any, is_valid: numpy.ndarray) -> Any:
     """Lists, arrays or tensors, of which some may be None."""
-    offsets = _offsets_of(map(_length, values), len(values))
     given = [value for value in values if value is not None]
+    kinds = set(map(type, given))
+    # Lists of structs, as batches have them.
+    are_structs = bool(kinds) and all(issubclass(each, Mapping) for each in kinds)
+    lists = [next(iter(value.values())) for value in given] if are_structs else given
+    lengths = numpy.zeros(len(values), "int64")
+    lengths[is_valid] = numpy.fromiter(map(len, lists), "int64", len(lists))
+    offsets = numpy.append(0, numpy.cumsum(lengths))
     inner: Any
-    if given and all(isinstance(value, Mapping) for value in given):
-        # Lists of structs, as batches have them.
+    if are_structs:
         inner = {within: _flat([value[within] for value in given])[1] for within in given[0]}
     elif kind is None and offsets[-1] == 0:
         raise ValueError("all its lists are empty, so their type is not known: pass schema=")
-    elif given and all(hasattr(value, "dtype") for value in given):
+    elif given and all(hasattr(each, "dtype") for each in kinds):
         inner = _joined(given)
     else:
         inner = list(chain.from_iterable(given))
     return _lists(name, offsets, inner, kind, _inner_mask(mask), is_valid)
-
-
-def _length(value: Any) -> int:
-    """Of a list, or of a dict of lists. None has none."""
-    return 0 if value is None else len(next(iter(value.values())) if isinstance(value, Mapping) else value)
 
 
 def _of_dicts(name: str, values: list[Any], kind: Any) -> Any:
