@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 import spark_supplier
 from spark_supplier import _core
-from spark_supplier.opening import Job
+from spark_supplier.feeder import Job
 
 from exchanging import SCHEMA, epochs_of, feeding, ids_of, row
 from task import HANG_SECONDS, Task, wait_until

@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 import operator
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -61,6 +62,19 @@ def seconds(name: str, value: Any) -> float:
     if not 0 < float(value) < math.inf:
         raise ConfigError(f"{name} is {value!r}: it must be a number of seconds above 0")
     return float(value)
+
+
+# Seconds, if neither open() nor SUPPLY_TIMEOUT sets it (options.c).
+_TIMEOUT = 120
+
+
+def limit_of(timeout: float | None) -> float:
+    """The limit for other ranks is twice the timeout: each of them may first wait one timeout for Spark."""
+    try:
+        return 2 * (timeout or float(os.environ.get("SUPPLY_TIMEOUT") or _TIMEOUT))
+    except ValueError:
+        # Opening the pair refuses it with a text of its own.
+        return 2 * _TIMEOUT
 
 
 _SECONDS_OF = {"s": 1, "sec": 1, "min": 60, "h": 3600}

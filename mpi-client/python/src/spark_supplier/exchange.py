@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Union, runtime_checkable
 
 from spark_supplier import _core
-from spark_supplier.arguments import optional_size
+from spark_supplier.arguments import limit_of, optional_size
 from spark_supplier.errors import ConfigError
-
-# Seconds, if neither open() nor SUPPLY_TIMEOUT sets it (options.c).
-_TIMEOUT = 120
 
 PolicyName = Literal["supplied", "all", "hash", "balance", "range"]
 
@@ -133,15 +130,6 @@ def exchange_of(policy: Policy) -> Exchange:
             f"exchange is {policy!r}, must be a name as 'supplied' or 'all', or a spark_supplier.ranks.Exchange"
         )
     return Exchange(policy) if isinstance(policy, str) else policy
-
-
-def limit_of(timeout: float | None) -> float:
-    """The limit for other ranks is twice the timeout: each of them may first wait one timeout for Spark."""
-    try:
-        return 2 * (timeout or float(os.environ.get("SUPPLY_TIMEOUT") or _TIMEOUT))
-    except ValueError:
-        # Opening the pair refuses it with a text of its own.
-        return 2 * _TIMEOUT
 
 
 def transport_over(comm: Any = None, timeout: float | None = None) -> Transport:

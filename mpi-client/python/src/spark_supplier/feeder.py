@@ -1,6 +1,6 @@
-"""python -m spark_supplier.feeder: sends blocks of pairs on this node to MPI ranks elsewhere (docs/FEEDERS.md).
+"""An MPI job in which some processes feed the ranks (docs/FEEDERS.md): the ranks' side, and `python -m` of this module.
 
-It is supply-feeder, with the MPI of mpi4py: the same options, output and exit status.
+That is supply-feeder, with the MPI of mpi4py: the same options, output and exit status.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ import argparse
 import math
 import os
 import sys
+from dataclasses import dataclass
+from typing import Any
 
 import spark_supplier
 from spark_supplier import _core
-from spark_supplier.opening import meet
+from spark_supplier.arguments import limit_of
+from spark_supplier.errors import ConfigError
 
 _USAGE = "mpirun -n 2 --host cpu-1:1,cpu-2:1 python -m spark_supplier.feeder [options] : -n RANKS --host NODES PROGRAM"
 _DESCRIPTION = """\
@@ -22,6 +25,46 @@ ranks.open(feeders=MPI.COMM_WORLD). The Supplier's --ranks is the larger one of 
 _EXIT_STATUS = (
     "Exit status: 0 if no pair failed, 1 if one did, 2 on a wrong option. A pair that its rank stops has not failed."
 )
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a rank knows of all processes.
+
+    comm: an mpi4py communicator of the ranks, without the feeders.
+    meeting: with the feeders, which open the rank's pairs once. None: there are none.
+    """
+
+    comm: Any
+    meeting: _core.Meeting | None
+
+
+def meet(comm: Any, timeout: float | None, is_feeder: bool) -> _core.Meeting:
+    """All processes tell each other what they are. Collective."""
+    from mpi4py import MPI
+
+    from spark_supplier.mpi import MpiLink
+
+    limit = limit_of(timeout)
+    return _core.Meeting(MpiLink(comm, limit), is_feeder, MPI.Get_processor_name(), limit)
+
+
+def job_of(feeders: Any, timeout: float | None) -> Job:
+    """feeders: the option of open(): a communicator with all ranks and feeders, or a Job. Collective."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if isinstance(feeders, Job):
+        return feeders
+    if mpi is None or not isinstance(feeders, mpi.Comm):
+        raise ConfigError(
+            f"feeders is {feeders!r}, must be a communicator of mpi4py with all ranks and feeders: MPI.COMM_WORLD"
+        )
+    meeting = meet(feeders, timeout, is_feeder=False)
+    every = feeders.Get_group()
+    ranks = every.Incl(meeting.ranks)
+    comm = feeders.Create_group(ranks)
+    ranks.Free()
+    every.Free()
+    return Job(comm, meeting if meeting.feeders else None)
 
 
 def main() -> int:

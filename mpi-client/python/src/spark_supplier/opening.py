@@ -1,63 +1,29 @@
-"""Opens a rank's side of its pair, also in an MPI job in which other processes may be feeders."""
+"""Opens a rank's side of its pair. Two extensions do what only some runs need: exchange.py and feeder.py."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import pathlib
-import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 from spark_supplier import _core
 from spark_supplier.arguments import optional_size, refuse_unknown, seconds, whole_number
 from spark_supplier.errors import ConfigError
-from spark_supplier.exchange import Policy, exchange_of, limit_of, transport_over
 from spark_supplier.pair import Reader
 from spark_supplier.results import ResultWriter
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-
-@dataclass(frozen=True)
-class Job:
-    """What a rank knows of all processes.
-
-    comm: an mpi4py communicator of the ranks, without the feeders.
-    meeting: with the feeders, which open the rank's pairs once. None: there are none.
-    """
-
-    comm: Any
-    meeting: _core.Meeting | None
+    from spark_supplier.exchange import Policy
+    from spark_supplier.feeder import Job
 
 
-def meet(comm: Any, timeout: float | None, is_feeder: bool) -> _core.Meeting:
-    """All processes tell each other what they are. Collective."""
-    from mpi4py import MPI
-
-    from spark_supplier.mpi import MpiLink
-
-    limit = limit_of(timeout)
-    return _core.Meeting(MpiLink(comm, limit), is_feeder, MPI.Get_processor_name(), limit)
-
-
-def job_of(feeders: Any, timeout: float | None) -> Job:
-    """feeders: the option of open(): a communicator with all ranks and feeders, or a Job. Collective."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if isinstance(feeders, Job):
-        return feeders
-    if mpi is None or not isinstance(feeders, mpi.Comm):
-        raise ConfigError(
-            f"feeders is {feeders!r}, must be a communicator of mpi4py with all ranks and feeders: MPI.COMM_WORLD"
-        )
-    meeting = meet(feeders, timeout, is_feeder=False)
-    every = feeders.Get_group()
-    ranks = every.Incl(meeting.ranks)
-    comm = feeders.Create_group(ranks)
-    ranks.Free()
-    every.Free()
-    return Job(comm, meeting if meeting.feeders else None)
+def extension(name: str) -> Any:
+    """A module that builds on this one. It is loaded when an option asks for it."""
+    return importlib.import_module(f"spark_supplier.{name}")
 
 
 Path = Union[str, "os.PathLike[str]"]
@@ -145,12 +111,12 @@ def open(
         seconds("timeout", timeout)
     if exchange is None and comm is not None:
         raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
-    policy = None if exchange is None else exchange_of(exchange)
-    job = None if feeders is None else job_of(feeders, timeout)
+    policy = None if exchange is None else extension("exchange").exchange_of(exchange)
+    job = None if feeders is None else extension("feeder").job_of(feeders, timeout)
     if job is not None:
         comm = job.comm if comm is None else comm
         rank, local_rank = _ranks_of(job, rank, local_rank)
-    transport = None if policy is None else transport_over(comm, timeout)
+    transport = None if policy is None else extension("exchange").transport_over(comm, timeout)
     mapped_files, named_pipes = _config_files(config)
     pair = _core.Pair(
         mapped_files=mapped_files,

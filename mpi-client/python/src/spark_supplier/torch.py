@@ -20,6 +20,7 @@ from spark_supplier.arguments import (
     BATCH_CHECKS,
     check_batches,
     column_names,
+    limit_of,
     optional_size,
     refuse_unknown,
     whole_number,
@@ -33,10 +34,9 @@ from spark_supplier.device import DeviceCopies, copies_to, cuda_device
 from spark_supplier.epoch import DataLoader, Epoch, EpochBlocks
 from spark_supplier.equal_steps import EqualSteps, Step
 from spark_supplier.errors import ConfigError, SupplyError
-from spark_supplier.exchange import exchange_of, limit_of, transport_over
 from spark_supplier.forms import Forms
 from spark_supplier.jagged import Jagged
-from spark_supplier.opening import OPEN_OPTIONS, Config, job_of
+from spark_supplier.opening import OPEN_OPTIONS, Config, extension
 from spark_supplier.opening import open as open_supply
 from spark_supplier.pair import Reader
 from spark_supplier.results import ResultWriter
@@ -154,13 +154,13 @@ class Dataset(Closing, IterableDataset):
         # Here, so that the program has the communicator of the ranks before the first iteration.
         self.comm: Any = None
         if options.get("feeders") is not None:
-            options["feeders"] = job_of(options["feeders"], options.get("timeout"))
+            options["feeders"] = extension("feeder").job_of(options["feeders"], options.get("timeout"))
             self.comm = options["feeders"].comm
         if options.get("exchange") is not None:
             # Here, because making a group is collective, and the first iteration may be in a thread of the workers.
-            options["exchange"] = exchange_of(options["exchange"])
-            comm = options.get("comm")
-            options["comm"] = transport_over(self.comm if comm is None else comm, options.get("timeout"))
+            exchange, comm = extension("exchange"), options.get("comm")
+            options["exchange"] = exchange.exchange_of(options["exchange"])
+            options["comm"] = exchange.transport_over(self.comm if comm is None else comm, options.get("timeout"))
         self._options = options
         self._values = BlockValues(names, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(self._values, batch_size, dtypes or {}, zero_copy)
