@@ -2,7 +2,7 @@
 
     launch/make-configs 2 /dev/shm/means conf
     spark-submit --master local[2] --jars spark-supplier.jar \\
-        supply_parquet.py digits.parquet conf pixel_3_4 target --ranks 2 &
+        supply.py parquet digits.parquet conf pixel_3_4 target --ranks 2 &
     mpirun -n 2 python column_means.py conf pixel_3_4 target
 
 If an element has many values, for example pixels, the mean is over all of them. Only the first epoch counts.

@@ -1,7 +1,7 @@
 """Decodes images in the workers of a DataLoader, and prints the mean brightness of each. Needs Pillow.
 
     launch/make-configs 2 /dev/shm/images conf
-    spark-submit --master local[2] --jars spark-supplier.jar supply_images.py photos conf --ranks 2 &
+    spark-submit --master local[2] --jars spark-supplier.jar supply.py images photos conf --ranks 2 &
     mpirun -n 2 python decode_images.py conf --workers 2
 
 Spark supplies the encoded files, for example JPEG. They are far smaller than their pixels, and workers decode them

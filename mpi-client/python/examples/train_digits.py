@@ -2,10 +2,10 @@
 
     launch/make-configs 2 /dev/shm/digits conf
     spark-submit --master local[2] --jars spark-supplier.jar \\
-        supply_digits.py train_lmdb conf --ranks 2 --epochs 10 --seed 1 &
+        supply.py lmdb train_lmdb conf --ranks 2 --epochs 10 --seed 1 &
     mpirun -n 2 python train_digits.py conf --save model.pt
 
-    spark-submit --master local[2] --jars spark-supplier.jar supply_digits.py test_lmdb conf --ranks 2 &
+    spark-submit --master local[2] --jars spark-supplier.jar supply.py lmdb test_lmdb conf --ranks 2 &
     mpirun -n 2 python train_digits.py conf --evaluate model.pt
 
 With --checkpoint FOLDER --stop-after STEPS the ranks save their state and stop, also in the middle of an epoch. Spark's

@@ -86,7 +86,7 @@ def test_column_means_equal_those_of_spark(tmp_path, config):
     subprocess.run([SPARK_PYTHON, "-c", program, tmp_path / "digits.parquet"], check=True)
     columns = ["pixel_3_4", "pixel_5_2", "target"]
     spark, ranks = run(
-        [EXAMPLES / "supply_parquet.py", tmp_path / "digits.parquet", config, *columns],
+        [EXAMPLES / "supply.py", "parquet", tmp_path / "digits.parquet", config, *columns],
         [EXAMPLES / "column_means.py", config, *columns],
     )
     assert f"elements={ELEMENTS + HELD_OUT} ranks=2" in ranks
@@ -97,7 +97,7 @@ def test_column_means_equal_those_of_spark(tmp_path, config):
 def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config):
     def train(*arguments, **expected):
         return run(
-            [EXAMPLES / "supply_digits.py", DIGITS / "train_lmdb", config, "--epochs", EPOCHS, "--seed", "1"],
+            [EXAMPLES / "supply.py", "lmdb", DIGITS / "train_lmdb", config, "--epochs", EPOCHS, "--seed", "1"],
             [EXAMPLES / "train_digits.py", config, *arguments],
             **expected,
         )
@@ -117,7 +117,7 @@ def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config
     assert [before + after for before, after in zip(first, second)] == whole
 
     _, ranks = run(
-        [EXAMPLES / "supply_digits.py", DIGITS / "test_lmdb", config],
+        [EXAMPLES / "supply.py", "lmdb", DIGITS / "test_lmdb", config],
         [EXAMPLES / "train_digits.py", config, "--evaluate", tmp_path / "model.pt"],
     )
     [(count, accuracy)] = re.findall(r"evaluated=(\d+) accuracy=(\S+)", ranks)
@@ -153,7 +153,7 @@ def test_workers_decode_images(tmp_path, config):
         # Images of different sizes, so their files differ in length.
         image.new("RGB", (20 + level, 30), (25 * level,) * 3).save(photos / f"{level}.jpg")
     _, ranks = run(
-        [EXAMPLES / "supply_images.py", photos, config, "--epochs", "2"],
+        [EXAMPLES / "supply.py", "images", photos, config, "--epochs", "2"],
         [EXAMPLES / "decode_images.py", config, "--batch-size", "2", "--workers", "2"],
     )
     lines = re.findall(r"decode_images: \S*/(\d)\.jpg epoch=(\d) brightness=(\S+)", ranks)
