@@ -93,10 +93,10 @@ run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI rank
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-digits
 
 run-offload: build $(WHEEL_READY) | packages-for-python # five routines of MPI ranks against MLlib's, on a DataFrame (packages-offload installs what they need)
-	@launch/dev/run-offload
+	@launch/dev/run-compared offload
 
 run-exchange: build $(WHEEL_READY) bench-programs # pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
-	@launch/dev/run-exchange
+	@launch/dev/run-compared exchange
 
 run-cluster: packages-for-cluster build $(DIGITS) # the same on a real HDFS and YARN, on two nodes of this machine
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-cluster
