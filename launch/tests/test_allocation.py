@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from spark_supplier.launch import slurm_allocation
+from spark_supplier.launch import slurm_run
 
 from places import LAUNCH
 
@@ -13,7 +13,7 @@ from places import LAUNCH
     "text, tasks", [("4", [4]), ("2(x3)", [2, 2, 2]), ("2(x2),1", [2, 2, 1]), ("1,12(x2),3", [1, 12, 12, 3])]
 )
 def test_tasks_of_each_node(text, tasks):
-    assert slurm_allocation.tasks_of_nodes(text) == tasks
+    assert slurm_run.tasks_of_nodes(text) == tasks
 
 
 @pytest.mark.parametrize(

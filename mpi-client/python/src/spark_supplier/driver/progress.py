@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import tqdm
@@ -22,8 +21,6 @@ _BLOCKED_SECONDS = 0.5
 _LOGGED_WAIT_SECONDS = 60
 # A log without a configuration shows warnings only.
 _VERY_LONG_SECONDS = 600
-# A routine that ends sooner shows nothing.
-_QUIET_SECONDS = 2
 _POLL_SECONDS = 0.5
 _log = logging.getLogger("spark_supplier")
 
@@ -117,42 +114,6 @@ class ProgressBar:
             of = f" of {expected}" if expected else ""
             numbers = self.numbers()
             _log.info("rank 0: %s, %d%s rows%s", epoch, progress.elements, of, f" ({numbers})" if numbers else "")
-
-
-class RoutineProgress:
-    """Shows how much of a routine is done, while its context lasts. done: returns that, from 0 to 1.
-
-    Over Spark Connect the server shows each question on its page.
-    """
-
-    def __init__(self, routine: str, done: Callable[[], float]) -> None:
-        self._routine = routine
-        self._done = done
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="supply: progress", daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        if not self._ended.wait(_QUIET_SECONDS):
-            with _bar_class()(total=100, unit=" %", desc=self._routine, disable=_shows_lines()) as bar:
-                self._show(bar)
-
-    def _show(self, bar: Any) -> None:
-        next_line = time.monotonic() + _LINE_SECONDS
-        while not self._ended.wait(_QUIET_SECONDS):
-            percent = round(100 * self._done())
-            bar.update(percent - bar.n)
-            if bar.disable and time.monotonic() >= next_line:
-                next_line = time.monotonic() + _LINE_SECONDS
-                _log.info("%s: %d %% done", self._routine, percent)
 
 
 def printable(text: str, file: Any) -> str:

@@ -25,8 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_supplier.arguments import shown
-from spark_supplier.driver import connect_jar
-from spark_supplier.driver.class_loader import has_jar
+from spark_supplier.driver import class_loader
 from spark_supplier.driver.hub_key import KeyAgreement, proof
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.node import exceptions
@@ -267,7 +266,7 @@ class ClassicSession(Session):
 
     def check(self, what: str) -> None:
         self.check_running(what)
-        if not has_jar(self.jvm):
+        if not class_loader.has_jar(self.jvm):
             raise RunError(
                 f"{what} does not have the Supplier's jar (ADD JAR gives it to one thread only): call "
                 "spark_supplier.session(), which adds it. With spark-submit, give the path of spark_supplier.jars() to "
@@ -344,10 +343,12 @@ class ConnectSession(Session):
             raise RunError("over Spark Connect, supply needs PySpark 4, and a server of it")
         self.check_running(what)
         if self._find() is None:
-            connect_jar.give(self)
+            class_loader.give_jar(self)
             if self._find() is None:
-                raise connect_jar.start_with("does not have the Supplier's jar, and does not find one of addArtifacts")
-        connect_jar.check(self, self._about)
+                raise class_loader.server_error(
+                    "does not have the Supplier's jar, and does not find one of addArtifacts"
+                )
+        class_loader.check_server(self, self._about)
 
     def _find(self) -> dict[str, Any] | None:
         """What the server says of itself; None: it has no jar."""

@@ -7,8 +7,7 @@ import sys
 from .command import Failure, Parser, add_config_options, add_run_options, pattern, split_at_program
 from .processes import Sides
 from .restarts import Restarts
-from .run import Run
-from .serving_run import ServingRun
+from .run import Run, ServingRun
 
 DESCRIPTION = """\
 Starts the Supplier (launch/supplier, by spark-submit) and 'mpirun -n RANKS PROGRAM ARGUMENT...' and waits for both. If

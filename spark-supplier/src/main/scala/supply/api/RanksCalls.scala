@@ -18,7 +18,6 @@ private[api] object RanksCalls {
 
   /** Those that a client makes beside another call: they do not clear its failure before the client asks for it. */
   private val polls: Map[String, Call => Any] = Map(
-    "ranks-progress" -> (call => call.made.put("done", ranks(call).ranks.progress)),
     "ranks-cancel" -> (call => ranks(call).ranks.cancel()),
     "ranks-gone" -> (call =>
       call.made.put("gone", NamedRanks.find(call.text("ranks")).forall(_.ranks.areGone))))
