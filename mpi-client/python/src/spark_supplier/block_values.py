@@ -31,10 +31,13 @@ class TensorSlice:
     def __len__(self) -> int:
         return self._count
 
+    def __getitem__(self, part: slice) -> TensorSlice:
+        return TensorSlice(self._values, self._first + part.start, part.stop - part.start)
+
     def view(self) -> torch.Tensor:
         """The values in place if one tensor can hold them so, else a copy."""
         strided = self._values.strided_part(self._first, self._count)
-        return self._values.column.strided_torch(*strided) if strided else self._gathered()
+        return self._values.column.strided_torch(*strided) if strided else self.clone()
 
     def copy_to(self, to: torch.Tensor) -> None:
         """Stores the values in a contiguous tensor of that shape."""
@@ -43,7 +46,8 @@ class TensorSlice:
         else:
             to.copy_(self.view())
 
-    def _gathered(self) -> torch.Tensor:
+    def clone(self) -> torch.Tensor:
+        """A copy, as Tensor.clone()."""
         copy = torch.empty(self.shape, dtype=self.dtype)
         self.copy_to(copy)
         return copy
@@ -57,6 +61,9 @@ class JaggedSlice:
         self._first = first
         self._count = count
 
+    def __getitem__(self, part: slice) -> JaggedSlice:
+        return JaggedSlice(self._column, self._first + part.start, part.stop - part.start)
+
     def copy(self, pin: bool = False) -> Jagged:
         """A copy, with `pin` in pinned memory: one tensor cannot hold them in place."""
         offsets = torch.empty(self._count + 1, dtype=torch.int64, device="cpu", pin_memory=pin)
@@ -65,30 +72,6 @@ class JaggedSlice:
         values = torch.empty(int(offsets[-1]), dtype=torch.uint8, device="cpu", pin_memory=pin)
         self._column.gather(self._first, self._count, values.numpy())
         return Jagged(values, offsets)
-
-
-class TensorsInPlace:
-    """Values of one length of a block."""
-
-    def __init__(self, values: ValuesInPlace) -> None:
-        self._values = values
-
-    def __getitem__(self, part: slice) -> TensorSlice:
-        return TensorSlice(self._values, part.start, part.stop - part.start)
-
-    def clone(self) -> torch.Tensor:
-        """A copy of all values, as Tensor.clone()."""
-        return torch.from_numpy(self._values.gathered())
-
-
-class JaggedInPlace:
-    """Values of any length of a block."""
-
-    def __init__(self, column: _core.Column) -> None:
-        self._column = column
-
-    def __getitem__(self, part: slice) -> JaggedSlice:
-        return JaggedSlice(self._column, part.start, part.stop - part.start)
 
 
 # DLPack's code of unsigned integers.
@@ -198,7 +181,7 @@ class JaggedOfLists:
 
 
 # A slice of it is what a batch has, or of values in place what makes it.
-Sliceable = Union[torch.Tensor, Lists, JaggedValues, StructValues, JaggedOfLists, TensorsInPlace, JaggedInPlace]
+Sliceable = Union[torch.Tensor, Lists, JaggedValues, StructValues, JaggedOfLists, TensorSlice, JaggedSlice]
 
 
 # Types that PyTorch has since 2.3.
@@ -299,7 +282,7 @@ class BlockValues:
         self._refuse_nulls(column)
         if column.null_count:
             return JaggedOfLists(lists)
-        return JaggedInPlace(column) if is_in_place else bytes_of(column)
+        return JaggedSlice(column, 0, column.element_count) if is_in_place else bytes_of(column)
 
     def _nested(self, block: Block, column: _core.Column) -> Sliceable:
         if column.format == "+s":
@@ -384,8 +367,8 @@ class BlockValues:
             return self._converted(column, column.numpy(*layout))
         return column.torch(*layout)
 
-    def _in_place(self, block: Block, column: _core.Column) -> TensorsInPlace:
-        return TensorsInPlace(ValuesInPlace(block, column, _common_length(column)))
+    def _in_place(self, block: Block, column: _core.Column) -> TensorSlice:
+        return TensorSlice(ValuesInPlace(block, column, _common_length(column)), 0, column.element_count)
 
     def _converted(self, column: _core.Column, array: numpy.ndarray) -> torch.Tensor:
         dtype = self.dtypes.of(column.name)
