@@ -1,15 +1,15 @@
-"""Launchers start ranks and end them: the one over Spark's tasks, what all have in common, and which one a run has."""
+"""Launchers start ranks and end them: what all have in common, and the one over Spark's tasks."""
 
 from __future__ import annotations
 
+import abc
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from spark_supplier.driver import failures
 from spark_supplier.driver.failures import Cause, Priority
 from spark_supplier.driver.hub import Peer
-from spark_supplier.driver.mpirun_launcher import MpirunLauncher
 from spark_supplier.driver.placement import wait_for_placement
 from spark_supplier.driver.sessions import Session
 from spark_supplier.driver.spark_jobs import SparkJobs
@@ -18,28 +18,99 @@ from spark_supplier.errors import RunError
 from spark_supplier.node.environment import NodeSpec, path_entries
 from spark_supplier.node.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, RankStarted, Stop
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.settings import Mpirun
 
 
-class TorchLauncher:
-    """A Launcher. The driver places the ranks, and a starter task of Spark on each node starts and ends them there."""
+class Launcher(abc.ABC):
+    """Of ranks that serve one run or several. All calls are on the run's thread."""
 
-    # A node process reports the end of a rank with its status.
-    is_explaining = False
+    # Whether the ranks print into the program's own streams, where a bar would be in the way.
     prints_itself = False
+    # Whether a rank has ended, and the reason is still to come.
+    is_explaining = False
+    # A host whose ranks have ended with the task that keeps them, unasked. Spark says why.
+    lost_host: str | None = None
 
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks
-        self._hosts: dict[str, list[int]] = {}
+        # Of each host, CUDA_VISIBLE_DEVICES.
         self._gpus: dict[str, str] = {}
+        self._is_stopping = False
+        self._outputs: list[Peer] = []
+
+    @abc.abstractmethod
+    def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        """Checks that Spark has the task slots. Returns the most ranks that a node may get.
+
+        option: that sets the timeout, for texts.
+        """
+
+    @abc.abstractmethod
+    def slots(self, tasks_per_rank: int) -> int:
+        """The task slots that the run needs on all hosts together."""
+
+    @abc.abstractmethod
+    def needs(self, tasks_per_rank: int) -> Needs:
+        """What the run holds, after reserve(). tasks_per_rank 0: what idle ranks hold."""
+
+    def use(self, gpus: dict[str, str]) -> None:
+        """The ranks of each host get these GPUs, of the run's turn. Call it before start()."""
+        self._gpus = gpus
+
+    @abc.abstractmethod
+    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+        """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""
+
+    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+        """Takes each message of the run. Returns a failure that it reports. message None: that peer is gone."""
+        if isinstance(message, OutputStarted) and peer is not None:
+            self._outputs.append(peer)
+        elif message is None and peer in self._outputs:
+            self._outputs.remove(peer)
+        elif isinstance(message, NodeFailed):
+            return Cause(Priority.PROCESS, RunError(message.text))
+        else:
+            return self._handle(peer, message)
+        return None
+
+    @abc.abstractmethod
+    def _handle(self, peer: Peer | None, message: Any) -> Cause | None: ...
+
+    @property
+    @abc.abstractmethod
+    def hosts(self) -> dict[str, list[int]] | None:
+        """The ranks of each host, when the DataFrames may be supplied. Until then None."""
+
+    @property
+    @abc.abstractmethod
+    def keepers(self) -> Sequence[Peer]:
+        """The processes that have the files of a call, and the output of its ranks: those that have started."""
+
+    @property
+    @abc.abstractmethod
+    def keepers_in_all(self) -> int:
+        """How many keepers there will be."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its processes and files are gone, and handle() has got the last output of the ranks."""
+        return not self.keepers and not self._outputs
+
+    @abc.abstractmethod
+    def stop(self, stop: Stop) -> None:
+        """Begins to end the ranks."""
+
+
+class TorchLauncher(Launcher):
+    """The driver places the ranks, and a starter task of Spark on each node starts and ends them there."""
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__(ranks)
+        self._hosts: dict[str, list[int]] = {}
         # Of each node process that runs, its host.
         self._nodes: dict[Peer, str] = {}
         # Ranks that have ended by themselves.
         self._ended: set[int] = set()
-        self._is_stopping = False
         self._started = 0
-        self.lost_host: str | None = None
-        self._outputs: list[Peer] = []
         self._connected: dict[Peer, int] = {}
         # Ranks that have exited with status 0, while the driver may still be reading their results.
         self._exited: dict[int, RankEnded] = {}
@@ -47,9 +118,6 @@ class TorchLauncher:
     def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
         self._hosts = wait_for_placement(session, self._ranks, tasks_per_rank, timeout, option)
         return max(map(len, self._hosts.values()))
-
-    def use(self, gpus: dict[str, str]) -> None:
-        self._gpus = gpus
 
     def needs(self, tasks_per_rank: int) -> Needs:
         ranks = {host: len(ranks) for host, ranks in self._hosts.items()}
@@ -67,14 +135,10 @@ class TorchLauncher:
         }
         jobs.start_nodes({host: pickle.dumps(spec) for host, spec in specs.items()})
 
-    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+    def _handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, NodeStarted) and peer is not None:
             self._started += 1
             self._nodes[peer] = message.host
-        elif isinstance(message, OutputStarted) and peer is not None:
-            self._outputs.append(peer)
-        elif message is None and peer in self._outputs:
-            self._outputs.remove(peer)
         elif message is None and peer in self._nodes:
             host = self._nodes.pop(peer)
             if not (self._is_stopping or self._ended.issuperset(self._hosts[host])):
@@ -84,8 +148,6 @@ class TorchLauncher:
         elif message is None and peer in self._connected:
             ended = self._exited.pop(self._connected.pop(peer), None)
             return failures.of_process(ended) if ended else None
-        elif isinstance(message, NodeFailed):
-            return Cause(Priority.PROCESS, RunError(message.text))
         elif isinstance(message, RankEnded):
             if not message.stopped:
                 self._ended.add(message.rank)
@@ -107,71 +169,7 @@ class TorchLauncher:
     def keepers_in_all(self) -> int:
         return len(self._hosts)
 
-    @property
-    def has_ended(self) -> bool:
-        return not self._nodes and not self._outputs
-
     def stop(self, stop: Stop) -> None:
         self._is_stopping = True
         for node in self._nodes:
             node.send(stop)
-
-
-class Launcher(Protocol):
-    """Of ranks that serve one run or several. All calls are on the run's thread."""
-
-    # Whether the ranks print into the program's own streams, where a bar would be in the way.
-    prints_itself: bool
-
-    def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
-        """Checks that Spark has the task slots. Returns the most ranks that a node may get.
-
-        option: that sets the timeout, for texts.
-        """
-
-    def slots(self, tasks_per_rank: int) -> int:
-        """The task slots that the run needs on all hosts together."""
-
-    def needs(self, tasks_per_rank: int) -> Needs:
-        """What the run holds, after reserve(). tasks_per_rank 0: what idle ranks hold."""
-
-    def use(self, gpus: dict[str, str]) -> None:
-        """The ranks of each host get these GPUs, of the run's turn. Call it before start()."""
-
-    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
-        """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""
-
-    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
-        """Takes each message of the run. Returns a failure that it reports. message None: that peer is gone."""
-
-    @property
-    def hosts(self) -> dict[str, list[int]] | None:
-        """The ranks of each host, when the DataFrames may be supplied. Until then None."""
-
-    @property
-    def keepers(self) -> Sequence[Peer]:
-        """The processes that have the files of a call, and the output of its ranks: those that have started."""
-
-    @property
-    def keepers_in_all(self) -> int:
-        """How many keepers there will be."""
-
-    @property
-    def is_explaining(self) -> bool:
-        """Whether a rank has ended, and the reason is still to come."""
-
-    @property
-    def lost_host(self) -> str | None:
-        """A host whose ranks have ended with the task that keeps them, unasked. Spark says why."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether its processes and files are gone, and handle() has got the last output of the ranks."""
-
-    def stop(self, stop: Stop) -> None:
-        """Begins to end the ranks."""
-
-
-def make_launcher(chosen: str | Mpirun, ranks: int) -> Launcher:
-    """chosen: as of a Supplier. Raises RunError for a bad host file, or without mpirun."""
-    return MpirunLauncher(ranks, chosen.host_file) if isinstance(chosen, Mpirun) else TorchLauncher(ranks)

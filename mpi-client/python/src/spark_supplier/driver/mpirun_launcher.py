@@ -18,23 +18,15 @@ from typing import Any
 from spark_supplier.driver import failures
 from spark_supplier.driver.failures import Cause, Priority
 from spark_supplier.driver.hub import Peer
-from spark_supplier.driver.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots
+from spark_supplier.driver.launcher import Launcher
+from spark_supplier.driver.placement import wait_for_slots
 from spark_supplier.driver.sessions import Session
 from spark_supplier.driver.spark_jobs import SparkJobs
 from spark_supplier.driver.turns import Needs
 from spark_supplier.errors import RunError
 from spark_supplier.launch import mpi, signals
 from spark_supplier.node.environment import OMP_NUM_THREADS, PYTHON_PATH, MpiSpec, python_path
-from spark_supplier.node.messages import (
-    Failure,
-    KeeperStarted,
-    NodeFailed,
-    OutputStarted,
-    RankEnded,
-    RankStarted,
-    Result,
-    Stop,
-)
+from spark_supplier.node.messages import Failure, KeeperStarted, RankEnded, RankStarted, Result, Stop
 from spark_supplier.node.run_files import RunFiles, launch_errors
 
 # How long ranks may take to return when they are asked to, in a call and between calls, and mpirun to end them.
@@ -118,16 +110,14 @@ class Mpirun:
         self._post(MpirunEnded(status, text or "it has printed nothing"))
 
 
-class MpirunLauncher:
-    """A Launcher (launcher.py). mpirun places the ranks, and each rank says where it is.
+class MpirunLauncher(Launcher):
+    """mpirun places the ranks, and each rank says where it is.
 
     server: the command of supply-server that each rank becomes; (): it runs the function of Supplier.run.
     """
 
-    prints_itself = False
-
     def __init__(self, ranks: int, host_file: str | os.PathLike[str] | None, server: Sequence[str] = ()) -> None:
-        self._ranks = ranks
+        super().__init__(ranks)
         self._server = server
         with launch_errors():
             self._mpi = mpi.Launcher()
@@ -136,22 +126,20 @@ class MpirunLauncher:
             self._command = self._mpi.command(ranks, host_file, oversubscribe=is_alone)
         self._slot_hosts: list[str] = []
         self._spark_hosts: dict[str, list[str]] = {}
-        self._gpus: dict[str, str] = {}
         self._mpirun: Mpirun | None = None
         self._keepers: list[Peer] = []
-        self._outputs: list[Peer] = []
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
         self._returned: set[int] = set()
         self._raised: set[int] = set()
         # Ranks that ended without a result, in the order of their ends.
         self._ended: list[int] = []
-        self._stopping = False
         self._mpirun_end: MpirunEnded | None = None
 
     def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
         self._slot_hosts = wait_for_slots(session, self._ranks, tasks_per_rank, timeout, option)
-        self._spark_hosts = addresses_of_hosts(session, self._slot_hosts)
-        self._gpus = gpus_of_hosts(session)
+        # By which each node can tell whether it is one of the hosts. Names are looked up here only.
+        self._spark_hosts = session.ask("addresses", hosts=self._slot_hosts)
+        self._gpus = {host: ",".join(addresses) for host, addresses in session.slots().gpus.items()}
         if session.is_local:
             # Spark's name of this machine may be an address that it had before.
             self._spark_hosts.setdefault(platform.node(), [])
@@ -181,13 +169,9 @@ class MpirunLauncher:
         of_ranks = {**of_mpi, **of_python, **environment, **of_run}
         self._mpirun = Mpirun([*self._command, *self._mpi.exports(of_ranks), *program], of_ranks, post)
 
-    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+    def _handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, KeeperStarted) and peer is not None:
             self._keepers.append(peer)
-        elif isinstance(message, OutputStarted) and peer is not None:
-            self._outputs.append(peer)
-        elif message is None and peer in self._outputs:
-            self._outputs.remove(peer)
         elif isinstance(message, RankStarted) and peer is not None:
             self._started[message.rank] = peer, message
             # It is ready for a call.
@@ -196,8 +180,6 @@ class MpirunLauncher:
             self._returned.add(message.rank)
         elif isinstance(message, Failure):
             self._raised.add(message.rank)
-        elif isinstance(message, NodeFailed):
-            return Cause(Priority.PROCESS, RunError(message.text))
         elif isinstance(message, MpirunEnded):
             self._mpirun_end = message
             return self._of_mpirun(message)
@@ -211,7 +193,7 @@ class MpirunLauncher:
 
     def _of_mpirun(self, ended: MpirunEnded) -> Cause | None:
         """mpirun ends all ranks when one has failed, so the first one is the cause."""
-        if self._stopping or len(self._returned) == self._ranks:
+        if self._is_stopping or len(self._returned) == self._ranks:
             return None
         if ended.status < 0:
             return Cause(Priority.PROCESS, RunError(f"mpirun was killed by {signals.name(-ended.status)}"))
@@ -254,12 +236,8 @@ class MpirunLauncher:
         return self._ranks
 
     @property
-    def is_explaining(self) -> bool:
+    def is_explaining(self) -> bool:  # type: ignore[override]
         return bool(self._ended) and self._ended[0] not in self._raised and self._mpirun_end is None
-
-    @property
-    def lost_host(self) -> str | None:
-        return None
 
     @property
     def process(self) -> int | None:
@@ -268,10 +246,10 @@ class MpirunLauncher:
 
     @property
     def has_ended(self) -> bool:
-        return (self._mpirun is None or self._mpirun_end is not None) and not self._keepers and not self._outputs
+        return (self._mpirun is None or self._mpirun_end is not None) and super().has_ended
 
     def stop(self, stop: Stop) -> None:
-        self._stopping = True
+        self._is_stopping = True
         # A keeper removes the files when its rank has ended.
         for peer in [*self._keepers, *(rank for rank, _ in self._started.values())]:
             peer.send(stop)

@@ -160,16 +160,6 @@ def warn_of_busy_slots(session: Session, needed: int) -> None:
         _log.warning("this run needs %d free task slots, and waits for jobs that hold Spark's: %s", needed, jobs)
 
 
-def gpus_of_hosts(session: Session) -> dict[str, str]:
-    """CUDA_VISIBLE_DEVICES of each host whose executors have got GPUs from Spark (spark.executor.resource.gpu.*)."""
-    return {host: ",".join(addresses) for host, addresses in session.slots().gpus.items()}
-
-
-def addresses_of_hosts(session: Session, hosts: list[str]) -> dict[str, list[str]]:
-    """The addresses by which each node can tell whether it is one of the hosts. Names are looked up here only."""
-    return session.ask("addresses", hosts=hosts)
-
-
 def _too_few(session: Session, ranks: int, tasks_per_rank: int, starters: int, found: Slots) -> str:
     """starters: one on each node, or 0."""
     master = session.master

@@ -70,6 +70,11 @@ class SparkFailure:
         )
 
 
+def _told(name: str) -> Any:
+    """What the session says of itself under that name."""
+    return property(lambda session: session._about.get(name))
+
+
 class Session(abc.ABC):
     """Of Spark Classic, or of Spark Connect. Any thread may call it.
 
@@ -112,39 +117,18 @@ class Session(abc.ABC):
     def _about(self) -> dict[str, Any]:
         return self.ask("session")
 
-    @property
-    def application(self) -> str:
-        return str(self._about["application"])
-
-    @property
-    def master(self) -> str:
-        return str(self._about["master"])
-
-    @property
-    def is_local(self) -> bool:
-        """Whether there is one executor, on the driver's machine."""
-        return bool(self._about["local"])
-
-    @property
-    def is_dynamic(self) -> bool:
-        """Whether Spark starts executors for waiting tasks only, and ends those that have none."""
-        return bool(self._about["dynamic"])
-
-    @property
-    def threads_of_driver(self) -> str:
-        """OMP_NUM_THREADS in the environment of the driver's JVM, or nothing."""
-        return str(self._about["threads"])
-
-    @property
-    def cores_of_starter(self) -> float | None:
-        """Of the resource profile that a starter needs, which has cores alone. None: it needs none."""
-        found: float | None = self._about.get("coresOfStarter")
-        return found
-
-    @property
-    def idle_seconds(self) -> float:
-        """After which Spark ends a Python worker that says nothing. 0: it does not."""
-        return float(self._about["idleSeconds"])
+    application: str = _told("application")
+    master: str = _told("master")
+    # Whether there is one executor, on the driver's machine.
+    is_local: bool = _told("local")
+    # Whether Spark starts executors for waiting tasks only, and ends those that have none.
+    is_dynamic: bool = _told("dynamic")
+    # OMP_NUM_THREADS in the environment of the driver's JVM, or nothing.
+    threads_of_driver: str = _told("threads")
+    # Of the resource profile that a starter needs, which has cores alone. None: it needs none.
+    cores_of_starter: float | None = _told("coresOfStarter")
+    # After which Spark ends a Python worker that says nothing. 0: it does not.
+    idle_seconds: float = _told("idleSeconds")
 
     def setting(self, name: str) -> str | None:
         """A setting of Spark; None: it is not set."""
@@ -233,7 +217,7 @@ class ClassicSession(Session):
         return self.context._jvm
 
     @functools.cached_property
-    def is_local(self) -> bool:
+    def is_local(self) -> bool:  # type: ignore[override]
         # Without the jar, too: a TorchModel needs none.
         return bool(self.context._jsc.isLocal())
 

@@ -13,7 +13,8 @@ from spark_supplier.driver.attempts import CallCheckpoints, Checkpoint, Restarts
 from spark_supplier.driver.call_rows import CallRows
 from spark_supplier.driver.failures import NotAgain
 from spark_supplier.driver.function_checks import check_arguments, check_function, pickled
-from spark_supplier.driver.launcher import make_launcher
+from spark_supplier.driver.launcher import Launcher, TorchLauncher
+from spark_supplier.driver.mpirun_launcher import MpirunLauncher
 from spark_supplier.driver.placement import wait_for_ranks
 from spark_supplier.driver.rank_pool import RankPool, Wanted, WarmRanks
 from spark_supplier.driver.results import RunResult
@@ -165,6 +166,11 @@ class Supplier(SupplierOptions):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _launcher_of(self, ranks: int) -> Launcher:
+        if isinstance(self.launcher, Mpirun):
+            return MpirunLauncher(ranks, self.launcher.host_file)
+        return TorchLauncher(ranks)
 
     def close(self) -> None:
         """Ends the ranks that wait for a call, as leaving the `with` block does. There can be no other call."""
@@ -318,7 +324,7 @@ class Supplier(SupplierOptions):
                 )
             wanted = Wanted(
                 session,
-                lambda: make_launcher(self.launcher, ranks) if here is None else here.launcher(),
+                lambda: self._launcher_of(ranks) if here is None else here.launcher(),
                 ranks,
                 str(self.folder),
                 len(given.kinds),
