@@ -82,7 +82,7 @@ def _absolute(path: str | os.PathLike[str] | None) -> str:
 
 
 class Ranks:
-    """The calls of supply/api/RanksCalls.scala. Makes ranks known to the JVM."""
+    """The calls of supply/linalg/RanksCalls.scala. Makes ranks known to the JVM."""
 
     def __init__(self, session: Session, files: RankFiles, timeout: float) -> None:
         self._session = session

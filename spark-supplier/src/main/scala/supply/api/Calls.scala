@@ -2,8 +2,9 @@ package supply.api
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.{EnumSet, HexFormat, Set => JavaSet}
+import java.util.{EnumSet, HexFormat, ServiceLoader, Set => JavaSet}
 
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -18,7 +19,6 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.supply.SparkInternals
 
 import supply.core.{ConfigException, FailureText, SupplyException}
-import supply.linalg.NamedRanks
 import supply.run.Hub
 
 /**
@@ -27,7 +27,7 @@ import supply.run.Hub
  * @param words its arguments
  * @param data the DataFrame of a call that is a write
  */
-private[api] final class Call(val spark: SparkSession, val words: JsonNode,
+private[supply] final class Call(val spark: SparkSession, val words: JsonNode,
     val data: Option[DataFrame] = None) {
   /** The answer, if it is JSON. */
   val made: ObjectNode = Calls.json.createObjectNode()
@@ -39,6 +39,20 @@ private[api] final class Call(val spark: SparkSession, val words: JsonNode,
 
   /** Empty if it is not there. */
   def text(name: String): String = optional(name).getOrElse("")
+}
+
+/**
+ * The calls of an extension, which is in the jar or not: META-INF/services names the class. What its
+ * calls name is proved by a key, as an open run is.
+ */
+private[supply] trait ExtensionCalls {
+  def all: Map[String, Call => Any]
+
+  /** The key of what has that name; None: nothing has. */
+  def key(name: String): Option[Array[Byte]]
+
+  /** Why the last call that failed of what has that name has. */
+  def failure(name: String): Option[Throwable]
 }
 
 /**
@@ -55,7 +69,11 @@ private[supply] object Calls {
 
   /** Each fills `made`, or returns the bytes of the answer. */
   private lazy val all: Map[String, Call => Any] =
-    SessionCalls.all ++ TurnCalls.all ++ CheckpointCalls.all ++ HubCalls.all ++ RanksCalls.all
+    (Seq(SessionCalls.all, TurnCalls.all, CheckpointCalls.all, HubCalls.all) ++
+      extensions.map(_.all)).reduce(_ ++ _)
+
+  private[api] lazy val extensions: Seq[ExtensionCalls] =
+    ServiceLoader.load(classOf[ExtensionCalls], getClass.getClassLoader).asScala.toSeq
 
   /** For Python through py4j. */
   def answer(spark: SparkSession, name: String, words: String): Array[Byte] =
@@ -70,8 +88,10 @@ private[supply] object Calls {
 
   /** What a read with these options has: one row with the answer, or those of the starters of ranks. */
   private[api] def table(spark: SparkSession, options: Map[String, String]): CallTable =
-    if (options(Name) == Starters.Call) new StartersTable(new Call(spark, proven(options)))
-    else new Answer(answered(options(Name), new Call(spark, proven(options))))
+    (options(Name), new Call(spark, proven(options))) match {
+      case (Starters.Call, call) => new StartersTable(call)
+      case (name, call) => new Answer(answered(name, call))
+    }
 
   /** The call of a write. */
   private[api] def send(data: DataFrame, options: Map[String, String]): Unit = {
@@ -89,7 +109,7 @@ private[supply] object Calls {
     for {
       named <- Seq("run", "ranks").map(words.path(_).asText).filter(_.nonEmpty)
       if !name.endsWith("-open")
-      key <- Hubs.find(named).map(_.key).orElse(NamedRanks.find(named).map(_.key))
+      key <- Hubs.find(named).map(_.key) ++ extensions.flatMap(_.key(named))
     } {
       val expected = HexFormat.of().formatHex(Hub.proof(key, sha256(name), sha256(text)))
       if (!MessageDigest.isEqual(options.getOrElse("proof", "").getBytes(UTF_8),

@@ -6,7 +6,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.supply.{ClientJar, SparkInternals}
 
 import supply.core.{BuiltFor, FailureText}
-import supply.linalg.NamedRanks
 import supply.plan.HostNames
 import supply.run.{HubRun, TaskSlots}
 
@@ -71,10 +70,10 @@ private[api] object SessionCalls {
       case (host, found) => found.foldLeft(call.made.putArray(host))(_.add(_))
     }
 
-  /** Why that part of a run, or the last call of ranks that failed, has failed. */
+  /** Why that part of a run, or the last call that failed of what an extension has, has failed. */
   private def failure(call: Call): Unit =
-    Hubs.failure(call.text("run"), call.text("part")).orElse(
-      NamedRanks.find(call.text("run")).flatMap(_.failure)).foreach(
+    (Hubs.failure(call.text("run"), call.text("part")) ++
+      Calls.extensions.flatMap(_.failure(call.text("run")))).headOption.foreach(
       Calls.describe(call.sc, _, call.made))
 
   private def startersFailure(call: Call): Unit = {

@@ -1,4 +1,4 @@
-package supply.api
+package supply.linalg
 
 import java.security.MessageDigest
 
@@ -6,15 +6,15 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import supply.api.{Call, ExtensionCalls, Hubs}
 import supply.core.ConfigException
-import supply.linalg.{FromArray, MatrixRows, NamedRanks, Ranks}
 import supply.run.RunKey
 import supply.task.SupplySettings
 
 /** `spark_supplier.offload.MatrixRanks`: [[Ranks]] and their matrices, by the names that the client gives. */
-private[api] object RanksCalls {
+private[supply] final class RanksCalls extends ExtensionCalls {
   /** Of a matrix in one answer: Spark Connect's client takes messages of at most 128 MiB. */
-  private final val FetchedBytes = 64 << 20
+  private val fetchedBytes = 64 << 20
 
   /** Those that a client makes beside another call: they do not clear its failure before the client asks for it. */
   private val polls: Map[String, Call => Any] = Map(
@@ -36,14 +36,18 @@ private[api] object RanksCalls {
         case (option, value) => call.made.put(option, value)
       }),
     "matrix-fetch" -> (call =>
-      ranks(call).bytes(call.text("matrix"), call.words.path("begin").asInt, FetchedBytes)),
+      ranks(call).bytes(call.text("matrix"), call.words.path("begin").asInt, fetchedBytes)),
     "matrix-drop" -> (call => ranks(call).matrix(call.text("matrix")).drop()),
     "matrix-forget" -> (call => ranks(call).forget(call.text("matrix"))))
 
-  val all: Map[String, Call => Any] = polls ++ noted.map { case (name, handle) =>
+  override val all: Map[String, Call => Any] = polls ++ noted.map { case (name, handle) =>
     name -> ((call: Call) =>
       NamedRanks.find(call.text("ranks")).fold(handle(call))(_.noting(handle(call))))
   }
+
+  override def key(name: String): Option[Array[Byte]] = NamedRanks.find(name).map(_.key)
+
+  override def failure(name: String): Option[Throwable] = NamedRanks.find(name).flatMap(_.failure)
 
   private def ranks(call: Call): NamedRanks = NamedRanks(call.text("ranks"))
 
