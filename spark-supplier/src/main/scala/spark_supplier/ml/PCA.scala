@@ -1,6 +1,6 @@
 package spark_supplier.ml
 
-import org.apache.spark.ml.Estimator
+import org.apache.spark.ml.{Estimator, PipelineStage}
 import org.apache.spark.ml.feature.PCAModel
 import org.apache.spark.ml.linalg.{DenseVector, SQLDataTypes}
 import org.apache.spark.ml.param.ParamMap
@@ -16,8 +16,7 @@ import supply.linalg._
  * org.apache.spark.ml.feature.PCA, and the model is MLlib's own; a component's largest value is positive.
  * Data need two rows, or more.
  */
-final class PCA(override val uid: String) extends Estimator[PCAModel] with HasK
-    with VectorColumns with HasSparse with OnRanks {
+final class PCA(override val uid: String) extends Estimator[PCAModel] with Decomposition {
   /** For Spark Connect, which looks for a constructor without arguments. */
   private[ml] def this() = this(Identifiable.randomUID("pca"))
 
@@ -26,6 +25,22 @@ final class PCA(override val uid: String) extends Estimator[PCAModel] with HasK
     setRanks(ranks)
   }
 
+  override def fit(dataset: Dataset[_]): PCAModel = decomposed(dataset) { matrix =>
+    val fitted = arrays("pca", Seq(matrix), "k" -> $(k))("components", "variance")
+    val ofColumns = arrays("column_statistics", Seq(matrix))("variance")
+    val whole = ofColumns("variance").values.sum
+    val explained = fitted("variance").values.map(part => if (whole > 0) part / whole else 0)
+    copyValues(Models.pca(uid, fitted("components"), new DenseVector(explained)).setParent(this))
+  }
+
+  override def copy(extra: ParamMap): PCA = copyValues(new PCA(uid).setRanks(ranks), extra)
+}
+
+object PCA extends DefaultParamsReadable[PCA]
+
+/** An estimator of `k` columns that a column of vectors becomes. */
+private[ml] trait Decomposition extends PipelineStage with HasK with VectorColumns with HasSparse
+    with OnRanks {
   def setInputCol(value: String): this.type = set(inputCol, value)
 
   def setOutputCol(value: String): this.type = set(outputCol, value)
@@ -34,23 +49,11 @@ final class PCA(override val uid: String) extends Estimator[PCAModel] with HasK
 
   def setSparse(value: Boolean): this.type = set(sparse, value)
 
-  override def fit(dataset: Dataset[_]): PCAModel = onRanks {
-    transformSchema(dataset.schema, logging = true)
-    val rows = MatrixRows(Seq($(inputCol)), sparse = $(sparse))
-    withMatrix(dataset, rows) { matrix =>
-      val fitted =
-        arrays("pca", Seq(matrix), "k" -> $(k))("components", "variance")
-      val ofColumns = arrays("column_statistics", Seq(matrix))("variance")
-      val whole = ofColumns("variance").values.sum
-      val explained = fitted("variance").values.map(part => if (whole > 0) part / whole else 0)
-      copyValues(Models.pca(uid, fitted("components"), new DenseVector(explained)).setParent(this))
-    }
-  }
-
   override def transformSchema(schema: StructType): StructType =
     appended(schema, SQLDataTypes.VectorType)
 
-  override def copy(extra: ParamMap): PCA = copyValues(new PCA(uid).setRanks(ranks), extra)
+  protected def decomposed[A](dataset: Dataset[_])(body: Matrix => A): A = onRanks {
+    transformSchema(dataset.schema, logging = true)
+    withMatrix(dataset, MatrixRows(Seq($(inputCol)), sparse = $(sparse)))(body)
+  }
 }
-
-object PCA extends DefaultParamsReadable[PCA]

@@ -16,7 +16,7 @@ import supply.linalg._
  * `truncated_svd`. As RowMatrix.computeSVD of MLlib, which has no estimator for it.
  */
 final class TruncatedSVD(override val uid: String)
-    extends Estimator[PCAModel] with HasK with VectorColumns with HasSparse with OnRanks {
+    extends Estimator[PCAModel] with Decomposition {
   /** For Spark Connect, which looks for a constructor without arguments. */
   private[ml] def this() = this(Identifiable.randomUID("truncatedSVD"))
 
@@ -25,28 +25,12 @@ final class TruncatedSVD(override val uid: String)
     setRanks(ranks)
   }
 
-  def setInputCol(value: String): this.type = set(inputCol, value)
-
-  def setOutputCol(value: String): this.type = set(outputCol, value)
-
-  def setK(value: Int): this.type = set(k, value)
-
-  def setSparse(value: Boolean): this.type = set(sparse, value)
-
-  override def fit(dataset: Dataset[_]): TruncatedSVDModel = onRanks {
-    transformSchema(dataset.schema, logging = true)
-    val rows = MatrixRows(Seq($(inputCol)), sparse = $(sparse))
-    withMatrix(dataset, rows) { matrix =>
-      val fitted =
-        arrays("truncated_svd", Seq(matrix), "k" -> $(k))("S", "V")
-      val model = new TruncatedSVDModel(uid, fitted("V"), new DenseVector(fitted("S").values))
-      model.setParent(this)
-      copyValues(model)
-    }
+  override def fit(dataset: Dataset[_]): TruncatedSVDModel = decomposed(dataset) { matrix =>
+    val fitted = arrays("truncated_svd", Seq(matrix), "k" -> $(k))("S", "V")
+    val model = new TruncatedSVDModel(uid, fitted("V"), new DenseVector(fitted("S").values))
+    model.setParent(this)
+    copyValues(model)
   }
-
-  override def transformSchema(schema: StructType): StructType =
-    appended(schema, SQLDataTypes.VectorType)
 
   override def copy(extra: ParamMap): TruncatedSVD =
     copyValues(new TruncatedSVD(uid).setRanks(ranks), extra)

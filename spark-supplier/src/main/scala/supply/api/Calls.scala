@@ -89,8 +89,8 @@ private[supply] object Calls {
   /** What a read with these options has: one row with the answer, or those of the starters of ranks. */
   private[api] def table(spark: SparkSession, options: Map[String, String]): CallTable =
     (options(Name), new Call(spark, proven(options))) match {
-      case (Starters.Call, call) => new StartersTable(call)
-      case (name, call) => new Answer(answered(name, call))
+      case (Starters.Call, call) => new CallTable("starter", new StartersScan(call, _))
+      case (name, call) => new CallTable("answer", new AnswerScan(answered(name, call), _))
     }
 
   /** The call of a write. */
@@ -145,20 +145,18 @@ private[supply] object Calls {
 }
 
 /** One column of bytes. */
-private[api] abstract class CallTable(column: String) extends Table with SupportsRead {
+private[api] final class CallTable(column: String, scan: StructType => Scan) extends Table
+    with SupportsRead {
   override def name(): String = s"supply $column"
 
   override val schema: StructType = new StructType().add(column, BinaryType, nullable = false)
 
   override def capabilities(): JavaSet[TableCapability] = EnumSet.of(TableCapability.BATCH_READ)
+
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () => scan(schema)
 }
 
 /** The answer to a call, in one row, for which Spark runs no job. */
-private final class Answer(call: => Array[Byte]) extends CallTable("answer") {
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
-    new AnswerScan(call, schema)
-}
-
 private final class AnswerScan(call: => Array[Byte], columns: StructType) extends Scan
     with LocalScan {
   private lazy val answer = call

@@ -90,9 +90,7 @@ private[supply] object Hubs {
 
   private def tls(sc: SparkContext): Option[HubTls] =
     if (!sc.getConf.getBoolean(TlsSetting, RpcSecurity.isEncrypted(sc))) None
-    else Some(RpcSecurity.keys(sc).fold(HubTls.selfSigned)(keys =>
-        HubTls.ofFile(keys.file, keys.kind, keys.password, keys.keyPassword,
-          "spark.ssl.rpc.keyStore")))
+    else Some(RpcSecurity.keys(sc).fold(HubTls.selfSigned)(HubTls.ofFile))
 
   private def portsOf(sc: SparkContext): Range = {
     val first = sc.getConf.getInt(PortSetting, 0)

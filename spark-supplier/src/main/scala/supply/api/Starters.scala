@@ -7,15 +7,14 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.api.java.JavaRDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
+import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReader, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.supply.{DriverEndpoint, OfApplication, SchedulerState, SparkInternals}
-import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 
-import supply.core.{DriverCalls, FailureText, MisplacedException, PlacementException, SupplyException}
+import supply.core.{DriverCalls, FailureText, MisplacedException, PairHeldException}
 import supply.run.TaskSlots
-import supply.task.PinnedTask
+import supply.task.{PinnedTask, PlacedTask, TaskMessage}
 
 /** The tasks that start ranks, one on each host: a job of an RDD, or over Spark Connect a source of rows. */
 private[supply] object Starters {
@@ -27,7 +26,7 @@ private[supply] object Starters {
 
   private[api] val driver = new OfApplication[DriverCalls](sc =>
     new DriverEndpoint(sc, s"supply-starters-${UUID.randomUUID()}")({
-      case Ends(run, stage, place, task, cause) => end(sc, run, stage, place, task, cause)
+      case (run: String, ends: TaskMessage.Ends) => end(sc, run, ends)
     }).calls)
 
   /** One partition for each host, to be computed there, with one [[Starter]]. It takes the slots of the run. */
@@ -40,22 +39,23 @@ private[supply] object Starters {
   /** For the tasks of a run, which begin soon. */
   private[api] def begin(sc: SparkContext, run: String): Starter = {
     Hubs.find(run).foreach(_.releaseSlots())
-    new Starter(run, driver(sc))
+    val calls = driver(sc)
+    new Starter(new PlacedTask(new OfRun(run, calls), pauseMillis = 0))
   }
 
   /** A starter cannot start its ranks. Whether it is a copy of one that may have. */
-  private def end(sc: SparkContext, run: String, stage: Int, place: Int, task: Long,
-      cause: SupplyException): Boolean = {
-    val isCopy = SchedulerState.tasks(sc, stage)
-      .exists(other => other.partition == place && other.id != task)
-    if (!isCopy && cause.isInstanceOf[MisplacedException])
-      Hubs.find(run).foreach(_.failures.put(name, cause))
+  private def end(sc: SparkContext, run: String, ends: TaskMessage.Ends): Boolean = {
+    val isCopy = SchedulerState.tasks(sc, ends.stage)
+      .exists(other => other.partition == ends.place && other.id != ends.task)
+    if (!isCopy && ends.cause.isInstanceOf[MisplacedException])
+      Hubs.find(run).foreach(_.failures.put(name, ends.cause))
     isCopy
   }
 
-  /** The starter in Spark's task of that number has started nothing. */
-  private[api] final case class Ends(run: String, stage: Int, place: Int, task: Long,
-      cause: SupplyException) extends java.io.Serializable
+  /** The endpoint is the application's: its questions say of which run they are. */
+  private final class OfRun(run: String, driver: DriverCalls) extends DriverCalls {
+    override def ask[A](question: java.io.Serializable): A = driver.ask[A](run -> question)
+  }
 
   /** Why the starters of this run have failed; None: none has, or Spark does not know it yet. */
   def failure(sc: SparkContext, run: String): Option[String] =
@@ -67,28 +67,18 @@ private[supply] object Starters {
 }
 
 /** What starts the ranks of a host, in Spark's task. */
-private[supply] final class Starter(run: String, driver: DriverCalls) extends Serializable {
+private[supply] final class Starter(task: PlacedTask) extends Serializable {
   /**
    * The host's name, and after a line's end OMP_NUM_THREADS of the node, which PySpark overrides in
    * Python's workers. The state of ranks is gone with their starter, so no retry can replace it.
    */
-  def apply(host: String): Array[Byte] = {
+  def apply(host: String): Array[Byte] = task {
     val what = s"the task that starts the ranks of $host"
     if (TaskContext.get().attemptNumber() > 0)
-      fail(new PlacementException(s"$what has failed, and cannot be retried"))
-    if (PinnedTask.host != host) fail(new MisplacedException(
-        s"$what landed on ${PinnedTask.host}: leave a task slot of $host free, or set spark.locality.wait larger"))
+      throw new PairHeldException(s"$what runs already, or has failed, and cannot be retried")
+    if (PinnedTask.host != host) throw new MisplacedException(
+      s"$what landed on ${PinnedTask.host}: leave a task slot of $host free, or set spark.locality.wait larger")
     s"$host\n$threads".getBytes(UTF_8)
-  }
-
-  /** Spark does not count the end of a killed task as a failure. */
-  private def fail(cause: SupplyException): Unit = {
-    val task = TaskContext.get()
-    val isCopy = driver.ask[Boolean](
-      Starters.Ends(run, task.stageId(), task.partitionId(), task.taskAttemptId(), cause))
-    throw if (isCopy)
-      new TaskKilledException("its ranks run: this is a speculative copy (spark.speculation)")
-    else cause
   }
 
   /** In standalone clusters Spark overrides it with the cores of one task (SPARK-41188). */
@@ -101,12 +91,7 @@ private[supply] final class Starter(run: String, driver: DriverCalls) extends Se
  * What [[Starters.Call]] reads: a row for each of its `hosts`, which a [[Starter]] of its `run` returns in
  * a task there.
  */
-private[api] final class StartersTable(call: Call) extends CallTable("starter") {
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
-    new StartersScan(call, schema)
-}
-
-private final class StartersScan(call: Call, columns: StructType) extends Scan with Batch {
+private[api] final class StartersScan(call: Call, columns: StructType) extends Scan with Batch {
   override def readSchema(): StructType = columns
 
   override def toBatch: Batch = this

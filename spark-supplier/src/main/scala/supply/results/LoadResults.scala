@@ -13,7 +13,7 @@ import supply.core.{ContractException, Deadline, SupplyException}
 import supply.plan.{HostNames, Hostfile}
 import supply.protocol.{Column, Schema}
 import supply.run.{NodeJob, TaskSlots}
-import supply.task.{PinnedTask, PlacedTask}
+import supply.task.{PinnedTask, PlacedTask, TaskMessage}
 
 /**
  * Finds the results of all ranks by a job on the nodes, or without one if all are sealed and on this
@@ -172,7 +172,7 @@ private[supply] final class SessionResults(sc: SparkContext) {
   private val endpoint = new DriverEndpoint(sc, ResultsTask.Endpoint,
     ended = () => if (sc.isLocal) OpenResults.removeAll())({
     case ResultsTask.IsOver => sc.isStopped
-    case PlacedTask.Ends(stage, partition, _, _) =>
+    case TaskMessage.Ends(stage, partition, _, _) =>
       val moved = moves.getOrElse((stage, partition), 0) + 1
       moves((stage, partition)) = moved
       if (moves.size > SessionResults.MostMoves) moves -= moves.head._1

@@ -13,7 +13,7 @@ import org.slf4j.LoggerFactory
 import supply.core.{PlacementException, Threads}
 import supply.pair.{ConfigFiles, ResidentPlace}
 import supply.plan.Hostfile
-import supply.task.NodeFailureTask
+import supply.task.{NodeFailureTask, TaskMessage}
 
 /**
  * Notifies all ranks that Spark failed, by a job: each executor notifies all ranks of its node, for
@@ -52,7 +52,7 @@ private[supply] object FailureBroadcast {
     }
     val job = new PlacedJob(sc, Places.executors(sc), timeout = Double.PositiveInfinity,
       "notifying the ranks that Spark failed",
-      answers = { case NodeFailureTask.IsWanted => true })
+      answers = { case TaskMessage.IsWanted => true })
     job.run { task =>
       val node = new NodeFailureTask(configFiles, Places.known(sc, hosts), run, attached, text,
         wait, residents, task.driver)

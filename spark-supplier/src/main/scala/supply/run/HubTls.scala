@@ -11,6 +11,8 @@ import javax.net.ssl.{KeyManagerFactory, SSLContext, SSLSocket}
 
 import scala.util.Using
 
+import org.apache.spark.supply.RpcSecurity
+
 import supply.core.ConfigException
 
 /**
@@ -39,14 +41,14 @@ private[supply] object HubTls {
   private val Protocols = Array("TLSv1.3", "TLSv1.2")
   private final val KeytoolSeconds = 60L
 
-  /** Of a key store that a user names. settings: whose they are, for the text of an error. */
-  def ofFile(file: File, kind: Option[String], password: Option[String],
-      keyPassword: Option[String],
-      settings: String): HubTls =
-    try of(file.toPath, kind.getOrElse(KeyStore.getDefaultType), password, keyPassword)
+  /** Of a key store that a user names. */
+  def ofFile(keys: RpcSecurity.Keys): HubTls =
+    try of(keys.file.toPath, keys.kind.getOrElse(KeyStore.getDefaultType), keys.password,
+        keys.keyPassword)
     catch {
       case e @ (_: IOException | _: GeneralSecurityException) =>
-        throw new ConfigException(s"the key store $file cannot be read ($e): see $settings", e)
+        throw new ConfigException(
+          s"the key store ${keys.file} cannot be read ($e): see spark.ssl.rpc.keyStore", e)
     }
 
   /** With a certificate of this JVM's own, which is made once. */

@@ -67,6 +67,7 @@ private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
     case Ended(report) => reports(report.rank) = report
     case ReportOf(rank) => reports.get(rank)
     case IsWanted => isWanted()
+    case _: Ends => false // TaskWatch has answered it.
     case Elements => hasElements = true
     case NoElements(rank) =>
       empty += rank

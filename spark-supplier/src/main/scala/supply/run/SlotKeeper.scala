@@ -1,5 +1,7 @@
 package supply.run
 
+import scala.util.Using
+
 import org.apache.spark.{SparkContext, TaskContext}
 
 /**
@@ -48,11 +50,9 @@ private[supply] object SlotKeeper {
 
   /** Runs `body` while `tasks` slots are asked for, if Spark starts executors only for tasks. */
   def during[A](sc: SparkContext, tasks: Int, hosts: Seq[String] = Nil)(body: => A): A =
-    if (!TaskSlots.areDynamic(sc)) body
-    else {
-      val keeper = new SlotKeeper(sc, tasks, hosts)
-      try body
-      finally keeper.close()
+    Using.resource(new KeptSlots) { slots =>
+      slots.keep(sc, tasks, hosts)
+      body
     }
 
   private def waitForEnd(tasks: Iterator[Int]): Unit =

@@ -107,9 +107,9 @@ private[supply] object TaskSlots {
   }
 
   private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
-    var slots = SparkInternals.concurrentTasks(sc)
+    var slots = 0
     new Deadline(timeout).poll(pollMillis) {
-      slots = SparkInternals.concurrentTasks(sc)
+      slots = ofHosts(sc).values.sum
       slots >= ranks || sc.isLocal
     }
     if (slots < ranks)

@@ -8,7 +8,7 @@ import org.slf4j.LoggerFactory
 
 import supply.core.{MisplacedException, PairHeldException, PlacementException, SupplyException}
 import supply.plan.HostNames
-import supply.task.PlacedTask
+import supply.task.TaskMessage
 
 /**
  * Stops a job, whose last stage has one task for each place, when
@@ -101,7 +101,7 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: Places, timeout
 
   /** To the tasks of the job. */
   val answers: PartialFunction[Any, Any] = {
-    case PlacedTask.Ends(_, place, task, cause) => cause match {
+    case TaskMessage.Ends(_, place, task, cause) => cause match {
         case elsewhere: MisplacedException =>
           synchronized(mayMove(place, elsewhere.getMessage))
         case held: PairHeldException =>

@@ -85,7 +85,7 @@ private[supply] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hos
 
   /** Whether the driver still waits: this may run late, when new ranks have opened their pairs. */
   private def isWanted: Option[Boolean] =
-    try Some(driver.ask[Boolean](IsWanted))
+    try Some(driver.ask[Boolean](TaskMessage.IsWanted))
     catch {
       case _: TimeoutException => None
       case _: SparkException => Some(false)
@@ -93,9 +93,6 @@ private[supply] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hos
 }
 
 private[supply] object NodeFailureTask {
-  /** The question to the driver. */
-  case object IsWanted
-
   /** ranks: those of the node; seen: those that were there in this run; notified: just now. */
   final case class Outcome(ranks: Seq[Int], seen: Set[Int], notified: Set[Int])
 

@@ -8,13 +8,11 @@ import supply.core.{DriverCalls, MisplacedException, PairHeldException, Placemen
 
 /**
  * How a task that belongs to one place tells the driver why it ends early; its partition is its
- * place. `driver` answers [[PlacedTask.Ends]]. `pauseMillis`: how long a task keeps the slot of a
+ * place. `driver` answers [[TaskMessage.Ends]]. `pauseMillis`: how long a task keeps the slot of a
  * wrong node, because Spark would try it there again at once.
  */
 private[supply] final class PlacedTask(val driver: DriverCalls, pauseMillis: Long)
     extends Serializable {
-  import PlacedTask._
-
   def apply[A](work: => A): A =
     try work
     catch {
@@ -38,7 +36,7 @@ private[supply] final class PlacedTask(val driver: DriverCalls, pauseMillis: Lon
   private def ends(cause: SupplyException): Boolean = {
     val task = TaskContext.get()
     driver.ask[Boolean](
-      Ends(task.stageId(), task.partitionId(), task.taskAttemptId(), cause))
+      TaskMessage.Ends(task.stageId(), task.partitionId(), task.taskAttemptId(), cause))
   }
 }
 
@@ -48,11 +46,4 @@ private[supply] object PlacedTask {
 
   /** [[PlacedTask.pauseMillis]] of a task that nobody feeds meanwhile. */
   final val ShortPauseMillis = 1000L
-
-  /**
-   * The task with Spark's number `task` ends with this error. Boolean: Spark may try it again, and
-   * counts no failure.
-   */
-  final case class Ends(stage: Int, place: Int, task: Long, cause: SupplyException)
-      extends java.io.Serializable
 }

@@ -3,10 +3,19 @@ package supply.task
 import org.apache.spark.SparkContext
 import org.apache.spark.util.LongAccumulator
 
-/** What a task reports to the driver, or asks it. */
+import supply.core.SupplyException
+
+/** What a task reports to the driver, or asks it. An extension has questions of its own. */
 private[supply] sealed trait TaskMessage extends java.io.Serializable
 
 private[supply] object TaskMessage {
+  /**
+   * The task with Spark's number `task`, of that place, ends with this error. Boolean: Spark may try it
+   * again, and counts no failure.
+   */
+  final case class Ends(stage: Int, place: Int, task: Long, cause: SupplyException)
+      extends TaskMessage
+
   /** The task has attached to the pair of this rank. */
   final case class Attached(rank: Int) extends TaskMessage
 
@@ -16,7 +25,7 @@ private[supply] object TaskMessage {
   /** Asks for the report of an attempt whose rank has received everything: Option[TaskReport]. */
   final case class ReportOf(rank: Int) extends TaskMessage
 
-  /** Asks whether ranks may still need data: Boolean. */
+  /** Asks whether ranks may still need data, or the news that there is none: Boolean. */
   case object IsWanted extends TaskMessage
 
   /** A rank gets elements in its first epoch. */

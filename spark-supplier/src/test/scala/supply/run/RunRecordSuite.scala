@@ -57,8 +57,8 @@ class RunRecordSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("the driver knows why a task ends, by an error of ours") {
-    val ended = new LinkedBlockingQueue[PlacedTask.Ends]
-    val answers: PartialFunction[Any, Any] = { case ends: PlacedTask.Ends => ended.add(ends) }
+    val ended = new LinkedBlockingQueue[TaskMessage.Ends]
+    val answers: PartialFunction[Any, Any] = { case ends: TaskMessage.Ends => ended.add(ends) }
     Using.resource(new DriverEndpoint(sc, s"supply-${UUID.randomUUID()}")(answers)) { endpoint =>
       val task = new PlacedTask(endpoint.calls, pauseMillis = 0)
       val killed = sc.makeRDD(0 until 2, 2).map { place =>
@@ -67,7 +67,7 @@ class RunRecordSuite extends AnyFunSuite with LocalSpark {
       }.collect()
       assert(killed.last == "on another node")
       ended.poll() match {
-        case PlacedTask.Ends(_, 1, _, e: MisplacedException) =>
+        case TaskMessage.Ends(_, 1, _, e: MisplacedException) =>
           assert(e.getMessage == "on another node" && e.retry)
         case other => fail(s"$other")
       }

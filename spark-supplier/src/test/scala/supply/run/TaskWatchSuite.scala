@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{MisplacedException, PairHeldException, SourceException, SupplyException}
 import supply.plan.Hostfile
-import supply.task.PlacedTask
+import supply.task.TaskMessage
 import supply.testing.LocalSpark
 
 /** What the driver concludes from what Spark's scheduler knows of a job, without a task. */
@@ -35,7 +35,7 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
 
   /** The task of rank 0 with that number ends. Whether it may be tried again. */
   private def ends(watch: TaskWatch, number: Long, error: SupplyException): Boolean =
-    watch.answers(PlacedTask.Ends(7, 0, number, error)).asInstanceOf[Boolean]
+    watch.answers(TaskMessage.Ends(7, 0, number, error)).asInstanceOf[Boolean]
 
   private def task(number: Long, rank: Int) =
     ScheduledTask(number, rank, "driver", "localhost", isSpeculative = false)

@@ -34,15 +34,6 @@ final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTas
 
 object SparkInternals {
   /**
-   * Number of tasks that the registered executors can run at the same time.
-   *
-   * Public API: `defaultParallelism` is a user's setting, and knows nothing of spark.task.cpus.
-   */
-  def concurrentTasks(sc: SparkContext): Int =
-    sc.maxNumConcurrentTasks(
-      sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
-
-  /**
    * The registered executors; in local mode the driver is one.
    *
    * Public API: `statusTracker.getExecutorInfos` has neither their ids nor their cores.
