@@ -81,7 +81,9 @@ def start(cluster, tmp_path):
             program.kill()
     for node in cluster.NODES:
         wait_until(lambda: not list(cluster.memory(node).glob("supply-*")), PATIENCE)
-        wait_until(lambda: cluster("on", node, "pgrep --full '[s]upply.ranks'", check=False).returncode == 1, PATIENCE)
+        wait_until(
+            lambda: cluster("on", node, "pgrep --full '[s]park_supplier.node'", check=False).returncode == 1, PATIENCE
+        )
 
 
 def test_a_killed_rank_and_a_killed_driver(cluster, start):

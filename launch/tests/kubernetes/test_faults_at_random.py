@@ -64,7 +64,7 @@ class Faults:
 
     def _kill_rank(self):
         # An image of Spark has no pgrep.
-        one = "$(grep -las [s]upply.ranks.rank /proc/[0-9]*/cmdline | head -1 | cut -d/ -f3)"
+        one = "$(grep -las [s]park_supplier.node.rank /proc/[0-9]*/cmdline | head -1 | cut -d/ -f3)"
         self._cluster.kubectl("exec", self._pod(), "--", "sh", "-c", f"kill -9 {one}")
 
     def _delete_pod(self):

@@ -45,7 +45,7 @@ def left_behind(cluster):
     """Files and processes of runs, here and in the executors' pods."""
     files = [str(path) for path in pathlib.Path("/dev/shm").glob("supply-spark-*")]
     for pod in executors(cluster):
-        script = "ls -d /dev/shm/supply-*; grep -las [s]upply.ranks /proc/[0-9]*/cmdline; true"
+        script = "ls -d /dev/shm/supply-*; grep -las [s]park_supplier.node /proc/[0-9]*/cmdline; true"
         files += cluster.kubectl("exec", pod, "--", "sh", "-c", f"{{ {script}; }} 2>/dev/null").split()
     return files
 

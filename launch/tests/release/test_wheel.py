@@ -137,5 +137,5 @@ def test_the_sdist_builds_outside_the_checkout(release, version, tmp_path):
     run(*pip, "--wheel-dir", tmp_path, sdist, cwd=tmp_path, env=clean_environment())
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
-        assert any(re.fullmatch(r"supply/_core\..*\.so", name) for name in file.namelist())
-        assert "supply/jars/spark-3.5/spark-supplier.jar" in file.namelist()
+        assert any(re.fullmatch(r"spark_supplier/_core\..*\.so", name) for name in file.namelist())
+        assert "spark_supplier/jars/spark-3.5/spark-supplier.jar" in file.namelist()
