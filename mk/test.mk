@@ -61,10 +61,34 @@ run_suites = $(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync=re
 report_of = $(REPORTS)/$(1)$(if $(filter-out scala spark-3.5,$(1)),.xml)
 reports_of = $(foreach suite,$(1),$(call report_of,$(suite)))
 
-test: built-for-tests ## every part: C, Scala, Python, both languages together, and the model of their protocol; about 16 minutes
+# With SINCE=COMMIT `make test` leaves out the suites, and the tests of extensions, whose folders are as in that commit.
+FOLDERS := docs launch mpi-client proto spark-supplier
+FOLDERS_scala := spark-supplier proto
+FOLDERS_c := mpi-client proto ':!mpi-client/python'
+FOLDERS_fuzz := mpi-client/src mpi-client/fuzz proto
+FOLDERS_model := proto
+SCALA := spark-supplier/src/main/scala/supply
+PACKAGE := mpi-client/python/src/spark_supplier
+FOLDERS_offload := mpi-client/server mpi-client/routines $(SCALA)/linalg $(PACKAGE)/offload $(PACKAGE)/ml
+FOLDERS_exchange := mpi-client/exchange mpi-client/mpi $(addprefix $(PACKAGE)/,exchange.py mpi.py torch_transport.py)
+FOLDERS_feeders := mpi-client/remote mpi-client/mpi $(PACKAGE)/feeder.py
+FOLDERS_lmdb := $(SCALA)/lmdb
+# What extensions know of the core.
+INTERFACES := proto mpi-client/include mpi-client/src mpi-client/python/tests $(PACKAGE)/driver $(addprefix $(SCALA)/,api block protocol source)
+tests_named = $(addsuffix .py,$(addprefix mpi-client/python/tests/test_,$(1)))
+TESTS_OF_offload := $(call tests_named,attach linalg linalg_estimators mllib_matrices ranks ranks_and_strangers ranks_end)
+TESTS_OF_exchange := $(call tests_named,exchange exchange_failures exchange_processes device_exchange)
+TESTS_OF_feeders := $(call tests_named,feeders feeder_link)
+TESTS_OF_lmdb := $(call tests_named,supplier_in_place batches_in_place values_in_place)
+is_unchanged = $(if $(SINCE),$(shell git diff --quiet $(SINCE) -- Makefile mk .ci $(1) && echo yes))
+CHANGED_SUITES = $(foreach suite,$(TEST_SUITES),$(if $(call is_unchanged,$(or $(FOLDERS_$(suite)),$(FOLDERS))),,$(suite)))
+left_out = $(foreach each,offload exchange feeders lmdb,$(if $(call is_unchanged,$(FOLDERS_$(each)) $(INTERFACES)),$(TESTS_OF_$(each))))
+
+test: built-for-tests ## every part: C, Scala, Python, both languages together, and the model of their protocol; about 12 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
-	-@$(call run_suites,$(TEST_SUITES))
-	@.ci/count-tests $(call reports_of,$(TEST_SUITES))
+	$(eval suites := $(CHANGED_SUITES))
+	-@$(if $(suites),$(call run_suites,$(suites)))
+	@$(if $(suites),.ci/count-tests $(call reports_of,$(suites)),echo 'test: nothing has changed')
 
 # conftest.py and LocalSpark.scala mark what starts a Spark.
 test-fast: library-with-tests package ## the tests that need no Spark and no MPI, about 2 minutes: before each commit
@@ -158,7 +182,7 @@ test-scala:
 # 60 % of the time. The launchers' JVMs cannot: the folder of their settings is in the class path, and archives refuse a folder with files.
 WHEEL_PYTEST = SPARK_SUBMIT_OPTS="$$SPARK_SUBMIT_OPTS -XX:SharedArchiveFile=$(CURDIR)/$(SPARK_CLASSES) -Xlog:disable" $(call pytest,$(WHEEL_VENV))
 # Each third module.
-third = $(shell ls mpi-client/python/tests/test_*.py | awk 'NR % 3 == $(1) % 3')
+third = $(shell printf '%s\n' $(filter-out $(left_out),$(sort $(wildcard mpi-client/python/tests/test_*.py))) | awk 'NR % 3 == $(1) % 3')
 test-python-%:
 	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/python-$*.xml $(call third,$*)
 
