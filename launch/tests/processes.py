@@ -1,8 +1,17 @@
-"""Finds processes by a mark in their environment, even if their parents have ended."""
+"""Commands, and processes that are found by a mark in their environment, even if their parents have ended."""
 
 import os
 import pathlib
+import subprocess
 import uuid
+
+
+def ran(*words, cwd=None, timeout=180, **environment):
+    """The command, which has ended."""
+    return subprocess.run(
+        list(map(str, words)), cwd=cwd, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=timeout,
+    )  # fmt: skip
 
 
 class Mark:

@@ -33,16 +33,7 @@ class Supplier:
 
     def start(self, database, pairs, *options, ranks=1, timeout=20):
         """Starts a run. Returns a future, whose result is the table of the run, or raises SupplierFailure."""
-        arguments = [
-            "--lmdb",
-            str(database),
-            *pairs.options(),
-            "--ranks",
-            str(ranks),
-            "--timeout",
-            str(timeout),
-            *options,
-        ]
+        arguments = ["--lmdb", database, *pairs.options(), "--ranks", ranks, "--timeout", timeout, *options]
         return self._threads.submit(self._run, [str(argument) for argument in arguments])
 
     def _run(self, arguments):

@@ -18,20 +18,8 @@ def built(tmp_path_factory):
 
     def build(name, source):
         program = folder / name
-        command = [
-            "cc",
-            "-std=c11",
-            "-D_GNU_SOURCE",
-            "-O1",
-            "-I",
-            folder,
-            "-o",
-            program,
-            sources / source,
-            sources / "bench.c",
-            "-lz",
-        ]
-        subprocess.run(command, check=True)
+        options = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-I", folder, "-o", program]
+        subprocess.run(["cc", *options, sources / source, sources / "bench.c", "-lz"], check=True)
         return program
 
     return build

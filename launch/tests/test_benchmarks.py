@@ -12,6 +12,7 @@ import types
 import pytest
 
 from places import ROOT
+from processes import ran
 
 sys.path.append(str(ROOT / "bench"))
 
@@ -145,7 +146,7 @@ class TestPublish:
             summary = {"verified": verified, "benchmarks": [output["benchmark"] for output in outputs]}
             (folder / "summary.json").write_text(json.dumps(summary))
         command = [ROOT / "bench" / "publish", name, "--run", folder, "--to", folder / "to"]
-        return subprocess.run(command, capture_output=True, text=True)
+        return ran(*command)
 
     def test_the_page_has_all_tables(self, tmp_path):
         done = self.publish(tmp_path, "two-cores", [output_of(name) for name in BENCHMARKS])

@@ -10,6 +10,7 @@ from spark_supplier.launch import config_files, last_words, places
 from spark_supplier.launch.command import Failure
 from spark_supplier.launch.mpi import Launcher
 
+from processes import ran
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun")
@@ -42,14 +43,8 @@ def test_a_variable_of_the_user_reaches_feeders_and_ranks(hosts, printing_feeder
     command, feeder = Launcher().command_with_feeders(2, nodes, nodes, config_files.exported())
     environment = {**os.environ, "SUPPLY_MAPPED_FILES": "m", "SUPPLY_NAMED_PIPES": "n", "SUPPLY_TIMEOUT": "600"}
     environment.pop("GREETING", None)
-    output = subprocess.run(
-        [*command, *feeder, "sh", "-c", "echo rank $GREETING"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout
+    words = [*command, *feeder, "sh", "-c", "echo rank $GREETING"]
+    output = subprocess.check_output(words, env=environment, text=True, timeout=60)
     assert sorted(output.splitlines()) == ["feeder hello", "rank hello", "rank hello"]
 
 
@@ -106,9 +101,7 @@ def test_mpirun_is_split_as_a_shell_does(monkeypatch, tmp_path):
     (folder / "mpirun").symlink_to(shutil.which("mpirun"))
     monkeypatch.setenv("MPIRUN", f"'{folder}/mpirun' -x 'GREETING=good morning'")
     command = [*Launcher().command(1), "sh", "-c", "echo rank $GREETING"]
-    assert (
-        subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "rank good morning\n"
-    )
+    assert ran(*command).stdout == "rank good morning\n"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pyspark
 import pytest
 
 from places import ROOT
+from processes import ran
 from ranks import END_OF_PATIENCE
 
 EXAMPLE = "mpi-client/python/examples/one_call.py"
@@ -133,14 +134,7 @@ def test_from_a_clone_to_the_weights_of_the_one_call(without_spark, tmp_path):
     of_jar = {"spark-supplier.log", "natives", *(path.name for path in (clone / "build").glob("lmdbjni-*"))}
     assert {path.name for path in (clone / "build").iterdir()} <= {"python.log", *of_jar}
 
-    trained = subprocess.run(
-        following.removeprefix("next: ").split(),
-        cwd=clone,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=END_OF_PATIENCE,
-    )
+    trained = ran(*following.removeprefix("next: ").split(), cwd=clone)
     assert trained.returncode == 0, trained.stderr
     weights = re.findall(r"-?\d\.\d+", trained.stdout.splitlines()[-1])
     assert [round(float(weight)) for weight in weights] == [1, 2, -1]

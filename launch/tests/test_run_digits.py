@@ -1,28 +1,15 @@
 """The main job: Spark feeds ranks that train, and held-out digits measure their accuracy."""
 
-import os
 import re
-import subprocess
 
 import pytest
 
 from places import LAUNCH
-from ranks import END_OF_PATIENCE
-
-
-def run_digits(**environment):
-    return subprocess.run(
-        [LAUNCH / "dev" / "run-digits"],
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=2 * END_OF_PATIENCE,
-    )
+from processes import ran
 
 
 def test_three_ranks():
-    done = run_digits(RANKS="3", EPOCHS="08")
+    done = ran(LAUNCH / "dev" / "run-digits", RANKS="3", EPOCHS="08")
     assert done.returncode == 0, done.stderr
     verdict = re.fullmatch(
         r"run: ok ranks=3 epochs=08 elements=11496 accuracy=(0\.\d{3})", done.stdout.splitlines()[-1]
@@ -32,7 +19,7 @@ def test_three_ranks():
 
 @pytest.mark.long
 def test_a_classifier_that_has_learnt_too_little():
-    done = run_digits(RANKS="7", EPOCHS="1")
+    done = ran(LAUNCH / "dev" / "run-digits", RANKS="7", EPOCHS="1")
     assert done.returncode == 1
     assert re.fullmatch(
         r"run: failed: accuracy 0\.\d{3} is below 0\.90 after 1 epochs: raise EPOCHS", done.stderr.splitlines()[-1]

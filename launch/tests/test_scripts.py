@@ -11,10 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from places import DIGITS, LAUNCH, ROOT
-
-
-def run(*command):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+from processes import ran
 
 
 def lines(file):
@@ -26,7 +23,7 @@ class TestMakeConfigs:
         folder, output = tmp_path / "pairs", tmp_path / "configs"
         # Also when they are there.
         for _ in range(2):
-            assert run(LAUNCH / "make-configs", "--ring", "64KiB", "--block=4096", 2, folder, output).returncode == 0
+            assert ran(LAUNCH / "make-configs", "--ring", "64KiB", "--block=4096", 2, folder, output).returncode == 0
         assert lines(output / "mapped-files.conf") == [
             f"{folder}/pair-{i}.mapped ring=64KiB block=4096" for i in range(2)
         ]
@@ -36,7 +33,7 @@ class TestMakeConfigs:
 
     def test_nothing_is_overwritten(self, tmp_path):
         (tmp_path / "named-pipes.conf").write_text("mine")
-        done = run(LAUNCH / "make-configs", 1, tmp_path)
+        done = ran(LAUNCH / "make-configs", 1, tmp_path)
         assert done.returncode == 1 and "named-pipes.conf is there already with other lines" in done.stderr
         assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
 
@@ -53,7 +50,7 @@ class TestMakeConfigs:
         ids=str,
     )
     def test_what_it_refuses(self, tmp_path, arguments, message):
-        done = subprocess.run([LAUNCH / "make-configs", *arguments], cwd=tmp_path, capture_output=True, text=True)
+        done = ran(LAUNCH / "make-configs", *arguments, cwd=tmp_path)
         assert done.returncode != 0 and message in done.stderr
         assert list(tmp_path.iterdir()) == []
 
@@ -86,12 +83,12 @@ class TestMakeDigitsLmdb:
         assert sorted(of_class) == list(range(10)) and set(of_class.values()) <= {35, 36, 37}
 
     def test_it_is_the_same_each_time(self, tmp_path):
-        assert run(LAUNCH / "dev" / "make-digits-lmdb", tmp_path / "again").returncode == 0
+        assert ran(LAUNCH / "dev" / "make-digits-lmdb", tmp_path / "again").returncode == 0
         for name in ("train_lmdb", "test_lmdb"):
             assert (tmp_path / "again" / name / "data.mdb").read_bytes() == (DIGITS / name / "data.mdb").read_bytes()
 
     def test_nothing_is_overwritten(self, tmp_path):
-        done = run(LAUNCH / "dev" / "make-digits-lmdb", tmp_path)
+        done = ran(LAUNCH / "dev" / "make-digits-lmdb", tmp_path)
         assert done.returncode == 1 and "is there already" in done.stderr
         assert list(tmp_path.iterdir()) == []
 
@@ -113,7 +110,7 @@ class TestCountTests:
             files.append(folder / f"{number}.xml")
             if cases is not None:
                 files[-1].write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
-        done = run(ROOT / ".ci" / "count-tests", *files)
+        done = ran(ROOT / ".ci" / "count-tests", *files)
         return done.returncode, done.stdout.splitlines()
 
     def test_all_passed(self, tmp_path):
@@ -153,7 +150,7 @@ class TestCountTests:
 
     def test_a_folder_of_reports(self, tmp_path):
         self.count(tmp_path, [self.PASSED], [self.PASSED])
-        assert run(ROOT / ".ci" / "count-tests", tmp_path).stdout.splitlines() == ["2 passed, 0 failed"]
+        assert ran(ROOT / ".ci" / "count-tests", tmp_path).stdout.splitlines() == ["2 passed, 0 failed"]
 
 
 class TestMiniCluster:
@@ -161,13 +158,7 @@ class TestMiniCluster:
 
     @staticmethod
     def start(folder):
-        environment = {**os.environ, "JAVA_HOME": "/nowhere"}
-        return subprocess.run(
-            [LAUNCH / "dev" / "mini-cluster", "start", "--folder", folder],
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        return ran(LAUNCH / "dev" / "mini-cluster", "start", "--folder", folder, JAVA_HOME="/nowhere")
 
     @pytest.mark.parametrize("name", ["conf", "nodes", "logs"])
     def test_files_of_others_are_not_removed(self, tmp_path, name):

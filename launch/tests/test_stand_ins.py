@@ -8,6 +8,7 @@ import urllib.parse
 import pytest
 
 from places import LAUNCH
+from processes import ran
 from waiting import wait_until
 
 ENDLESS = "exec sleep 1000"
@@ -202,12 +203,7 @@ def test_an_application_on_yarn_gets_time_to_end(supply_run, stand_in, on_yarn, 
 
 def submit(on_yarn, *options):
     environment, files = on_yarn
-    return subprocess.run(
-        [LAUNCH / "submit-supplier", "1g", "1", "1", *files, *options],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
+    return ran(LAUNCH / "submit-supplier", "1g", "1", "1", *files, *options, **environment)
 
 
 def test_a_submission_that_yarn_refuses_says_why_last(stand_in, on_yarn):

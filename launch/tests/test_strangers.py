@@ -14,6 +14,7 @@ import pytest
 import databases
 from pairs import Pairs
 from places import LAUNCH
+from processes import ran
 from stranger import AS_STRANGER, attempts_that_succeed
 from users import needs_root
 from waiting import wait_until
@@ -139,15 +140,8 @@ def start_on_node(open_folder):
 
     def start(scratch):
         files = [pairs.mapped_files, pairs.named_pipes]
-        return subprocess.run(
-            [LAUNCH / "slurm-run", "--on-node", "spark://localhost:1", "1", "1g", *files, scratch],
-            env={**os.environ, "SLURMD_NODENAME": "node", "SPARK_HOME": str(open_folder)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        command = [LAUNCH / "slurm-run", "--on-node", "spark://localhost:1", "1", "1g", *files, scratch]
+        return ran(*command, SLURMD_NODENAME="node", SPARK_HOME=str(open_folder))
 
     return start
 

@@ -9,6 +9,7 @@ import pytest
 import databases
 import headers
 from places import LAUNCH
+from processes import ran
 from ranks import END_OF_PATIENCE, multiset, one_line
 from waiting import wait_until
 
@@ -75,26 +76,11 @@ def test_help_names_every_option(start_supplier):
     supplier = start_supplier("--help")
     out, _ = supplier.communicate(timeout=END_OF_PATIENCE)
     assert supplier.returncode == 0
-    for option in (
-        "--master",
-        "--conf",
-        "--lmdb",
-        "--partitions",
-        "--ranks",
-        "--epochs",
-        "--seed",
-        "--storage-level",
-        "--block-elements",
-        "--mapped-files",
-        "--named-pipes",
-        "--hosts",
-        "--timeout",
-    ):
-        assert option in out
+    names = "master conf lmdb partitions ranks epochs seed storage-level block-elements mapped-files named-pipes hosts"
+    assert [name for name in [*names.split(), "timeout"] if f"--{name}" not in out] == []
 
 
-@pytest.mark.parametrize("environment, missing", [({"SPARK_HOME": "/nowhere"}, "/nowhere")])
-def test_no_spark(environment, missing):
-    done = subprocess.run([LAUNCH / "supplier"], env={**os.environ, **environment}, capture_output=True, text=True)
+def test_no_spark():
+    done = ran(LAUNCH / "supplier", SPARK_HOME="/nowhere")
     assert done.returncode == 1
-    assert f"supplier: error: no Spark in {missing}" in done.stderr and "make build" in done.stderr
+    assert "supplier: error: no Spark in /nowhere" in done.stderr and "make build" in done.stderr

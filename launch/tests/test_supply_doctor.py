@@ -1,24 +1,17 @@
 """launch/supply-doctor: its Spark side, in real JVMs. mpi-client/tests has tests of the other side."""
 
 import json
-import os
 import pathlib
-import subprocess
 import zipfile
 
 import pyspark
 
 from places import JAR, LAUNCH, LMDB_LIBRARIES
+from processes import ran
 
 
 def doctor(pairs, temporary, *arguments, **environment):
-    done = subprocess.run(
-        [LAUNCH / "supply-doctor", *pairs.options(), *arguments],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "TMPDIR": str(temporary), **environment},
-    )
+    done = ran(LAUNCH / "supply-doctor", *pairs.options(), *arguments, TMPDIR=str(temporary), **environment)
     assert done.stderr == ""
     assert list(temporary.iterdir()) == []
     return done
@@ -43,11 +36,8 @@ def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
     jars = pathlib.Path(pyspark.__file__).parent / "jars"
     with zipfile.ZipFile(JAR) as jar:
         machines = "x86_64 and aarch64" if LMDB_LIBRARIES["aarch64"] in jar.namelist() else "x86_64"
-    done = subprocess.run(
-        ["java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", "-cp", f"{JAR}:{jars}/*", "supply.tools.Doctor", "2.0"],
-        capture_output=True,
-        text=True,
-    )
+    classes = ["-cp", f"{JAR}:{jars}/*", "supply.tools.Doctor"]
+    done = ran("java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", *classes, "2.0")
     assert done.returncode == 0, done.stderr
     found = {line[1]: line for line in (line.split("\t") for line in done.stdout.splitlines())}
     for check, text, fix in (
@@ -71,14 +61,8 @@ def test_it_names_what_it_cannot_check(make_pairs, tmp_path):
     done = doctor(make_pairs(), tmp_path, SPARK_HOME="/nowhere")
     assert done.returncode == 0
     assert "skipped  spark" in done.stdout and "no Spark in /nowhere" in done.stdout
-    done = doctor(
-        make_pairs(),
-        tmp_path,
-        "--conf",
-        "spark.driver.memory=1k",
-        JAVA_TOOL_OPTIONS="-Dx=y",
-        JDK_JAVA_OPTIONS="-Xlog:gc",
-    )
+    of_jvm = {"JAVA_TOOL_OPTIONS": "-Dx=y", "JDK_JAVA_OPTIONS": "-Xlog:gc"}
+    done = doctor(make_pairs(), tmp_path, "--conf", "spark.driver.memory=1k", **of_jvm)
     assert done.returncode == 1 and "Picked up" not in done.stdout and "[gc]" not in done.stdout, done.stdout
     assert "failed   spark" in done.stdout
     done = doctor(make_pairs(), tmp_path, JAVA_HOME="/nowhere")
@@ -87,14 +71,9 @@ def test_it_names_what_it_cannot_check(make_pairs, tmp_path):
 
 
 def test_mistakes_and_help(make_pairs, tmp_path):
-    done = subprocess.run([LAUNCH / "supply-doctor", "--help"], capture_output=True, text=True, check=True)
-    assert subprocess.run([LAUNCH / "supply-doctor", "-h"], capture_output=True, text=True).stdout == done.stdout
+    done = ran(LAUNCH / "supply-doctor", "--help")
+    assert ran(LAUNCH / "supply-doctor", "-h").stdout == done.stdout
     assert "--mapped-files FILE" in done.stdout and "--findings" not in done.stdout
     assert "--conf KEY=VALUE" in done.stdout
-    done = subprocess.run(
-        [LAUNCH / "supply-doctor", "--bogus"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SPARK_HOME": "/nowhere"},
-    )
+    done = ran(LAUNCH / "supply-doctor", "--bogus", SPARK_HOME="/nowhere")
     assert done.returncode == 2 and "--bogus" in done.stderr

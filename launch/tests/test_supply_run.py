@@ -103,6 +103,7 @@ def test_fewer_task_slots_than_ranks(supply_run, entries):
     assert re.fullmatch(r"the Supplier failed \(status 1\): .* slots for 1: use master local\[2\]", last_message(run))
 
 
+@pytest.mark.long
 def test_an_unknown_option(supply_run, entries):
     run = supply_run("--lmdb", entries, "--epoch", 3)
     assert run.finish() == 2
@@ -146,6 +147,7 @@ def test_a_supplier_that_is_killed(supply_run, entries):
     assert not any("line 1:" in line for line in run.errors)
 
 
+@pytest.mark.long
 def test_a_rank_that_is_killed(supply_run, entries):
     kill = "[[ $OMPI_COMM_WORLD_RANK == 1 ]] && kill -KILL $$; exec sleep 1000"
     run = supply_run("--lmdb", entries, "--ranks", 2, program=("bash", "-c", kill))
@@ -166,12 +168,13 @@ def test_both_sides_end_with_a_supply_run_that_is_killed(supply_run, entries):
     run.finish()
 
 
-def test_ranks_that_want_nothing(supply_run, entries, make_pairs):
-    for options in ((), make_pairs(1).options()):
-        # Without waiting for the limit.
-        run = supply_run("--lmdb", entries, "--timeout", 10000, *options, program=("true",))
-        assert run.finish() == 3
-        assert re.fullmatch(r"the ranks have ended with status 0, .*supply_open\(\).*", last_message(run))
+@pytest.mark.parametrize("of_user", [False, pytest.param(True, marks=pytest.mark.long)], ids=["own", "the user's"])
+def test_ranks_that_want_nothing(supply_run, entries, make_pairs, of_user):
+    options = make_pairs(1).options() if of_user else ()
+    # Without waiting for the limit.
+    run = supply_run("--lmdb", entries, "--timeout", 10000, *options, program=("true",))
+    assert run.finish() == 3
+    assert re.fullmatch(r"the ranks have ended with status 0, .*supply_open\(\).*", last_message(run))
 
 
 @pytest.mark.long
@@ -201,6 +204,7 @@ def test_ended_by_a_signal_in_the_middle(supply_run, entries, number, status):
     assert run.finish() == status
 
 
+@pytest.mark.long
 def test_ended_by_a_signal_at_the_start(supply_run, entries):
     run = supply_run("--lmdb", entries, "--ranks", 2)
     wait_until(lambda: list(run.temporary.iterdir()))
@@ -237,6 +241,7 @@ def test_nothing_is_started_if_the_command_line_is_wrong(supply_run, arguments, 
     assert not any("supplier" in line for line in run.errors)
 
 
+@pytest.mark.long
 def test_a_supplier_does_not_wait_for_ranks_that_mpirun_has_ended(supply_run, entries):
     """A rank that is notified of the failure ends. Then mpirun ends a rank that never opens its pair."""
     never = f"[[ $OMPI_COMM_WORLD_RANK == 0 ]] || exec sleep 1000; exec {SUPPLY_CAT} --count"

@@ -14,13 +14,14 @@ import termios
 import databases
 import headers
 from places import PROGRAMS
+from processes import ran
 from waiting import wait_until
 
 STAT = PROGRAMS / "supply-stat"
 
 
 def look(pairs):
-    done = subprocess.run([STAT, "--json", *pairs.options()], capture_output=True, text=True, check=True)
+    done = ran(STAT, "--json", *pairs.options())
     assert done.stderr == ""
     return json.loads(done.stdout)["pairs"]
 

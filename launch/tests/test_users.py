@@ -1,13 +1,13 @@
 """Ranks of one user, fed by the Supplier of another user: only by a group that the config files name."""
 
 import os
-import subprocess
 import tempfile
 
 import pytest
 
 import databases
 from places import LAUNCH
+from processes import ran
 from ranks import multiset
 from supplier import SupplierFailure, rows
 from users import ALICE, FEEDERS, give_to_alice, needs_root
@@ -72,9 +72,7 @@ def test_config_files_for_a_group_can_be_read_by_it(make_pairs):
 
 @pytest.mark.parametrize("group", ["", "two words", "a#b"])
 def test_a_group_that_a_line_cannot_express_is_refused(tmp_path, group):
-    done = subprocess.run(
-        [LAUNCH / "make-configs", f"--group={group}", "1", tmp_path / "run"], capture_output=True, text=True
-    )
+    done = ran(LAUNCH / "make-configs", f"--group={group}", "1", tmp_path / "run")
     assert done.returncode == 2
     assert "is not a name of a group" in done.stderr
     assert not (tmp_path / "run").exists()
@@ -84,9 +82,6 @@ def test_a_group_that_is_not_there_fails_each_call(tmp_path):
     """A folder or a file that a failed call left would count as shared."""
     (tmp_path / "mine").mkdir()
     for output in ("run", "run", "mine", "mine", "mine"):
-        done = subprocess.run(
-            [LAUNCH / "make-configs", "--group=no-such-group", "1", tmp_path / "pairs", tmp_path / output],
-            capture_output=True, text=True,
-        )  # fmt: skip
+        done = ran(LAUNCH / "make-configs", "--group=no-such-group", "1", tmp_path / "pairs", tmp_path / output)
         assert done.returncode == 1 and "cannot be given to the group 'no-such-group'" in done.stderr
     assert not (tmp_path / "run").exists()

@@ -23,19 +23,9 @@ class ClusterRun:
         self.named_pipes = folder / "configs" / "named-pipes.conf"
         # Each node has a /dev/shm of its own: the pairs are there, the config files are here.
         self.pairs = pathlib.Path("/dev/shm", folder.name)
-        subprocess.run(
-            [
-                LAUNCH / "make-configs",
-                "--ring",
-                ring,
-                "--block",
-                block,
-                str(max(slots)),
-                self.pairs,
-                self.mapped_files.parent,
-            ],
-            check=True,
-        )
+        sizes = ["--ring", ring, "--block", block]
+        make_configs = [LAUNCH / "make-configs", *sizes, str(max(slots)), self.pairs, self.mapped_files.parent]
+        subprocess.run(make_configs, check=True)
         self._output = folder / "output"
         # mpirun mixes the lines of different ranks on its stdout.
         self.environment = {**os.environ, "MPIRUN": f"mpirun --output-filename {self._output}"}

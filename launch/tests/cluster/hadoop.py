@@ -7,6 +7,7 @@ import re
 import subprocess
 
 from places import LAUNCH
+from processes import ran
 
 PROGRAM = LAUNCH / "dev" / "mini-cluster"
 # In seconds. A start takes seconds on an idle machine. This ends a command that hangs, and measures nothing.
@@ -14,13 +15,7 @@ PATIENCE = 300
 
 
 def hadoop(command, *arguments, check=True):
-    done = subprocess.run(
-        [PROGRAM, command, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-    )
+    done = ran(PROGRAM, command, *arguments, timeout=PATIENCE)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
 

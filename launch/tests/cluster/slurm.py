@@ -98,19 +98,9 @@ class Slurm:
         folder/temporary, and its processes have the mark.
         """
         (folder / "temporary").mkdir()
-        return int(
-            self(
-                "sbatch",
-                "--parsable",
-                f"--nodes={nodes}",
-                f"--ntasks-per-node={ranks_a_node}",
-                "--time=10",
-                f"--chdir={folder}",
-                f"--output={folder}/output",
-                f"--export=ALL,{mark},TMPDIR={folder}/temporary",
-                *command,
-            )
-        )
+        size = [f"--nodes={nodes}", f"--ntasks-per-node={ranks_a_node}", "--time=10"]
+        places = [f"--chdir={folder}", f"--output={folder}/output", f"--export=ALL,{mark},TMPDIR={folder}/temporary"]
+        return int(self("sbatch", "--parsable", *size, *places, *command))
 
     def state(self, job):
         """As PENDING, RUNNING, COMPLETED or FAILED."""

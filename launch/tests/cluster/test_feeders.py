@@ -42,6 +42,7 @@ def test_every_element_reaches_a_rank_on_the_other_node(supplier, make_run, star
     assert [row["host"] for row in rows(supplied.result())] == ["node-1"] * 3
 
 
+@pytest.mark.long
 def test_a_feeder_that_dies_ends_both_sides(cluster, supplier, make_run, start_fed, database):
     run = make_run(1, 0)
     start_fed(run, 1)

@@ -19,21 +19,8 @@ def start_supply_run(cluster):
     started = []
 
     def start(run, lmdb, *options, **environment):
-        command = [
-            LAUNCH / "supply-run",
-            "--yarn",
-            f"512m,{len(cluster.NODES)},2",
-            *run.options(),
-            "--timeout",
-            run.timeout,
-            "--ranks",
-            run.ranks,
-            "--lmdb",
-            lmdb,
-            *options,
-            "--",
-            SUPPLY_CAT,
-        ]
+        command = [LAUNCH / "supply-run", "--yarn", f"512m,{len(cluster.NODES)},2", *run.options()]
+        command += ["--timeout", run.timeout, "--ranks", run.ranks, "--lmdb", lmdb, *options, "--", SUPPLY_CAT]
         started.append(
             subprocess.Popen(
                 cluster.on("head", "exec", *map(str, command)),
@@ -63,23 +50,23 @@ def finish(process):
     return process.communicate(timeout=3 * END_OF_PATIENCE)[1]
 
 
-def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database, tmp_path):
+def test_the_supplier_on_yarn(start_supply_run, make_run, database, remote, tmp_path):
     run = make_run(2, 2, timeout=240)
     # Settings of a site, with which Spark needs more memory for itself.
     settings = shutil.copytree(ROOT / "configs" / "spark", tmp_path / "spark")
     with open(settings / "spark-defaults.conf", "a") as defaults:
         defaults.write("spark.executor.memoryOverheadFactor 0.9\n")
-    process = start_supply_run(run, cluster.put(database), "--epochs", 2, SPARK_CONF_DIR=str(settings))
+    process = start_supply_run(run, remote, "--epochs", 2, SPARK_CONF_DIR=str(settings))
     said = finish(process)
     assert process.returncode == 0, said
     assert run.lines() == databases.expected_lines(database, 2)
 
 
 @pytest.mark.spark_3_5
-def test_spark_3_5_on_the_same_yarn(cluster, start_supply_run, make_run, database):
+def test_spark_3_5_on_the_same_yarn(start_supply_run, make_run, database, remote):
     run = make_run(1, 1, timeout=240)
     more_for_itself = "--conf=spark.executor.memoryOverheadFactor=0.9"
-    process = start_supply_run(run, cluster.put(database), more_for_itself, SPARK_HOME=str(HOMES["3.5"]))
+    process = start_supply_run(run, remote, more_for_itself, SPARK_HOME=str(HOMES["3.5"]))
     said = finish(process)
     assert process.returncode == 0, said
     assert run.lines() == databases.expected_lines(database)
@@ -103,9 +90,9 @@ def test_the_cause_of_a_failure_is_what_everybody_says_last(cluster, start_suppl
 
 
 @pytest.mark.long
-def test_the_application_master_is_killed(cluster, start_supply_run, make_run, database):
+def test_the_application_master_is_killed(cluster, start_supply_run, make_run, remote):
     run = make_run(1, 1, timeout=240)
-    process = start_supply_run(run, cluster.put(database), "--epochs", 1000000)
+    process = start_supply_run(run, remote, "--epochs", 1000000)
     wait_until(lambda: all(headers.read(run.pair(node, 0), "published") for node in cluster.NODES), 2 * END_OF_PATIENCE)
     for node in cluster.NODES:
         cluster("on", node, "pkill -KILL --full deploy.yarn.ApplicationMaster", check=False)
@@ -117,9 +104,9 @@ def test_the_application_master_is_killed(cluster, start_supply_run, make_run, d
 
 
 @pytest.mark.long
-def test_the_application_ends_with_the_command_that_has_submitted_it(cluster, start_supply_run, make_run, database):
+def test_the_application_ends_with_the_command_that_has_submitted_it(cluster, start_supply_run, make_run, remote):
     run = make_run(1, 1, timeout=240)
-    process = start_supply_run(run, cluster.put(database), "--epochs", 1000000)
+    process = start_supply_run(run, remote, "--epochs", 1000000)
     wait_until(lambda: all(headers.read(run.pair(node, 0), "published") for node in cluster.NODES), 2 * END_OF_PATIENCE)
     process.terminate()
     finish(process)

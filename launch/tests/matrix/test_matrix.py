@@ -50,17 +50,6 @@ def test_lmdb(neighbour, cell):
         counts = re.findall(r"rank \d: (\d+) elements", cell.use_prefix())
     else:
         require_wheel(neighbour, cell)
-        run = [
-            "env/bin/supply-run",
-            "--lmdb",
-            DIGITS,
-            "--ranks",
-            2,
-            "--epochs",
-            1,
-            "--",
-            "env/bin/supply-cat",
-            "--count",
-        ]
-        counts = re.findall(r"^elements\t(\d+)$", cell.use_wheel(*run), re.MULTILINE)
+        run = ["env/bin/supply-run", "--lmdb", DIGITS, "--ranks", 2, "--epochs", 1, "--", "env/bin/supply-cat"]
+        counts = re.findall(r"^elements\t(\d+)$", cell.use_wheel(*run, "--count"), re.MULTILINE)
     assert len(counts) == 2 and sum(map(int, counts)) == DIGITS_COUNT
