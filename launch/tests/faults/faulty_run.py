@@ -17,8 +17,7 @@ TIMEOUT = 40
 
 
 class FaultyRun:
-    def __init__(self, pairs, database, epochs, timeout=TIMEOUT, tally=TALLY):
-        self._tally = tally
+    def __init__(self, pairs, database, epochs, timeout=TIMEOUT):
         self.pairs = pairs
         self.database = database
         self.epochs = epochs
@@ -54,12 +53,12 @@ class FaultyRun:
             if self._supplied is not None:
                 self._supplied.result(timeout=self.timeout)
         except Exception:
-            self._tally.stuck += 1
+            TALLY.stuck += 1
             raise
         ranks = [self.ranks[local_rank] for local_rank in sorted(self.ranks)]
         assert [rank.error for rank in ranks] == [""] * len(ranks)
         assert statuses == [0] * len(ranks)
-        assert self._tally.compare(self.database, ranks, self.epochs) == (0, 0)
+        assert TALLY.compare(self.database, ranks, self.epochs) == (0, 0)
 
     def is_supplied(self):
         """The Supplier succeeds."""

@@ -27,35 +27,20 @@ class Standalone:
         self.master = wait_until(lambda: self._word(master_log, "Starting Spark master at "))
         for number in range(workers):
             # With an address each, Spark takes them for two hosts.
-            options = (
-                "--cores",
-                self._cores,
-                "--memory",
-                "1g",
-                "--work-dir",
-                self._folder / f"work-{number}",
-                self.master,
-            )
+            work = self._folder / f"work-{number}"
+            options = ("--cores", self._cores, "--memory", "1g", "--work-dir", work, self.master)
             log = self._start(f"127.0.0.{number + 2}", f"worker-{number}", "worker.Worker", *options)
             wait_until(lambda: "Successfully registered with master" in log.read_text())
             self.workers.append(self._processes[-1])
 
     def _start(self, address, name, role, *arguments):
         home = os.path.dirname(pyspark.__file__)
+        words = ["--host", address, "--webui-port", "0", *arguments]
         log = self._folder / f"{name}.log"
         with open(log, "w") as file:
             self._processes.append(
                 subprocess.Popen(
-                    [
-                        *self._before,
-                        f"{home}/bin/spark-class",
-                        f"org.apache.spark.deploy.{role}",
-                        "--host",
-                        address,
-                        "--webui-port",
-                        "0",
-                        *map(str, arguments),
-                    ],
+                    [*self._before, f"{home}/bin/spark-class", f"org.apache.spark.deploy.{role}", *map(str, words)],
                     env={
                         **os.environ,
                         "SPARK_HOME": home,

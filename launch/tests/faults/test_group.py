@@ -11,7 +11,7 @@ import pytest
 
 import databases
 from places import LAUNCH, SUPPLY_CAT
-from ranks import END_OF_PATIENCE
+from processes import ran
 
 # The group needs no entry in /etc/group. The executors' user needs one in /etc/passwd: Hadoop reads its name.
 FEEDERS = 61000
@@ -48,32 +48,12 @@ def test_executors_of_another_user_feed_the_ranks(start_standalone, shared_folde
         "spark.executor.memory": "512m",
         "spark.executor.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={work}",
     }
-    run = subprocess.run(
-        [
-            LAUNCH / "supply-run",
-            "--master",
-            standalone.master,
-            *(f"--conf={name}={value}" for name, value in settings.items()),
-            "--group",
-            str(FEEDERS),
-            "--lmdb",
-            database,
-            "--ranks",
-            "2",
-            "--epochs",
-            "2",
-            "--",
-            "sh",
-            "-c",
-            note,
-        ],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=2 * END_OF_PATIENCE,
-    )
+    run = ran(
+        LAUNCH / "supply-run", "--master", standalone.master,
+        *(f"--conf={name}={value}" for name, value in settings.items()),
+        "--group", FEEDERS, "--lmdb", database, "--ranks", 2, "--epochs", 2, "--", "sh", "-c", note,
+        SPARK_LOCAL_IP="127.0.0.1",
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr
     lines = [line for rank in "01" for line in (output / rank).read_text().splitlines()]
     assert collections.Counter(lines) == databases.expected_lines(database, 2)

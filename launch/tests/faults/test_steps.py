@@ -27,6 +27,11 @@ def passings(step):
     return 7 if step[0] in "PRC" else 0
 
 
+def steps(all_of, *short):
+    """The others repeat what these show, or what a killed process shows at the same step."""
+    return [step if step in short else pytest.param(step, marks=pytest.mark.long) for step in all_of]
+
+
 def let_go_on(process):
     wait_until_stopped(process)
     time.sleep(PAUSE)
@@ -42,7 +47,7 @@ def test_an_executor_is_killed(start_run, fault, step):
     run.ends_well()
 
 
-@pytest.mark.parametrize("step", TASK_STEPS + ENDING_STEPS)
+@pytest.mark.parametrize("step", steps(TASK_STEPS + ENDING_STEPS, "A3", "P2", "P4", "E1"))
 def test_an_executor_is_stopped_and_resumes(start_run, fault, step):
     point = fault(step, "stop", after=passings(step))
     run = start_run()
@@ -50,7 +55,7 @@ def test_an_executor_is_stopped_and_resumes(start_run, fault, step):
     run.ends_well()
 
 
-@pytest.mark.parametrize("step", TASK_STEPS)
+@pytest.mark.parametrize("step", steps(TASK_STEPS, "A5", "P3"))
 def test_a_task_throws(start_run, fault, step):
     point = fault(step, "throw", after=passings(step))
     run = start_run()
@@ -101,7 +106,7 @@ def test_a_rank_is_killed_when_it_has_everything(start_run, fault):
 
 
 @pytest.mark.parametrize("step", DELIVERING_STEPS)
-@pytest.mark.parametrize("action", ["kill", "throw"])
+@pytest.mark.parametrize("action", ["kill", pytest.param("throw", marks=pytest.mark.long)])
 def test_an_executor_fails_while_it_tells_a_rank_of_a_failure(start_run, cluster, fault, tmp_path, step, action):
     point = fault(step, action)
     # The driver would tell the ranks of its own node.
@@ -118,7 +123,7 @@ def test_an_executor_fails_while_it_tells_a_rank_of_a_failure(start_run, cluster
     assert one_line(run.ranks[1]) == text
 
 
-@pytest.mark.parametrize("step", (*OPENING_STEPS, *RECEIVING_STEPS, "E4"))
+@pytest.mark.parametrize("step", steps((*OPENING_STEPS, *RECEIVING_STEPS, "E4"), "O3", "R3", "C1"))
 def test_a_rank_is_stopped_and_resumes(start_run, fault, step):
     point = fault(step, "stop", after=passings(step))
     run = start_run(faulty_ranks=[1])

@@ -7,19 +7,16 @@ import signal
 import tempfile
 
 import databases
-from cluster import EXECUTORS, Cluster
+from cluster import Cluster
 from fail_point import FailPoint, wait_until_stopped
 from pairs import Pairs
 from places import BUILD
-from waiting import wait_until
 
 # Of ranks and executors: it has the package, PyTorch and mpi4py.
 PYTHON = BUILD / "wheel-venv" / "bin" / "python"
 RANKS = 2
 # Of each wait, in runs that must succeed: longer than any pause.
 TIMEOUT = 60
-# Of each wait, in runs with a process that is suspended for longer, or that never comes back.
-SHORT_TIMEOUT = 8
 # A wait of the soak itself: longer than all waits of the product together.
 STUCK = 3 * TIMEOUT
 # What a run says whose rank was killed, also while its task was retried.
@@ -84,11 +81,6 @@ class Ground:
         self.tally.left += len(left)
         assert not left, f"files are left: {left}"
 
-    def wait_for_spark(self):
-        """Until executors can start tasks at once: before runs with a short timeout."""
-        wait_until(lambda: len(self.cluster.executors()) == EXECUTORS, STUCK)
-        self.cluster.session.range(0, 100, 1, 4 * EXECUTORS).count()
-
     def must_be_empty(self, folder):
         """Counts what a run has left in a folder."""
         left = list(folder.iterdir()) if folder.exists() else []
@@ -105,16 +97,9 @@ class Ground:
         """clean: removes files of ranks that were killed, at the end of the run, and returns their names."""
         self._cleaners.append(clean)
 
-    def fault(self):
-        self.tally.faults += 1
-
-    def ranks_were_killed(self):
-        """Their files are left, for the next run or supply-clean."""
-        self._ranks_were_killed = True
-
     def kill_rank(self, process):
-        """As kill(). A rank, or the feeder that has opened its pair."""
-        self.ranks_were_killed()
+        """As kill(). A rank, or the feeder that has opened its pair: its files are left, for the next run."""
+        self._ranks_were_killed = True
         return self.kill(process)
 
     def kill(self, process):
@@ -125,7 +110,7 @@ class Ground:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             return False
-        self.fault()
+        self.tally.faults += 1
         self.tally.kills += 1
         return True
 
@@ -138,7 +123,7 @@ class Ground:
                     raise ProcessLookupError
                 os.kill(process, signal.SIGSTOP)
                 wait_until_stopped(process)
-                self.fault()
+                self.tally.faults += 1
                 self.tally.suspensions += 1
             yield
         finally:

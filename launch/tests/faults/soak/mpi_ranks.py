@@ -1,20 +1,19 @@
 """Ranks of an mpirun get a DataFrame: they exchange elements, or feeders feed them. Ranks and feeders are killed."""
 
 import collections
+import concurrent.futures
 import itertools
 import json
 import os
 import pathlib
 import subprocess
+import threading
 
-import headers
 from fed_job import Job
 from places import PROGRAMS
 from soak import rank_ids
-from soak.ground import PYTHON, RANK_IS_DEAD, SHORT_TIMEOUT, STUCK, TIMEOUT, Skipped
-from soak.spark_write import Write
+from soak.ground import PYTHON, RANK_IS_DEAD, STUCK, TIMEOUT, Skipped
 from soak.torment import PairFaults, go_through
-from waiting import wait_until
 
 RANK = pathlib.Path(__file__).with_name("rank.py")
 PYTHON_FEEDER, C_FEEDER = [str(PYTHON), "-m", "spark_supplier.feeder"], [str(PROGRAMS / "supply-feeder")]
@@ -34,22 +33,6 @@ def feeders(ground):
     _run(ground, ranks=2, feeders=1, feeder=feeder)
 
 
-def feeder_suspended(ground):
-    """The rank says who has sent nothing. Afterwards the feeder continues, and all end."""
-    ground.wait_for_spark()
-    with _MpiRun(ground, ranks=1, feeders=1, timeout=SHORT_TIMEOUT, epochs=1000) as run:
-        wait_until(lambda: run.write.is_over() or headers.read(run.mapped_files[0], "released"), STUCK)
-        assert not run.write.is_over(), (run.write.failure(), run.job.wait())
-        with ground.suspended(run.faults.rank(0)):
-            printed, status = run.job.wait()
-        # mpirun has ended the feeder.
-        ground.ranks_were_killed()
-        assert status != 0 and "supply-feeder on node " in printed and "is it stopped" in printed, printed
-        # The feeder is the pair's rank.
-        assert "lives, but released no block" in run.write.failure(), run.write.failure()
-        rank_ids.check(ground.tally, ground.folder, run.expected, is_cut_off=True)
-
-
 def _run(ground, ranks, feeders=0, **options):
     with _MpiRun(ground, ranks, feeders, **options) as run:
         faults = [*run.faults.weighted, (run.kill_a_rank, 2)]
@@ -57,14 +40,38 @@ def _run(ground, ranks, feeders=0, **options):
         run.finish(ended is not None)
 
 
+class _Write:
+    """A DataFrame that Spark supplies in the background."""
+
+    def __init__(self, df, **options):
+        writer = df.write.format("supply").mode("append").options(**options)
+        self._end = concurrent.futures.Future()
+        threading.Thread(target=self._save, args=[writer], daemon=True).start()
+
+    def _save(self, writer):
+        try:
+            writer.save()
+            self._end.set_result(None)
+        except Exception as error:
+            java = getattr(error, "java_exception", None)
+            self._end.set_result(str(error) if java is None else java.getMessage())
+
+    def is_over(self):
+        return self._end.done()
+
+    def failure(self, timeout=None):
+        """Waits for the end. The message of Spark's failure, or None."""
+        return self._end.result(timeout)
+
+
 class _MpiRun:
-    def __init__(self, ground, ranks, feeders=0, timeout=TIMEOUT, epochs=EPOCHS, feeder=PYTHON_FEEDER, **options):
+    def __init__(self, ground, ranks, feeders=0, feeder=PYTHON_FEEDER, **options):
         if not (PROGRAMS / "supply-feeder").exists():
             raise Skipped("libsupply was built without MPI")
         self._ground = ground
         pairs = max(ranks, feeders)
-        self.expected = collections.Counter(itertools.product(range(epochs), range(ROWS)))
-        self.job = Job(ground.memory, pairs, timeout)
+        self.expected = collections.Counter(itertools.product(range(EPOCHS), range(ROWS)))
+        self.job = Job(ground.memory, pairs, TIMEOUT)
         ground.add_cleaner(self._clean)
         self.mapped_files = [pair.paths[0] for pair in self.job.pairs]
         self.faults = PairFaults(ground, self.mapped_files)
@@ -76,7 +83,7 @@ class _MpiRun:
             "mapped-files": self.job.environment["SUPPLY_MAPPED_FILES"],
             "named-pipes": self.job.environment["SUPPLY_NAMED_PIPES"],
         }
-        self.write = Write(df, ranks=pairs, epochs=epochs, timeout=timeout, **{"block-elements": 50}, **files)
+        self.write = _Write(df, ranks=pairs, epochs=EPOCHS, timeout=TIMEOUT, **{"block-elements": 50}, **files)
 
     def __enter__(self):
         return self

@@ -11,24 +11,19 @@ import time
 import traceback
 
 from samples import Samples
-from soak import calls, drivers, full, matrices, mpi_ranks, results, sources, streams, supplier, suspensions
+from soak import calls, matrices, mpi_ranks, results, streams, supplier
 from soak.ground import Ground, Skipped
 from soak.own_processes import OwnProcesses
-from soak.soak_tally import SoakTally
+from tally import Tally
 
 # By name: a function of the ground that makes one run, and how often it gets a turn in comparison with others.
 SCENARIOS = {
     "supplier-copy": (supplier.copy, 6),
     "supplier-in-place": (supplier.in_place, 6),
     "supplier-resident-folder": (supplier.resident_folder, 6),
-    "driver-killed": (drivers.killed, 1),
-    "driver-suspended": (drivers.suspended, 1),
-    "rank-suspended": (suspensions.rank_suspended, 1),
-    "executor-suspended": (suspensions.executor_suspended, 1),
     "exchange-all": (mpi_ranks.exchange_all, 3),
     "exchange-hash": (mpi_ranks.exchange_hash, 3),
     "feeders": (mpi_ranks.feeders, 3),
-    "feeder-suspended": (mpi_ranks.feeder_suspended, 1),
     "stream-executors-killed": (streams.executors_killed, 4),
     "stream-driver-killed": (streams.driver_killed, 1),
     "matrices-server-killed": (matrices.server_killed, 3),
@@ -39,11 +34,24 @@ SCENARIOS = {
     "restarts-connect": (calls.over_connect, 1),
     "restarts-dynamic": (calls.in_dynamic_allocation, 1),
     "kept-ranks": (calls.of_kept_ranks, 1),
-    "full-memory": (full.memory, 1),
-    "full-disk": (full.disk, 1),
-    "source-written-to": (sources.written_to_in_place, 1),
-    "source-changed": (sources.changed_between_runs, 1),
 }
+
+
+class SoakTally(Tally):
+    """failed: runs with a failed check. left: files and processes that runs have left. growing: resources that grow."""
+
+    def __init__(self):
+        self.minutes = self.runs = self.failed = self.kills = self.suspensions = 0
+        super().__init__()
+        self.left = self.growing = 0
+
+    def is_good(self):
+        bad = self.failed + self.lost + self.duplicated + self.stuck + self.left + self.growing
+        return bool(self.elements) and not bad
+
+    def since(self, before):
+        """What was counted since `before`, a copy of vars()."""
+        return {name: value - before[name] for name, value in vars(self).items()}
 
 
 class Rounds:
