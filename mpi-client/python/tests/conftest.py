@@ -4,6 +4,7 @@ import itertools
 import os
 import pathlib
 import resource
+import sys
 import tempfile
 import threading
 
@@ -18,12 +19,14 @@ from layout import ROOT
 from pair_files import PairFiles
 from rank_server import NUMBERS, compile_routines
 from result_file import read_result
+from supplier_session import prepare_environment, shared_memory, warm_calls
 from task import Task
 
 assert not pathlib.Path(spark_supplier.__file__).is_relative_to(ROOT / "mpi-client"), (
     "these tests are for the installed wheel, not for the sources"
 )
 
+prepare_environment()
 
 # Fixtures that start a Spark, or ranks that are processes.
 SLOW = {"spark", "server", "make_job", "two_pairs"}
@@ -34,12 +37,28 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(items):
-    """`make test-fast` leaves out what is slow."""
+    """`make test-fast` leaves out what is slow. Ranks cannot import test modules, so they get functions by value."""
     for item in items:
-        # A module that needs PySpark and has no session starts programs that do.
-        starts_programs = "prepare_environment" in vars(item.module) and "spark" not in vars(item.module)
-        if SLOW & set(item.fixturenames) or starts_programs:
+        uses_spark = any(getattr(each, "__module__", "") == "supplier_session" for each in vars(item.module).values())
+        # A module that has no session starts programs that do.
+        if SLOW & set(item.fixturenames) or uses_spark and "spark" not in vars(item.module):
             item.add_marker("slow")
+        if uses_spark and "pyspark" in sys.modules:
+            sys.modules["pyspark"].cloudpickle.register_pickle_by_value(item.module)
+
+
+@pytest.fixture
+def memory():
+    """A folder for the files of runs. At the end nothing is left of them."""
+    with shared_memory() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def warm(spark):
+    """call(), with kept ranks. At the end of the module nothing is left."""
+    with warm_calls() as called:
+        yield called
 
 
 @pytest.fixture
@@ -96,17 +115,31 @@ def written(rank, files):
 
 
 @pytest.fixture
-def batches_of_blocks(files):
-    """A function: the batches of an epoch with these blocks, which are record batches."""
-    from spark_supplier.torch import DataLoader, Dataset
+def opened(files):
+    """A function that opens a Dataset and attaches a task: (data set, task). The fixture ends both."""
+    from spark_supplier.torch import Dataset
 
     made = []
 
-    def batches(blocks, columns=("x",), batch_size=3, workers=0, **options):
-        data = Dataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options)
+    def open_both(prepare=lambda data: data, **options):
+        data = prepare(Dataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, "timeout": 30, **options}))
         data._opened()
-        task = Task(*files.paths)
-        made.append((data, task))
+        made.append((data, Task(*files.paths)))
+        return made[-1]
+
+    yield open_both
+    for data, task in made:
+        data.abort("the test has ended")
+        task.leave()
+
+
+@pytest.fixture
+def batches_of_blocks(opened):
+    """A function: the batches of an epoch with these blocks, which are record batches."""
+    from spark_supplier.torch import DataLoader
+
+    def batches(blocks, workers=0, **options):
+        data, task = opened(**{"batch_size": 3, **options})
         first = 0
         for block in blocks:
             task.supply(block, first_element=first)
@@ -114,10 +147,7 @@ def batches_of_blocks(files):
         task.end_of_epoch()
         return list(DataLoader(data, num_workers=workers) if workers else data)
 
-    yield batches
-    for data, task in made:
-        data.abort("the test has ended")
-        task.leave()
+    return batches
 
 
 @pytest.fixture

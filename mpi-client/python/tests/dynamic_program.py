@@ -5,27 +5,22 @@ For test_dynamic_allocation.
 
 import contextlib
 import json
-import os
 import sys
 import time
 from unittest import mock
 
-from supplier_session import made_session, over_connect, prepare_environment
+import spark_supplier
+from spark_supplier import Rows, Supplier
+from spark_supplier.driver.sessions import session_of
+from spark_supplier.driver.spark_jobs import SparkJobs
 
-prepare_environment()
-os.environ["PYSPARK_PYTHON"] = sys.executable
-
-import spark_supplier  # noqa: E402
-from spark_supplier import Rows, Supplier  # noqa: E402
-from spark_supplier.driver.sessions import session_of  # noqa: E402
-from spark_supplier.driver.spark_jobs import SparkJobs  # noqa: E402
+from supplier_session import made_session, over_connect
 
 LIMIT_SECONDS = 60
 MASTER = "local-cluster[2,3,1024]"
 # Longer than executors live without a task.
 PAUSE_SECONDS = 12
 SETTINGS = {
-    "spark.ui.enabled": "false", "spark.log.level": "OFF",
     "spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "0", "spark.dynamicAllocation.maxExecutors": "2",
     "spark.dynamicAllocation.executorIdleTimeout": "6s",

@@ -1,21 +1,27 @@
-"""A rank of several processes. It feeds its own pair, and writes the rows of its epochs into a file.
+"""A rank of several processes: `exchange_rank.py mpi|torch FOLDER exchange POLICY SIZES ALONE`, `… missing END`.
 
-Arguments: mpi or torch, policy, elements of the blocks of each rank, the rank that has no neighbours, folder with the
-files of the ranks.
+It feeds its own pair, and writes the rows of its epochs into a file of the folder. SIZES: elements of the blocks of
+each rank; ALONE: the rank that has no neighbours. With `missing` only rank 0 opens its exchange at first, and its wait
+must end by END: a signal, or the limit.
 """
 
 import json
 import os
 import pathlib
+import signal
 import sys
 
+import pytest
 import spark_supplier
+from spark_supplier.exchange import transport_over
 
 from exchanging import epochs_of, feeding, make_files
+from task import HANG_SECONDS, wait_until
 
 EPOCHS = 2
 
-over, policy, sizes, alone, folder = sys.argv[1:]
+over, name, action, *arguments = sys.argv[1:]
+folder = pathlib.Path(name)
 if over == "mpi":
     from mpi4py import MPI
 
@@ -25,16 +31,40 @@ else:
 
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
-files = make_files(pathlib.Path(folder), rank)
-exchange = spark_supplier.ranks.Exchange(
-    policy,  # type: ignore[arg-type]
-    column="user" if policy == "hash" else None,
-    window=2048,
-    messages_only=rank == int(alone),
-)
-with spark_supplier.ranks.open(files.folder, 0, rank=rank, timeout=60, exchange=exchange) as s:
-    task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)
-    received = epochs_of(s)
-task.join()
-pathlib.Path(folder, f"{rank}.json").write_text(json.dumps(received))
-assert files.remaining() == []
+
+
+def exchange(policy, sizes, alone):
+    files = make_files(folder, rank)
+    given = spark_supplier.ranks.Exchange(
+        policy, column="user" if policy == "hash" else None, window=2048, messages_only=rank == int(alone)
+    )
+    with spark_supplier.ranks.open(files.folder, 0, rank=rank, timeout=60, exchange=given) as s:
+        task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)
+        received = epochs_of(s)
+    task.join()
+    (folder / f"{rank}.json").write_text(json.dumps(received))
+    assert files.remaining() == []
+
+
+def missing(end):
+    if rank:
+        wait_until("the failure of rank 0", (folder / "failed").exists)
+    elif end == "signal":
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            transport_over(timeout=HANG_SECONDS)
+    else:
+        with pytest.raises(spark_supplier.SupplyTimeoutError, match="another rank has not opened its exchange for 1 s"):
+            transport_over(timeout=0.5)
+    (folder / "failed").touch()
+    if over == "mpi":
+        # MPI cannot take back a collective operation, and ends only after all ranks have completed it.
+        if rank == 0:
+            ((_, pending),) = spark_supplier.mpi._kept
+            pending.Wait()
+        else:
+            transport_over(timeout=HANG_SECONDS)
+
+
+globals()[action](*arguments)

@@ -5,23 +5,15 @@ import pathlib
 import signal
 import sys
 
-from supplier_session import prepare_environment
+import numpy
+import pandas
+from pyspark.sql.functions import monotonically_increasing_id
+from spark_supplier import Rows, Supplier
 
-prepare_environment()
-# local-cluster has executors, which do not know the driver's Python.
-os.environ["PYSPARK_PYTHON"] = sys.executable
-
-import numpy  # noqa: E402
-import pandas  # noqa: E402
-import spark_supplier  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-from pyspark.sql.functions import monotonically_increasing_id  # noqa: E402
-from spark_supplier import Rows, Supplier  # noqa: E402
+from supplier_session import made_session
 
 ROWS, WIDTH, ROWS_OF_PARTITION = 12000, 32, 2000
 SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.log.level": "OFF",
     # MiB. A partition fits, and all partitions of a rank do not.
     "spark.rpc.message.maxSize": "1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -44,11 +36,7 @@ def executor_of_task(_):
     return int(process.name)
 
 
-def main():
-    builder = SparkSession.builder.master("local-cluster[1,3,1024]").config("spark.jars", spark_supplier.jars())
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+def main(spark):
     features = numpy.random.default_rng(1).random((ROWS, WIDTH), "float32")
     frame = spark.createDataFrame(pandas.DataFrame({"id": range(ROWS), "features": list(features)}))
     # Spark gives a row another number when it computes this again.
@@ -60,8 +48,8 @@ def main():
     os.kill(spark.sparkContext.parallelize([0], 1).map(executor_of_task).first(), signal.SIGKILL)
     print("predicted", run.rows.distinct().where("prediction = label").count(), flush=True)
     run.release()
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main()
+    with made_session("local-cluster[1,3,1024]", SETTINGS) as made:
+        main(made)

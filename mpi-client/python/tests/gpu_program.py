@@ -8,16 +8,9 @@ import json
 import os
 import sys
 
-from supplier_session import prepare_environment
-
-prepare_environment()
-os.environ["PYSPARK_PYTHON"] = sys.executable
-# spark-submit and PySpark would set it. This is the driver's, which is another machine.
-os.environ["OMP_NUM_THREADS"] = "9"
-
-import spark_supplier  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Rows  # noqa: E402
+import spark_supplier
+from pyspark.sql import SparkSession
+from spark_supplier import Rows
 
 SETTINGS = {"spark.jars": spark_supplier.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
 ON_CLUSTER = {

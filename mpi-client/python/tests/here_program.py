@@ -4,12 +4,8 @@ import os
 import sys
 import threading
 
-from supplier_session import prepare_environment
-
-prepare_environment()
-
-from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Rows, RunError, Supplier, session  # noqa: E402
+from pyspark.sql import SparkSession
+from spark_supplier import Rows, RunError, Supplier, session
 
 seen: list[int] = []
 

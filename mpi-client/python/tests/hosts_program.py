@@ -8,14 +8,10 @@ import json
 import os
 import sys
 
-from supplier_session import prepare_environment
+import spark_supplier
+from spark_supplier import Mpirun, Rows
 
-prepare_environment()
-os.environ["PYSPARK_PYTHON"] = sys.executable
-
-import spark_supplier  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Mpirun, Rows  # noqa: E402
+from supplier_session import made_session
 
 ROWS = 100
 LIMIT = float(sys.argv[2])
@@ -37,12 +33,7 @@ def predict(data):
     return gathered
 
 
-def main():
-    settings = {"spark.jars": spark_supplier.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF"}
-    builder = SparkSession.builder.master(os.environ.get("TEST_MASTER", "local-cluster[1,6,1024]"))
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+def main(spark):
     found: list[object] = []
     for launcher in os.environ.get("TEST_LAUNCHERS", "torch mpirun").split():
         supplier = spark_supplier.Supplier(
@@ -59,8 +50,8 @@ def main():
         found.append([run.value, run.rows.count()])
         run.release()
     print(json.dumps(found))
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main()
+    with made_session(os.environ.get("TEST_MASTER", "local-cluster[1,6,1024]")) as made:
+        main(made)

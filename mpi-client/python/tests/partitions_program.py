@@ -4,6 +4,7 @@ Prints a JSON object. For each kind of frame (none named: all): the rows of all 
 and what the JVM holds after each epoch.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,16 +13,13 @@ import tempfile
 import threading
 import time
 
-from supplier_session import prepare_environment
+import pandas
+import spark_supplier
+import spark_supplier.errors
+from pyspark.sql import Window, functions
+from spark_supplier import Rows, Supplier
 
-prepare_environment()
-os.environ["PYSPARK_PYTHON"] = sys.executable
-
-import pandas  # noqa: E402
-import spark_supplier  # noqa: E402
-import spark_supplier.errors  # noqa: E402
-from pyspark.sql import SparkSession, Window, functions  # noqa: E402
-from spark_supplier import Rows, Supplier  # noqa: E402
+from supplier_session import made_session
 
 WAIT_SECONDS = 120
 
@@ -101,20 +99,12 @@ def frames(spark, partitions):
 
 def main(folder, partitions, epochs, *kinds):
     found = {}
-    with tempfile.TemporaryDirectory() as local_dir:
-        builder = SparkSession.builder.master("local[3]").config("spark.jars", spark_supplier.jars())
+    with tempfile.TemporaryDirectory() as local_dir, contextlib.ExitStack() as ends:
         settings = {
-            "spark.driver.memory": "1g",
-            "spark.local.dir": local_dir,
-            "spark.log.level": "OFF",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": str(partitions),
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-        }
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        spark = builder.getOrCreate()
+            "spark.driver.memory": "1g", "spark.local.dir": local_dir, "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": str(partitions), "spark.ui.showConsoleProgress": "false",
+        }  # fmt: skip
+        spark = ends.enter_context(made_session("local[3]", settings))
         jvm = Jvm(spark, local_dir)
         all_kinds = frames(spark, partitions)
         for kind in kinds or all_kinds:
@@ -134,7 +124,6 @@ def main(folder, partitions, epochs, *kinds):
                 except spark_supplier.errors.SupplyError as e:
                     rows = str(e)
             found[kind] = {"rows": rows, "of Spark": epochs * df.count(), "held": held}
-        spark.stop()
     print(json.dumps(found))
 
 

@@ -8,14 +8,9 @@ import signal
 import sys
 import tempfile
 
-from supplier_session import prepare_environment
+from spark_supplier import Rows, Supplier
 
-prepare_environment()
-os.environ["PYSPARK_PYTHON"] = sys.executable
-
-import spark_supplier  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Rows, Supplier  # noqa: E402
+from supplier_session import made_session
 
 ROWS = 96
 
@@ -39,17 +34,12 @@ def seen(data):
 
 
 def main(folder):
-    builder = SparkSession.builder.master("local-cluster[1,2,1024]")
-    for name, value in {"spark.ui.enabled": "false", "spark.log.level": "OFF"}.items():
-        builder = builder.config(name, value)
-    spark = spark_supplier.session(builder)
-    with tempfile.TemporaryDirectory() as checkpoints:
+    with made_session("local-cluster[1,2,1024]") as spark, tempfile.TemporaryDirectory() as checkpoints:
         found, restarts, failure = Supplier(
             ranks=1, restarts=1, folder=folder, checkpoints=f"file://{checkpoints}"
         ).run(seen, Rows(spark.range(0, ROWS, 1, 4), batch_size=8, uneven="keep"))
     counts = collections.Counter(found)
     print(json.dumps({"once": sorted(counts.elements()) == list(range(ROWS)), "restarts": restarts, "why": failure}))
-    spark.stop()
 
 
 if __name__ == "__main__":

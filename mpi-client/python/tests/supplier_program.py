@@ -1,17 +1,10 @@
 """A program that trains with Supplier.run, for test_supplier_deaths: `supplier_program.py MASTER FOLDER LAUNCHER`."""
 
-import os
 import sys
 
-from supplier_session import prepare_environment
+from spark_supplier import Mpirun, Rows, Supplier
 
-prepare_environment()
-# local-cluster has executors, which do not know the driver's Python.
-os.environ["PYSPARK_PYTHON"] = sys.executable
-
-import spark_supplier  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Mpirun, Rows, Supplier  # noqa: E402
+from supplier_session import made_session
 
 
 def train(data):
@@ -25,17 +18,14 @@ def train(data):
 
 
 def main():
-    builder = SparkSession.builder.master(sys.argv[1]).config("spark.jars", spark_supplier.jars())
-    spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
-    try:
-        supplier = Supplier(ranks=2, folder=sys.argv[2], launcher=Mpirun() if sys.argv[3] == "mpirun" else "torch")
-        supplier.run(train, Rows(spark.range(0, 100000, 1, 4), columns=["id"], batch_size=1))
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
-        spark.stop()
-    except Exception as error:
-        print(f"failed: {type(error).__name__}: {error}", flush=True)
-        spark.stop()
+    with made_session(sys.argv[1]) as spark:
+        try:
+            supplier = Supplier(ranks=2, folder=sys.argv[2], launcher=Mpirun() if sys.argv[3] == "mpirun" else "torch")
+            supplier.run(train, Rows(spark.range(0, 100000, 1, 4), columns=["id"], batch_size=1))
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        except Exception as error:
+            print(f"failed: {type(error).__name__}: {error}", flush=True)
 
 
 if __name__ == "__main__":

@@ -67,11 +67,12 @@ def session_fixture(cores, settings=dict):
 
 
 @contextlib.contextmanager
-def made_session(master, settings, is_of_connect):
+def made_session(master, settings=(), is_of_connect=False):
     """A session of a program beside the tests, with these settings of Spark."""
     import spark_supplier
     from pyspark.sql import SparkSession
 
+    settings = {"spark.ui.enabled": "false", "spark.log.level": "OFF", **dict(settings)}
     with contextlib.ExitStack() as ends:
         if is_of_connect:
             server = ends.enter_context(connect_server(master, spark_supplier.jars(), **settings))
@@ -139,13 +140,22 @@ def shared_memory():
         assert left == set()
 
 
-def found_by(program, seconds):
-    """What a program beside the tests prints last, in JSON. Its argument is a folder for the files of runs."""
-    with shared_memory() as folder:
-        command = [sys.executable, pathlib.Path(__file__).with_name(program), folder]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+def printed_by(program, *arguments, seconds=300, typed=None, **environment):
+    """What a program beside the tests prints, and what it has printed as errors. typed: its stdin."""
+    command = [sys.executable, str(pathlib.Path(__file__).with_name(program)), *map(str, arguments)]
+    done = subprocess.run(
+        command, env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment}, input=typed, timeout=seconds,
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.stdout, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return done.stdout, done.stderr
+
+
+def found_by(program, *arguments, **options):
+    """What it prints last, in JSON. Its first argument is a folder for the files of runs."""
+    with shared_memory() as folder:
+        printed, _ = printed_by(program, folder, *arguments, **options)
+    return json.loads(printed.splitlines()[-1])
 
 
 def processes_of_tests():

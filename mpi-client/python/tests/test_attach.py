@@ -9,11 +9,10 @@ import pyarrow
 import pytest
 
 from rank_server import RANKS, RankServer, answer_on, skip_without_server
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import session_fixture, shared_memory
 from task import Task
 
 skip_without_server()
-prepare_environment()
 spark = session_fixture(2)
 # How long ranks wait for the others.
 LATE_SECONDS = 3

@@ -7,15 +7,13 @@ from typing import Any
 import pyarrow
 import pytest
 import spark_supplier
+import torch
+from spark_supplier.batches import Batches, _PartialBatch
+from spark_supplier.block_values import BlockValues
+from spark_supplier.equal_steps import _rows_of
+from spark_supplier.torch import Dataset, Jagged
 
-from task import Task
 from values import UNSIGNED, batch
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier.batches import Batches, _PartialBatch  # noqa: E402
-from spark_supplier.block_values import BlockValues  # noqa: E402
-from spark_supplier.equal_steps import _rows_of  # noqa: E402
-from spark_supplier.torch import Dataset, Jagged  # noqa: E402
 
 
 @pytest.fixture
@@ -115,18 +113,14 @@ def test_bytes_as_jagged_tensors(batches_of, zero_copy, workers):
     assert bytes(second["x"].values.tolist()) == b"def" and second["x"].offsets.tolist() == [0, 1, 3]
 
 
-def test_zero_copy_jagged_values_are_views(files):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=1, timeout=30, ragged={"x": "jagged"}, zero_copy=True)
-    data._opened()
-    task = Task(*files.paths)
+def test_zero_copy_jagged_values_are_views(opened):
+    data, task = opened(batch_size=1, ragged={"x": "jagged"}, zero_copy=True)
     task.supply(batch(x=([b"a", b"bc"], "binary")))
     start, size = data._opened().mapping
     batches = iter(data)
     next(batches)
     assert start < next(batches)["x"].values.data_ptr() < start + size
     del batches
-    data.abort("the test has ended")
-    task.leave()
 
 
 @ZERO_COPY
@@ -275,10 +269,8 @@ def test_an_option_that_does_not_exist(files):
         Dataset(files.folder, 0, columns=["x"], batch_size=4, time_out=5)
 
 
-def test_sizes_as_text(files):
-    with Dataset(files.folder, 0, columns=["x"], batch_size=4, ring="1MiB", block="256KiB", timeout=5) as data:
-        assert data._opened().mapping[1] >= 1 << 20
-        data.abort("the test has ended")
+def test_sizes_as_text(opened):
+    assert opened(ring="1MiB", block="256KiB")[0]._opened().mapping[1] >= 1 << 20
 
 
 def test_a_type_that_changes_within_a_batch():

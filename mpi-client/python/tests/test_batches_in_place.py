@@ -3,13 +3,11 @@
 import pyarrow
 import pytest
 import spark_supplier
+import torch
+from spark_supplier.torch import DataLoader, Jagged
 
 from foreign_file import ForeignFile
-from task import Task
 from values import batch, lies_in_mapping
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier.torch import DataLoader, Dataset, Jagged  # noqa: E402
 
 VALUES = [bytes(range(first, first + 24)) for first in range(0, 200, 20)]
 LENGTHS = [bytes(range(length)) for length in (24, 5, 30, 0, 13, 12, 40, 1, 50, 33)]
@@ -20,25 +18,18 @@ BLOCKS = (slice(0, 6), slice(6, 10))
 
 
 @pytest.fixture
-def dataset_of(files, tmp_path):
+def dataset_of(opened, tmp_path):
     """A function: a Dataset of the column x of type binary or binary_view, and what an epoch of it has."""
-    made = []
 
     def supply_values(kind, values, **options):
-        data = Dataset(files.folder, 0, **{"columns": ["x"], "batch_size": 3, "timeout": 30, **options})
-        data._opened()
-        task = Task(*files.paths)
-        made.append((data, task))
+        data, task = opened(**{"batch_size": 3, **options})
         file = ForeignFile(tmp_path / "foreign", values, GAPS) if kind == "binary_view" else None
         for part in BLOCKS:
             task.supply(batch(x=(values[part], getattr(pyarrow, kind)())), first_element=part.start, foreign_file=file)
         task.end_of_epoch()
         return data
 
-    yield supply_values
-    for data, task in made:
-        data.abort("the test has ended")
-        task.leave()
+    return supply_values
 
 
 KINDS = pytest.mark.parametrize("kind", ["binary", "binary_view"])

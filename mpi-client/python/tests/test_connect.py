@@ -2,29 +2,19 @@
 
 import os
 import signal
-import sys
 import threading
 import time
 from typing import Any
 
 import pytest
+import spark_supplier
+from pyspark.sql import SparkSession
+from spark_supplier import RankError, Rows, RunError, Supplier
+from spark_supplier.driver.sessions import session_of
 
 from connect_server import connect_server
-from supplier_session import prepare_environment, rows, shared_memory
+from supplier_session import rows, shared_memory
 
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this environment")
-pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-
-prepare_environment()
-import spark_supplier  # noqa: E402
-from pyspark import cloudpickle  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import RankError, Rows, RunError, Supplier  # noqa: E402
-from spark_supplier.driver.sessions import session_of  # noqa: E402
-
-# Ranks do not have this module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 COUNT = 400
 LIMIT_SECONDS = 60
 # See supplier_session._stopped.

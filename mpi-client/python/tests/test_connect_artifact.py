@@ -10,28 +10,20 @@ import threading
 from typing import Any
 
 import pytest
+import spark_supplier
+import torch
+from pyspark.sql import SparkSession
+from spark_supplier import Rows, RunError, Supplier
+from spark_supplier.driver.results import release
+from spark_supplier.ml import TorchEstimator, TorchModel
 
 from connect_server import connect_server, submitted
 from layout import ROOT
 from rank_server import LINALG, skip_without_linalg, skip_without_server, started
-from supplier_session import prepare_environment, rows, shared_memory
-
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this environment")
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-
-prepare_environment()
-import spark_supplier  # noqa: E402
-from pyspark import cloudpickle  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-from spark_supplier import Rows, RunError, Supplier  # noqa: E402
-from spark_supplier.driver.results import release  # noqa: E402
-from spark_supplier.ml import TorchEstimator, TorchModel  # noqa: E402
+from supplier_session import rows, shared_memory
 
 # The smoke test of Spark Connect is in test_connect.py.
 pytestmark = pytest.mark.long
-# Ranks do not have this module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 COUNT = 400
 LIMIT_SECONDS = 120
 # See supplier_session._stopped.

@@ -8,15 +8,10 @@ import sys
 import time
 
 import pytest
+import spark_supplier
 
 from connect_server import connect_server
-from supplier_session import prepare_environment, shared_memory
-
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-pytest.importorskip("pyspark.sql.connect.session", reason="no gRPC in this environment")
-
-prepare_environment()
-import spark_supplier  # noqa: E402
+from supplier_session import shared_memory
 
 PROGRAM = pathlib.Path(__file__).with_name("turns_program.py")
 LIMIT_SECONDS = 120

@@ -9,15 +9,14 @@ import threading
 import pyarrow
 import pytest
 import spark_supplier
+import torch
+from spark_supplier.torch import Dataset, Epoch
+from torch.utils.data import DataLoader
 
 from feeding import announce, numbers_of, supply_blocks, supply_epochs
 from layout import ROOT
 from pair_files import PairFiles
-from task import Task, wait_until
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier.torch import Dataset, Epoch  # noqa: E402
-from torch.utils.data import DataLoader  # noqa: E402
+from task import wait_until
 
 
 def test_batches_across_blocks(dataset):
@@ -102,11 +101,9 @@ def test_epochs_that_are_skipped(dataset):
     assert numbers_of(data) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_a_skipped_block_is_not_held(files):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
+def test_a_skipped_block_is_not_held(opened):
+    data, task = opened()
     data.set_epoch(1)
-    data._opened()
-    task = Task(*files.paths)
     got = []
     waiting = threading.Thread(target=lambda: got.extend(numbers_of(data)))
     waiting.start()
@@ -117,8 +114,6 @@ def test_a_skipped_block_is_not_held(files):
     task.end_of_epoch(1)
     waiting.join()
     assert got == [[0, 1, 2]]
-    data.abort("the test has ended")
-    task.leave()
 
 
 def test_an_epoch_that_has_passed(dataset):
@@ -152,10 +147,8 @@ def test_the_state_is_what_was_consumed(dataset):
 
 
 @pytest.mark.parametrize("first_epoch", [0, 2])
-def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
-    data._opened()
-    task = Task(*files.paths)
+def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(opened, first_epoch):
+    data, task = opened()
     if first_epoch:
         task.end_of_epoch(first_epoch - 1)
         assert numbers_of(data) == []
@@ -167,19 +160,15 @@ def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
         next(iter(data))
     task.confirm_end()
     data.close()
-    task.leave()
 
 
-def test_a_stream_that_is_stopped_before_its_first_epoch(files):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
-    data._opened()
-    task = Task(*files.paths)
+def test_a_stream_that_is_stopped_before_its_first_epoch(opened):
+    data, task = opened()
     task.end_of_data()
     with pytest.raises(spark_supplier.SupplyError, match="the data has ended: .*query.stop"):
         next(iter(data))
     task.confirm_end()
     data.close()
-    task.leave()
 
 
 def test_the_state_has_the_batch_that_pad_repeats(dataset):
@@ -273,10 +262,8 @@ def test_options_of_a_loader_that_spark_has_name_uneven(option):
 
 
 @pytest.mark.parametrize("uneven, sizes", [("pad", [4, 10, 6]), ("drop", [4, 9, 6]), ("keep", [4, 10, 6])])
-def test_a_later_epoch_with_more_rows_loses_none(files, uneven, sizes):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
-    data._opened()
-    task = Task(*files.paths)
+def test_a_later_epoch_with_more_rows_loses_none(opened, uneven, sizes):
+    data, task = opened(uneven=uneven)
     announce(task, sizes[0])
     for epoch, size in enumerate(sizes):
         supply_blocks(task, [size], epoch)
@@ -284,32 +271,28 @@ def test_a_later_epoch_with_more_rows_loses_none(files, uneven, sizes):
         left = size % 4 if uneven == "drop" else 0
         assert [x for batch in numbers_of(data) for x in batch] == list(range(size - left))
     assert (data._steps.repeated, data._steps.left_out) == (0, 3 if uneven == "drop" else 0)
-    data.abort("the test has ended")
-    task.leave()
 
 
-def test_resuming(files):
+def test_resuming(opened):
     state = {"version": 1, "position": "position-1:5:1:0:8:0000000000000077"}
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4)
-    data.load_state_dict(state)
-    assert data.state_dict() == state
-    data._opened()
-    task = Task(*files.paths)
+
+    def load(data):
+        data.load_state_dict(state)
+        assert data.state_dict() == state
+        return data
+
+    data, task = opened(load)
     assert (task.header("start_epoch"), task.header("start_element")) == (5, 8)
     with pytest.raises(spark_supplier.SupplyError, match="too late"):
         data.load_state_dict(state)
-    data.abort("the test has ended")
-    task.leave()
 
 
 def test_batches_through_a_data_loader(dataset):
     assert numbers_of(DataLoader(dataset([6]), batch_size=None)) == [[0, 1, 2, 3], [4, 5]]
 
 
-def test_shapes_that_change_within_a_batch(files):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4)
-    data._opened()
-    task = Task(*files.paths)
+def test_shapes_that_change_within_a_batch(opened):
+    data, task = opened()
     for length in (3, 5):
         task.supply(
             pyarrow.record_batch(
@@ -318,8 +301,6 @@ def test_shapes_that_change_within_a_batch(files):
         )
     with pytest.raises(spark_supplier.SupplyError, match=r"column 'x': an element has shape \(5,\)"):
         next(iter(data))
-    data.abort("the test has ended")
-    task.leave()
 
 
 def steps_of_two_ranks(pairs, sizes, folder, uneven, is_counted=False):

@@ -96,21 +96,15 @@ def device(monkeypatch):
 @pytest.fixture
 def fed(files, request):
     """A function that makes a data set: (data set, task). It is on a CUDA device, or else on the stand-in."""
-    made = []
     if not torch.cuda.is_available():
         request.getfixturevalue("device")
+    opened = request.getfixturevalue("opened")
 
-    def make(columns=("x",), batch_size=4, ring="64KiB", block="16KiB", **options):
+    def make(ring="64KiB", block="16KiB", **options):
         (files.folder / "mapped-files.conf").write_text(f"{files.paths[0]} ring={ring} block={block}\n")
-        data = Dataset(files.folder, 0, columns=columns, batch_size=batch_size, timeout=30, **options).to("cuda")
-        data._opened()
-        made.append((data, Task(*files.paths)))
-        return made[-1]
+        return opened(lambda data: data.to("cuda"), **options)
 
-    yield make
-    for data, task in made:
-        data.abort("the test has ended")
-        task.leave()
+    return make
 
 
 def supply_blocks(task, count, begin=0):
@@ -285,7 +279,7 @@ def test_lists_structs_and_maps(fed):
     scores = pyarrow.map_(pyarrow.int32(), pyarrow.float32())
     rows = [{"x": i, "t": [[i] * i, []], "w": str(i)} for i in range(6)]
     options = {"ragged": {"s": "pad"}, "nulls": {"l": "mask"}, "dtypes": {"l": torch.int64}}
-    data, task = fed(["s", "m", "l", "s.x"], batch_size=4, **options)
+    data, task = fed(columns=["s", "m", "l", "s.x"], **options)
     for first in (0, 3):
         part = rows[first : first + 3]
         task.supply(
@@ -308,7 +302,7 @@ def test_lists_structs_and_maps(fed):
 @pytest.mark.parametrize("ring", ["64KiB", "256KiB"], ids=["each block", "blocks together"])
 def test_types_of_columns(fed, tmp_path, ring):
     data, task = fed(
-        ["number", "float", "bit", "text", "jagged", "null", "foreign"],
+        columns=["number", "float", "bit", "text", "jagged", "null", "foreign"],
         batch_size=2,
         ring=ring,
         dtypes={"float": torch.float64},
@@ -387,15 +381,11 @@ def test_a_ring_that_cannot_be_registered(files, monkeypatch):
 
 
 @WITHOUT_A_DEVICE
-def test_workers_and_a_device(files, device):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30).to("cuda")
-    data._opened()
-    task = Task(*files.paths)
+def test_workers_and_a_device(fed):
+    data, task = fed()
     supply_blocks(task, 1)
     with pytest.raises(spark_supplier.SupplyError, match="leave num_workers out"):
         next(iter(DataLoader(data, num_workers=1)))
-    data.abort("the test has ended")
-    task.leave()
 
 
 def test_a_device_that_comes_too_late(fed):

@@ -6,20 +6,17 @@
 import os
 import pathlib
 import signal
-import sys
 import tempfile
 
 import pytest
 
-from supplier_session import prepare_environment, session_fixture
+from supplier_session import session_fixture
 
-prepare_environment()
 for module in ("pyspark", "torch", "pandas"):
     pytest.importorskip(module)
 
 import spark_supplier  # noqa: E402
 import torch  # noqa: E402
-from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
 from spark_supplier import Rows, Supplier  # noqa: E402
 from spark_supplier.ml import TorchEstimator  # noqa: E402
@@ -27,8 +24,6 @@ from spark_supplier.ml import TorchEstimator  # noqa: E402
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 RANKS, ROWS = 2, 100_000
-# The ranks have no such module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def gpus_of_driver():

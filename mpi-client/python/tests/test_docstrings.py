@@ -7,8 +7,6 @@ import re
 
 import pytest
 
-pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-
 MODULES = ["ranks", "torch", "hf", "xgboost", "offload", "testing"]
 SECTION = r"^Parameters\n-+\n(.*?)(?=^\w+\n---|\Z)"
 
@@ -39,7 +37,6 @@ def documented(value):
 
 
 def test_the_parameters_are_those_of_the_signature():
-    pytest.importorskip("pyspark")
     wrong = []
     for name, value in public().items():
         names = documented(value)
@@ -52,7 +49,6 @@ def test_the_parameters_are_those_of_the_signature():
 
 
 def test_what_is_called_has_its_parameters_documented():
-    pytest.importorskip("pyspark")
     # Made by the package, or a class that another one's constructor describes.
     made = {
         "Block",

@@ -17,7 +17,6 @@ from rank_server import SERVER
 from task import Task, wait_until
 from values import batch
 
-pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = 240

@@ -5,22 +5,17 @@ from unittest import mock
 
 import pytest
 
-from supplier_session import found_by, prepare_environment
-
-prepare_environment()
-pytest.importorskip("pyspark")
+from supplier_session import found_by
 
 # Executors come and go three times.
 pytestmark = pytest.mark.long
-
-LIMIT_SECONDS = 290
 
 
 @pytest.fixture(scope="module", params=["classic", "connect"])
 def found(request):
     """What the runs of the program return, or say."""
     with mock.patch.dict(os.environ, SUPPLY_TEST_SESSION=request.param):
-        return found_by("dynamic_program.py", LIMIT_SECONDS)
+        return found_by("dynamic_program.py")
 
 
 def test_spark_starts_executors_for_a_run(found):

@@ -126,7 +126,6 @@ def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config
 
 @pytest.mark.long
 def test_predictions_come_back_with_the_digits():
-    pytest.importorskip("pyspark", reason="no PySpark in this environment")
     environment = {
         **{name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_PYTHON")},
         "OMP_NUM_THREADS": "1", "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
@@ -165,7 +164,6 @@ def test_workers_decode_images(tmp_path, config):
 
 @pytest.mark.long
 def test_a_killed_training_ends_with_the_same_model():
-    pytest.importorskip("pyspark")
     program = [sys.executable, str(EXAMPLES / "restarts.py"), "5"]
     done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr

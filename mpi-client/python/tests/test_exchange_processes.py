@@ -1,10 +1,8 @@
 """The exchange between ranks that are processes, over mpi4py and over torch.distributed."""
 
-import importlib.util
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,16 +11,12 @@ import pytest
 
 from ending import end_mpirun
 from exchanging import check_all_once
+from fed_job import NEEDS_MPI, TESTS
 from task import wait_until
 
-TESTS = pathlib.Path(__file__).parent
 LIMIT_SECONDS = 120
 # The third rank gets nothing from Spark.
 SIZES = [[30, 30, 1], [47], []]
-NEEDS_MPI = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None, reason="no mpi4py, or no mpirun"
-)
-NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch")
 pytestmark = pytest.mark.slow
 
 
@@ -32,13 +26,12 @@ def folder():
         yield pathlib.Path(folder)
 
 
-def program(over, policy, folder, alone):
-    arguments = over, policy, json.dumps(SIZES), str(alone), str(folder)
-    return [sys.executable, str(TESTS / "exchange_rank.py"), *arguments]
+def program(over, folder, *words):
+    return [sys.executable, str(TESTS / "exchange_rank.py"), over, str(folder), *words]
 
 
-def missing_rank(over, folder, end):
-    return [sys.executable, str(TESTS / "missing_rank.py"), over, str(folder), end]
+def exchange(over, policy, folder, alone):
+    return program(over, folder, "exchange", policy, json.dumps(SIZES), str(alone))
 
 
 def run_over_mpi(ranks, program):
@@ -78,25 +71,23 @@ def received(folder, ranks):
 @NEEDS_MPI
 @pytest.mark.parametrize("policy, ranks, alone", [("all", 2, -1), ("all", 3, 1), ("hash", 3, 0), ("balance", 3, -1)])
 def test_over_mpi(folder, policy, ranks, alone):
-    run_over_mpi(ranks, program("mpi", policy, folder, alone))
+    run_over_mpi(ranks, exchange("mpi", policy, folder, alone))
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)
 
 
-@NEEDS_TORCH
 @pytest.mark.parametrize(
     "policy, ranks, alone", [("hash", 2, -1), ("all", 3, 1), pytest.param("all", 3, 0, marks=pytest.mark.long)]
 )
 def test_over_torch(folder, policy, ranks, alone):
-    run_over_torch(ranks, program("torch", policy, folder, alone))
+    run_over_torch(ranks, exchange("torch", policy, folder, alone))
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)
 
 
 @NEEDS_MPI
 @pytest.mark.parametrize("end", ["signal", "limit"])
 def test_a_rank_that_does_not_come_over_mpi(folder, end):
-    run_over_mpi(2, missing_rank("mpi", folder, end))
+    run_over_mpi(2, program("mpi", folder, "missing", end))
 
 
-@NEEDS_TORCH
 def test_a_rank_that_does_not_come_over_torch(folder):
-    run_over_torch(2, missing_rank("torch", folder, "limit"))
+    run_over_torch(2, program("torch", folder, "missing", "limit"))

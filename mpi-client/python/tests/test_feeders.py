@@ -16,20 +16,12 @@ from task import wait_until
 pytestmark = NEEDS_MPI
 
 C_FEEDER = [str(ROOT / "build" / "mpi-client" / "supply-feeder")]
+FEEDERS = pytest.mark.parametrize("feeder", [pytest.param(PYTHON_FEEDER, id="python"), pytest.param(C_FEEDER, id="C")])
 
 
-@pytest.fixture(params=["python", "C"])
-def feeder(request):
-    if request.param == "python":
-        return PYTHON_FEEDER
-    if not os.access(C_FEEDER[0], os.X_OK):
-        pytest.skip("no supply-feeder: libsupply was built without MPI")
-    return C_FEEDER
-
-
-def read_all(job, feeders, ranks, sizes, action="read", **options):
+def read_all(job, feeders, ranks, sizes, action="read", *values, **options):
     """What each rank has written, and what was printed."""
-    job.start(feeders, ranks, action, **options)
+    job.start(feeders, ranks, action, *values, **options)
     tasks = job.feed(sizes)
     printed = job.succeed()
     for task in tasks:
@@ -37,7 +29,12 @@ def read_all(job, feeders, ranks, sizes, action="read", **options):
     return job.outcomes(), printed
 
 
-@pytest.mark.parametrize("feeders, ranks", [(1, 1), (2, 3), (3, 2)])
+@pytest.mark.parametrize("feeder, feeders, ranks", [
+    (PYTHON_FEEDER, 1, 1), (C_FEEDER, 2, 3), (C_FEEDER, 3, 2),
+    *(pytest.param(*each, marks=pytest.mark.long) for each in (
+        (C_FEEDER, 1, 1), (PYTHON_FEEDER, 2, 3), (PYTHON_FEEDER, 3, 2),
+    )),
+])  # fmt: skip
 def test_all_once(make_job, feeder, feeders, ranks):
     sizes = [[30, 30, 1], [47], []][: max(feeders, ranks)]
     received, printed = read_all(make_job(len(sizes)), feeders, ranks, sizes, feeder=feeder)
@@ -64,12 +61,7 @@ def test_resume(make_job):
     assert status == 0, printed
     assert "supply-feeder: pair 0: its rank stopped early: ZeroDivisionError" in printed
     ((rows, position),) = begun.outcomes()
-    rest.start(1, 1, "read", position)
-    tasks = rest.feed(sizes)
-    rest.succeed()
-    for task in tasks:
-        task.join()
-    ((first, second),) = rest.outcomes()
+    ((first, second),), _ = read_all(rest, 1, 1, sizes, "read", position)
     check_all_once(sizes, [[rows + first, second]], EPOCHS)
     assert len(rows) == 50
 
@@ -80,7 +72,7 @@ def test_several_pairs_have_positions_at_the_ends_of_epochs(make_job):
     check_all_once(sizes, received, 1)
 
 
-@pytest.mark.parametrize("feeders, ranks", [(1, 2), (3, 2)])
+@pytest.mark.parametrize("feeders, ranks", [pytest.param(1, 2, marks=pytest.mark.long), (3, 2)])
 def test_an_exchange_of_the_ranks(make_job, feeders, ranks):
     sizes = [[40, 40], [20], [50]][: max(feeders, ranks)]
     received, _ = read_all(make_job(len(sizes)), feeders, ranks, sizes, "exchange")
@@ -96,22 +88,15 @@ def test_positions_of_an_exchange_of_several_pairs(make_job):
     assert found[-1].startswith("position-1:1:0:")
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_a_data_set(make_job, workers):
-    pytest.importorskip("spark_supplier.torch", reason="no PyTorch")
     sizes = [[30, 30, 1], [47]]
-    job = make_job(2)
-    job.start(1, 2, "dataset", str(workers))
-    tasks = job.feed(sizes)
-    job.succeed()
-    for task in tasks:
-        task.join()
-    assert job.outcomes() == [[[0, 1], [[*ids_of(rank, sum(sizes[rank]))]] * EPOCHS] for rank in range(2)]
+    received, _ = read_all(make_job(2), 1, 2, sizes, "dataset", str(workers))
+    assert received == [[[0, 1], [[*ids_of(rank, sum(sizes[rank]))]] * EPOCHS] for rank in range(2)]
 
 
 @pytest.mark.long
 def test_a_data_set_of_several_pairs(make_job):
-    pytest.importorskip("spark_supplier.torch", reason="no PyTorch")
     (epochs,), _ = read_all(make_job(2), 2, 1, [[30, 30], [47]], "dataset_of_several_pairs")
     assert list(map(sorted, epochs)) == [[*ids_of(0, 60), *ids_of(1, 47)]] * EPOCHS
 
@@ -133,6 +118,7 @@ def test_a_signal_ends_a_wait(make_job):
     check_all_once([[30]], job.outcomes(), EPOCHS)
 
 
+@FEEDERS
 def test_sparks_failure_arrives(make_job, feeder):
     job = make_job(1)
     job.start(1, 1, "fail", feeder=feeder)
@@ -146,6 +132,7 @@ def test_sparks_failure_arrives(make_job, feeder):
     assert "supply-feeder: pair 0: " in printed and "the source is gone" in printed
 
 
+@pytest.mark.long
 def test_spark_never_comes(make_job):
     job = make_job(1, timeout=2)
     job.start(1, 1, "fail", feeder=[*PYTHON_FEEDER, "--timeout", str(LIMIT_SECONDS)])
@@ -155,7 +142,9 @@ def test_spark_never_comes(make_job):
     assert "its rank stopped early: " in printed
 
 
-@pytest.mark.parametrize("exchange", [(), ("all",)], ids=["alone", "with an exchange"])
+@pytest.mark.parametrize(
+    "exchange", [pytest.param((), marks=pytest.mark.long), ("all",)], ids=["alone", "with an exchange"]
+)
 def test_a_feeder_without_config_files(make_job, exchange):
     job = make_job(2)
     job.environment["SUPPLY_MAPPED_FILES"] = "/nonexistent.conf"
@@ -167,6 +156,7 @@ def test_a_feeder_without_config_files(make_job, exchange):
     assert status == 1, printed
 
 
+@pytest.mark.long
 def test_a_rank_that_does_not_open_its_pair(make_job):
     job = make_job(2, timeout=0.5)
     job.start(0, 2, "open_alone")
@@ -195,6 +185,7 @@ def test_a_suspended_feeder_is_named(make_job):
     assert status != 0
 
 
+@FEEDERS
 def test_the_task_learns_why_a_rank_fails(make_job, feeder):
     job = make_job(1)
     job.start(1, 1, "raise_after_a_block", feeder=feeder)

@@ -1,39 +1,32 @@
-"""The GPUs, limits and settings of executors, in the ranks."""
+"""The GPUs, limits and settings of executors, in the ranks. Spark believes a script, which names a GPU."""
 
-import json
 import os
-import pathlib
 import resource
-import subprocess
-import sys
 
 import pytest
+import spark_supplier
+from spark_supplier import Rows, Supplier
 
-from supplier_session import prepare_environment, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
+from connect_server import connect_server
+from supplier_session import found_by
 
 pytestmark = pytest.mark.long
-PROGRAM = pathlib.Path(__file__).with_name("gpu_program.py")
-LIMIT_SECONDS = 280
+
+
+def discovery(folder):
+    script = folder / "discover"
+    # The first worker has another one than the second.
+    script.write_text(
+        """#!/bin/sh\nmkdir "$0.first" && gpu=3 || gpu=5\necho '{"name": "gpu", "addresses": ["'$gpu'"]}'\n"""
+    )
+    script.chmod(0o755)
+    return str(script)
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """What the runs of the program return, or say."""
-    discovery = tmp_path_factory.mktemp("gpus") / "discover"
-    # The first worker has another one than the second.
-    discovery.write_text(
-        """#!/bin/sh\nmkdir "$0.first" && gpu=3 || gpu=5\necho '{"name": "gpu", "addresses": ["'$gpu'"]}'\n"""
-    )
-    discovery.chmod(0o755)
-    with shared_memory() as folder:
-        done = subprocess.run(
-            [sys.executable, PROGRAM, folder, discovery], capture_output=True, text=True, timeout=LIMIT_SECONDS
-        )
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return found_by("gpu_program.py", discovery(tmp_path_factory.mktemp("gpus")), OMP_NUM_THREADS="9")
 
 
 def test_ranks_have_the_gpus_and_the_cores_of_the_executors(found):
@@ -68,3 +61,25 @@ def test_a_local_master_has_the_gpus_of_the_driver(found):
 def test_tasks_with_gpus_are_refused_by_a_local_master(found):
     says = "spark.task.resource.gpu.amount is set, and Spark starts no such task with a local master (local[3])"
     assert found["local tasks"].startswith(says)
+
+
+def gpus(data):
+    from torch import distributed
+
+    for _ in data:
+        pass
+    gathered = [None] * distributed.get_world_size()
+    distributed.all_gather_object(gathered, (os.environ.get("CUDA_VISIBLE_DEVICES"), os.environ["LOCAL_RANK"]))
+    return gathered
+
+
+def test_the_task_that_starts_ranks_of_spark_connect_needs_no_gpu(tmp_path, memory):
+    settings = {f"spark_{of}_resource_gpu_amount": "1" for of in ("worker", "executor", "task")}
+    settings["spark_worker_resource_gpu_discoveryScript"] = discovery(tmp_path)
+    with connect_server("local-cluster[2,2,1024]", spark_supplier.jars(), **settings) as server:
+        spark = spark_supplier.session(remote=server.remote)
+        found = Supplier(2, folder=memory).run(gpus, Rows(spark.range(0, 20, 1, 2), uneven="keep"))
+        spark.stop()
+    # Both GPUs are for tasks of ranks.
+    assert sorted(found[0][0].split(",")) == ["3", "5"]
+    assert found == [(found[0][0], rank) for rank in ("0", "1")]

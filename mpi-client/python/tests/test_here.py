@@ -1,32 +1,19 @@
 """launcher="here": the rank is the caller's thread, for a debugger."""
 
 import os
-import pathlib
 import signal
-import subprocess
 import sys
 import threading
 import traceback
 
 import pytest
+from spark_supplier import Checkpoints, Mpirun, Rows, Supplier
+from spark_supplier.errors import RankError, RunConfigError, RunError
 
-from supplier_session import only_classic, prepare_environment, session_fixture, shared_memory
+from supplier_session import only_classic, printed_by, session_fixture
 
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Checkpoints, Mpirun, Rows, Supplier  # noqa: E402
-from spark_supplier.errors import RankError, RunConfigError, RunError  # noqa: E402
-
-PROGRAM = pathlib.Path(__file__).with_name("here_program.py")
 pytestmark = only_classic("launcher='here' is refused over Spark Connect")
 spark = session_fixture(2)
-
-
-@pytest.fixture
-def memory():
-    with shared_memory() as folder:
-        yield folder
 
 
 @pytest.fixture
@@ -37,13 +24,10 @@ def supplier(memory):
 @pytest.mark.slow
 def test_a_breakpoint_stops_in_the_program(memory):
     commands = "p sorted(batch)\np batch['id'].tolist()\nu\nc\n"
-    done = subprocess.run(
-        [sys.executable, PROGRAM, memory], input=commands, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "(Pdb) ['id']\n(Pdb) [4, 5, 6, 7]\n" in done.stdout
-    assert "total 45, in this process: True, in its main thread: True, batches: [4, 4, 2]" in done.stdout
-    assert "refused: launcher='here' needs Spark in local mode, with master local[*]" in done.stdout
+    printed, _ = printed_by("here_program.py", memory, typed=commands)
+    assert "(Pdb) ['id']\n(Pdb) [4, 5, 6, 7]\n" in printed
+    assert "total 45, in this process: True, in its main thread: True, batches: [4, 4, 2]" in printed
+    assert "refused: launcher='here' needs Spark in local mode, with master local[*]" in printed
 
 
 def test_nothing_is_pickled(spark, supplier):

@@ -13,17 +13,13 @@ import threading
 import time
 
 import pytest
+from spark_supplier.driver.hub import Hub
+from spark_supplier.driver.hub_key import KeyAgreement, proof
+from spark_supplier.driver.sessions import session_of
+from spark_supplier.errors import RunError
+from spark_supplier.node.hub import TlsConnection, connect
 
-from supplier_session import only_classic, over_connect, prepare_environment, session_fixture
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier.driver.hub import Hub  # noqa: E402
-from spark_supplier.driver.hub_key import KeyAgreement, proof  # noqa: E402
-from spark_supplier.driver.sessions import session_of  # noqa: E402
-from spark_supplier.errors import RunError  # noqa: E402
-from spark_supplier.node.hub import TlsConnection, connect  # noqa: E402
+from supplier_session import only_classic, over_connect, session_fixture
 
 LIMIT_SECONDS = 30
 TLS = "spark.supply.hub.tls"

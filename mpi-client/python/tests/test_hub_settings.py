@@ -7,18 +7,14 @@ import queue
 import socket
 
 import pytest
+import spark_supplier
+from spark_supplier import Rows
+from spark_supplier.driver.hub import Hub
+from spark_supplier.driver.sessions import session_of
+from spark_supplier.node.hub import connect
 
 from connect_server import connect_server
-from supplier_session import prepare_environment, rows, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-import spark_supplier  # noqa: E402
-from spark_supplier import Rows  # noqa: E402
-from spark_supplier.driver.hub import Hub  # noqa: E402
-from spark_supplier.driver.sessions import session_of  # noqa: E402
-from spark_supplier.node.hub import connect  # noqa: E402
+from supplier_session import rows, shared_memory
 
 LIMIT_SECONDS = 60
 ENCRYPTED = {

@@ -3,12 +3,9 @@
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyspark")
-
-from spark_supplier.driver.launcher import TorchLauncher  # noqa: E402
-from spark_supplier.driver.mpirun_launcher import MpirunEnded, MpirunLauncher  # noqa: E402
-from spark_supplier.node.messages import RankEnded, RankStarted, Result  # noqa: E402
+from spark_supplier.driver.launcher import TorchLauncher
+from spark_supplier.driver.mpirun_launcher import MpirunEnded, MpirunLauncher
+from spark_supplier.node.messages import RankEnded, RankStarted, Result
 
 NO_RESULT = "rank 0 on host exited with status 0 before it returned a result"
 

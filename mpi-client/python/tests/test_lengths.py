@@ -5,13 +5,11 @@ import math
 
 import pytest
 import spark_supplier
+from spark_supplier.torch import Dataset
+from torch.utils.data import DataLoader
 
 from feeding import announce, numbers_of, supply_blocks, supply_epochs
 from task import Task
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier.torch import Dataset  # noqa: E402
-from torch.utils.data import DataLoader  # noqa: E402
 
 ELEMENTS = 10
 

@@ -8,10 +8,9 @@ import pytest
 
 import linalg_reference as reference
 from rank_server import LINALG, SERVER, has_slepc, skip_without_linalg
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import session_fixture, shared_memory
 
 skip_without_linalg()
-prepare_environment()
 spark = session_fixture(3)
 ROWS, COLUMNS = 90, 12
 HAS_SLEPC = has_slepc()

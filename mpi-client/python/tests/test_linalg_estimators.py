@@ -11,12 +11,11 @@ import pytest
 
 from layout import ROOT
 from rank_server import LINALG, SERVER, has_slepc, skip_without_linalg
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import session_fixture, shared_memory
 
 skip_without_linalg()
 HAS_SLEPC = has_slepc()
 
-prepare_environment()
 spark = session_fixture(3)
 ROWS, COLUMNS, CLUSTERS = 120, 5, 3
 
@@ -254,7 +253,6 @@ def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
 @pytest.mark.long
 def test_the_examples_of_the_page(tmp_path):
     """Those that need no library of the reader."""
-    pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
     found = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/OFFLOAD.md").read_text(), re.MULTILINE | re.DOTALL)
     needs_others = ("PCA(ranks=ranks", "mllib", "to_torch")
     code = [example for example in found if any(word in example for word in needs_others)]

@@ -11,10 +11,9 @@ import numpy
 import pytest
 
 from rank_server import LINALG, SERVER, skip_without_linalg
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import session_fixture, shared_memory
 
 skip_without_linalg()
-prepare_environment()
 spark = session_fixture(3)
 ROWS, COLUMNS, RANKS = 23, 4, 2
 VALUES = numpy.random.default_rng(1).normal(size=(ROWS, COLUMNS))

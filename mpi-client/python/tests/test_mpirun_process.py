@@ -5,11 +5,8 @@ import sys
 import threading
 
 import pytest
-
-pytest.importorskip("pyspark")
-
-from spark_supplier.driver.mpirun_launcher import Mpirun, MpirunEnded  # noqa: E402
-from spark_supplier.launch.mpi import Launcher  # noqa: E402
+from spark_supplier.driver.mpirun_launcher import Mpirun, MpirunEnded
+from spark_supplier.launch.mpi import Launcher
 
 LIMIT_SECONDS = 60
 # Says that it runs, and ends when it may.

@@ -4,13 +4,12 @@ import numpy
 import pyarrow
 import pytest
 import spark_supplier
+import torch
+from spark_supplier.equal_steps import _rows_of
+from spark_supplier.torch import Dataset, Jagged
 
 from task import Task
 from values import batch
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier.equal_steps import _rows_of  # noqa: E402
-from spark_supplier.torch import Dataset, Jagged  # noqa: E402
 
 HAS_JAGGED = hasattr(torch.nested, "nested_tensor_from_jagged")
 
@@ -46,16 +45,11 @@ WAYS = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("kind, row", [(INTS, [1, 2]), (list_of(POINT), [{"x": 1, "name": "a"}])])
-def test_a_state_with_lists_is_read_with_weights_only(files, tmp_path, kind, row):
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=2, timeout=30, uneven="pad")
-    data._opened()
-    task = Task(*files.paths)
+def test_a_state_with_lists_is_read_with_weights_only(opened, tmp_path, kind, row):
+    data, task = opened(batch_size=2, uneven="pad")
     task.supply(batch(x=pyarrow.array([row, []], kind)))
-    with data:
-        next(iter(data))
-        torch.save(data.state_dict(), tmp_path / "state.pt")
-        data.abort("the test has ended")
-    task.leave()
+    next(iter(data))
+    torch.save(data.state_dict(), tmp_path / "state.pt")
     other = Dataset(columns=["x"], batch_size=2, uneven="pad")
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     assert other._last is not None and plain(other._last["x"]) == [row, []]
@@ -186,20 +180,13 @@ def test_nulls_of_lists(batches_of, ragged, expected, mask, way):
 @pytest.mark.parametrize("nulls, expected, mask", [
     (7, [[1, 7], [], [], [3]], None), ("mask", [[1, 0], [], [], [3]], [[True, False], [], [], [True]]),
 ])  # fmt: skip
-def test_what_stands_for_a_null_means_nothing(files, nulls, expected, mask):
+def test_what_stands_for_a_null_means_nothing(batches_of_blocks, nulls, expected, mask):
     child = pyarrow.array([1, None, 8, None, 3], "int32")
     lists = pyarrow.ListArray.from_arrays(
         pyarrow.array([0, 2, 4, 4, 5], "int32"), child, mask=pyarrow.array([False, True, False, False])
     )
-    data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, nulls={"x": nulls})
-    data._opened()
-    task = Task(*files.paths)
-    task.supply(batch(x=lists))
-    task.end_of_epoch()
-    [got] = list(data)
+    [got] = batches_of_blocks([batch(x=lists)], batch_size=4, nulls={"x": nulls})
     assert plain(got["x"]) == expected and mask == (plain(got["x_mask"]) if "x_mask" in got else None)
-    data.abort("the test has ended")
-    task.leave()
 
 
 @pytest.mark.parametrize("kind, rows, nulls, expected", [

@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from layout import ROOT
-from supplier_session import prepare_environment, shared_memory
+from supplier_session import shared_memory
 
-prepare_environment()
 pytest.importorskip("pyspark")
 jupyter_client = pytest.importorskip("jupyter_client")
 

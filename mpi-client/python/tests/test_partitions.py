@@ -1,17 +1,8 @@
 """What Spark holds for a partition is free when it is supplied, and not when the run ends."""
 
-import json
-import pathlib
-import subprocess
-import sys
-
 import pytest
 
-from supplier_session import prepare_environment, shared_memory
-
-prepare_environment()
-for module in ("pyspark", "torch", "pandas"):
-    pytest.importorskip(module)
+from supplier_session import found_by
 
 MIB = 1 << 20
 # What its partitions hold together does not fit into a heap of 1 GiB.
@@ -19,14 +10,8 @@ WORST = ["merge join, Python function"]
 
 
 def supply_all(partitions, epochs, kinds, limit):
-    program = pathlib.Path(__file__).with_name("partitions_program.py")
-    with shared_memory() as folder:
-        done = subprocess.run(
-            [sys.executable, program, folder, str(partitions), str(epochs), *kinds],
-            capture_output=True, text=True, timeout=limit,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    for kind, found in json.loads(done.stdout).items():
+    of_kinds = found_by("partitions_program.py", partitions, epochs, *kinds, seconds=limit)
+    for kind, found in of_kinds.items():
         assert found["rows"] == found["of Spark"], kind
         # After the last epoch the task ends.
         first, last = found["held"][0], found["held"][-2]

@@ -8,11 +8,8 @@ import threading
 from typing import Any
 
 import pytest
-
-pytest.importorskip("torch")
-
-from spark_supplier.errors import RunError  # noqa: E402
-from spark_supplier.node import process_group  # noqa: E402
+from spark_supplier.errors import RunError
+from spark_supplier.node import process_group
 
 # Of Linux 6.3: the ports from which the kernel chooses a free one for this socket. Python has no name for it.
 IP_LOCAL_PORT_RANGE = 51

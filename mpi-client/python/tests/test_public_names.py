@@ -77,7 +77,6 @@ def test_the_classes_of_errors():
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", ["torch", "pandas", "mpi4py", "pyarrow"])
 def test_a_driver_needs_none_of_the_packages_that_only_some_calls_need(missing):
-    pytest.importorskip("pyspark", reason="no PySpark in this environment")
     program = (
         f"import sys; sys.modules[{missing!r}] = None; import spark_supplier, spark_supplier.ml, spark_supplier.feeder"
     )

@@ -2,12 +2,7 @@
 
 import runpy
 
-import pytest
-
 from layout import ROOT
-
-pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-pytest.importorskip("pyspark")
 
 
 def test_the_page_agrees_with_the_sources():

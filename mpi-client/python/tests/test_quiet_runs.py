@@ -10,12 +10,8 @@ import time
 
 import pytest
 
-from supplier_session import prepare_environment, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from quiet_program import LINES, RANKS, ROWS  # noqa: E402
+from quiet_program import LINES, RANKS, ROWS
+from supplier_session import shared_memory
 
 LIMIT_SECONDS = 240
 NOT_READ_SECONDS = 12

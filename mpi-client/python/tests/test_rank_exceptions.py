@@ -5,11 +5,8 @@ import pickle
 import subprocess
 import sys
 
-import pytest
-
-cloudpickle = pytest.importorskip("pyspark.cloudpickle")
-
-from spark_supplier.node import exceptions  # noqa: E402
+from pyspark import cloudpickle
+from spark_supplier.node import exceptions
 
 # As a rank: it gets a function by value, and sends the exception that it raises.
 _RANK = """

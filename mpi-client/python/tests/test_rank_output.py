@@ -1,10 +1,7 @@
 """The lines of a rank that prints bars, long lines and half characters."""
 
 import pytest
-
-pytest.importorskip("pyspark")
-
-from spark_supplier.node.output import Lines  # noqa: E402
+from spark_supplier.node.output import Lines
 
 
 def printed(*pieces):

@@ -16,19 +16,15 @@ import sys
 import time
 
 import pytest
+from spark_supplier import Mpirun, RankError, Rows
+from spark_supplier.driver.function_checks import check_arguments
+from spark_supplier.driver.progress import Printer, ProgressBar, printable
+from spark_supplier.errors import RunError
+from spark_supplier.node.environment import path_entries
+from spark_supplier.node.job import Job, Script
+from spark_supplier.node.node import lift_memory_limit
 
-from supplier_session import call, prepare_environment, rows, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Mpirun, RankError, Rows  # noqa: E402
-from spark_supplier.driver.function_checks import check_arguments  # noqa: E402
-from spark_supplier.driver.progress import Printer, ProgressBar, printable  # noqa: E402
-from spark_supplier.errors import RunError  # noqa: E402
-from spark_supplier.node.environment import path_entries  # noqa: E402
-from spark_supplier.node.job import Job, Script  # noqa: E402
-from spark_supplier.node.node import lift_memory_limit  # noqa: E402
+from supplier_session import call, rows, shared_memory
 
 # Of this machine, and not the one that ranks take.
 ADDRESS = "127.0.0.2"
@@ -275,7 +271,7 @@ def test_the_words_of_a_script():
 
 
 def test_slices_of_tensors_travel_without_the_rest():
-    torch = pytest.importorskip("torch")
+    import torch
     from spark_supplier.node.checkpoints import _Compact
     from spark_supplier.node.rank import _pickled_result
 

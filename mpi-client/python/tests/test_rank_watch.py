@@ -1,11 +1,8 @@
 """Which rank waits for whom, without processes."""
 
 import pytest
-
-pytest.importorskip("pyspark")
-
-from spark_supplier.driver.rank_watch import RankWatch, named, who_waits  # noqa: E402
-from spark_supplier.node.messages import Loop, Progress  # noqa: E402
+from spark_supplier.driver.rank_watch import RankWatch, named, who_waits
+from spark_supplier.node.messages import Loop, Progress
 
 LIMIT = 10
 

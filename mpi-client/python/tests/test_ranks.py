@@ -4,10 +4,9 @@ import numpy
 import pytest
 
 from rank_server import LINALG, NUMBERS, skip_without_server, started
-from supplier_session import only_classic, over_connect, prepare_environment, session_fixture
+from supplier_session import only_classic, over_connect, session_fixture
 
 skip_without_server()
-prepare_environment()
 spark = session_fixture(2)
 
 

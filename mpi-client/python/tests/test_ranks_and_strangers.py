@@ -10,21 +10,17 @@ import sys
 import threading
 
 import pytest
+from spark_supplier import Mpirun, Rows, Supplier
+from spark_supplier.offload import MatrixRanks
 
 from layout import ROOT
 from rank_server import SERVER
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+from supplier_session import rows, session_fixture, shared_memory
 from task import wait_until
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Mpirun, Rows, Supplier  # noqa: E402
-from spark_supplier.offload import MatrixRanks  # noqa: E402
 
 sys.path.append(str(ROOT / "launch" / "tests"))
 
-from stranger import AS_STRANGER, attempts_that_succeed  # type: ignore[import-not-found]  # noqa: E402
+from stranger import AS_STRANGER, attempts_that_succeed  # type: ignore[import-not-found]
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start a process of another user")
 

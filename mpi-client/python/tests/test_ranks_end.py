@@ -12,11 +12,10 @@ import time
 import pytest
 
 from rank_server import NUMBERS, RANKS, SERVER, skip_without_server, started
-from supplier_session import prepare_environment, processes_of_tests, session_fixture, shared_memory
+from supplier_session import processes_of_tests, session_fixture, shared_memory
 from task import wait_until
 
 skip_without_server()
-prepare_environment()
 spark = session_fixture(2)
 
 

@@ -6,15 +6,12 @@ import subprocess
 import sys
 import zipfile
 
+import pyspark
 import pytest
+import spark_supplier
 
 from layout import ROOT
-from supplier_session import prepare_environment, shared_memory
-
-prepare_environment()
-pyspark = pytest.importorskip("pyspark")
-
-import spark_supplier  # noqa: E402
+from supplier_session import shared_memory
 
 SESSION = """
 import sys

@@ -9,27 +9,17 @@ import threading
 import zipfile
 
 import pytest
+from spark_supplier import Cache, RankError, RunError, RunTimeoutError
+from spark_supplier.node.environment import Versions
 
 from layout import ROOT
-from supplier_session import only_classic, over_connect, prepare_environment, rows, session_fixture, warm_calls
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Cache, RankError, RunError, RunTimeoutError  # noqa: E402
-from spark_supplier.node.environment import Versions  # noqa: E402
+from supplier_session import only_classic, over_connect, rows, session_fixture
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 240
 
 
 spark = session_fixture(2 * RANKS + 1)
-
-
-@pytest.fixture(scope="module")
-def warm(spark):
-    with warm_calls() as called:
-        yield called
 
 
 @pytest.fixture

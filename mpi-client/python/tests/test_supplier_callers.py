@@ -1,13 +1,9 @@
 """Supplier.run from a batch of a stream, from a pool of Spark's fair scheduler, and in a second session."""
 
 import pytest
+from spark_supplier import Rows, Supplier
 
-from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Rows, Supplier  # noqa: E402
+from supplier_session import only_classic, rows, session_fixture, shared_memory
 
 ROWS = 40
 

@@ -3,28 +3,23 @@
 import concurrent.futures
 import os
 import signal
-import sys
 import threading
 import time
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark import inheritable_thread_target
+from spark_supplier import RankError, RunError, RunTimeoutError, Supplier
+from spark_supplier.driver import failures
+from spark_supplier.driver.rank_pool import RankPool
+from spark_supplier.driver.results import release
+from spark_supplier.driver.sessions import session_of
+from spark_supplier.driver.turns import Turn
+from spark_supplier.node import exceptions
+from spark_supplier.node.messages import Failure
+from spark_supplier.offload import MatrixRanks
 
-from supplier_session import call, only_classic, over_connect, prepare_environment, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from py4j.protocol import Py4JJavaError  # noqa: E402
-from pyspark import inheritable_thread_target  # noqa: E402
-from spark_supplier import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
-from spark_supplier.driver import failures  # noqa: E402
-from spark_supplier.driver.rank_pool import RankPool  # noqa: E402
-from spark_supplier.driver.results import release  # noqa: E402
-from spark_supplier.driver.sessions import session_of  # noqa: E402
-from spark_supplier.driver.turns import Turn  # noqa: E402
-from spark_supplier.node import exceptions  # noqa: E402
-from spark_supplier.node.messages import Failure  # noqa: E402
-from spark_supplier.offload import MatrixRanks  # noqa: E402
+from supplier_session import call, only_classic, over_connect, session_fixture, shared_memory
 
 spark = session_fixture(3)
 
@@ -35,16 +30,6 @@ class Odd(Exception):
     def __init__(self, row, *, column):
         super().__init__(f"row {row} of {column}")
         self.row = row
-
-
-@pytest.fixture(scope="module", autouse=True)
-def as_a_notebook():
-    """Ranks get the classes of this module by value, as those of a notebook."""
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture
@@ -84,7 +69,7 @@ def cause(run, capfd):
     return of
 
 
-@pytest.mark.parametrize("tries", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tries", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_a_rank_that_fails_at_once_is_the_cause(run, spark, tries):
     """Its node has ended when Spark's job begins."""
 
@@ -175,33 +160,29 @@ def raising(kind):
 
 RAISED, WHERE = "Spark's Python worker raised ", '(File "{file}", line '
 # PySpark leaves the cause of a UDF's exception out.
-PYTHON = {
-    "udf": [
-        ("assert", f"{RAISED}AssertionError {WHERE}", ": raise AssertionError)"),
-        ("odd", f"{RAISED}Odd: two lines {WHERE}", ", in fails)"),
-        ("dies", "Python worker exited unexpectedly (crashed)", ": java.io.EOFException"),
-    ],
-    "rdd": [
-        ("assert", f"{RAISED}AssertionError {WHERE}", ": raise AssertionError)"),
-        ("chained", f"{RAISED}ValueError: no good {WHERE}", ", in fails)"),
-    ],
-}
+NO_RDDS = only_classic("Spark Connect has no RDDs")
 
 
-@pytest.mark.parametrize("source", ["udf", pytest.param("rdd", marks=only_classic("Spark Connect has no RDDs"))])
-def test_a_python_function_of_the_data(cause, spark, source):
+@pytest.mark.parametrize("source, kind, begin, end", [
+    pytest.param("udf", "assert", f"{RAISED}AssertionError {WHERE}", ": raise AssertionError)", marks=pytest.mark.long),
+    ("udf", "odd", f"{RAISED}Odd: two lines {WHERE}", ", in fails)"),
+    ("udf", "dies", "Python worker exited unexpectedly (crashed)", ": java.io.EOFException"),
+    pytest.param("rdd", "assert", f"{RAISED}AssertionError {WHERE}", ": raise AssertionError)",
+                 marks=[pytest.mark.long, NO_RDDS]),
+    pytest.param("rdd", "chained", f"{RAISED}ValueError: no good {WHERE}", ", in fails)", marks=NO_RDDS),
+])  # fmt: skip
+def test_a_python_function_of_the_data(cause, spark, source, kind, begin, end):
     from pyspark.sql import functions
 
-    for kind, begin, end in PYTHON[source]:
-        if source == "udf":
-            df = spark.range(10).select(functions.udf(raising(kind), "long")("id").alias("x"))
-        else:
-            df = spark.sparkContext.range(10).map(raising(kind)).map(lambda number: (number,)).toDF("x long")
-        text = cause(df)
-        assert "\n" not in text and text.endswith(end), text
-        shown = text.replace("test_supplier_causes.Odd", "Odd").replace("__main__.Odd", "Odd")
-        assert shown.startswith(begin.format(file=__file__)), text
-        assert kind != "chained" or ", caused by KeyError: 'NO KEY' (File " in text
+    if source == "udf":
+        df = spark.range(10).select(functions.udf(raising(kind), "long")("id").alias("x"))
+    else:
+        df = spark.sparkContext.range(10).map(raising(kind)).map(lambda number: (number,)).toDF("x long")
+    text = cause(df)
+    assert "\n" not in text and text.endswith(end), text
+    shown = text.replace("test_supplier_causes.Odd", "Odd").replace("__main__.Odd", "Odd")
+    assert shown.startswith(begin.format(file=__file__)), text
+    assert kind != "chained" or ", caused by KeyError: 'NO KEY' (File " in text
 
 
 def test_a_source_that_spark_cannot_read(cause, spark, tmp_path):
@@ -274,6 +255,7 @@ def test_ctrl_c_ends_the_runs_that_have_the_slots_or_wait_for_them(run, spark, c
     assert "cancelled" in texts[0] and "cancelled" in texts[1]
 
 
+@pytest.mark.long
 @only_classic("it uses the SparkContext")
 def test_slots_of_an_interrupted_run_are_not_taken(run, spark, monkeypatch):
     """The waiting run asks next when the ranks of the other one have gone, and with them its turn."""
@@ -325,6 +307,7 @@ def test_slots_of_an_interrupted_run_are_not_taken(run, spark, monkeypatch):
             spark.sparkContext.cancelAllJobs()
 
 
+@pytest.mark.long
 @only_classic("it uses the SparkContext")
 def test_slots_of_a_cancelled_run_are_not_taken(run, spark, monkeypatch):
     """The waiting run asks next when the other one has given them back."""

@@ -6,13 +6,9 @@ import pathlib
 import time
 
 import pytest
+from spark_supplier import Rows, RunError, Supplier
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Rows, RunError, Supplier  # noqa: E402
+from supplier_session import rows, session_fixture, shared_memory
 
 spark = session_fixture(3)
 

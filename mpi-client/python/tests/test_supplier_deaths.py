@@ -8,10 +8,7 @@ import sys
 
 import pytest
 
-from supplier_session import prepare_environment, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
+from supplier_session import shared_memory
 
 PROGRAM = pathlib.Path(__file__).with_name("supplier_program.py")
 LIMIT_SECONDS = 120
@@ -24,6 +21,7 @@ class Program:
     def __init__(self, master, folder, launcher, log):
         self.process = subprocess.Popen(
             [sys.executable, str(PROGRAM), master, folder, launcher],
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

@@ -1,33 +1,20 @@
 """Executors whose host has a name with capitals, or an address of IPv6 alone; their settings; and none at all."""
 
 import importlib
-import json
 import os
-import pathlib
 import socket
-import subprocess
-import sys
 
 import pytest
 
-from supplier_session import prepare_environment, shared_memory
+from layout import ROOT
+from supplier_session import found_by
 
-prepare_environment()
-pytest.importorskip("pyspark")
-
-PROGRAM = pathlib.Path(__file__).with_name("hosts_program.py")
-ROWS, LIMIT_SECONDS = 100, 280
+ROWS = 100
 
 
 def runs(environment, start_timeout=120):
     """What the runs of the program return: with each launcher, host and MASTER_ADDR of the ranks, and rows."""
-    with shared_memory() as folder:
-        done = subprocess.run(
-            [sys.executable, PROGRAM, folder, str(start_timeout)],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=LIMIT_SECONDS,
-        )  # fmt: skip
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return found_by("hosts_program.py", start_timeout, **environment)
 
 
 @pytest.mark.long
@@ -65,7 +52,7 @@ def test_settings_of_tasks_and_workers():
 
 @pytest.mark.long
 def test_speculation_on_several_hosts(tmp_path, monkeypatch):
-    tests = PROGRAM.parents[3] / "launch/tests"
+    tests = ROOT / "launch/tests"
     for folder in (tests, tests / "faults"):
         monkeypatch.syspath_prepend(folder)
     standalone = importlib.import_module("standalone")

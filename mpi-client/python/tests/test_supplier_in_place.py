@@ -6,13 +6,12 @@ import numpy
 import pyarrow
 import pytest
 import spark_supplier
+import torch
+from spark_supplier.torch import DataLoader, Dataset, Jagged
 
 from layout import ROOT
 from spark_program import LIMIT_SECONDS, SparkProgram
 from values import lies_in_mapping
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier.torch import DataLoader, Dataset, Jagged  # noqa: E402
 
 
 class Spark(SparkProgram):

@@ -7,16 +7,12 @@ import threading
 from typing import Any
 
 import pytest
+from pyspark.sql.functions import col
+from spark_supplier import Cache, Mpirun, Rows, RunError, Shuffle, Supplier
+from spark_supplier.driver.call_rows import CallRows
+from spark_supplier.offload import MatrixRanks
 
-from supplier_session import call, over_connect, prepare_environment, rows, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from pyspark.sql.functions import col  # noqa: E402
-from spark_supplier import Cache, Mpirun, Rows, RunError, Shuffle, Supplier  # noqa: E402
-from spark_supplier.driver.call_rows import CallRows  # noqa: E402
-from spark_supplier.offload import MatrixRanks  # noqa: E402
+from supplier_session import call, over_connect, rows, session_fixture, shared_memory
 
 RANKS, ROWS = 2, 100
 
@@ -235,7 +231,8 @@ def test_what_is_no_function(refuses, tmp_path):
     async def waits(data):
         return data
 
-    torch = pytest.importorskip("torch")
+    import torch
+
     for function, says in (
         (generates, "generates has a `yield`, so that calling it runs nothing"),
         (functools.partial(generates), "has a `yield`"),
@@ -328,7 +325,8 @@ def test_an_option_that_does_not_exist(spark):
 
 
 def test_the_writer_gets_forms_of_columns_from_ragged_and_dtypes(spark):
-    torch = pytest.importorskip("torch")
+    import torch
+
     df = spark.sql("select array(1) as a, struct(array(1.5D) as x) as s, array(2) as `b,c`, 0.5F as f, 1 as i")
 
     def forms(**options):

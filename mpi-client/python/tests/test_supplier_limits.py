@@ -5,15 +5,11 @@ import time
 from concurrent.futures import wait
 
 import pytest
+from spark_supplier import RunError, RunTimeoutError, Supplier
+from spark_supplier.driver.sessions import in_thread, session_of
+from spark_supplier.driver.spark_jobs import SparkJobs
 
-from supplier_session import call, only_classic, prepare_environment, rows, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import RunError, RunTimeoutError, Supplier  # noqa: E402
-from spark_supplier.driver.sessions import in_thread, session_of  # noqa: E402
-from spark_supplier.driver.spark_jobs import SparkJobs  # noqa: E402
+from supplier_session import call, only_classic, rows, session_fixture, shared_memory
 
 RANKS, ROWS, BATCH = 2, 400, 16
 LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]
@@ -117,7 +113,7 @@ def test_limits_that_are_none_are_refused(run, spark, options):
         run(list, rows(spark, ROWS), **options)
 
 
-@pytest.mark.parametrize("times", [1, 9])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.long), 9])
 def test_ranks_whose_executors_have_gone_are_placed_again(run, spark, caplog, monkeypatch, times):
     """The tasks that start ranks land on a host that is not theirs, once or always."""
     start, started = SparkJobs.start_nodes, []

@@ -6,14 +6,10 @@ import shutil
 import signal
 
 import pytest
+from spark_supplier import Mpirun, RankError, RunError
+from spark_supplier.driver import supplier
 
-from supplier_session import call, prepare_environment, rows, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Mpirun, RankError, RunError  # noqa: E402
-from spark_supplier.driver import supplier  # noqa: E402
+from supplier_session import call, rows, session_fixture, shared_memory
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 

@@ -3,30 +3,15 @@
 import gc
 import os
 import pathlib
-import sys
 import time
 
 import pytest
 
-from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory, warm_calls
+from supplier_session import only_classic, rows, session_fixture, shared_memory
 
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-
-prepare_environment()
-from pyspark import cloudpickle  # noqa: E402
-
-# Ranks do not have this module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 spark = session_fixture(3)
 RANKS, COUNT, LIMIT_SECONDS = 2, 1000, 60
 SCHEMA = "id long not null, score double, name string"
-
-
-@pytest.fixture(scope="module")
-def warm(spark):
-    with warm_calls() as called:
-        yield called
 
 
 @pytest.fixture

@@ -5,26 +5,16 @@ import logging
 import os
 import re
 
+import pandas
 import pytest
+from pyspark.sql import functions as F
+from spark_supplier import RankError, RunError, Supplier
 
-from supplier_session import call_of, prepare_environment, session_fixture, shared_memory, warm_calls
-
-prepare_environment()
-pytest.importorskip("pyspark")
-pandas = pytest.importorskip("pandas")
-
-from pyspark.sql import functions as F  # noqa: E402
-from spark_supplier import RankError, RunError, Supplier  # noqa: E402
+from supplier_session import call_of, session_fixture, shared_memory
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
 spark = session_fixture(2 * RANKS + 1)
-
-
-@pytest.fixture(scope="module")
-def warm(spark):
-    with warm_calls() as called:
-        yield called
 
 
 @pytest.fixture

@@ -1,19 +1,9 @@
 """Frames of many columns, with names of any text, go to ranks and come back: real Spark, real ranks."""
 
-import sys
-
 import pytest
 
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import session_fixture, shared_memory
 
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-
-prepare_environment()
-from pyspark import cloudpickle  # noqa: E402
-
-# Ranks do not have this module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 spark = session_fixture(3)
 RANKS = 2
 NAMES = ["a.b", 'it\'s "quoted" `so`', "two\nlines\t", "\N{GRINNING FACE}", "n" * 128, "\u00fc" * 3000]

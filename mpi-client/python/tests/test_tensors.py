@@ -2,10 +2,9 @@
 
 import pytest
 import spark_supplier
+import torch
 
 from values import UNSIGNED, batch, received
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 
 @pytest.mark.parametrize("kind", UNSIGNED)

@@ -7,10 +7,9 @@ import numpy
 import pyarrow
 import pytest
 import spark_supplier
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier import testing  # noqa: E402
-from spark_supplier.torch import DataLoader  # noqa: E402
+import torch
+from spark_supplier import testing
+from spark_supplier.torch import DataLoader
 
 
 def range_of(count):

@@ -2,31 +2,24 @@
 
 import datetime
 import pathlib
-import sys
 import tempfile
 import threading
 from typing import Any
 
+import pyarrow
+import pyspark
 import pytest
+import spark_supplier
+import torch
+from spark_supplier import Rows, Supplier
+from spark_supplier.driver.results import release
 
 from connect_server import connect_server
 from layout import TYPES
 from pair_files import PairFiles
-from supplier_session import prepare_environment, shared_memory
+from supplier_session import shared_memory
 from type_table import HALF, KINDS, kinds
 
-pyspark = pytest.importorskip("pyspark", reason="no PySpark in this environment")
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow in this environment")
-
-prepare_environment()
-import spark_supplier  # noqa: E402
-from pyspark import cloudpickle  # noqa: E402
-from spark_supplier import Rows, Supplier  # noqa: E402
-from spark_supplier.driver.results import release  # noqa: E402
-
-# Ranks do not have this module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 # The first of four partitions has no rows.
 ROWS, FIRST, LIMIT_SECONDS = 16, 4, 60
 IDS = range(FIRST, ROWS)

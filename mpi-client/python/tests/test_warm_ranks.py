@@ -12,13 +12,9 @@ import threading
 import time
 
 import pytest
+from spark_supplier import Mpirun, RankError, Rows, RunError, RunTimeoutError, Supplier
 
-from supplier_session import only_classic, prepare_environment, rows, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Mpirun, RankError, Rows, RunError, RunTimeoutError, Supplier  # noqa: E402
+from supplier_session import only_classic, rows, session_fixture, shared_memory
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 120
@@ -27,27 +23,28 @@ LIMIT_SECONDS = 120
 spark = session_fixture(RANKS + 1)
 
 
-@pytest.fixture
-def folder():
+@pytest.fixture(scope="module")
+def folder(spark):
     """For the files of runs. At the end nothing is left of them."""
     with shared_memory() as made:
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def warm(folder):
+    """With the same ranks in each test, or others after a call that failed."""
     with Supplier(RANKS, folder=folder) as supplier:
         yield supplier
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def alone(folder):
     """Its ranks have no process group."""
     with Supplier(RANKS, folder=folder, backend=None) as supplier:
         yield supplier
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def df(spark):
     return rows(spark, ROWS)
 
@@ -186,17 +183,6 @@ def test_calls_ranks_epochs_and_workers_have_random_numbers_of_their_own(warm, s
     assert first[1:5] == second[1:5], "PyTorch seeds the others in its workers"
 
 
-def test_a_closed_supplier_stays_closed(warm, df):
-    assert len(call(warm, df)) == RANKS
-    unused = Supplier(RANKS)
-    for supplier in (warm, unused):
-        for _ in range(2):
-            supplier.close()
-        for use in (lambda: supplier.run(list, df), supplier.__enter__):  # noqa: B023  now
-            with pytest.raises(RunError, match="this Supplier is closed"):
-                use()
-
-
 def test_a_function_that_ends_the_process_group_and_makes_another(warm, spark, tmp_path):
     """Equal steps keep no store of the first one, whose port the second one needs."""
 
@@ -274,16 +260,15 @@ def test_all_that_a_call_prints_comes_before_it_returns(alone, df, capfd):
             assert f"[rank {rank}] ends {word}" in printed.err.splitlines()
 
 
-def test_results_stay_when_other_calls_have_come(spark, folder, df):
+def test_results_stay_when_other_calls_have_come(warm, df):
     def predict(data, add):
         with data.results() as out:
             for batch in data:
                 out.write({"id": batch["id"], "sum": batch["id"] + add})
 
-    with Supplier(RANKS, folder=folder) as supplier:
-        schema = "id, sum long not null"
-        found = [supplier.run(predict, Rows(df, columns=["id"]), add, results=schema) for add in (1, 2)]
-        call(supplier, df)
+    schema = "id, sum long not null"
+    found = [warm.run(predict, Rows(df, columns=["id"]), add, results=schema) for add in (1, 2)]
+    call(warm, df)
     for add, results in zip((1, 2), found):
         with results:
             assert results.rows.selectExpr("sum(sum - id)").first()[0] == add * ROWS
@@ -303,7 +288,7 @@ def test_a_call_with_validation_has_room_in_the_same_ranks(spark, folder):
         return os.getpid(), [sum(len(batch["id"]) for batch in each) for each in both]
 
     few = rows(spark, 10)
-    with Supplier(1, folder=folder) as supplier:
+    with Supplier(1, folder=folder, backend=None) as supplier:
         first, counted = supplier.run(count, rows(spark, ROWS))
         assert counted == [ROWS]
         assert supplier.run(count, Rows(few, validation=rows(spark, 20))) == (first, [10, 20])
@@ -385,16 +370,22 @@ def test_another_environment_needs_other_ranks(warm, df, monkeypatch):
     assert not set(first) & set(call(warm, df))
 
 
-def test_what_a_supplier_that_keeps_ranks_refuses(warm, df):
-    with pytest.raises(RunError, match="this Supplier keeps its ranks already"), warm:
+def test_what_a_supplier_refuses_that_keeps_ranks_or_is_closed(folder, df):
+    supplier = Supplier(RANKS, folder=folder).__enter__()
+    with pytest.raises(RunError, match="this Supplier keeps its ranks already"), supplier:
         pass
     with pytest.raises(RunError, match="idle_timeout is 0: it must be a number of seconds above 0"):
         Supplier(1, idle_timeout=0)
-    first = call(warm, df)
+    first = call(supplier, df)
     # It has no ranks, and does not keep them.
-    copy = pickle.loads(pickle.dumps(warm))
-    assert copy.statistics is None and warm.statistics is not None
-    warm.close()
+    copy = pickle.loads(pickle.dumps(supplier))
+    assert copy.statistics is None and supplier.statistics is not None
+    for closed in (supplier, Supplier(RANKS)):
+        for _ in range(2):
+            closed.close()
+        for use in (lambda: closed.run(list, df), closed.__enter__):  # noqa: B023  now
+            with pytest.raises(RunError, match="this Supplier is closed"):
+                use()
     assert not any(map(is_there, first)) and not any(map(is_there, call(copy, df)))
 
 
@@ -420,13 +411,13 @@ def test_ranks_of_mpirun(folder, df):
         assert run(supplier) != second
 
 
-def test_on_report_cannot_use_the_ranks_of_its_call(folder, df):
+def test_on_report_cannot_use_the_ranks_of_its_call(warm, df):
     def report(data):
         for number, _ in enumerate(data):
             data.report(number=number)
 
     for within in (Supplier.close, lambda supplier: call(supplier, df)):
-        reports = functools.partial(lambda within, _: within(supplier), within)
-        with Supplier(RANKS, folder=folder, on_report=reports) as supplier:  # noqa: SIM117
-            with pytest.raises(RunError, match="in a call of this thread: raise in on_report to end it"):
-                supplier.run(report, Rows(df, batch_size=BATCH))
+        warm.on_report = functools.partial(lambda within, _: within(warm), within)
+        with pytest.raises(RunError, match="in a call of this thread: raise in on_report to end it"):
+            warm.run(report, Rows(df, batch_size=BATCH))
+    warm.on_report = None

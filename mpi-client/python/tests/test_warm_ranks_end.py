@@ -2,20 +2,15 @@
 
 import pytest
 
-from supplier_session import found_by, prepare_environment
-
-prepare_environment()
-pytest.importorskip("pyspark")
+from supplier_session import found_by
 
 pytestmark = pytest.mark.long
-
-LIMIT_SECONDS = 280
 
 
 @pytest.fixture(scope="module")
 def found():
     """What the program has found. It ends by SIGKILL while ranks wait for a call, and nothing is left then."""
-    return found_by("warm_program.py", LIMIT_SECONDS)
+    return found_by("warm_program.py")
 
 
 def test_every_call_gets_all_rows(found):

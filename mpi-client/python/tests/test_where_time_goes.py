@@ -8,17 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from spark_supplier import Rows, Supplier
+from spark_supplier.driver.statistics import KINDS, Measurements, sentence
+from spark_supplier.errors import RankError, RunError
+from spark_supplier.node.messages import Measured, Reported
+from spark_supplier.times import EpochStatistics, EpochTimes
 
-from supplier_session import prepare_environment, rows, session_fixture, shared_memory
-
-prepare_environment()
-pytest.importorskip("pyspark")
-
-from spark_supplier import Rows, Supplier  # noqa: E402
-from spark_supplier.driver.statistics import KINDS, Measurements, sentence  # noqa: E402
-from spark_supplier.errors import RankError, RunError  # noqa: E402
-from spark_supplier.node.messages import Measured, Reported  # noqa: E402
-from spark_supplier.times import EpochStatistics, EpochTimes  # noqa: E402
+from supplier_session import rows, session_fixture, shared_memory
 
 RANKS, ROWS, BATCH, EPOCHS = 2, 400, 25, 2
 spark = session_fixture(2 * RANKS + 1)

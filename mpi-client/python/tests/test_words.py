@@ -4,11 +4,8 @@ import inspect
 import re
 
 import pytest
-
-pytest.importorskip("pyspark")
-
-import spark_supplier  # noqa: E402
-from spark_supplier.node.exceptions import _OPTIONS, in_words_of_run  # noqa: E402
+import spark_supplier
+from spark_supplier.node.exceptions import _OPTIONS, in_words_of_run
 
 
 @pytest.mark.parametrize(

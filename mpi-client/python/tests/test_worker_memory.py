@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-
 PROGRAM = pathlib.Path(__file__).with_name("small_memory_program.py")
 SIZE = "has 64 MiB, and "
 REMEDY = r"Make it larger \(docker run --shm-size=\.\.\., an emptyDir of medium Memory on Kubernetes\)"

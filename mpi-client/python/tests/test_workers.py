@@ -14,16 +14,15 @@ from multiprocessing.connection import Connection
 
 import pytest
 import spark_supplier
+import torch
 from spark_supplier import workers
+from spark_supplier.torch import DataLoader, Dataset
+from spark_supplier.workers import packed, unpacked
+from torch.utils.data import DataLoader as PLAIN  # noqa: N811
 
 import worker_programs
 from feeding import numbers_of, supply_blocks
 from task import Task, wait_until
-
-torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
-from spark_supplier.torch import DataLoader, Dataset  # noqa: E402
-from spark_supplier.workers import packed, unpacked  # noqa: E402
-from torch.utils.data import DataLoader as PLAIN  # noqa: E402, N811
 
 # A task that waits in vain fails in a thread of its own.
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
@@ -45,22 +44,15 @@ def servers():
 
 
 @pytest.fixture
-def supplied(files):
+def supplied(opened):
     """A function that makes a data set, with blocks of these sizes: (data set, task). No end of the epoch follows."""
-    made = []
 
     def make(sizes, **options):
-        data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
-        data._opened()
-        task = Task(*files.paths)
-        made.append((data, task))
+        data, task = opened(**options)
         supply_blocks(task, sizes)
         return data, task
 
-    yield make
-    for data, task in made:
-        data.abort("the test has ended")
-        task.leave()
+    return make
 
 
 @LOADERS

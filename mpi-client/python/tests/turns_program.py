@@ -10,12 +10,8 @@ import pathlib
 import sys
 import time
 
-from supplier_session import prepare_environment
-
-prepare_environment()
-
-import spark_supplier  # noqa: E402
-from spark_supplier import Supplier  # noqa: E402
+import spark_supplier
+from spark_supplier import Supplier
 
 
 def opens(gate):
