@@ -19,8 +19,18 @@ nb::object view(const void *address, size_t bytes) {
     return nb::steal(made);
 }
 
-supply_status_t fail_by_exception(failure *failure, const char *what, const char *operation,
-                                  const nb::python_error &error) {
+void Calls::throw_interruption() {
+    if (interruption_ == nullptr) return;
+    nb::python_error error = std::move(*interruption_);
+    interruption_.reset();
+    throw error;
+}
+
+void Calls::keep_interruption(nb::python_error &&error) {
+    interruption_ = std::make_unique<nb::python_error>(std::move(error));
+}
+
+supply_status_t Calls::fail(failure *failure, const char *operation, const nb::python_error &error) {
     std::string text = "an exception without a text";
     try {
         text = nb::cast<std::string>(error.type().attr("__name__")) + ": " + nb::str(error.value()).c_str();
@@ -28,11 +38,58 @@ supply_status_t fail_by_exception(failure *failure, const char *what, const char
         /* The exception's own __str__ has raised. */
     }
     errno = 0;
-    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed in %s: %s", what, operation, text.c_str());
+    const supply_status_t status =
+        supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed in %s: %s", what_, operation, text.c_str());
+    failure_text_ = failure->text;
+    return status;
 }
 
-bool is_true(const nb::object &object) {
-    const int answer = PyObject_IsTrue(object.ptr());
-    if (answer < 0) throw nb::python_error();
-    return answer != 0;
+/* A signal that arrives now must not leave it unknown whether the operation has begun, so its handler runs first. */
+supply_status_t Calls::begin(failure *failure, const char *operation, const Call &call, int *number) {
+    nb::gil_scoped_acquire acquired;
+    if (!is_waiting_ && PyErr_CheckSignals() != 0) keep_interruption(nb::python_error());
+    try {
+        const nb::object returned = call(object_);
+        if (number != nullptr) *number = nb::cast<int>(returned);
+        return SUPPLY_OK;
+    } catch (nb::python_error &error) {
+        fail(failure, operation, error);
+        if (!error.matches(PyExc_Exception)) keep_interruption(std::move(error));
+        return SUPPLY_ERROR_SYSTEM;
+    }
+}
+
+supply_status_t Calls::ask(failure *failure, const char *operation, const Call &call) {
+    nb::gil_scoped_acquire acquired;
+    try {
+        if (is_waiting_ && PyErr_CheckSignals() != 0) {
+            keep_interruption(nb::python_error());
+            return fail(failure, operation, *interruption_);
+        }
+        const int answer = PyObject_IsTrue(call(object_).ptr());
+        if (answer < 0) throw nb::python_error();
+        return answer != 0 ? SUPPLY_OK : SUPPLY_AGAIN;
+    } catch (nb::python_error &error) {
+        const bool is_interruption = !error.matches(PyExc_Exception);
+        const bool ends = is_waiting_ || !is_interruption;
+        if (ends) fail(failure, operation, error);
+        if (is_interruption) keep_interruption(std::move(error));
+        return ends ? SUPPLY_ERROR_SYSTEM : SUPPLY_AGAIN;
+    }
+}
+
+void Calls::free(void *context, bool pending) {
+    auto *const held = static_cast<std::shared_ptr<Calls> *>(context);
+    nb::gil_scoped_acquire acquired;
+    Calls &calls = **held;
+    if (!pending) {
+        try {
+            calls.object_.attr("close")();
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable((std::string("the end of ") + calls.what_).c_str());
+        }
+    } else {
+        calls.object_.release();
+    }
+    delete held;
 }

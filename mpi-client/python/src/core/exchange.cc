@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "calls.h"
-
 extern "C" {
 #include "exchange/transport.h"
 }
@@ -26,17 +24,11 @@ size_t end_of(const part *parts, int ranks) {
     return end;
 }
 
-supply_status_t fail(failure *failure, const char *operation, const nb::python_error &error) {
-    return fail_by_exception(failure, "the exchange between ranks", operation, error);
-}
-
-Exchange &in(void *context) { return **static_cast<std::shared_ptr<Exchange> *>(context); }
-
 } // namespace
 
 Exchange::Exchange(nb::object transport)
-    : transport_(std::move(transport)), rank_(nb::cast<int>(transport_.attr("rank"))),
-      ranks_(nb::cast<int>(transport_.attr("ranks"))), pause_microseconds_(kShortestPauseMicroseconds) {}
+    : Calls(std::move(transport), "the exchange between ranks"), rank_(nb::cast<int>(object_.attr("rank"))),
+      ranks_(nb::cast<int>(object_.attr("ranks"))), pause_microseconds_(kShortestPauseMicroseconds) {}
 
 supply_status_t Exchange::open(supply_t **supply, const ExchangeOptions &from) {
     supply_exchange_options_t options;
@@ -50,23 +42,11 @@ supply_status_t Exchange::open(supply_t **supply, const ExchangeOptions &from) {
     options.memory_bytes = from.memory_bytes;
     options.spill_folder = from.spill_folder.empty() ? nullptr : from.spill_folder.c_str();
     options.messages_only = from.messages_only;
-    const transport calls = {
-        rank_, ranks_, new std::shared_ptr<Exchange>(shared_from_this()), allgather, alltoall, alltoallv, poll, free};
-    is_opening_ = true;
+    const transport calls = {rank_, ranks_, context(), allgather, alltoall, alltoallv, poll, free};
+    is_waiting_ = true;
     const supply_status_t status = supply__exchange_over(supply, &calls, &options);
-    is_opening_ = false;
+    is_waiting_ = false;
     return status;
-}
-
-void Exchange::throw_interruption() {
-    if (interruption_ == nullptr) return;
-    nb::python_error error = std::move(*interruption_);
-    interruption_.reset();
-    throw error;
-}
-
-void Exchange::keep_interruption(nb::python_error &&error) {
-    interruption_ = std::make_unique<nb::python_error>(std::move(error));
 }
 
 void Exchange::pause() {
@@ -80,45 +60,34 @@ void Exchange::pause() {
     pause_microseconds_ = std::min(2 * pause_microseconds_, kLongestPauseMicroseconds);
 }
 
-/* A signal that arrives now must not leave it unknown whether the operation has begun, so its handler runs first. */
-template <typename Begin>
-supply_status_t Exchange::begin(failure *failure, const char *operation, Begin begin) {
-    nb::gil_scoped_acquire acquired;
+supply_status_t Exchange::begin(failure *failure, const char *operation, const Call &call) {
     yields_ = kYields;
     pause_microseconds_ = kShortestPauseMicroseconds;
-    if (!is_opening_ && PyErr_CheckSignals() != 0) keep_interruption(nb::python_error());
-    try {
-        begin(transport_);
-        return SUPPLY_OK;
-    } catch (nb::python_error &error) {
-        fail(failure, operation, error);
-        if (!error.matches(PyExc_Exception)) keep_interruption(std::move(error));
-        return SUPPLY_ERROR_SYSTEM;
-    }
+    return Calls::begin(failure, operation, call);
 }
 
 supply_status_t Exchange::allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
-    Exchange &exchange = in(context);
+    Exchange &exchange = of(context);
     return exchange.begin(failure, "allgather", [&](const nb::object &transport) {
-        transport.attr("allgather")(view(send, bytes), view(receive, bytes * exchange.ranks_));
+        return transport.attr("allgather")(view(send, bytes), view(receive, bytes * exchange.ranks_));
     });
 }
 
 supply_status_t Exchange::alltoall(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
-    Exchange &exchange = in(context);
+    Exchange &exchange = of(context);
     return exchange.begin(failure, "alltoall", [&](const nb::object &transport) {
         const size_t all = bytes * exchange.ranks_;
-        transport.attr("alltoall")(view(send, all), view(receive, all));
+        return transport.attr("alltoall")(view(send, all), view(receive, all));
     });
 }
 
 supply_status_t Exchange::alltoallv(void *context, const void *send, const part *send_parts, void *receive,
                                     const part *receive_parts, failure *failure) {
-    Exchange &exchange = in(context);
+    Exchange &exchange = of(context);
     return exchange.begin(failure, "alltoallv", [&](const nb::object &transport) {
-        transport.attr("alltoallv")(view(send, end_of(send_parts, exchange.ranks_)), exchange.tuples(send_parts),
-                                    view(receive, end_of(receive_parts, exchange.ranks_)),
-                                    exchange.tuples(receive_parts));
+        return transport.attr("alltoallv")(view(send, end_of(send_parts, exchange.ranks_)), exchange.tuples(send_parts),
+                                           view(receive, end_of(receive_parts, exchange.ranks_)),
+                                           exchange.tuples(receive_parts));
     });
 }
 
@@ -129,31 +98,5 @@ nb::list Exchange::tuples(const part *parts) const {
 }
 
 supply_status_t Exchange::poll(void *context, failure *failure) {
-    Exchange &exchange = in(context);
-    nb::gil_scoped_acquire acquired;
-    try {
-        return is_true(exchange.transport_.attr("poll")()) ? SUPPLY_OK : SUPPLY_AGAIN;
-    } catch (nb::python_error &error) {
-        if (error.matches(PyExc_Exception)) return fail(failure, "poll", error);
-        if (exchange.is_opening_) fail(failure, "poll", error);
-        exchange.keep_interruption(std::move(error));
-        return exchange.is_opening_ ? SUPPLY_ERROR_SYSTEM : SUPPLY_AGAIN;
-    }
-}
-
-void Exchange::free(void *context, bool pending) {
-    auto *const held = static_cast<std::shared_ptr<Exchange> *>(context);
-    nb::gil_scoped_acquire acquired;
-    Exchange &exchange = **held;
-    if (!pending) {
-        try {
-            exchange.transport_.attr("close")();
-        } catch (nb::python_error &error) {
-            error.discard_as_unraisable("the end of the exchange between ranks");
-        }
-    } else {
-        /* Never freed: the pending operation may still use it. */
-        exchange.transport_.release();
-    }
-    delete held;
+    return of(context).ask(failure, "poll", [](const nb::object &transport) { return transport.attr("poll")(); });
 }

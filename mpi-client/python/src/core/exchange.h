@@ -2,16 +2,12 @@
 #ifndef SUPPLY_PYTHON_EXCHANGE_H
 #define SUPPLY_PYTHON_EXCHANGE_H
 
-#include <nanobind/nanobind.h>
-
-#include <memory>
 #include <string>
 
-#include "supply.h"
+#include "calls.h"
 #include "supply_exchange_options.h"
 
 struct transport;
-struct failure;
 struct part;
 
 struct ExchangeOptions {
@@ -26,16 +22,13 @@ struct ExchangeOptions {
     bool messages_only;
 };
 
-/** Calls the transport. The library may call it without the interpreter's lock. */
-class Exchange : public std::enable_shared_from_this<Exchange> {
+/** Calls the transport. */
+class Exchange : public Calls {
   public:
     explicit Exchange(nanobind::object transport);
 
     /** supply__exchange_over(). Without the interpreter's lock. */
     supply_status_t open(supply_t **supply, const ExchangeOptions &options);
-
-    /** Throws what a signal handler has raised while the library called the transport. */
-    void throw_interruption();
 
     /** A pause between two calls of supply_try_next(), without the interpreter's lock. It grows if nothing happens. */
     void pause();
@@ -46,17 +39,12 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
                                      const part *receive_parts, failure *failure);
     static supply_status_t poll(void *context, failure *failure);
-    static void free(void *context, bool pending);
+    static Exchange &of(void *context) { return static_cast<Exchange &>(in(context)); }
 
-    template <typename Begin>
-    supply_status_t begin(failure *failure, const char *operation, Begin begin);
-    void keep_interruption(nanobind::python_error &&error);
+    supply_status_t begin(failure *failure, const char *operation, const Call &call);
     nanobind::list tuples(const part *parts) const;
 
-    nanobind::object transport_;
     const int rank_, ranks_;
-    bool is_opening_ = false;
-    std::unique_ptr<nanobind::python_error> interruption_;
     unsigned yields_ = 0, pause_microseconds_;
 };
 
