@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 
@@ -39,7 +40,9 @@ def on_host(values: Any) -> Any:
 
 
 def _array_of(tensor: Any) -> Any:
-    if str(tensor.layout) != "torch.strided":
+    torch = sys.modules["torch"]
+    if tensor.layout is not torch.strided:
         raise TypeError(f"it is a tensor with {tensor.layout}: write its to_dense(), or Jagged(values, offsets)")
     # numpy has no bfloat16.
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    array: Any = (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
+    return array

@@ -76,14 +76,15 @@ def array_of(name: str, values: Any, kind: Any, mask: Any = None) -> Any:
 
 
 def _converted(name: str, values: Any, kind: Any, mask: Any) -> Any:
+    if type(values) is not numpy.ndarray:
+        if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
+            return _of_arrow(values, kind)
+        if kind is not None and types.is_struct(kind) and str(getattr(values, "layout", "")) == "torch.sparse_csr":
+            values = _sparse_vectors(values)
+        values = on_host(values)
     if type(values) is numpy.ndarray and values.dtype.kind not in "OUS":
         # Most are. The questions below take longer than to convert a small batch.
         return _of_numpy(name, values, kind, mask)
-    if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
-        return _of_arrow(values, kind)
-    if str(getattr(values, "layout", "")) == "torch.sparse_csr" and kind is not None and types.is_struct(kind):
-        values = _sparse_vectors(values)
-    values = on_host(values)
     if type(values).__module__.partition(".")[0] == "pandas":
         return _of_pandas(name, values, kind)
     if isinstance(values, tuple) and hasattr(values, "offsets"):
@@ -140,11 +141,13 @@ def _lists(name: str, offsets: numpy.ndarray, values: Any, kind: Any, mask: Any,
     if kind is not None and not _is_list(kind):
         raise ValueError("it has lists")
     child = array_of(name, values, None if kind is None else kind.value_type, mask)
-    child = child.slice(offsets[0], offsets[-1] - offsets[0])
-    offsets, lengths = offsets - offsets[0], numpy.diff(offsets)
+    if offsets[0] != 0 or offsets[-1] != len(child):
+        child = child.slice(offsets[0], offsets[-1] - offsets[0])
+        offsets = offsets - offsets[0]
     if kind is None or types.is_list(kind):
         array = _of_offsets(offsets, child, pyarrow.list_(child.type) if kind is None else kind)
         return array if is_valid is None else _with_nulls(array, is_valid)
+    lengths = numpy.diff(offsets)
     given = lengths if is_valid is None else lengths[is_valid]
     if (given != kind.list_size).any():
         raise ValueError(
