@@ -82,8 +82,10 @@ class Lists:
     """Texts or bytes of a block. A slice is a list, and only its elements are made. fill: what a null is."""
 
     def __init__(self, column: _core.Column, valid: numpy.ndarray | None, fill: str | bytes | None) -> None:
-        self._bounds = column.offsets()
-        self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
+        self._is_in_place = column.format == "vz"
+        if not self._is_in_place:
+            self._bounds = column.offsets()
+            self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
         self._make: Callable[[memoryview], Any] = (lambda data: str(data, "utf-8")) if column.format == "u" else bytes
         self._column = column
         self._valid = valid
@@ -96,6 +98,8 @@ class Lists:
         return values
 
     def _made(self, part: slice) -> list[Any]:
+        if self._is_in_place:
+            return list(map(bytes, self._column.views(part.start, part.stop - part.start)))
         bounds = self._bounds[part.start : part.stop + 1].tolist()
         values: list[Any] = []
         try:
@@ -108,18 +112,6 @@ class Lists:
                 "col.cast('binary')",
             ) from error
         return values
-
-
-class ListsInPlace(Lists):
-    """The same of bytes in place."""
-
-    def __init__(self, column: _core.Column, valid: numpy.ndarray | None, fill: str | bytes | None) -> None:
-        self._column = column
-        self._valid = valid
-        self._fill = fill
-
-    def _made(self, part: slice) -> list[Any]:
-        return list(map(bytes, self._column.views(part.start, part.stop - part.start)))
 
 
 class JaggedValues:
@@ -273,16 +265,13 @@ class BlockValues:
         return numbers
 
     def _texts(self, column: _core.Column, ragged: str) -> Sliceable:
-        is_in_place = column.format == "vz"
-        lists = (ListsInPlace if is_in_place else Lists)(
-            column, _valid(column) if column.null_count else None, self._fill_of_list(column)
-        )
+        lists = Lists(column, _valid(column) if column.null_count else None, self._fill_of_list(column))
         if ragged not in _JAGGED:
             return lists
         self._refuse_nulls(column)
         if column.null_count:
             return JaggedOfLists(lists)
-        return JaggedSlice(column, 0, column.element_count) if is_in_place else bytes_of(column)
+        return JaggedSlice(column, 0, column.element_count) if column.format == "vz" else bytes_of(column)
 
     def _nested(self, block: Block, column: _core.Column) -> Sliceable:
         if column.format == "+s":

@@ -104,9 +104,7 @@ def open(
             for block in reader:
                 x = block.numpy("data")
     """
-    for name, number in (("local_rank", local_rank), ("rank", rank)):
-        if number is not None:
-            whole_number(name, number)
+    passed = _passed(config, local_rank, rank, block, group, results_folder)
     if timeout is not None:
         seconds("timeout", timeout)
     if exchange is None and comm is not None:
@@ -116,19 +114,13 @@ def open(
     if job is not None:
         comm = job.comm if comm is None else comm
         rank, local_rank = _ranks_of(job, rank, local_rank)
+        passed = _passed(config, local_rank, rank, block, group, results_folder)
     transport = None if policy is None else extension("exchange").transport_over(comm, timeout)
-    mapped_files, named_pipes = _config_files(config)
     pair = _core.Pair(
-        mapped_files=mapped_files,
-        named_pipes=named_pipes,
-        local_rank=-1 if local_rank is None else local_rank,
-        rank=-1 if rank is None else rank,
+        **passed,
         timeout=timeout or 0,
         ring_bytes=optional_size("ring", ring) or 0,
-        block_bytes=optional_size("block", block) or 0,
-        group=group or "",
         position=position or "",
-        results_folder=os.fspath(results_folder or ""),
         exchange=policy is not None,
         meeting=None if job is None else job.meeting,
     )
@@ -176,26 +168,8 @@ def create_results(
         with spark_supplier.ranks.create_results("predictions", config="/dev/shm/my-run/conf") as out:
             out.write({"id": ids, "score": scores})
     """
-    for option, number in (("local_rank", local_rank), ("rank", rank)):
-        if number is not None:
-            whole_number(option, number)
-    mapped_files, named_pipes = _config_files(config)
-    block_bytes = optional_size("block", block) or 0
-
-    def begin(name: str, fields: list[_core.ResultField]) -> _core.Result:
-        return _core.Result(
-            mapped_files=mapped_files,
-            named_pipes=named_pipes,
-            local_rank=-1 if local_rank is None else local_rank,
-            rank=-1 if rank is None else rank,
-            block_bytes=block_bytes,
-            group=group or "",
-            results_folder=os.fspath(results_folder or ""),
-            name=name,
-            fields=fields,
-        )
-
-    return ResultWriter(begin, name, schema)
+    options = _passed(config, local_rank, rank, block, group, results_folder)
+    return ResultWriter(lambda name, fields: _core.Result(**options, name=name, fields=fields), name, schema)
 
 
 # Those that have a name.
@@ -241,11 +215,25 @@ def _ranks_of(job: Job, rank: int | None, local_rank: int | None) -> tuple[int |
     return job.comm.rank if rank is None else rank, own if local_rank is None else local_rank
 
 
-def _config_files(config: Config) -> tuple[str, str]:
-    if config is None:
-        return "", ""
+def _passed(
+    config: Config,
+    local_rank: int | None,
+    rank: int | None,
+    block: int | str | None,
+    group: str | None,
+    results_folder: Path | None,
+) -> dict[str, Any]:
+    """What libsupply gets of these options of open() and create_results()."""
+    for name, number in (("local_rank", local_rank), ("rank", rank)):
+        if number is not None:
+            whole_number(name, number)
     if isinstance(config, (str, os.PathLike)):
         folder = pathlib.Path(config)
         config = (folder / "mapped-files.conf", folder / "named-pipes.conf")
-    mapped_files, named_pipes = config
-    return os.fspath(mapped_files), os.fspath(named_pipes)
+    mapped_files, named_pipes = config or ("", "")
+    return {
+        "mapped_files": os.fspath(mapped_files), "named_pipes": os.fspath(named_pipes),
+        "local_rank": -1 if local_rank is None else local_rank, "rank": -1 if rank is None else rank,
+        "block_bytes": optional_size("block", block) or 0, "group": group or "",
+        "results_folder": os.fspath(results_folder or ""),
+    }  # fmt: skip
