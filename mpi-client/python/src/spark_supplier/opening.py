@@ -104,7 +104,7 @@ def open(
             for block in reader:
                 x = block.numpy("data")
     """
-    passed = _passed(config, local_rank, rank, block, group, results_folder)
+    passed = passed_options(config, local_rank, rank, block, group, results_folder)
     if timeout is not None:
         seconds("timeout", timeout)
     if exchange is None and comm is not None:
@@ -114,7 +114,7 @@ def open(
     if job is not None:
         comm = job.comm if comm is None else comm
         rank, local_rank = _ranks_of(job, rank, local_rank)
-        passed = _passed(config, local_rank, rank, block, group, results_folder)
+        passed = passed_options(config, local_rank, rank, block, group, results_folder)
     transport = None if policy is None else extension("exchange").transport_over(comm, timeout)
     pair = _core.Pair(
         **passed,
@@ -168,7 +168,7 @@ def create_results(
         with spark_supplier.ranks.create_results("predictions", config="/dev/shm/my-run/conf") as out:
             out.write({"id": ids, "score": scores})
     """
-    options = _passed(config, local_rank, rank, block, group, results_folder)
+    options = passed_options(config, local_rank, rank, block, group, results_folder)
     return ResultWriter(lambda name, fields: _core.Result(**options, name=name, fields=fields), name, schema)
 
 
@@ -215,7 +215,7 @@ def _ranks_of(job: Job, rank: int | None, local_rank: int | None) -> tuple[int |
     return job.comm.rank if rank is None else rank, own if local_rank is None else local_rank
 
 
-def _passed(
+def passed_options(
     config: Config,
     local_rank: int | None,
     rank: int | None,

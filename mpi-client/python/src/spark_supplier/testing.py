@@ -29,7 +29,7 @@ from spark_supplier.node.job import RESULTS, DataSpec
 from spark_supplier.node.messages import Attempt
 from spark_supplier.node.rank_data import RankData
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.opening import create_results
+from spark_supplier.opening import create_results, passed_options
 from spark_supplier.pair import Reader
 
 if TYPE_CHECKING:
@@ -398,12 +398,10 @@ class _Task:
 
     def open(self, position: str | None) -> Reader:
         """The rank's side. It begins after that position."""
-        mapped_files, named_pipes = self._files.config(self._kind)
+        options = passed_options(self._files.config(self._kind), 0, 0, None, None, self._files.results_folder)
         pair = _core.Pair(
-            mapped_files=mapped_files, named_pipes=named_pipes, local_rank=0, rank=0, timeout=_SECONDS, ring_bytes=0,
-            block_bytes=0, group="", position=position or "", results_folder=str(self._files.results_folder),
-            exchange=False, meeting=None,
-        )  # fmt: skip
+            **options, timeout=_SECONDS, ring_bytes=0, position=position or "", exchange=False, meeting=None
+        )
         reader = _FedReader(pair, self)
         weakref.finalize(reader, self._ends.close)
         self._attach()
