@@ -20,7 +20,7 @@ private[supply] final class RowSource(
     override val isOrdered: Boolean = false, sizes: Option[PartitionSizes] = None)
     extends DataFrameSource(columns, sizes) {
   override def open(partition: Partition, context: TaskContext): ElementCursor =
-    cursor(new RowsInOrder(rows(partition, context)))
+    new RunCursor(new RowsInOrder(rows(partition, context), columns.toArray))
 
   override protected def rows(
       partition: Partition, context: TaskContext): Iterator[InternalRow] =
@@ -63,12 +63,10 @@ private[rows] abstract class DataFrameSource(
 
   override def openShuffled(
       partition: Partition, context: TaskContext, buffer: Int, seed: Long): ElementCursor =
-    cursor(new ShuffledRows(rows(partition, context), buffer, seed))
+    new RunCursor(new ShuffledRows(rows(partition, context), columns.toArray, buffer, seed,
+        context))
 
   protected def rows(partition: Partition, context: TaskContext): Iterator[InternalRow]
-
-  protected def cursor(rows: NumberedRows): ElementCursor =
-    new RunCursor(new RowRuns(rows, columns.toArray))
 
   /** The widest entry without others within it. Text counts as wider than a number, bytes as wider than text. */
   override def mainColumn: Option[Int] = {

@@ -102,6 +102,45 @@ private[rows] final class RunColumn(column: Column) {
     case _ => putByte(Platform.getByte(from, at))
   }
 
+  /** Values of rows: at `shift` after each of these places. */
+  def gather(bases: Array[AnyRef], places: Array[Long], shift: Long, values: Int): Unit = {
+    reserve(values * width)
+    val to = own
+    var at = Start + size
+    var k = 0
+    width match {
+      case 8 => while (k < values) {
+          Platform.putLong(to, at, Platform.getLong(bases(k), places(k) + shift))
+          at += 8
+          k += 1
+        }
+      case 4 => while (k < values) {
+          Platform.putInt(to, at, Platform.getInt(bases(k), places(k) + shift))
+          at += 4
+          k += 1
+        }
+      case _ => while (k < values) {
+          Platform.copyMemory(bases(k), places(k) + shift, to, at, width.toLong)
+          at += width
+          k += 1
+        }
+    }
+    size += values * width
+    valid(values)
+  }
+
+  /** Of the last `values` values, those are null whose bit is set, in the word at `shift` after each of these places. */
+  def gatherNulls(bases: Array[AnyRef], places: Array[Long], shift: Long, bit: Int,
+      values: Int): Unit = {
+    beginNulls()
+    var k = 0
+    while (k < values) {
+      ownNulls(count - values + k) =
+        (Platform.getLong(bases(k), places(k) + shift) >>> bit & 1).toByte
+      k += 1
+    }
+  }
+
   /** The same for values that follow each other. */
   def copyMany(from: AnyRef, at: Long, values: Int): Unit = {
     val bytes = values * width
@@ -162,15 +201,15 @@ private[rows] final class RunColumn(column: Column) {
       size += width
     } else if (hasSpans) putSpan(size, 0)
     else children.foreach(_.putNull())
-    if (column.nullable) {
-      if (!hasNull) {
-        reserveNulls(1)
-        Arrays.fill(ownNulls, 0, count, 0: Byte)
-        hasNull = true
-      }
-      valid(1)
-      ownNulls(count - 1) = 1
-    } else valid(1)
+    if (column.nullable) beginNulls()
+    valid(1)
+    if (column.nullable) ownNulls(count - 1) = 1
+  }
+
+  private def beginNulls(): Unit = if (!hasNull) {
+    reserveNulls(0)
+    Arrays.fill(ownNulls, 0, count, 0: Byte)
+    hasNull = true
   }
 
   private def refer(from: AnyRef, at: Long): Unit = {

@@ -6,13 +6,14 @@ import java.util.{Arrays, Random}
  * An order of elements that the seed fixes: each is drawn from the next `buffer` elements that have
  * not been drawn. They are kept in numbered places.
  *
- * @param ahead how many are drawn together, which does not change the order
+ * @param firstAhead how many are drawn together, which does not change the order; asked for when the first are kept
  * @param keepNext keeps at most that number of further elements, each in the next place of the array;
  *                 returns their number
  */
-private[supply] final class Draws(buffer: Int, seed: Long, ahead: Int = 1)(
+private[supply] final class Draws(buffer: Int, seed: Long, firstAhead: => Int = 1)(
     keepNext: (Array[Int], Int) => Int) {
   private val random = new UnsharedRandom(seed)
+  private lazy val ahead = firstAhead
 
   /** The places of the elements to draw from: the first `size`. */
   private var places = Array.emptyIntArray
@@ -80,7 +81,16 @@ private[supply] final class ShuffledCursor(
     case _ => None
   }
   private val draws =
-    new Draws(buffer, seed, ahead = if (gathering.isDefined) 256 else 1)(cursor.keepNext)
+    new Draws(buffer, seed, if (gathering.isDefined) 256 else 1)(keepNext)
+
+  private def keepNext(places: Array[Int], count: Int): Int = {
+    var i = 0
+    while (i < count && cursor.next()) {
+      cursor.keep(places(i))
+      i += 1
+    }
+    i
+  }
 
   override def next(): Boolean = draws.next()
 

@@ -72,10 +72,8 @@ trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
 
   /** The rows of a result that has these blocks. */
   private def rowsOf(source: DataFrameSource)(open: TaskContext => ElementCursor): Seq[Any] = {
-    var raw = Seq.empty[Array[Byte]]
-    use = context =>
-      raw = rawBlocks(open(context), source.schema, source.mainColumn, blockElements = 100)
-    runTask(source)
+    val raw = inTask(context =>
+      rawBlocks(open(context), source.schema, source.mainColumn, blockElements = 100))
     ResultFiles(1) { files =>
       BlockFileBytes.write(files.path(0), BlockFileBytes.ofBlocks(source.schema, raw))
       files.load(spark).collect().map(PlainValues.of).toSeq
@@ -136,19 +134,22 @@ trait FrameBlocks extends LocalSpark with WrittenBlocks { this: Suite =>
 
   /** The blocks of the only partition. */
   private def blocksOf(source: Source, blockElements: Int, first: Long)(
-      open: TaskContext => ElementCursor): Seq[Seq[Any]] = {
-    var written = Seq.empty[Seq[Any]]
-    use = context =>
-      written = blocks(open(context), source.schema, source.mainColumn, blockElements, first,
-        blockBytes = 1 << 14)
-    runTask(source)
-    written
+      open: TaskContext => ElementCursor): Seq[Seq[Any]] = inTask(context =>
+    blocks(open(context), source.schema, source.mainColumn, blockElements, first,
+      blockBytes = 1 << 14))
+
+  /** Runs `body` as a task: in local mode, tasks are in this JVM. */
+  protected def inTask[A](body: TaskContext => A): A = {
+    var result = Option.empty[A]
+    use = context => result = Some(body(context))
+    sc.runJob(sc.parallelize(Seq(0), 1), (context: TaskContext, _: Iterator[Int]) => use(context))
+    result.get
   }
 }
 
 private object FrameBlocks {
   def inOrder(rows: Iterator[InternalRow], columns: Seq[RowColumn]): RunCursor =
-    new RunCursor(new RowRuns(new RowsInOrder(rows), columns.toArray))
+    new RunCursor(new RowsInOrder(rows, columns.toArray))
 
   def inVectors(batches: Iterator[ColumnarBatch], columns: Seq[RowColumn],
       areOurs: Boolean = false): RunCursor =
@@ -161,12 +162,6 @@ private object FrameBlocks {
 
   val rows = 1000L
 
-  /** What the task does. In local mode, tasks are in this JVM. */
+  /** What the task does. */
   @volatile private var use: TaskContext => Unit = _
-
-  private def runTask(source: Source): Unit = {
-    val sc = source.rdd.sparkContext
-    sc.runJob(sc.parallelize(Seq(0), 1), (context: TaskContext, _: Iterator[Int]) => use(context))
-    ()
-  }
 }

@@ -20,7 +20,7 @@ private[supply] object NestedRows {
   val source = new RowSource(null, columns)
 
   def cursor: ElementCursor =
-    new RunCursor(new RowRuns(new RowsInOrder(rows.iterator), columns.toArray))
+    new RunCursor(new RowsInOrder(rows.iterator, columns.toArray))
 
   private def text(of: String) = UTF8String.fromString(of)
 

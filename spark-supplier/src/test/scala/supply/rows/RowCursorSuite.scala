@@ -1,12 +1,15 @@
 package supply.rows
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SpecificInternalRow, UnsafeProjection}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.types._
+import org.apache.spark.supply.HeldMemory
 import org.apache.spark.unsafe.types.UTF8String
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.core.ConfigException
 import supply.protocol.Schema
 import supply.rows.FrameBlocks.inOrder
 import supply.source.ElementCursor
@@ -55,8 +58,9 @@ class RowCursorSuite extends AnyFunSuite with FrameBlocks {
         .mainColumn.contains(2))
   }
 
-  private def shuffled(rows: Iterator[InternalRow], buffer: Int, seed: Long) =
-    new RunCursor(new RowRuns(new ShuffledRows(rows, buffer, seed), columns.toArray))
+  private def shuffled(rows: Iterator[InternalRow], buffer: Int, seed: Long)(
+      context: TaskContext) =
+    new RunCursor(new ShuffledRows(rows, columns.toArray, buffer, seed, context))
 
   private def blocks(cursor: ElementCursor): Seq[Seq[Any]] =
     blocks(cursor, Schema(columns.map(_.column)), Some(3), Int.MaxValue, 0, blockBytes = 64 << 10)
@@ -67,14 +71,28 @@ class RowCursorSuite extends AnyFunSuite with FrameBlocks {
     assert(expected != expectedShuffled)
     Seq(() => unsafeRows, () => mutableRows).foreach { reused =>
       assert(blocks(inOrder(reused(), columns)) == expected)
-      assert(blocks(shuffled(reused(), 16, 1)) == expectedShuffled)
+      assert(inTask(context => blocks(shuffled(reused(), 16, 1)(context))) == expectedShuffled)
     }
   }
 
   test("a shuffled row is named by its number in the partition") {
-    val cursor = shuffled(unsafeRows, buffer = 4, seed = 42)
-    (0 until 3).foreach(_ => cursor.next())
-    assert(cursor.describe == "row 4 of its partition")
+    assert(inTask { context =>
+      val cursor = shuffled(unsafeRows, buffer = 4, seed = 42)(context)
+      (0 until 3).foreach(_ => cursor.next())
+      cursor.describe
+    } == "row 4 of its partition")
+  }
+
+  test("rows that a shuffle keeps are memory of their task, which it may not have") {
+    inTask { context =>
+      val others = new HeldMemory(context)
+      assert(!others.hold(Long.MaxValue / 2))
+      val cursor = shuffled(unsafeRows, buffer = 4, seed = 42)(context)
+      assert(intercept[ConfigException](cursor.next()).getMessage.contains(
+          "set a smaller --shuffle-buffer, or a larger spark.executor.memory"))
+      cursor.close()
+      others.release()
+    }
   }
 }
 
