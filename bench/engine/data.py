@@ -20,12 +20,11 @@ def partitions(data_bytes, options):
     return max(max(options.pairs), data_bytes // PARTITION_BYTES)
 
 
-def generate(spark, element_bytes, total_bytes, partitions, batches=True):
-    """Generates elements as Spark's open source, in the Supplier's batches or as tuples. Returns their tally."""
+def generate(spark, element_bytes, total_bytes, partitions):
+    """Generates elements as Spark's open source, in batches that Spark caches. Returns their tally."""
     channels, height, width = _SHAPES.get(element_bytes, (1, 1, element_bytes))
     shape = {"channels": channels, "height": height, "width": width}
-    how = {"partitions": partitions, "batches": batches}
-    return spark.run("generate", total_bytes=total_bytes, **shape, **how)
+    return spark.run("generate", total_bytes=total_bytes, partitions=partitions, **shape)
 
 
 DATA = machine.ROOT / "build" / "bench-data"

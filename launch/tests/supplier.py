@@ -50,16 +50,6 @@ class Supplier:
         """The rows of an LMDB that Spark reads as a DataFrame."""
         return self.session.read.format("lmdb").options(**options).load(uri).collect()
 
-    def cached_partitions(self):
-        """The hosts on which Spark caches each partition now, by the partition's number."""
-        store = self.session._jsc.sc().statusStore()
-        host_of = {executor.id(): executor.hostPort().split(":")[0] for executor in _items(store.executorList(True))}
-        partitions = [partition for rdd in _items(store.rddList(True)) for partition in _items(rdd.partitions().get())]
-        return {
-            int(partition.blockName().split("_")[2]): [host_of[executor] for executor in _items(partition.executors())]
-            for partition in partitions
-        }
-
     def stop(self):
         gateway = self.session._sc._gateway
         # A run that does not end would hold this process, also at its exit.
@@ -73,10 +63,6 @@ class Supplier:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=60)
-
-
-def _items(scala_sequence):
-    return [scala_sequence.apply(index) for index in range(scala_sequence.size())]
 
 
 def rows(table):

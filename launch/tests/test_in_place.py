@@ -22,11 +22,6 @@ def test_elements_larger_than_a_block(supply, tmp_path):
     supply(databases.write(tmp_path / "lmdb", elements), "--in-place", block="4KiB", ring="16KiB")
 
 
-def test_with_a_storage_level(both_sides_fail, database):
-    text = both_sides_fail(database, "--in-place", "--storage-level", "MEMORY_ONLY")
-    assert "--in-place" in text and "--storage-level MEMORY_ONLY" in text
-
-
 @pytest.fixture
 def log(supplier):
     """Returns the lines that the Supplier has logged for the user until then."""

@@ -25,11 +25,6 @@ def test_the_same_seed(lines_by_rank):
     assert lines_by_rank(7) == lines_by_rank(7)
 
 
-@pytest.mark.parametrize("storage_level", ["MEMORY_ONLY", "DISK_ONLY"])
-def test_the_same_seed_from_the_cache(lines_by_rank, storage_level):
-    assert lines_by_rank(7) == lines_by_rank(7, "--storage-level", storage_level)
-
-
 def test_another_seed(lines_by_rank):
     first, second = lines_by_rank(7), lines_by_rank(8)
     for rank in range(2):

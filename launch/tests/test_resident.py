@@ -12,7 +12,7 @@ def database(tmp_path):
     return databases.write(tmp_path / "lmdb", databases.numbered(200))
 
 
-@pytest.mark.parametrize("options", [(), ("--block-elements", 7), ("--storage-level", "MEMORY_ONLY")], ids=str)
+@pytest.mark.parametrize("options", [(), ("--block-elements", 7)], ids=str)
 def test_the_same_elements_in_the_same_order(supply, database, options):
     def run(*resident):
         options_of_run = ("--partitions", 20, "--seed", 7, *options, *resident)

@@ -105,19 +105,9 @@ def test_a_source_that_cannot_be_read(both_sides_fail, tmp_path, make, wanted):
     assert re.search(wanted, both_sides_fail(make(tmp_path), *ENDLESS))
 
 
-@pytest.mark.parametrize("storage_level", ["none", "MEMORY_ONLY"])
-def test_an_element_larger_than_a_block(both_sides_fail, tmp_path, storage_level):
-    options = (*ENDLESS, "--storage-level", storage_level)
-    text = both_sides_fail(large_element(tmp_path), *options, ring="128KiB", block="64KiB")
+def test_an_element_larger_than_a_block(both_sides_fail, tmp_path):
+    text = both_sides_fail(large_element(tmp_path), *ENDLESS, ring="128KiB", block="64KiB")
     assert "'large'" in text and "block=" in text and "mapped-files.conf" in text
-
-
-@pytest.mark.long
-def test_elements_larger_than_the_heap(both_sides_fail, tmp_path):
-    # Spark's driver has 1 GiB by default, and caching needs two copies.
-    database = databases.write(tmp_path / "lmdb", [(b"large", databases.datum(bytes(600 << 20)))])
-    text = both_sides_fail(database, "--storage-level", "MEMORY_ONLY", "--partitions", 1, ranks=1)
-    assert "partition 0 does not fit into the executor's heap of" in text and "spark.executor.memory" in text
 
 
 @pytest.fixture
@@ -132,14 +122,7 @@ def test_fewer_task_slots_than_ranks(both_sides_fail, entries):
 
 @pytest.mark.parametrize(
     "option, value",
-    [
-        ("--storage-level", "MEMORY"),
-        ("--partitions", "0"),
-        ("--epochs", "0"),
-        ("--block-elements", "-1"),
-        ("--epochs", "many"),
-        ("--epoch", "3"),
-    ],
+    [("--partitions", "0"), ("--epochs", "0"), ("--block-elements", "-1"), ("--epochs", "many"), ("--epoch", "3")],
 )
 def test_an_option_with_a_wrong_value(both_sides_fail, entries, option, value):
     text = both_sides_fail(entries, option, value)

@@ -76,7 +76,7 @@ def test_help_names_every_option(start_supplier):
     supplier = start_supplier("--help")
     out, _ = supplier.communicate(timeout=END_OF_PATIENCE)
     assert supplier.returncode == 0
-    names = "master conf lmdb partitions ranks epochs seed storage-level block-elements mapped-files named-pipes hosts"
+    names = "master conf lmdb partitions ranks epochs seed block-elements mapped-files named-pipes hosts"
     assert [name for name in [*names.split(), "timeout"] if f"--{name}" not in out] == []
 
 

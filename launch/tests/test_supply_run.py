@@ -44,7 +44,7 @@ def test_every_element_once(supply_run, entries, options, lines):
 def test_many_ranks_on_config_files_of_the_user(supply_run, entries):
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
         pairs = Pairs(pathlib.Path(folder), 7, ring="16KiB", block="8KiB")
-        run = supply_run("--lmdb", entries, "--ranks=7", *pairs.options(), "--storage-level", "MEMORY_AND_DISK")
+        run = supply_run("--lmdb", entries, "--ranks=7", *pairs.options())
         assert run.finish() == 0
         assert collections.Counter(run.lines) == databases.expected_lines(entries)
         assert pairs.left_behind() == []

@@ -1,10 +1,9 @@
 package supply.bench
 
 import org.apache.spark.SparkContext
-import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
-import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, LmdbRDD, LmdbSource}
+import supply.lmdb.{LmdbRDD, LmdbSource}
 import supply.source.Source
 
 /** Runs commands on the source that is open. */
@@ -14,10 +13,10 @@ private[bench] final class BenchSession(sc: SparkContext) {
 
   def run(command: Command): AnyRef = command match {
     case generate: Generate =>
-      val tuples = GeneratedElements.rdd(sc, generate)
-      if (generate.batches) persistBatches(
-        tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))))
-      else persistTuples(tuples)
+      val batches = GeneratedElements.rdd(sc, generate).mapPartitions(part =>
+        DatumBatch.of(new DatumCursor(part)))
+      open(new DatumBatchSource(batches.persist(StorageLevel.MEMORY_ONLY)))
+      tally(SourceTally.of(batches)(new DatumBatchCursor(_)))
     case OpenLmdb(path, partitions, inPlace) =>
       open(new LmdbSource(LmdbRDD.open(sc, path, partitions), inPlace))
       Done()
@@ -31,16 +30,6 @@ private[bench] final class BenchSession(sc: SparkContext) {
   private def open(opening: Source): Unit = {
     source.foreach(_.rdd.unpersist(blocking = true))
     source = Some(opening)
-  }
-
-  private def persistTuples(tuples: RDD[Datum.Tuple]): Tally = {
-    open(new DatumSource(tuples.persist(StorageLevel.MEMORY_ONLY)))
-    tally(SourceTally.of(tuples)(new DatumCursor(_)))
-  }
-
-  private def persistBatches(batches: RDD[DatumBatch]): Tally = {
-    open(new DatumBatchSource(batches.persist(StorageLevel.MEMORY_ONLY), None))
-    tally(SourceTally.of(batches)(new DatumBatchCursor(_)))
   }
 
   /** Counts twice: Spark persists the elements in the first pass and reads them in the second. */

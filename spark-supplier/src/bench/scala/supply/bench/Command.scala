@@ -14,14 +14,13 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
     new Type(value = classOf[SupplyKeyed], name = "supply_keyed")))
 sealed trait Command
 
-/** Makes and opens elements of one shape, in batches or as a user's tuples; answers [[Tally]]. */
+/** Makes and opens elements of one shape; answers [[Tally]]. */
 final case class Generate(
     channels: Int,
     height: Int,
     width: Int,
     totalBytes: Long,
-    partitions: Int,
-    batches: Boolean) extends Command
+    partitions: Int) extends Command
 
 /** Opens an LMDB that Spark does not persist; answers [[Done]]. */
 final case class OpenLmdb(path: String, partitions: Int, inPlace: Boolean) extends Command

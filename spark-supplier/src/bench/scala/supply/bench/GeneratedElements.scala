@@ -10,7 +10,7 @@ import supply.lmdb.Datum
 /** Elements of pseudo-random bytes, the same in every run. */
 private[bench] object GeneratedElements {
   def rdd(sc: SparkContext, command: Generate): RDD[Datum.Tuple] = {
-    val Generate(channels, height, width, totalBytes, partitions, _) = command
+    val Generate(channels, height, width, totalBytes, partitions) = command
     val elementBytes = channels * height * width
     val elements = math.max(1L, totalBytes / elementBytes)
     sc.range(0, elements, 1, partitions).map { i =>

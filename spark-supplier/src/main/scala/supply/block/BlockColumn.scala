@@ -158,14 +158,6 @@ private[block] final class BlockColumn(
     bytes.reserve(end - start)
   }
 
-  /** As ElementWriter.putBytes. */
-  def putBytes(more: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
-    val length = ends(from + count - 1) - start
-    offsets.put(ends, from, count, bytes.size - start)
-    bytes.reserve(length).put(more, start, length)
-    valid(count)
-  }
-
   /** As ElementWriter.gatherBytes. */
   def gatherBytes(
       more: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {

@@ -255,9 +255,6 @@ private[supply] abstract class ColumnsWriter extends ElementWriter {
   override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     columns(column).putBooleans(values, from, count)
 
-  override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
-      count: Int): Unit = columns(column).putBytes(bytes, start, ends, from, count)
-
   override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
       lengths: Array[Int], count: Int): Unit =
     columns(column).gatherBytes(bytes, starts, lengths, count)

@@ -40,22 +40,6 @@ private[block] final class StagedInts extends ColumnBuffer {
     count += 1
   }
 
-  /** `n` values from `from` on, each with `shift` added. */
-  def put(more: Array[Int], from: Int, n: Int, shift: Int): Unit = {
-    if (n > values.length - count)
-      values = Arrays.copyOf(values, math.max(2 * values.length, count + n))
-    // Copied first: the JVM adds many values at once only within one array.
-    System.arraycopy(more, from, values, count, n)
-    val to = values
-    val end = count + n
-    var i = count
-    while (i < end) {
-      to(i) += shift
-      i += 1
-    }
-    count = end
-  }
-
   override def truncate(n: Int): Unit = count = n
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = {

@@ -8,7 +8,7 @@ import org.fusesource.lmdbjni.DirectBuffer
 import supply.core.SourceException
 import supply.protocol.Layout
 import supply.protocol.Layout.Constant.VIEW_INLINE_MAX
-import supply.source.{BatchCursor, ElementWriter, ForeignFile, ForeignValues, GatheringCursor}
+import supply.source.{ElementWriter, ForeignFile, ForeignValues, GatheringCursor}
 
 /**
  * The Datums of one partition, for ranks that read the data in the LMDB itself. It reads some
@@ -16,7 +16,7 @@ import supply.source.{BatchCursor, ElementWriter, ForeignFile, ForeignValues, Ga
  */
 private[supply] final class LmdbInPlaceCursor(
     file: ForeignFile, partition: LmdbPartition, window: Long = MappedWindow.bytes)
-    extends BatchCursor with GatheringCursor {
+    extends GatheringCursor {
   private val entries = new PartitionWalk(file.path, partition, window)
   private val datum = new DatumReader
 

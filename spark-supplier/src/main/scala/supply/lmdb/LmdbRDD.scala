@@ -65,9 +65,6 @@ private[supply] final class LmdbRDD private[supply] (
   def mapCursors[A: ClassTag](read: LmdbCursor => Iterator[A]): RDD[A] =
     new LmdbCursorRDD(this, read)
 
-  /** The same elements, in the same partitions and order, in the form that Spark keeps best. */
-  def batches: RDD[DatumBatch] = mapCursors(DatumBatch.of(_))
-
   override def compute(partition: Partition, context: TaskContext): Iterator[Datum.Tuple] =
     read(partition, context)(_.map(_.tuple))
 
@@ -101,7 +98,7 @@ private[supply] object LmdbRDD {
 }
 
 /**
- * An LMDB that is not persisted: read from its own pages, without a tuple in between.
+ * An LMDB, read from its own pages, without a tuple in between.
  *
  * @param inPlace whether the ranks read the data there, too, instead of copies
  */

@@ -40,8 +40,6 @@ private sealed class SelectedCursor(cursor: KeepingCursor, selected: SelectedWri
 
   override def keep(place: Int): Unit = cursor.keep(place)
 
-  override def keepNext(places: Array[Int], count: Int): Int = cursor.keepNext(places, count)
-
   override def recall(place: Int): Unit = cursor.recall(place)
 
   override def write(to: ElementWriter): Unit = cursor.write(selected.passOnTo(to))
@@ -53,15 +51,15 @@ private sealed class SelectedCursor(cursor: KeepingCursor, selected: SelectedWri
 
 private object SelectedCursor {
   def apply(cursor: KeepingCursor, selected: SelectedWriter): SelectedCursor = cursor match {
-    case many: BatchCursor with GatheringCursor => new SelectedBatchCursor(many, selected)
+    case many: GatheringCursor => new SelectedBatchCursor(many, selected)
     case one => new SelectedCursor(one, selected)
   }
 }
 
 /** Bytes of columns that are not selected count, too: that is a bound. */
 private final class SelectedBatchCursor(
-    cursor: BatchCursor with GatheringCursor, selected: SelectedWriter)
-    extends SelectedCursor(cursor, selected) with BatchCursor with GatheringCursor {
+    cursor: GatheringCursor, selected: SelectedWriter)
+    extends SelectedCursor(cursor, selected) with GatheringCursor {
   override def ready: Int = cursor.ready
 
   override def bytes(count: Int): Long = cursor.bytes(count)
@@ -119,10 +117,6 @@ private[lmdb] final class SelectedWriter(places: Array[Int]) extends ElementWrit
 
   override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     if (isTaken(column)) to.putBooleans(places(column), values, from, count)
-
-  override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
-      count: Int): Unit =
-    if (isTaken(column)) to.putBytes(places(column), bytes, start, ends, from, count)
 
   override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
       lengths: Array[Int], count: Int): Unit =

@@ -1,14 +1,11 @@
 package supply.lmdb
 
 import org.apache.spark.{SparkConf, SparkContext}
-import org.apache.spark.rdd.RDD
-import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
 
 import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, RankEndedException, RankException, SupplyException, UsageError}
 import supply.plan.Hostfile
 import supply.run.{Report, RunPlan, SupplyJob, WaitingRanks}
-import supply.source.Source
 
 /** The Supplier, a program for spark-submit: it supplies an LMDB. */
 object Supplier {
@@ -107,48 +104,16 @@ object Supplier {
   }
 
   private def run(sc: SparkContext, options: SupplierOptions): String = {
-    var persisted: Option[RDD[_]] = None
-    try Report.table(SupplyJob.run(sc, options.run) { settings =>
-        val partitions =
-          Option(options.partitions).map(_.toInt).getOrElse(RunPlan.partitionsFor(settings))
-        if (partitions < 1)
-          throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
-        val level = storageLevel(options.storageLevel)
-        if (options.inPlace && level != StorageLevel.NONE) throw new ConfigException(
-          s"--in-place reads the LMDB where it lies, and --storage-level ${options.storageLevel} would copy it: use one of the two")
-        val lmdb = LmdbOpener.open(sc, options.lmdb, partitions, options.skipKeys.toSeq,
-          Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
-          options.cache, options.run.timeout)
-        if (level == StorageLevel.NONE) {
-          if (!options.inPlace) lmdb.noteCopied("--in-place")
-          new LmdbSource(lmdb, options.inPlace): Source
-        } else {
-          val batches = lmdb.batches.persist(level)
-          persisted = Some(batches)
-          new DatumBatchSource(batches, Some(lmdb.partitionEntries),
-            settings.keep.map(_ => lmdb.identity),
-            settings.residentPlace.map(_ => lmdb.bytes)): Source
-        }
-      })
-    finally persisted.foreach(_.unpersist(blocking = false))
+    Report.table(SupplyJob.run(sc, options.run) { settings =>
+      val partitions =
+        Option(options.partitions).map(_.toInt).getOrElse(RunPlan.partitionsFor(settings))
+      if (partitions < 1)
+        throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
+      val lmdb = LmdbOpener.open(sc, options.lmdb, partitions, options.skipKeys.toSeq,
+        Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
+        options.cache, options.run.timeout)
+      if (!options.inPlace) lmdb.noteCopied("--in-place")
+      new LmdbSource(lmdb, options.inPlace)
+    })
   }
-
-  private def storageLevel(name: String): StorageLevel = {
-    val level = namedLevel(name)
-    // A batch is two arrays. Serializing them would double the heap that a partition needs while it
-    // is read or written.
-    if (level.useMemory && !level.useOffHeap)
-      StorageLevel(level.useDisk, useMemory = true, deserialized = true, level.replication)
-    else level
-  }
-
-  private def namedLevel(name: String): StorageLevel =
-    try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))
-    catch {
-      case e: IllegalArgumentException =>
-        throw new ConfigException(
-          s"--storage-level '$name' is not a level of Spark: use none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
-            "MEMORY_AND_DISK, MEMORY_AND_DISK_SER, DISK_ONLY, OFF_HEAP, or one of them with _2 for two replicas",
-          e)
-    }
 }

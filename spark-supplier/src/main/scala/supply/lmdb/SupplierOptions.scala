@@ -45,21 +45,11 @@ private[supply] final class SupplierOptions {
   var skipKeys: Array[String] = Array.empty
 
   @Opt(
-    names = Array("--storage-level"),
-    paramLabel = "LEVEL",
-    defaultValue = "none",
-    description = Array(
-      "Spark's storage level for the elements: MEMORY_ONLY, MEMORY_AND_DISK, DISK_ONLY, ... With none, nothing is " +
-        "persisted: elements go from LMDB's pages straight into the mapped file. Spark stores elements as batches of two " +
-        "arrays, so a level with _SER is the same as one without. Default: ${DEFAULT-VALUE}."))
-  var storageLevel: String = _
-
-  @Opt(
     names = Array("--in-place"),
     description = Array(
       "The ranks read the data of the elements in the LMDB itself: only keys, labels and shapes are copied. The file must be on a " +
         "local file system of the ranks' node, or in HDFS, and the ranks' user must be able to read it. During the run nobody may " +
-        "write to it, or have it open for writing: a rank that notices it fails. Only with --storage-level none."))
+        "write to it, or have it open for writing: a rank that notices it fails."))
   var inPlace: Boolean = _
 
   @Mixin

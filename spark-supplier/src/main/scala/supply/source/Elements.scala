@@ -32,10 +32,6 @@ private[supply] trait ElementWriter {
   /** As [[putInts]], for booleans: 0 is false, everything else true. */
   def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit = refuse()
 
-  /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */
-  def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
-      count: Int): Unit = refuse()
-
   /** `count` values of variable width: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. */
   def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int],
       count: Int): Unit = refuse()
@@ -107,22 +103,12 @@ private[supply] trait KeepingCursor extends ElementCursor {
   /** Keeps the element that `next()` has moved to. */
   def keep(place: Int): Unit
 
-  /** Moves on by at most `count` elements, and keeps each in the next place. Returns their number. */
-  def keepNext(places: Array[Int], count: Int): Int = {
-    var i = 0
-    while (i < count && next()) {
-      keep(places(i))
-      i += 1
-    }
-    i
-  }
-
   /** Makes the element kept there the current one. `next()` still continues after the last one. */
   def recall(place: Int): Unit
 }
 
 /** A cursor that can write elements of many places at once: `count` from `places(from)` on. */
-private[supply] trait GatheringCursor extends KeepingCursor {
+private[supply] trait GatheringCursor extends KeepingCursor with BatchCursor {
   /** Bytes of these elements that a writer reserves. */
   def bytes(places: Array[Int], from: Int, count: Int): Long
 

@@ -1,13 +1,10 @@
 package supply.block
 
-import org.apache.spark.{Partition, TaskContext}
-import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.bench.DatumCursor
-import supply.lmdb.{Datum, DatumBatch, DatumBatchCursor, SelectedSource}
-import supply.protocol.Schema
-import supply.source.{BatchCursor, ElementCursor, ElementWriter, KeepingCursor, KeepingSource, ShuffledCursor}
+import supply.bench.{DatumBatch, DatumBatchCursor, DatumCursor}
+import supply.lmdb.Datum
+import supply.source.{BatchCursor, ElementCursor, ElementWriter}
 
 /** Elements that are written many at once make the same blocks as one by one. */
 class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {
@@ -26,9 +23,6 @@ class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {
 
   private def batched: DatumBatchCursor = new DatumBatchCursor(DatumBatch.of(single))
 
-  private def shuffled(cursor: KeepingCursor): ShuffledCursor =
-    new ShuffledCursor(cursor, buffer = 1000, seed = 4)
-
   private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] = {
     val written = blocks(cursor, Datum.schema, Some(Datum.Data), blockElements, first)
     assert(elements(written) == tuples.size - first)
@@ -41,41 +35,13 @@ class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {
       assert(oneByOne.size > 50)
       assert(blocks(batched, blockElements, first) == oneByOne)
     }
-
-    test(s"shuffled blocks of at most $blockElements elements, from element $first on") {
-      val oneByOne = blocks(shuffled(single), blockElements, first)
-      assert(oneByOne.size > 50)
-      assert(oneByOne != blocks(single, blockElements, first))
-      assert(blocks(shuffled(batched), blockElements, first) == oneByOne)
-    }
   }
 
-  test("selected columns, in order and shuffled") {
-    def selected(cursor: => KeepingCursor): Seq[Seq[Any]] = {
-      val all = new KeepingSource {
-        override def rdd: RDD[_] = null
-        override def schema: Schema = Datum.schema
-        override def mainColumn: Option[Int] = Some(Datum.Data)
-        override def open(partition: Partition, context: TaskContext): KeepingCursor = cursor
-      }
-      val some = new SelectedSource(all, Vector(Datum.Data, Datum.Encoded, Datum.Label))
-      Seq[KeepingCursor => ElementCursor](identity, shuffled).flatMap(order =>
-        blocks(order(some.open(null, null)), some.schema, some.mainColumn, Int.MaxValue, 0))
-    }
-    val oneByOne = selected(single)
-    assert(elements(oneByOne) == 2 * tuples.size)
-    assert(selected(batched) == oneByOne)
-  }
-
-  for ((name, cursor) <-
-      Seq("a batch is" -> (() => batched), "shuffled batches are" -> (() => shuffled(batched)))) {
-    test(s"$name supplied by fewer calls than it has elements") {
-      val counting = new CountingCursor(cursor())
-      blocks(counting, Int.MaxValue, 0)
-      assert(counting.many > 0)
-      assert(counting.moves < tuples.size / 3,
-        s"${counting.moves} moves for ${tuples.size} elements")
-    }
+  test("a batch is supplied by fewer calls than it has elements") {
+    val counting = new CountingCursor(batched)
+    blocks(counting, Int.MaxValue, 0)
+    assert(counting.many > 0)
+    assert(counting.moves < tuples.size / 3, s"${counting.moves} moves for ${tuples.size} elements")
   }
 }
 

@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.plan.{Shuffle, Uneven}
 import supply.protocol.Schema
 import supply.run.RunsWithRanks
-import supply.source.{BatchCursor, ElementWriter, GatheringCursor, KeepingCursor, KeepingSource, Source}
+import supply.source.{ElementWriter, GatheringCursor, KeepingCursor, KeepingSource, Source}
 import supply.testing.{TemporaryFolder, TestRank}
 
 /** Whole runs in place: real ranks see the same elements as in copies. */
@@ -131,8 +131,7 @@ private object InPlaceSuite {
   }
 
   private final class FailingCursor(
-      cursor: BatchCursor with GatheringCursor, mayFail: Boolean)
-      extends BatchCursor with GatheringCursor {
+      cursor: GatheringCursor, mayFail: Boolean) extends GatheringCursor {
     private var element = 0
 
     override def next(): Boolean = {

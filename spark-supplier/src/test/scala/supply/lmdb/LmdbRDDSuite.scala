@@ -6,8 +6,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.SourceException
 import supply.plan.Plan
-import supply.source.{ElementCursor, ShuffledCursor}
-import supply.testing.{LocalSpark, TemporaryFolder}
+import supply.source.ShuffledCursor
+import supply.testing.{Elements, LocalSpark, TemporaryFolder}
 
 class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
 
@@ -125,12 +125,11 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
       val partition = LmdbPartition(0, TestLmdb.key(0), 200)
-      def elements(cursor: ElementCursor): Seq[Seq[Any]] =
-        DatumBatch.of(cursor).flatMap(batch => Seq(batch.numbers.toSeq, batch.bytes.toSeq)).toVector
-      val inOrder = elements(new LmdbCursor(file, partition))
+      val inOrder = Elements.all(new LmdbCursor(file, partition))
       Seq(1, 50, 300).foreach { buffer =>
         def shuffled(window: Long) =
-          elements(new ShuffledCursor(new LmdbCursor(file, partition, window), buffer, seed = 3))
+          Elements.all(new ShuffledCursor(new LmdbCursor(file, partition, window), buffer,
+              seed = 3))
         val mapped = shuffled(Long.MaxValue)
         assert((mapped == inOrder) == (buffer == 1))
         Seq(1L, 1000L).foreach(window =>

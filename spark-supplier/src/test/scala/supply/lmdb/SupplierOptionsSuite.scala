@@ -26,7 +26,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
 
   test("options that are not given have their defaults") {
     val options = parse(needed: _*)
-    assert(options.storageLevel == "none" && options.partitions == null)
+    assert(options.partitions == null)
     assert(options.run.settings == SupplySettings(ranks = 1, mappedFiles = "m", namedPipes = "n"))
   }
 
