@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from spark_supplier import Rows, Supplier
 
 
-def train(data, learning_rate):  # runs on each rank; data is this rank's data set
+def train(data, learning_rate):  # runs in each rank; data has the rows of this rank
     import torch
     from torch.nn.parallel import DistributedDataParallel as DDP
 

@@ -5,14 +5,14 @@ import time
 from concurrent.futures import wait
 
 import pytest
-from spark_supplier import RunError, RunTimeoutError, Supplier
+from spark_supplier import Mpirun, RunError, RunTimeoutError, Supplier
 from spark_supplier.driver.sessions import in_thread, session_of
 from spark_supplier.driver.spark_jobs import SparkJobs
 
 from supplier_session import call, only_classic, rows, session_fixture, shared_memory
 
 RANKS, ROWS, BATCH = 2, 400, 16
-LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]
+LAUNCHERS = ["torch", pytest.param(Mpirun(), marks=pytest.mark.long)]
 
 spark = session_fixture(2 * RANKS + 1)
 

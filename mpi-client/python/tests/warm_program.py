@@ -53,6 +53,7 @@ def main():
     found["left"] = [path for path in os.listdir(sys.argv[1]) if path.startswith("supply-")]
     # Without the end of a block, as in a notebook.
     with made_session("local[2]") as spark:
+        supplier = Supplier(1, folder=sys.argv[1], backend=None)
         supplier.__enter__()
         found["of the driver"] = run()
         print(json.dumps(found), flush=True)
