@@ -1,14 +1,369 @@
 /**
- * The loop of a feeder: lets each of its pairs do what it can, and pauses if none can do anything. A feeder has one
- * thread and no lock; outlet.c checks what ranks send.
+ * A feeder: its pairs, and the loop that lets each of them do what it can, and pauses if none can do anything. It has
+ * one thread and no lock. Requests of ranks are checked.
  */
 #include "feeder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "outlet.h"
+#include "api/filler.h"
+#include "base/clock.h"
 #include "base/wait.h"
+#include "files/options.h"
+#include "messages.h"
+#include "processes.h"
+
+/** A notice on its way to the rank, and its block. */
+struct sending {
+    struct sending *next;
+    int notice_operation;
+    int block_operation;
+    supply_block_t block;         /**< held until it is sent; element_count is 0 if there is none */
+    struct notice_message notice; /**< with its tail */
+};
+
+enum outlet_state {
+    OUTLET_WAITS_FOR_OPEN,
+    OUTLET_SUPPLIES,
+    OUTLET_WAITS_FOR_EPOCH, /**< the program has not asked for what follows the end of an epoch */
+    OUTLET_WAITS_FOR_CLOSE, /**< the end of the data, or a failure, is sent */
+    OUTLET_CLOSES,          /**< when the rank has received what is under way */
+    OUTLET_SENDS_CLOSED,    /**< the last notice is under way */
+    OUTLET_CLOSED,
+    OUTLET_ABANDONED, /**< the rank does not receive what is under way */
+};
+
+struct outlet {
+    const struct link *link;
+    uint32_t pair;
+    int rank; /**< number of the process that receives */
+    int tag;  /**< the pair's first one */
+    supply_options_t options;
+
+    enum outlet_state state;
+    supply_t *supply; /**< NULL: not open */
+    struct filler_pair inspected;
+    bool has_sent_schema;
+    struct request_message request;
+    int receiving; /**< operation that receives it */
+    struct sending *first;
+    struct sending **end;
+    uint32_t held;    /**< blocks that are not sent yet */
+    int64_t send_end; /**< until when the rank must have received what is under way, or closed a pair that has failed */
+    uint64_t elements, bytes; /**< sent */
+    struct failure failure;   /**< why the pair has failed; status SUPPLY_OK: it has not */
+};
+
+/*
+ * One pair of a feeder, from the rank's request to open it to its end: receives blocks from Spark by supply.h, sends
+ * them as they lie in the mapped file, and releases them when they are sent.
+ */
+
+static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
+    return outlet->link->receive(outlet->link->context, outlet->rank, outlet->tag + TAG_REQUEST, &outlet->request,
+                                 sizeof outlet->request, &outlet->receiving, failure);
+}
+
+/* The pair of these options. Begins to receive the rank's requests. SUPPLY_OK, or a failure. */
+static supply_status_t outlet_init(struct outlet *outlet, const struct link *link, const struct processes *processes,
+                                   uint32_t pair, const supply_options_t *options, struct failure *failure) {
+    *outlet = (struct outlet){.link = link,
+                              .pair = pair,
+                              .rank = remote_rank_of(processes, pair),
+                              .tag = remote_tag(processes, pair),
+                              .options = *options,
+                              .receiving = LINK_NONE};
+    outlet->end = &outlet->first;
+    outlet->options.rank = (int)pair;
+    outlet->options.local_rank = remote_local_rank(processes, pair);
+    /* The feeder's own, until the rank says with which one the pair is opened. It may close without that. */
+    TRY(supply__options_timeout(options, &outlet->options.timeout, failure));
+    return receive_request(outlet, failure);
+}
+
+/* The notice with what Spark says in the header. */
+static struct notice_message notice_of(const struct outlet *outlet, enum notice_kind kind) {
+    struct notice_message notice = {.kind = kind};
+    const struct mapped_file_header *header = outlet->inspected.header;
+    if (outlet->supply == NULL || header == NULL) return notice;
+    supply_counts_t counts;
+    notice.plan = __atomic_load_n(&header->plan, __ATOMIC_ACQUIRE);
+    notice.counts_known = supply_counts(outlet->supply, &counts) == SUPPLY_OK;
+    notice.epoch_elements = counts.epoch_elements;
+    notice.epoch_steps = counts.epoch_steps;
+    notice.exchange = __atomic_load_n(&header->exchange, __ATOMIC_ACQUIRE);
+    notice.exchange_seed = header->exchange_seed;
+    notice.exchange_fraction = header->exchange_fraction;
+    return notice;
+}
+
+static supply_status_t send_notice(struct outlet *outlet, const struct notice_message *notice, const void *tail,
+                                   const supply_block_t *block, struct failure *failure) {
+    struct sending *sending = malloc(sizeof *sending + notice->tail_bytes);
+    if (sending == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    *sending = (struct sending){.notice = *notice, .notice_operation = LINK_NONE, .block_operation = LINK_NONE};
+    if (tail != NULL) memcpy(remote_tail(&sending->notice), tail, notice->tail_bytes);
+    *outlet->end = sending;
+    outlet->end = &sending->next;
+    const struct link *link = outlet->link;
+    const supply_status_t status =
+        link->send(link->context, outlet->rank, outlet->tag + TAG_NOTICE, &sending->notice,
+                   sizeof sending->notice + notice->tail_bytes, &sending->notice_operation, failure);
+    if (status != SUPPLY_OK || block == NULL) return status;
+    sending->block = *block;
+    outlet->held++;
+    return link->send(link->context, outlet->rank, outlet->tag + TAG_BLOCK, block->address, block->bytes,
+                      &sending->block_operation, failure);
+}
+
+static struct failure failure_of(const struct outlet *outlet, supply_status_t status) {
+    struct failure failure = {.status = status, .error = supply_error_errno(outlet->supply)};
+    supply__copy_line(failure.text, sizeof failure.text, supply_error(outlet->supply), sizeof failure.text);
+    return failure;
+}
+
+static supply_status_t send_failure(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
+    struct notice_message notice = notice_of(outlet, NOTICE_FAILURE);
+    notice.status = of_pair->status;
+    notice.error = of_pair->error;
+    notice.tail_bytes = (uint32_t)strlen(of_pair->text);
+    return send_notice(outlet, &notice, of_pair->text, NULL, failure);
+}
+
+/* Until then the rank must receive what is under way, or close a pair that has failed. */
+static void begin_wait(struct outlet *outlet) {
+    outlet->send_end = supply__clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
+}
+
+/* The pair has failed. The rank learns why, and closes it. */
+static supply_status_t outlet_fail(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
+    outlet->failure = *of_pair;
+    outlet->state = OUTLET_WAITS_FOR_CLOSE;
+    begin_wait(outlet);
+    return send_failure(outlet, of_pair, failure);
+}
+
+static supply_status_t fail_by_status(struct outlet *outlet, supply_status_t status, struct failure *failure) {
+    const struct failure of_pair = failure_of(outlet, status);
+    return outlet_fail(outlet, &of_pair, failure);
+}
+
+static supply_status_t outlet_open_pair(struct outlet *outlet, struct failure *failure) {
+    supply_options_t *options = &outlet->options;
+    options->timeout = outlet->request.timeout;
+    options->exchange = outlet->request.exchange;
+    options->position = outlet->request.has_position ? &outlet->request.position : NULL;
+    const supply_status_t status = supply_open(&outlet->supply, options);
+    if (status != SUPPLY_OK) return fail_by_status(outlet, status, failure);
+    supply__filler_inspect(outlet->supply, &outlet->inspected);
+    outlet->state = OUTLET_SUPPLIES;
+    struct notice_message notice = notice_of(outlet, NOTICE_OPENED);
+    notice.block_bytes = outlet->inspected.slot_bytes;
+    notice.block_count = outlet->inspected.slots;
+    return send_notice(outlet, &notice, NULL, NULL, failure);
+}
+
+static supply_status_t begin_close(struct outlet *outlet) {
+    if (outlet->request.kind == REMOTE_STOP) supply__filler_stop(outlet->supply, outlet->request.text);
+    outlet->state = OUTLET_CLOSES;
+    begin_wait(outlet);
+    return SUPPLY_OK;
+}
+
+static supply_status_t take_request(struct outlet *outlet, struct failure *failure) {
+    switch (outlet->request.kind) {
+        case REMOTE_OPEN:
+            return outlet->state == OUTLET_WAITS_FOR_OPEN ? outlet_open_pair(outlet, failure) : SUPPLY_OK;
+        case REMOTE_NEXT_EPOCH:
+            if (outlet->state == OUTLET_WAITS_FOR_EPOCH) outlet->state = OUTLET_SUPPLIES;
+            return SUPPLY_OK;
+        case REMOTE_CLOSE:
+        case REMOTE_STOP:
+            return begin_close(outlet);
+        default:
+            return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u: an unknown request %u of process %d",
+                                outlet->pair, outlet->request.kind, outlet->rank);
+    }
+}
+
+static bool is_last_request(const struct outlet *outlet) {
+    return outlet->request.kind == REMOTE_CLOSE || outlet->request.kind == REMOTE_STOP;
+}
+
+static supply_status_t take_requests(struct outlet *outlet, bool *busy, struct failure *failure) {
+    if (outlet->receiving == LINK_NONE) return SUPPLY_OK;
+    supply_status_t status = remote_test(outlet->link, &outlet->receiving, failure);
+    if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
+    *busy = true;
+    outlet->request.text[sizeof outlet->request.text - 1] = '\0';
+    TRY(take_request(outlet, failure));
+    return !is_last_request(outlet) ? receive_request(outlet, failure) : SUPPLY_OK;
+}
+
+/* Releases the blocks that have been sent. In order: the pair gets its slots back in order, too. */
+static supply_status_t finish_sendings(struct outlet *outlet, bool *busy, struct failure *failure) {
+    while (outlet->first != NULL) {
+        struct sending *sending = outlet->first;
+        supply_status_t status = remote_test(outlet->link, &sending->notice_operation, failure);
+        if (status == SUPPLY_OK) status = remote_test(outlet->link, &sending->block_operation, failure);
+        if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
+        if (sending->block.element_count > 0) {
+            supply_release(outlet->supply, &sending->block);
+            outlet->elements += sending->block.element_count;
+            outlet->bytes += sending->block.bytes;
+            outlet->held--;
+        }
+        outlet->first = sending->next;
+        if (outlet->first == NULL) outlet->end = &outlet->first;
+        free(sending);
+        *busy = true;
+    }
+    return SUPPLY_OK;
+}
+
+/* Values in place lie in files of this node. */
+static bool outlet_has_views(const struct schema *schema) {
+    for (uint32_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->entries[i].format, "vz") == 0) return true;
+    return false;
+}
+
+static supply_status_t send_schema(struct outlet *outlet, struct failure *failure) {
+    const struct schema *schema;
+    struct failure of_pair;
+    if (supply__filler_schema(outlet->supply, &schema, &of_pair) != SUPPLY_OK)
+        return outlet_fail(outlet, &of_pair, failure);
+    if (schema == NULL) return SUPPLY_OK;
+    outlet->has_sent_schema = true;
+    if (outlet_has_views(schema)) {
+        supply__fail(
+            &of_pair, SUPPLY_ERROR_ARGUMENT,
+            "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
+            "without --in-place",
+            outlet->inspected.name);
+        return outlet_fail(outlet, &of_pair, failure);
+    }
+    struct notice_message notice = notice_of(outlet, NOTICE_SCHEMA);
+    notice.schema_columns = schema->count;
+    notice.tail_bytes = (uint32_t)supply__schema_bytes(schema);
+    return send_notice(outlet, &notice, schema->entries, NULL, failure);
+}
+
+static supply_status_t send_place(struct outlet *outlet, enum notice_kind kind, const supply_block_t *block,
+                                  struct failure *failure) {
+    struct notice_message notice = notice_of(outlet, kind);
+    const bool is_block = kind == NOTICE_BLOCK;
+    notice.filled = (struct filled){.epoch = block->epoch,
+                                    .partition = block->partition,
+                                    .first_element = block->first_element,
+                                    .element_count = is_block ? block->element_count : 0,
+                                    .bytes = is_block ? block->bytes : 0};
+    return send_notice(outlet, &notice, NULL, is_block ? block : NULL, failure);
+}
+
+static bool knows_schema(const struct outlet *outlet) {
+    return __atomic_load_n(&outlet->inspected.header->schema_columns, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* A slow Spark: the pair may still supply something. */
+static supply_status_t report_timeout(struct outlet *outlet, struct failure *failure) {
+    const struct failure timeout = failure_of(outlet, SUPPLY_ERROR_TIMEOUT);
+    return send_failure(outlet, &timeout, failure);
+}
+
+/* What the pair has next. SUPPLY_AGAIN: nothing. */
+static supply_status_t supply_once(struct outlet *outlet, struct failure *failure) {
+    supply_block_t block = {0};
+    if (!outlet->has_sent_schema && knows_schema(outlet)) return send_schema(outlet, failure);
+    if (outlet->held == outlet->inspected.slots) return SUPPLY_AGAIN;
+    const supply_status_t status = supply_try_next(outlet->supply, &block);
+    /* The task may have attached since the schema was looked for. A pair without elements needs it, too (A6). */
+    if (status >= 0 && !outlet->has_sent_schema && knows_schema(outlet) && send_schema(outlet, failure) != SUPPLY_OK)
+        return failure->status;
+    if (outlet->state != OUTLET_SUPPLIES) return SUPPLY_AGAIN;
+    switch (status) {
+        case SUPPLY_OK:
+            return send_place(outlet, NOTICE_BLOCK, &block, failure);
+        case SUPPLY_END_OF_EPOCH:
+            outlet->state = OUTLET_WAITS_FOR_EPOCH;
+            return send_place(outlet, NOTICE_END_OF_EPOCH, &block, failure);
+        case SUPPLY_END_OF_DATA:
+            outlet->state = OUTLET_WAITS_FOR_CLOSE;
+            return send_place(outlet, NOTICE_END_OF_DATA, &block, failure);
+        case SUPPLY_ERROR_TIMEOUT:
+            return report_timeout(outlet, failure);
+        default:
+            return status < 0 ? fail_by_status(outlet, status, failure) : SUPPLY_AGAIN;
+    }
+}
+
+static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct failure *failure) {
+    supply_status_t status = SUPPLY_OK;
+    while (status == SUPPLY_OK && outlet->state == OUTLET_SUPPLIES) {
+        status = supply_once(outlet, failure);
+        *busy |= status == SUPPLY_OK;
+    }
+    return status < 0 ? status : SUPPLY_OK;
+}
+
+/* The handle and its memory stay: MPI may still read them. The end of the process closes the pair. */
+static supply_status_t outlet_abandon(struct outlet *outlet) {
+    const struct failure *before = &outlet->failure;
+    outlet->state = OUTLET_ABANDONED;
+    supply__fail(&outlet->failure, SUPPLY_ERROR_TIMEOUT,
+                 "%s%sprocess %d of the communicator %s: has it died, or does it no longer call MPI?", before->text,
+                 before->status != SUPPLY_OK ? "; " : "", outlet->rank,
+                 is_last_request(outlet) ? "closed the pair, and does not receive what was under way"
+                                         : "does not close the pair");
+    return SUPPLY_OK;
+}
+
+/* The rank may be busy for any time as long as Spark lives. */
+static supply_status_t check_spark(struct outlet *outlet, struct failure *failure) {
+    const supply_status_t status = supply__filler_check_running(outlet->supply);
+    return status == SUPPLY_OK ? SUPPLY_OK : fail_by_status(outlet, status, failure);
+}
+
+/* Closes the pair when nothing of its ring is on its way any more. */
+static supply_status_t outlet_close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
+    supply_status_t status;
+    if (outlet->request.kind == REMOTE_STOP && outlet->failure.status != SUPPLY_ERROR_SPARK)
+        status = supply_abort(outlet->supply, outlet->request.text);
+    else
+        status = supply_close_within(outlet->supply, 0, NULL);
+    if (status > SUPPLY_OK) return SUPPLY_OK;
+    outlet->supply = NULL;
+    if (status != SUPPLY_OK && outlet->failure.status == SUPPLY_OK)
+        supply__fail(&outlet->failure, status, "the pair was not closed well: %s", supply_status_name(status));
+    outlet->state = OUTLET_SENDS_CLOSED;
+    begin_wait(outlet);
+    *busy = true;
+    struct notice_message notice = notice_of(outlet, NOTICE_CLOSED);
+    notice.status = status;
+    return send_notice(outlet, &notice, NULL, NULL, failure);
+}
+
+/* Whether something that only the rank can end must end by send_end. */
+static bool must_end(const struct outlet *outlet) {
+    if (outlet->state == OUTLET_WAITS_FOR_CLOSE) return outlet->failure.status != SUPPLY_OK;
+    return outlet->state > OUTLET_WAITS_FOR_CLOSE && outlet->first != NULL;
+}
+
+/* Does what it can without waiting. *busy is set to true if that was something. SUPPLY_OK, or a failure of the link. */
+static supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure *failure) {
+    if (outlet->state == OUTLET_ABANDONED) return SUPPLY_OK;
+    TRY(take_requests(outlet, busy, failure));
+    TRY(finish_sendings(outlet, busy, failure));
+    if (must_end(outlet)) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : outlet_abandon(outlet);
+    if (outlet->state == OUTLET_SUPPLIES && outlet->held < outlet->inspected.slots)
+        return supply_blocks(outlet, busy, failure);
+    if (outlet->state == OUTLET_CLOSES) return outlet_close_pair(outlet, busy, failure);
+    if (outlet->state == OUTLET_SENDS_CLOSED) outlet->state = OUTLET_CLOSED;
+    const bool is_open = outlet->state > OUTLET_WAITS_FOR_OPEN && outlet->state < OUTLET_CLOSES;
+    return is_open ? check_spark(outlet, failure) : SUPPLY_OK;
+}
 
 /* A failure of the pair, or why its rank stopped early. */
 static void feeder_report(const struct outlet *outlet, void (*log)(const char *line)) {

@@ -1,6 +1,5 @@
 /** The feeder's side without MPI: supply-feeder and the Python package run it with links of their own. */
-#ifndef SUPPLY_FEEDER_H
-#define SUPPLY_FEEDER_H
+#pragma once
 
 #include "processes.h"
 
@@ -21,5 +20,3 @@ struct fed {
 supply_status_t supply__feed_over(const struct link *link, const struct processes *processes,
                                   const supply_options_t *options, void (*log)(const char *line), struct fed *fed,
                                   struct failure *failure);
-
-#endif

@@ -2,8 +2,7 @@
  * Messages between processes, for feeders and the ranks that they supply: over MPI (mpi_link.c), over Python's mpi4py,
  * and over threads in tests. An operation is begun, and then tested until it is complete. Many may be under way.
  */
-#ifndef SUPPLY_LINK_H
-#define SUPPLY_LINK_H
+#pragma once
 
 #include "base/failure.h"
 
@@ -56,5 +55,3 @@ static inline supply_status_t remote_test(const struct link *link, int *operatio
     if (status == SUPPLY_OK) *operation = LINK_NONE;
     return status;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /** The messages between a feeder and a rank about one pair (docs/design/feeders.md). */
-#ifndef SUPPLY_MESSAGES_H
-#define SUPPLY_MESSAGES_H
+#pragma once
 
 #include "api/filler.h"
 
@@ -63,5 +62,3 @@ struct notice_message {
 
 /** The tail follows the message. */
 static inline uint8_t *remote_tail(struct notice_message *notice) { return (uint8_t *)(notice + 1); }
-
-#endif

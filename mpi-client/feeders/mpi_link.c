@@ -1,6 +1,6 @@
 /**
  * Messages over MPI, on a duplicate of the program's communicator. MPI is called from one thread only. Whoever receives
- * a message checks it: arrivals.c, outlet.c and processes.c.
+ * a message checks it: arrivals.c, feeder.c and processes.c.
  */
 #include "mpi_link.h"
 

@@ -1,6 +1,5 @@
 /** The link over MPI, for supply_remote_open() and supply-feeder. */
-#ifndef SUPPLY_MPI_LINK_H
-#define SUPPLY_MPI_LINK_H
+#pragma once
 
 #include <mpi.h>
 
@@ -12,5 +11,3 @@
  */
 supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
                                 const struct wait_limit *limit, struct failure *failure);
-
-#endif

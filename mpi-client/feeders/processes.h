@@ -1,6 +1,5 @@
 /** The processes of the communicator, and which pair belongs to which of them. */
-#ifndef SUPPLY_PROCESSES_H
-#define SUPPLY_PROCESSES_H
+#pragma once
 
 #include "link.h"
 #include "base/wait.h"
@@ -52,5 +51,3 @@ int remote_tag(const struct processes *processes, uint32_t pair);
 
 /** Number of this rank among the ranks. */
 int remote_own_rank(const struct processes *processes);
-
-#endif

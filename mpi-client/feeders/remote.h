@@ -1,6 +1,5 @@
 /** The rank's side of feeders without MPI: libsupply_remote and the Python package open it with links of their own. */
-#ifndef SUPPLY_REMOTE_CORE_H
-#define SUPPLY_REMOTE_CORE_H
+#pragma once
 
 #include "processes.h"
 
@@ -10,5 +9,3 @@
  */
 supply_status_t supply__remote_over(supply_t **supply, const struct link *link, struct processes *processes,
                                     const supply_options_t *options);
-
-#endif

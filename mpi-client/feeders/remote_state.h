@@ -2,8 +2,7 @@
  * The rank's side of feeders: its state of each pair, and what a handle whose pairs are opened by feeders has between
  * the calls of the program.
  */
-#ifndef SUPPLY_REMOTE_REMOTE_STATE_H
-#define SUPPLY_REMOTE_REMOTE_STATE_H
+#pragma once
 
 #include "block/schema.h"
 #include "messages.h"
@@ -114,5 +113,3 @@ struct source *remote_next_source(const struct remote *remote);
 
 /** Asks the pairs that have ended an epoch, but not the data, for what follows it. */
 void remote_ask_for_epoch(struct remote *remote);
-
-#endif

@@ -1,6 +1,5 @@
 /** What the libraries with MPI share: errors as failures, and a communicator of their own. */
-#ifndef SUPPLY_COMMUNICATOR_H
-#define SUPPLY_COMMUNICATOR_H
+#pragma once
 
 #include <mpi.h>
 
@@ -35,5 +34,3 @@ static inline bool supply__mpi_is_pending(supply_status_t status) {
 
 /** Frees the copy, unless the program has called MPI_Finalize(): the copy is gone then. */
 void supply__mpi_free(MPI_Comm *copy);
-
-#endif

@@ -1,6 +1,5 @@
 /** What supply-clean is asked for, and the resident files that it removes (proto/PROTOCOL.md, "Resident files"). */
-#ifndef SUPPLY_TOOLS_CLEAN_RESIDENT_FILES_H
-#define SUPPLY_TOOLS_CLEAN_RESIDENT_FILES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ bool clean_resident_files(const struct config_line *line, const struct cleaning 
 
 /** Path of the pair's file with that suffix in the folder; the caller frees it. NULL: out of memory. */
 char *resident_file_path(const char *folder, const struct named_path *mapped_file, const char *suffix);
-
-#endif

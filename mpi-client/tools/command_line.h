@@ -2,8 +2,7 @@
  * The command line of a tool: the options that all tools have, and the signals that end it. A wrong option prints the
  * usage and exits with 2.
  */
-#ifndef COMMAND_LINE_H
-#define COMMAND_LINE_H
+#pragma once
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -94,5 +93,3 @@ int interruption_signal(void);
 
 /** Whether there was one, as options.interrupted of the library. */
 bool interruption_came(void *unused);
-
-#endif

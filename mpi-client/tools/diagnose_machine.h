@@ -2,13 +2,43 @@
  * Checks of supply-doctor about this machine: space and memory for the mapped files, threads, the folder for temporary
  * files, memory nodes (NUMA), and copies between the memory of processes.
  */
-#ifndef SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
-#define SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 
 #include "files/config_files.h"
-#include "diagnosis.h"
 #include "files/memory_limit.h"
 #include "thread_limit.h"
+
+enum diagnosis_status { DIAGNOSIS_OK, DIAGNOSIS_WARNING, DIAGNOSIS_FAILED, DIAGNOSIS_SKIPPED };
+
+/** Where the report goes, and how many checks warned or failed. */
+struct diagnosis {
+    FILE *stream;
+    bool json;
+    unsigned warnings;
+    unsigned failed;
+    bool incomplete; /**< a check could not be reported: out of memory */
+};
+
+/** Reports one check. fix says what to do; NULL if nothing is to do, or if the text already says it. */
+__attribute__((format(printf, 5, 6))) void diagnosis_report(struct diagnosis *diagnosis, enum diagnosis_status status,
+                                                            const char *check, const char *fix, const char *format,
+                                                            ...);
+
+/**
+ * Reports the checks that another program has written into a file: on each line STATUS, CHECK, TEXT and FIX, separated
+ * by tabs. A line of another form is reported as a failure. False and errno if the file cannot be read.
+ */
+bool diagnosis_report_file(struct diagnosis *diagnosis, const char *file);
+
+/** Finds the deepest existing folder above the file. path is absolute. */
+void existing_folder(const char *path, char folder[PATH_MAX]);
+
+/** Cuts the last part off the path. False if the path is the root. */
+bool parent_folder(char *path);
 
 /** The bytes that the mapped file of a pair needs in addition to those that it already has. */
 struct mapped_file_need {
@@ -36,5 +66,3 @@ void diagnose_nodes(struct diagnosis *diagnosis, const char *folder);
 
 /** Tries process_vm_readv() between two processes, as Open MPI and MPICH do for large messages. */
 void diagnose_copies(struct diagnosis *diagnosis);
-
-#endif

@@ -1,6 +1,5 @@
 /** JSON from text that may hold any bytes, for the programs of this folder that print JSON. */
-#ifndef JSON_TEXT_H
-#define JSON_TEXT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ static inline bool json_print_line(FILE *stream, json_t *object) {
     json_decref(object);
     return printed;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /** The lines that supply-cat prints, also for a program of the tests. */
-#ifndef OUTPUT_H
-#define OUTPUT_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ static inline bool output_totals(FILE *stream, const struct totals *totals) {
             totals->elements, totals->bytes);
     return !ferror(stream);
 }
-
-#endif

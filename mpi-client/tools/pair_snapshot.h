@@ -3,10 +3,35 @@
  * pipe, because an open end is a sign of life. It maps nothing, because a truncated file would kill the tool. It does
  * not wait, and it checks everything that it reads.
  */
-#ifndef PAIR_SNAPSHOT_H
-#define PAIR_SNAPSHOT_H
+#pragma once
 
-#include "pair_files.h"
+#include "files/config_files.h"
+
+/** The files of one pair. */
+struct pair_files {
+    int local_rank; /**< line of the config files; -1: not known, the pair was found in a folder */
+    char *mapped_file;
+    char *request_pipe;      /**< NULL: not known */
+    char *notification_pipe; /**< NULL: not known */
+};
+
+struct pair_list {
+    struct pair_files *pairs;
+    size_t count;
+};
+
+/** Lists the pairs of the config files; local_rank -1: all of them, else only that line. False: out of memory. */
+bool pair_list_of_config(struct pair_list *list, const struct config_lines *lines, int local_rank);
+
+/**
+ * Lists the pairs in a folder and up to two levels below: regular files that begin with the magic bytes, or are named
+ * *.mapped. Their pipes are expected under the names that launch/make-configs gives them. Calls denied (may be NULL)
+ * for each folder that cannot be read. False and errno on failure.
+ */
+bool pair_list_find(struct pair_list *list, const char *folder, void denied(const char *folder));
+
+/** Also frees a list that is {0}, or that could not be made. */
+void pair_list_free(struct pair_list *list);
 
 enum pair_state {
     PAIR_ABSENT,    /**< no mapped file: the rank has not started, or has ended */
@@ -71,5 +96,3 @@ struct pair_progress {
 
 /** Takes a snapshot of the pair, and compares it with an earlier one. before may be NULL. */
 void pair_progress(struct pair_progress *progress, const struct pair_files *files, const struct pair_progress *before);
-
-#endif

@@ -1,6 +1,5 @@
 /** The output of supply-stat: a table, or a line of JSON. */
-#ifndef SUPPLY_TOOLS_STAT_OUTPUT_H
-#define SUPPLY_TOOLS_STAT_OUTPUT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -12,4 +11,5 @@ void stat_table_print(FILE *stream, const struct pair_list *list, const struct p
 /** Prints the snapshots of all pairs on one line. Unknown values are null. False: no memory, or the stream failed. */
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress);
 
-#endif
+/** Prints one sample for each pair that has a known value, metric by metric. Totals are those since the pair began. */
+void prometheus_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress);

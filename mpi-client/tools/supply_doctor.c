@@ -9,10 +9,9 @@
 
 #include "command_line.h"
 #include "diagnose_machine.h"
-#include "diagnosis.h"
-#include "layout.h"
-#include "files/options.h"
 #include "files/claimed_file.h"
+#include "files/options.h"
+#include "layout.h"
 
 static bool is_member(gid_t group) {
     if (geteuid() == 0 || getegid() == group) return true;

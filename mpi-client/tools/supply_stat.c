@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "command_line.h"
 #include "base/failure.h"
+#include "command_line.h"
 #include "files/folder.h"
-#include "prometheus_output.h"
 #include "stat_output.h"
 
 /* Seconds between the two snapshots of a rate, if no interval is given. */

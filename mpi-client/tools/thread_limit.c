@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files/control_groups.h"
+#include "files/memory_limit.h"
 
 /* Both versions have the same files. */
 static const struct control_groups versions[] = {{"cgroup2", ""}, {"cgroup", "pids"}};

@@ -1,6 +1,5 @@
 /** The threads and processes that this process's container, and its user, may have. */
-#ifndef THREAD_LIMIT_H
-#define THREAD_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ uint64_t thread_limit_left(const struct thread_limit *limit);
  * folder that holds proc and sys: "" except in tests, which leave the user out.
  */
 void thread_limit_read(struct thread_limit *limit, const char *root);
-
-#endif

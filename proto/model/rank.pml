@@ -1,4 +1,4 @@
-/* The rank's side of a pair: mpi-client/src/{files/claimed_file,pair/pair,api/receive,pair/named_pipe}.c. Its number is its generation. */
+/* The rank's side of a pair: mpi-client/src/{files/claimed_file,pair/pair,api/receive}.c. Its number is its generation. */
 
 /* O1 for one of the pipes: a file at the path is a dead rank's, because the kernel gives its lock to no other rank. */
 inline claim_pipe(path, open_end) {

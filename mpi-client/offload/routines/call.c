@@ -163,30 +163,16 @@ double *workspace_add(struct workspace *workspace, size_t count) {
     return block;
 }
 
-/* All ranks get the text of one that failed, so that it does not matter which of them Spark hears. */
-static int call_agree(supply_call_t *call, bool has_memory, size_t bytes) {
-    const MPI_Comm comm = supply_call_comm(call);
-    int rank;
-    int failed;
-    int length;
-    char node[MPI_MAX_PROCESSOR_NAME];
-    double gigabytes = (double)bytes / 1e9;
-    MPI_Comm_rank(comm, &rank);
-    failed = has_memory ? -1 : rank;
-    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
-    if (failed < 0) return 0;
-    MPI_Get_processor_name(node, &length);
-    MPI_Bcast(node, sizeof node, MPI_CHAR, failed, comm);
-    MPI_Bcast(&gigabytes, 1, MPI_DOUBLE, failed, comm);
-    return supply_call_fail(call, "rank %d on node %s has no memory for %.3f GB: use more ranks, or more nodes", failed,
-                            node, gigabytes);
-}
-
 int workspace_check(struct workspace *workspace) {
     const size_t added = workspace->bytes - workspace->checked_bytes;
     workspace->checked_bytes = workspace->bytes;
     if (supply_call_check_memory(workspace->call, added) != 0) return 1;
-    return call_agree(workspace->call, !workspace->failed, workspace->bytes);
+    int failed = workspace->failed;
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, supply_call_comm(workspace->call));
+    if (workspace->failed)
+        supply_call_fail(workspace->call, "no memory for %.3f GB: use more ranks, or more nodes",
+                         (double)workspace->bytes / 1e9);
+    return failed;
 }
 
 int workspace_run(supply_call_t *call, int run(struct workspace *)) {

@@ -2,8 +2,7 @@
  * What every routine needs of its call: checks of its parameters, what its ranks do together, and memory beside its
  * results. Functions that may fail return an int. Not 0: the call has failed, alike on all ranks.
  */
-#ifndef SUPPLY_ROUTINES_CALL_H
-#define SUPPLY_ROUTINES_CALL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -92,5 +91,3 @@ int workspace_check(struct workspace *workspace);
 #define ROUTINE(name)                                                                                                  \
     int routine_##name(supply_call_t *call) { return workspace_run(call, run_##name); }
 int workspace_run(supply_call_t *call, int run(struct workspace *));
-
-#endif

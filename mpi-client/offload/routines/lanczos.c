@@ -4,6 +4,7 @@
  */
 #include "lanczos.h"
 
+#ifdef SUPPLY_SLEPC
 #include <inttypes.h>
 #include <math.h>
 #include <petscvec.h>
@@ -11,7 +12,6 @@
 #include <slepcsvd.h>
 #include <slepcsys.h>
 #include <string.h>
-
 #include "call.h"
 #include "random_numbers.h"
 #include "supply_routine.h"
@@ -415,3 +415,23 @@ int symmetric_lanczos(struct workspace *workspace, const struct row_operator *op
                             "fewer, or for those at the other end",
                             (int64_t)converged, wanted->k, RESTARTS_MAX);
 }
+
+#else
+
+bool lanczos_is_available(void) { return false; }
+
+int lanczos(struct workspace *workspace, const struct row_operator *op, const struct singular_values *values) {
+    (void)op;
+    (void)values;
+    return supply_call_fail(workspace->call, "this libsupply_linalg was built without SLEPc, which sparse matrices and "
+                                             "method=lanczos need: install slepc-dev, and build it again");
+}
+
+int symmetric_lanczos(struct workspace *workspace, const struct row_operator *op, const struct eigenvalues *wanted) {
+    (void)op;
+    (void)wanted;
+    return supply_call_fail(workspace->call, "this libsupply_linalg was built without SLEPc, which eigenvalues need: "
+                                             "install slepc-dev, and build it again");
+}
+
+#endif

@@ -1,6 +1,5 @@
 /** The routines of LAPACK that are used here. Fortran: matrices column after column, and the lengths of texts last. */
-#ifndef LAPACK_H
-#define LAPACK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ void dorglq_(const int *m, const int *n, const int *k, double *a, const int *lda
 void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda, double *s, double *u,
              const int *ldu, double *vt, const int *ldvt, double *work, const int *work_size, int *integers, int *info,
              size_t job_length);
-
-#endif

@@ -4,7 +4,7 @@
  * Row after row, a matrix is LAPACK's transpose: a QR factorization of the rows is an LQ factorization of the columns
  * that LAPACK sees, A^T = L Q with R = L^T. So nothing is copied. Names here are those of LAPACK's view.
  */
-#include "qr.h"
+#include "rows.h"
 
 #include <cblas.h>
 #include <inttypes.h>

@@ -2,8 +2,7 @@
  * Random numbers by position, so that ranks need not share a generator, and their number does not matter: they depend
  * on seed, stream and index alone.
  */
-#ifndef RANDOM_NUMBERS_H
-#define RANDOM_NUMBERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ static inline double random_uniform(uint64_t seed, uint64_t stream, uint64_t ind
     const uint64_t start = random_mix(seed + RANDOM_GOLDEN) ^ random_mix(stream + 2 * RANDOM_GOLDEN);
     return (double)(random_mix(start + (index + 1) * RANDOM_GOLDEN) >> 11) * 0x1p-53;
 }
-
-#endif

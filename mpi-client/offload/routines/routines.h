@@ -4,8 +4,7 @@
  * call is cancelled, or a rank has no memory; all but multiply and transpose_multiply also if a value, or the result,
  * is not finite.
  */
-#ifndef ROUTINES_H
-#define ROUTINES_H
+#pragma once
 
 #include "supply_routine.h"
 
@@ -21,7 +20,7 @@ int routine_column_statistics(supply_call_t *call);
 /**
  * A (dense or sparse), `k` from 1 to min(m, n), `method` → the `k` largest singular values and their vectors: `U`:
  * rows, m × k; `S`: array, k × 1, descending; `V`: array, n × k. Each column of V has a positive largest value, so that
- * the signs do not depend on the number of ranks. Methods: singular_values.h; a sparse matrix takes `lanczos`.
+ * the signs do not depend on the number of ranks. Methods: lanczos.h; a sparse matrix takes `lanczos`.
  */
 int routine_truncated_svd(supply_call_t *call);
 
@@ -63,7 +62,7 @@ int routine_ridge(supply_call_t *call);
 int routine_kmeans(supply_call_t *call);
 
 /**
- * A = Q R by TSQR (qr.h) → `Q`: rows, m × n, orthonormal columns; `R`: array, n × n, upper triangular, with a
+ * A = Q R by TSQR (rows.h) → `Q`: rows, m × n, orthonormal columns; `R`: array, n × n, upper triangular, with a
  * diagonal that is not negative. m must be n or more.
  */
 int routine_qr(supply_call_t *call);
@@ -81,5 +80,3 @@ int routine_gram_vector(supply_call_t *call);
  * k × 1. Needs SLEPc.
  */
 int routine_eigenvalues(supply_call_t *call);
-
-#endif

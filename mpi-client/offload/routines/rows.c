@@ -18,12 +18,14 @@ void portions_init(struct portions *portions, struct workspace *workspace, const
     if (mean != NULL || scale != NULL) portions->copied = workspace_add(workspace, size * A->columns);
 }
 
-uint64_t portion_rows(const struct portions *portions, uint64_t first) {
+/* Rows of the portion that starts at local row `first`; 0 after the last one. */
+static uint64_t portion_rows(const struct portions *portions, uint64_t first) {
     const uint64_t left = portions->A->local_rows - first;
     return left < portions->size ? left : portions->size;
 }
 
-const double *portion_values(const struct portions *portions, uint64_t first) {
+/* Its values, row after row, until the next call. */
+static const double *portion_values(const struct portions *portions, uint64_t first) {
     const uint64_t columns = portions->A->columns;
     const double *values = portions->A->values + first * columns;
     const double *mean = portions->mean;

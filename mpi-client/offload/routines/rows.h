@@ -2,8 +2,7 @@
  * The rows of a matrix that this rank has, as routines read them: in portions that fit the cache, as an operator, as
  * products with themselves, and with their nearest centers. The rows stay where Spark put them.
  */
-#ifndef SUPPLY_ROUTINES_ROWS_H
-#define SUPPLY_ROUTINES_ROWS_H
+#pragma once
 
 #include "call.h"
 
@@ -24,12 +23,6 @@ struct portions {
  */
 void portions_init(struct portions *portions, struct workspace *workspace, const supply_matrix_t *A, const double *mean,
                    const double *scale, uint64_t bytes);
-
-/** Rows of the portion that starts at local row `first`; 0 after the last one. */
-uint64_t portion_rows(const struct portions *portions, uint64_t first);
-
-/** Its values, row after row, until the next call. */
-const double *portion_values(const struct portions *portions, uint64_t first);
 
 /**
  * The means of all columns, by a second pass right to about their last digit, so that a constant column less its mean
@@ -122,4 +115,16 @@ int gram_matrix(struct workspace *workspace, const supply_matrix_t *A, const dou
 /** Copies the upper triangle to the lower one. */
 void complete_symmetric(double *matrix, uint64_t columns);
 
-#endif
+/* QR factorization of tall matrices whose rows are on many ranks. */
+
+/**
+ * A = Q R, with a diagonal of R that is not negative. TSQR: each rank factors its rows, then pairs of ranks factor
+ * their R's (Demmel, Grigori, Hoemmen, Langou, "Communication-optimal parallel and sequential QR and LU
+ * factorizations", SIAM J. Sci. Comput. 34, 2012, section 3). The ranks must have at least `columns` rows in all. rows:
+ * A, replaced by Q. R: columns × columns, row after row, on all ranks. Not 0: the call has failed. Collective.
+ */
+int tsqr(struct workspace *workspace, double *rows, uint64_t local_rows, uint64_t columns, double *R);
+
+/** Each row is replaced by its product with `right` (columns × columns, row after row). Not 0: failed. Collective. */
+int multiply_in_place(struct workspace *workspace, double *rows, uint64_t local_rows, uint64_t columns,
+                      const double *right);

@@ -2,18 +2,16 @@
  * Singular values by eigenvalues of AᵀA, or by SLEPc (lanczos.c), and the routines that ask for them: truncated_svd,
  * pca and eigenvalues (routines.h).
  */
-#include "singular_values.h"
+#include "lanczos.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "call.h"
-#include "lanczos.h"
 #include "lapack.h"
-#include "qr.h"
-#include "routines.h"
 #include "rows.h"
+#include "routines.h"
 
 /* Ascending, vectors one after another: as LAPACK does it. */
 static int singular_solve(struct workspace *workspace, double *matrix, int n, int k, double *values, double *vectors) {

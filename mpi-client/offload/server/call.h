@@ -1,10 +1,13 @@
 /** One call of a routine: its parameters, its results, and what the routine may ask. */
-#ifndef CALL_H
-#define CALL_H
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "matrices.h"
 #include "progress.h"
 #include "ranks.h"
+#include "supply_routine.h"
 
 /** The value of a parameter. */
 union value {
@@ -37,4 +40,27 @@ bool call_run(struct supply_call *call);
 /** Frees the results that nobody has taken. */
 void call_free(struct supply_call *call);
 
-#endif
+/* The shared libraries whose routines may be called. */
+
+struct library {
+    char *path;
+    const supply_routine_t *routines;
+    struct library *next;
+};
+
+/** Libraries are loaded from these folders only. folder: the one that the user has named, or NULL. It comes first. */
+struct libraries {
+    const char *folder;
+    char *installed;
+    struct library *first;
+};
+
+/**
+ * The folder of installed libraries, or the program's own folder if it is not installed. The caller frees it. NULL: no
+ * memory.
+ */
+char *libraries_installed_folder(void);
+
+/** The routine of a library, by the library's file name. NULL: text says why. A library stays loaded. */
+const supply_routine_t *libraries_find(struct libraries *libraries, const char *library, const char *routine,
+                                       char *text);

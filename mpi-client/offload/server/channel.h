@@ -1,6 +1,5 @@
 /** The socket by which Spark sends commands to a rank: a file of the user's own in the folder of the pair. */
-#ifndef CHANNEL_H
-#define CHANNEL_H
+#pragma once
 
 #include <jansson.h>
 #include <pthread.h>
@@ -47,5 +46,3 @@ void channel_remove(const struct channel *channel);
 
 /** Removes the file, and closes everything. */
 void channel_close(struct channel *channel);
-
-#endif

@@ -1,6 +1,5 @@
 /** Copies numbers of any type as doubles. */
-#ifndef DOUBLES_H
-#define DOUBLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@ size_t doubles_number_bytes(char format);
 
 /** Copies `count` numbers of that format. Returns the place of the first NaN or infinity, or `count`. */
 size_t doubles_copy(double *to, const void *from, char format, size_t count);
-
-#endif

@@ -2,8 +2,7 @@
  * The Spark program that the ranks belong to, one at a time, and the matrices that it has handles of: this rank's
  * parts.
  */
-#ifndef MATRICES_H
-#define MATRICES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,6 +10,8 @@
 #include <stdint.h>
 
 #include "memory.h"
+#include "ranks.h"
+#include "supply.h"
 #include "supply_routine.h"
 
 /** The keys of rows, in their order. Matrices with the same rows share them. */
@@ -78,4 +79,12 @@ bool program_may_attach(const struct program *program, const json_t *command, ch
 /** Attaches the program of a command, with its "name". */
 void program_attach(struct program *program, const json_t *command);
 
-#endif
+/**
+ * Writes the rows of this rank: the columns "key", if the rows have keys, and "row", a list of numbers. Of an array,
+ * rank 0 writes all rows. name: of the result. options: of the pair, with the results folder. False: text says why.
+ */
+bool write_matrix(const struct held *held, const struct ranks *ranks, const supply_options_t *options, const char *name,
+                  char *text);
+
+/** Removes what write_matrix() has written with these options, because Spark will not read it: a rank has failed. */
+void remove_written(const supply_options_t *options);

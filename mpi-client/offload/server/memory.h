@@ -2,8 +2,7 @@
  * The memory that programs of this node can still get, and memory that grows without being copied: the kernel moves its
  * pages.
  */
-#ifndef SUPPLY_SERVER_MEMORY_H
-#define SUPPLY_SERVER_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void growing_free(struct growing *memory);
  * holds proc and sys, "" except in tests.
  */
 size_t node_memory_available(const char *root);
-
-#endif

@@ -3,8 +3,7 @@
  * rank that a signal ends. A thread of its own sends the heartbeats, twice a second, and notices that Spark no longer
  * waits.
  */
-#ifndef PROGRESS_H
-#define PROGRESS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ void crash_install(void);
  * The text is copied.
  */
 void crash_report_to(int connection, const char *text);
-
-#endif

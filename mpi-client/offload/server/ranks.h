@@ -2,8 +2,7 @@
  * The ranks of this server, and how they agree: on a failure's text, on the memory that they need, and on the command
  * that they begin. A command may reach only some of them.
  */
-#ifndef RANKS_H
-#define RANKS_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -71,5 +70,3 @@ bool agreement_reach(struct agreement *agreement, const char *id, const struct c
 
 /** What rank 0 does while it has no command: others may have one. Never waits. */
 void agreement_attend(struct agreement *agreement);
-
-#endif

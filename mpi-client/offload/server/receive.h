@@ -1,6 +1,5 @@
 /** Takes a matrix from Spark: the rows of a run, from the pair into this rank's memory. */
-#ifndef RECEIVE_H
-#define RECEIVE_H
+#pragma once
 
 #include "matrices.h"
 #include "progress.h"
@@ -33,5 +32,3 @@ struct held *reception_finish(struct reception *reception, const struct ranks *r
 
 /** Frees rows that nobody has asked for. */
 void reception_drop(struct reception *reception);
-
-#endif

@@ -13,12 +13,12 @@
 #include "call.h"
 #include "doubles.h"
 #include "files/folder.h"
-#include "memory.h"
 #include "files/options.h"
 #include "json_text.h"
+#include "matrices.h"
+#include "memory.h"
 #include "progress.h"
 #include "ranks.h"
-#include "write.h"
 
 char *socket_path(const supply_options_t *options, int *folder, double *timeout, char *text) {
     struct settings settings;

@@ -1,11 +1,10 @@
 /** One rank of a supply-server: where its socket is, what it holds, and the commands that it carries out. */
-#ifndef SUPPLY_SERVER_H
-#define SUPPLY_SERVER_H
+#pragma once
 
-#include "ranks.h"
-#include "library.h"
+#include "call.h"
 #include "matrices.h"
 #include "progress.h"
+#include "ranks.h"
 #include "receive.h"
 #include "supply.h"
 
@@ -37,5 +36,3 @@ void server_free(struct server *server);
  * or the environment. NULL: text says why.
  */
 char *socket_path(const supply_options_t *options, int *folder, double *timeout, char *text);
-
-#endif

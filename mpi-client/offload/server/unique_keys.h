@@ -1,6 +1,5 @@
 /** Whether each key of a matrix names one row, on all ranks together. */
-#ifndef UNIQUE_KEYS_H
-#define UNIQUE_KEYS_H
+#pragma once
 
 #include "matrices.h"
 #include "progress.h"
@@ -16,5 +15,3 @@
  */
 bool keys_are_unique(const struct keys *keys, const struct ranks *ranks, uint64_t portion, struct progress *progress,
                      char *text);
-
-#endif

@@ -1,6 +1,4 @@
 /** Writes this rank's part of a matrix by supply_result.h, as a result that Spark reads as a DataFrame. */
-#include "write.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +6,7 @@
 #include <unistd.h>
 
 #include "files/result_names.h"
+#include "matrices.h"
 #include "supply_result.h"
 
 /* Of one call of supply_result_write(). */

@@ -4,8 +4,7 @@
  * memory, laid out as a mapped file, and the filler stores into it what PROTOCOL.md asks of a task. For libraries of
  * this project; not installed.
  */
-#ifndef SUPPLY_FILLER_H
-#define SUPPLY_FILLER_H
+#pragma once
 
 #include "base/failure.h"
 #include "block/schema.h"
@@ -167,5 +166,3 @@ void supply__pause_wait(supply_t *supply);
 
 /** The time limit of each wait in seconds; 0: not open. */
 double supply__timeout(const supply_t *supply);
-
-#endif

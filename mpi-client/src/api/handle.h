@@ -2,8 +2,7 @@
  * The handle: supply_t. One thread at a time uses it; but any thread may release Arrow arrays of its blocks, so a lock
  * covers what they change. Functions say which lock they need.
  */
-#ifndef SUPPLY_HANDLE_H
-#define SUPPLY_HANDLE_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -134,5 +133,3 @@ supply_status_t supply__check_unbroken(supply_t *supply);
 
 /** R1 to R4: the next block. Returns as supply_next(); without `wait` as supply_try_next(). */
 supply_status_t supply__receive(supply_t *supply, supply_block_t *block, bool wait);
-
-#endif

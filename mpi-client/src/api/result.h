@@ -2,8 +2,7 @@
  * The handle of a result: supply_result_t; its schema, as a program gives it; and its columns, checked before a row of
  * them is appended.
  */
-#ifndef SUPPLY_RESULT_HANDLE_H
-#define SUPPLY_RESULT_HANDLE_H
+#pragma once
 
 #include "block/block_writer.h"
 #include "api/handle.h"
@@ -67,5 +66,3 @@ supply_status_t supply__result_set_field(supply_result_t *result, struct schema 
 
 /** Completes and checks the schema when all entries are set. SUPPLY_OK, or _ARGUMENT, _MEMORY. */
 supply_status_t supply__result_check_fields(supply_result_t *result, struct schema *schema);
-
-#endif

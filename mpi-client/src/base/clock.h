@@ -1,6 +1,5 @@
 /** The monotonic clock, in nanoseconds. */
-#ifndef SUPPLY_CLOCK_H
-#define SUPPLY_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -19,5 +18,3 @@ static inline int64_t supply__clock_add(int64_t time, double seconds) {
 }
 
 static inline int64_t supply__clock_after(double seconds) { return supply__clock_add(supply__clock_now(), seconds); }
-
-#endif

@@ -1,6 +1,5 @@
 /** Lets a fault test end or stop a rank after a step of proto/PROTOCOL.md, if built with SUPPLY_FAIL_POINTS. */
-#ifndef SUPPLY_FAIL_POINT_H
-#define SUPPLY_FAIL_POINT_H
+#pragma once
 
 #ifdef SUPPLY_FAIL_POINTS
 
@@ -14,7 +13,5 @@ void supply__fail_point(const char *step);
 #else
 
 #define supply__fail_point(step) ((void)(step))
-
-#endif
 
 #endif

@@ -1,6 +1,5 @@
 /** The status and the one-line text of a failure. */
-#ifndef SUPPLY_FAILURE_H
-#define SUPPLY_FAILURE_H
+#pragma once
 
 #include "supply.h"
 
@@ -35,5 +34,3 @@ supply_status_t supply__fail_by_number(struct failure *failure, const char *fiel
  * and no UTF-8 sequence is cut in two.
  */
 void supply__copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes);
-
-#endif

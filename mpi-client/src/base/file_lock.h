@@ -2,8 +2,7 @@
  * Open-file-description locks on single bytes. The process may open and close the file elsewhere without losing a lock.
  * A lock ends when its descriptor and all copies of it are closed.
  */
-#ifndef SUPPLY_FILE_LOCK_H
-#define SUPPLY_FILE_LOCK_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ static inline bool supply__file_is_locked(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
     return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
-
-#endif

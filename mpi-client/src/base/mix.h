@@ -1,6 +1,5 @@
 /** Random numbers and hashes that are the same on every rank and in every run. */
-#ifndef SUPPLY_MIX_H
-#define SUPPLY_MIX_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline uint64_t supply__hash(const void *data, size_t bytes, uint64_t see
     if (bytes > 0) memcpy(&word, at, bytes);
     return supply__mix(hash ^ word);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /** Numbers in texts, with a point in every locale of the program. */
-#ifndef SUPPLY_NUMBER_H
-#define SUPPLY_NUMBER_H
+#pragma once
 
 #include <locale.h>
 #include <stdbool.h>
@@ -15,5 +14,3 @@ static inline bool supply__number_read(const char *text, double *number) {
     freelocale(point);
     return end != text && *end == '\0';
 }
-
-#endif

@@ -2,8 +2,7 @@
  * The process that opened something: memory that the kernel clears in each child, also in one of _Fork() or clone(),
  * which run no handler of pthread_atfork(). A question takes one read, and no system call.
  */
-#ifndef SUPPLY_OPENER_H
-#define SUPPLY_OPENER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ static inline bool *supply__opener_mark(void) {
 static inline void supply__opener_free(bool *mark) {
     if (mark != NULL) munmap(mark, (size_t)sysconf(_SC_PAGESIZE));
 }
-
-#endif

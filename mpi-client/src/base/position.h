@@ -1,6 +1,5 @@
 /** A rank's position in its data. */
-#ifndef SUPPLY_POSITION_H
-#define SUPPLY_POSITION_H
+#pragma once
 
 #include "layout.h"
 #include "supply.h"
@@ -36,5 +35,3 @@ void supply__position_advance(struct position *position, const struct notificati
 
 /** Asks the task, in the header, to begin there. */
 void supply__position_request(const struct position *position, struct mapped_file_header *header);
-
-#endif

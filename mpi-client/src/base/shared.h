@@ -18,8 +18,7 @@
  *   - attachments: for the time limit alone
  *   - published while a rank polls, task_failure[0] while it works: hints. The pipe is read next
  */
-#ifndef SUPPLY_SHARED_H
-#define SUPPLY_SHARED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline bool supply__offsets_copy(const int32_t *offsets, uint64_t count, 
     *last = (uint32_t)before;
     return !decreasing;
 }
-
-#endif

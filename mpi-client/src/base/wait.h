@@ -5,8 +5,7 @@
  *     while ((status = poll()) == SUPPLY_AGAIN)
  *         if ((ended = supply__wait_more(&wait)) != SUPPLY_OK) return fail(ended);
  */
-#ifndef SUPPLY_WAIT_H
-#define SUPPLY_WAIT_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ void supply__wait_progressed(struct wait *wait);
 
 /** Pauses once. */
 void supply__sleep(double seconds);
-
-#endif

@@ -1,11 +1,9 @@
 /** R3: checks a block before the program reads it. What is checked is copied first: the task may change its memory. */
-#ifndef SUPPLY_BLOCK_H
-#define SUPPLY_BLOCK_H
+#pragma once
 
 #include "block/foreign_files.h"
-#include "pair/pair.h"
-#include "block/resident_file.h"
 #include "block/schema.h"
+#include "pair/pair.h"
 
 /** The checked description of the block in one slot, in this process's own memory. */
 struct block {
@@ -15,6 +13,15 @@ struct block {
     uint32_t *elements;            /**< as many: the elements of each */
     struct block_windows *windows; /**< as many; NULL: no column has views */
     uint32_t referenced_bytes;     /**< in foreign files */
+};
+
+/** What was checked of a resident file, in this process's own memory. */
+struct resident_file {
+    const struct foreign_file_mapping *mapping; /**< NULL: not opened */
+    uint64_t generation;
+    uint64_t ring_offset; /**< where its blocks begin */
+    uint64_t block_bytes;
+    uint32_t block_count;
 };
 
 /** The blocks of a ring, one for each slot, and their schema. */
@@ -40,10 +47,6 @@ supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct 
 /** The block of that number, received or about to be. */
 #define BLOCK_AT(blocks, pair, sequence) (&(blocks)->slots[(sequence) % (pair)->settings.block_count])
 
-/** SUPPLY_OK, or _CONTRACT with the first field of the copy in the memory of a task that is not the notification's. */
-supply_status_t supply__notification_check_copy(const struct notification *notification, const void *shared,
-                                                struct failure *failure);
-
 /**
  * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot. May
  * wait for a lease, or for a disk: so without the lock.
@@ -53,12 +56,7 @@ supply_status_t supply__notification_check_copy(const struct notification *notif
 supply_status_t supply__block_check(struct blocks *blocks, const struct pair *pair,
                                     const struct notification *notification, struct failure *failure);
 
-/** Has the kernel read the next published block of a resident file, unless it follows the received one there. */
-void supply__read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
-
 /** One column of a checked block, or a child of one; index: of its entry. SUPPLY_OK, or _CONTRACT if its format is not
  * known: then *column is as before. */
 supply_status_t supply__block_column(const struct blocks *blocks, const struct pair *pair, uint64_t sequence,
                                      uint32_t index, supply_column_t *column, struct failure *failure);
-
-#endif

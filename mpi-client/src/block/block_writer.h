@@ -2,8 +2,7 @@
  * Makes blocks: rows are appended to buffers for each column, and a full block is laid out for one write. Mirrors
  * BlockWriter.scala and ColumnBuffer.scala (proto/PROTOCOL.md, "Block").
  */
-#ifndef SUPPLY_BLOCK_WRITER_H
-#define SUPPLY_BLOCK_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ bool supply__block_writer_append(struct block_writer *writer, const struct colum
  * next append.
  */
 int supply__block_writer_lay_out(struct block_writer *writer);
-
-#endif

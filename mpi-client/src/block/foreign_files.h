@@ -2,8 +2,7 @@
  * Foreign files: files that are not the rank's, to which blocks refer. Each is opened, checked and mapped read-only
  * when a block first refers to it; columns of views have their values in windows of them.
  */
-#ifndef SUPPLY_FOREIGN_FILES_H
-#define SUPPLY_FOREIGN_FILES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -92,5 +91,3 @@ static inline bool supply__view_is_inline(const supply_view_t *view) {
 
 /** The bytes of a view, which is a copy. False: it does not lie in its window. */
 bool supply__view_find(const supply_view_t *view, const supply_window_t *windows, uint32_t count, const void **data);
-
-#endif

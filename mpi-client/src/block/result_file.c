@@ -57,13 +57,6 @@ static void result_file_fill(struct mapped_file_header *header, const struct set
                              const struct mapped_file_header *of_pair, const struct schema *schema) {
     const uint64_t ring_offset = supply__block_file_ring_offset(schema);
     *header = (struct mapped_file_header){
-        .byte_order = BYTE_ORDER_MARK,
-        .file_bytes = ring_offset,
-        .ring_offset = ring_offset,
-        .block_bytes = settings->block_bytes,
-        .rank_pid = settings->rank_pid,
-        .rank = settings->rank,
-        .local_rank = settings->local_rank,
         .schema_columns = schema->count,
         .schema_bytes = supply__schema_is_wide(schema) ? (uint32_t)supply__schema_bytes(schema) : 0,
         .file_use = FILE_USE_RESULT,
@@ -73,7 +66,7 @@ static void result_file_fill(struct mapped_file_header *header, const struct set
         header->task_namespace = of_pair->task_namespace;
         header->run = of_pair->run;
     }
-    memcpy(header->magic, BLOCK_FILE_MAGIC, sizeof header->magic);
+    supply__header_fill(header, BLOCK_FILE_MAGIC, settings, ring_offset, ring_offset);
 }
 
 static supply_status_t write_fields(struct result_file *result, struct failure *failure) {

@@ -1,6 +1,5 @@
 /** The file of one rank's result (proto/PROTOCOL.md, "Block files"): W1 to W5. */
-#ifndef SUPPLY_RESULT_FILE_H
-#define SUPPLY_RESULT_FILE_H
+#pragma once
 
 #include <sys/uio.h>
 
@@ -45,5 +44,3 @@ void supply__result_file_close(struct result_file *result);
 
 /** The same in a forked child: the lock stays the parent's. */
 void supply__result_file_abandon(struct result_file *result);
-
-#endif

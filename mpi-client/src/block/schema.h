@@ -2,8 +2,7 @@
  * The schema of a pair: names and types of its columns, how their values are laid out, and where the parts of a block
  * begin (proto/PROTOCOL.md, "Block").
  */
-#ifndef SUPPLY_SCHEMA_H
-#define SUPPLY_SCHEMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -129,5 +128,3 @@ static inline size_t supply__aligned(size_t bytes) {
 static inline size_t supply__block_header_bytes(uint32_t columns) {
     return supply__aligned(sizeof(struct block_header) + columns * sizeof(struct block_column));
 }
-
-#endif

@@ -2,8 +2,7 @@
  * O1 and W1: claims a file of a rank: creates and locks it; a stale one is removed first. And the files that a dead
  * rank left of a pair.
  */
-#ifndef SUPPLY_CLAIMED_FILE_H
-#define SUPPLY_CLAIMED_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -73,5 +72,3 @@ supply_status_t supply__stale_find(const struct config_line *files, struct stale
 /** Finds and removes these files. left: those that were removed. */
 supply_status_t supply__stale_remove(const struct config_line *files, struct stale_files *stale,
                                      struct failure *failure);
-
-#endif

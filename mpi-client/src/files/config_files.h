@@ -2,8 +2,7 @@
  * mapped-files.conf and named-pipes.conf: which files belong to which local rank (docs/CONFIG-FILES.md). Each path
  * keeps its source, for messages.
  */
-#ifndef SUPPLY_CONFIG_FILES_H
-#define SUPPLY_CONFIG_FILES_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void supply__config_line_free(struct config_line *line);
 
 /** A size as "16MiB", "64KiB", "1GiB", or bytes; 0 if the text is no size, or is 0. */
 uint64_t supply__config_size(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /** Space for the files of a rank: it is reserved before it is used, so that no later access can fail. */
-#ifndef SUPPLY_FILE_SPACE_H
-#define SUPPLY_FILE_SPACE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ supply_status_t supply__space_write_pieces(const struct claimed_file *file, uint
 /** Writes all bytes at `offset`. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
 supply_status_t supply__space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
                                     struct failure *failure);
-
-#endif

@@ -2,8 +2,7 @@
  * The folder of a pair's file, opened once: the file is looked up in it, even if its path leads elsewhere later. And
  * the names and numbers of the users and groups that may use it.
  */
-#ifndef SUPPLY_FOLDER_H
-#define SUPPLY_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -53,5 +52,3 @@ bool supply__is_open_to(const struct stat *file, gid_t group, mode_t others);
 
 /** The name of the file within its folder. */
 const char *supply__folder_name(const struct named_path *file);
-
-#endif

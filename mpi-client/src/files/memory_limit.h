@@ -1,6 +1,5 @@
 /** The memory limit of this process's container, by Linux control groups, versions 1 and 2. */
-#ifndef MEMORY_LIMIT_H
-#define MEMORY_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,4 +25,18 @@ uint64_t supply__memory_limit_left(const struct memory_limit *limit);
  */
 uint64_t supply__memory_available(const char *root);
 
-#endif
+/** A hierarchy of groups. */
+struct control_groups {
+    const char *type;       /**< of its mount: "cgroup2" or "cgroup" */
+    const char *controller; /**< in /proc/self/cgroup and in the mount's options; "" for version 2 */
+};
+
+/**
+ * Calls visit with the folder of this process's group, and with those of its ancestors that this container can see.
+ * root is the folder that holds proc and sys: "" except in tests.
+ */
+void supply__control_groups_visit(const struct control_groups *groups, const char *root,
+                                  void (*visit)(void *context, const char *folder), void *context);
+
+/** Reads a file of a group. False if it has no number: it does not exist, or says that there is no limit. */
+bool supply__control_group_number(const char *folder, const char *file, uint64_t *number);

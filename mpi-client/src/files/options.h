@@ -2,8 +2,7 @@
  * The settings of a pair, from the program's options, the environment of its launcher, the config files, and the caches
  * of the processor.
  */
-#ifndef SUPPLY_OPTIONS_H
-#define SUPPLY_OPTIONS_H
+#pragma once
 
 #include <errno.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ SUPPLY_API supply_status_t supply__options_complete(const supply_options_t *give
 /** The time limit in seconds, of the options or of the environment. SUPPLY_OK, or _CONFIG. Exported as well. */
 SUPPLY_API supply_status_t supply__options_timeout(const supply_options_t *options, double *timeout,
                                                    struct failure *failure);
-
-#endif

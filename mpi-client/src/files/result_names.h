@@ -1,6 +1,5 @@
 /** FOLDER/PAIR.NAME.result: the names of a pair's results, and the files of those that are there. */
-#ifndef SUPPLY_RESULT_NAMES_H
-#define SUPPLY_RESULT_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void supply__result_files_free(struct result_files *files);
 
 /** Removes them, sealed or not. SUPPLY_OK, or _IN_USE (a living process writes one), _CONFIG, _SYSTEM, _MEMORY. */
 supply_status_t supply__old_results_remove(const struct settings *settings, struct failure *failure);
-
-#endif

@@ -50,18 +50,23 @@ supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const str
     return status;
 }
 
-void supply__mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings) {
-    struct mapped_file_header *header = mapped->header;
-    memcpy(header->magic, MAGIC, sizeof header->magic);
+void supply__header_fill(struct mapped_file_header *header, const char *magic, const struct settings *settings,
+                         uint64_t file_bytes, uint64_t ring_offset) {
+    memcpy(header->magic, magic, sizeof header->magic);
     header->byte_order = BYTE_ORDER_MARK;
-    header->generation = settings->generation;
-    header->file_bytes = mapped->bytes;
-    header->ring_offset = RING_OFFSET;
+    header->file_bytes = file_bytes;
+    header->ring_offset = ring_offset;
     header->block_bytes = settings->block_bytes;
-    header->block_count = settings->block_count;
     header->rank_pid = settings->rank_pid;
     header->rank = settings->rank;
     header->local_rank = settings->local_rank;
+}
+
+void supply__mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings) {
+    struct mapped_file_header *header = mapped->header;
+    supply__header_fill(header, MAGIC, settings, mapped->bytes, RING_OFFSET);
+    header->generation = settings->generation;
+    header->block_count = settings->block_count;
     header->accepts = settings->exchange ? ACCEPTS_EXCHANGE : 0;
     supply__position_request(&settings->start, header);
 }

@@ -1,6 +1,5 @@
 /** The rank's mapped file: claimed, reserved, mapped. */
-#ifndef SUPPLY_MAPPED_FILE_H
-#define SUPPLY_MAPPED_FILE_H
+#pragma once
 
 #include "files/claimed_file.h"
 #include "layout.h"
@@ -25,6 +24,10 @@ struct mapped_file {
 supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
                                            struct failure *failure);
 
+/** What the headers of a pair and of a result have in common, of a rank with these settings. */
+void supply__header_fill(struct mapped_file_header *header, const char *magic, const struct settings *settings,
+                         uint64_t file_bytes, uint64_t ring_offset);
+
 /** Fills in the header except the version: O4 stores it when the pipes are ready. */
 void supply__mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings);
 
@@ -36,5 +39,3 @@ supply_status_t supply__mapped_file_check_whole(const struct mapped_file *mapped
 
 /** Unmaps and removes the file. False and errno: the file is still there. */
 bool supply__mapped_file_remove(struct mapped_file *mapped);
-
-#endif

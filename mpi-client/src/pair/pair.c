@@ -6,8 +6,12 @@
 #include "pair/pair.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
@@ -18,12 +22,58 @@
 /* How often end_seen is polled: storing it wakes nobody. */
 #define END_PAUSE_SECONDS 1e-3
 
+/*
+ * Records through the named pipes. Ends are non-blocking: nothing here waits. What a record says is for the caller to
+ * check. It runs in the thread that uses the handle; wake-ups (C2) also in one that releases an Arrow array, under the
+ * lock.
+ */
+
+static bool pipe_has_data(const struct claimed_file *pipe) {
+    struct pollfd poller = {.fd = pipe->fd, .events = POLLIN};
+    return poll(&poller, 1, 0) == 1 && (poller.revents & POLLIN) != 0;
+}
+
+enum pipe_read supply__pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure) {
+    ssize_t got;
+    do got = read(pipe->fd, record, bytes);
+    while (got < 0 && errno == EINTR);
+    if (got == (ssize_t)bytes) return PIPE_RECORD;
+    if (got < 0 && errno == EAGAIN) return PIPE_EMPTY;
+    if (got < 0) {
+        supply__fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s cannot be read: %m", pipe->name->path);
+        return PIPE_FAILED;
+    }
+    supply__fail(failure, SUPPLY_ERROR_CONTRACT,
+                 "notification pipe %s: a part of a notification (%zd bytes of %zu): is something else writing into "
+                 "this pipe?",
+                 pipe->name->path, got, bytes);
+    return PIPE_FAILED;
+}
+
+/* Writes one record into a claimed pipe. False: the pipe is full. */
+static bool pipe_write(const struct claimed_file *pipe, const void *record, size_t bytes) {
+    ssize_t put;
+    do put = write(pipe->fd, record, bytes);
+    while (put < 0 && errno == EINTR);
+    return put == (ssize_t)bytes;
+}
+
+/* As pipe_write(), but if the pipe is full it first removes what the peer has not read. */
+static bool pipe_write_over(const struct claimed_file *pipe, const void *record, size_t bytes) {
+    char unread[PIPE_BUF];
+    while (!pipe_write(pipe, record, bytes)) {
+        if (errno != EAGAIN) return false;
+        if (read(pipe->fd, unread, sizeof unread) < 0 && errno != EINTR && errno != EAGAIN) return false;
+    }
+    return true;
+}
+
 static bool request(const struct pair *pair, uint32_t kind) {
     /* A filler has no pipe, and needs no request: the library calls it. */
     if (pair->request_pipe.fd < 0) return false;
     struct request record = {.generation = pair->settings.generation, .kind = kind};
-    if (kind == REQUEST_STOP) return supply__pipe_write_over(&pair->request_pipe, &record, sizeof record);
-    return supply__pipe_write(&pair->request_pipe, &record, sizeof record);
+    if (kind == REQUEST_STOP) return pipe_write_over(&pair->request_pipe, &record, sizeof record);
+    return pipe_write(&pair->request_pipe, &record, sizeof record);
 }
 
 static supply_status_t allocate(struct pair *pair, struct failure *failure) {
@@ -216,8 +266,8 @@ supply_status_t supply__pair_check_running(const struct pair *pair, struct failu
     TRY(supply__mapped_file_check_whole(&pair->mapped_file, failure));
     /* The text is whole when its notification comes (D4). */
     const char first = SHARED_READ(pair->mapped_file.header->task_failure[0]);
-    return first != '\0' && supply__pipe_has_data(&pair->notification_pipe) ? supply__pair_fail_by_spark(pair, failure)
-                                                                            : SUPPLY_OK;
+    return first != '\0' && pipe_has_data(&pair->notification_pipe) ? supply__pair_fail_by_spark(pair, failure)
+                                                                    : SUPPLY_OK;
 }
 
 void supply__pair_stop(struct pair *pair, const char *reason) {

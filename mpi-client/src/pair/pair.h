@@ -1,9 +1,11 @@
 /** The rank's side of a pair: opening (O1 to O4), credits (C1 to C3), the end (E4), stopping. */
-#ifndef SUPPLY_PAIR_H
-#define SUPPLY_PAIR_H
+#pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "files/claimed_file.h"
 #include "pair/mapped_file.h"
-#include "pair/named_pipe.h"
 
 struct pair {
     struct settings settings;
@@ -79,4 +81,14 @@ supply_status_t supply__pair_check_running(const struct pair *pair, struct failu
 /** Writes why the rank fails, and sends STOP. */
 void supply__pair_stop(struct pair *pair, const char *reason);
 
-#endif
+/* The rank's ends of the two named pipes: records of fixed size. Nothing here blocks. */
+
+/** Result of reading a record. */
+enum pipe_read {
+    PIPE_RECORD,
+    PIPE_EMPTY,
+    PIPE_FAILED,
+};
+
+/** Reads one record from a claimed pipe. */
+enum pipe_read supply__pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);

@@ -1,13 +1,12 @@
 /** What a check of supply-doctor says. */
-#ifndef SUPPLY_TEST_DIAGNOSIS_OF_H
-#define SUPPLY_TEST_DIAGNOSIS_OF_H
+#pragma once
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 extern "C" {
-#include "diagnosis.h"
+#include "diagnose_machine.h"
 }
 
 namespace supply_test {
@@ -27,5 +26,3 @@ std::string diagnosis_of(const Check &check) {
 }
 
 } // namespace supply_test
-
-#endif

@@ -1,9 +1,9 @@
 /** A block. It occupies its slot of the ring as long as it lives, and as long as a view of it does. */
-#ifndef SUPPLY_PYTHON_BLOCK_H
-#define SUPPLY_PYTHON_BLOCK_H
+#pragma once
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -41,4 +41,15 @@ class Block {
     std::optional<References::Place> place_;
 };
 
-#endif
+/** Columns, each of one number or one fixed list of numbers for an element. */
+class PlainColumns {
+  public:
+    /** Null: one of the columns has other values, or there is no such column. */
+    static std::unique_ptr<PlainColumns> of(const Block &block, const std::vector<std::string> &names);
+
+    /** A list of tensors over the block, which they hold. None: a column has nulls in this block. */
+    nanobind::object tensors(const Block &block) const;
+
+  private:
+    std::vector<std::shared_ptr<const ColumnType>> types_;
+};

@@ -1,6 +1,5 @@
 /** What the library's calls of Python objects share: of an exchange's transport, and of a link to feeders. */
-#ifndef SUPPLY_PYTHON_CALLS_H
-#define SUPPLY_PYTHON_CALLS_H
+#pragma once
 
 #include <nanobind/nanobind.h>
 
@@ -55,5 +54,3 @@ class Calls : public std::enable_shared_from_this<Calls> {
     std::string failure_text_;
     std::unique_ptr<nanobind::python_error> interruption_;
 };
-
-#endif

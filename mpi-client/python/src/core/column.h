@@ -2,8 +2,7 @@
  * A view of one column of a block, or of the values within one. It holds the block: the task gets the slot when all
  * views are gone.
  */
-#ifndef SUPPLY_PYTHON_COLUMN_H
-#define SUPPLY_PYTHON_COLUMN_H
+#pragma once
 
 #include <nanobind/ndarray.h>
 
@@ -70,5 +69,3 @@ class Column {
 
 /** PyTorch's tensor over values of a column. */
 nanobind::object tensor(const nanobind::ndarray<nanobind::no_framework, nanobind::ro> &values);
-
-#endif

@@ -9,7 +9,6 @@
 
 #include "block.h"
 #include "layout.h"
-#include "plain_columns.h"
 #include "result.h"
 
 namespace nb = nanobind;

@@ -1,6 +1,5 @@
 /** The exchange between ranks over a transport in Python (supply/exchange.py says which methods it must have). */
-#ifndef SUPPLY_PYTHON_EXCHANGE_H
-#define SUPPLY_PYTHON_EXCHANGE_H
+#pragma once
 
 #include <string>
 
@@ -47,5 +46,3 @@ class Exchange : public Calls {
     const int rank_, ranks_;
     unsigned yields_ = 0, pause_microseconds_;
 };
-
-#endif

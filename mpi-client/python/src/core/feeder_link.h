@@ -1,6 +1,5 @@
 /** The link to feeders, or to the ranks of a feeder, over an object in Python (supply/mpi.py). */
-#ifndef SUPPLY_PYTHON_FEEDER_LINK_H
-#define SUPPLY_PYTHON_FEEDER_LINK_H
+#pragma once
 
 #include "calls.h"
 
@@ -43,5 +42,3 @@ class Link : public Calls {
 
     supply_status_t begin(int *operation, failure *failure, const char *name, const Call &call);
 };
-
-#endif

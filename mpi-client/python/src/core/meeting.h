@@ -1,6 +1,5 @@
 /** The processes of a communicator, and what each of them does next: a rank opens its pairs, a feeder feeds them. */
-#ifndef SUPPLY_PYTHON_MEETING_H
-#define SUPPLY_PYTHON_MEETING_H
+#pragma once
 
 #include <vector>
 
@@ -43,5 +42,3 @@ class Meeting {
     std::vector<int> ranks_;
     bool is_pending_ = true; /**< operations may be under way */
 };
-
-#endif

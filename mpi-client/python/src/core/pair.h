@@ -1,6 +1,5 @@
 /** The rank's side of a pair for Python. With the interpreter's lock, one thread at a time uses the handle. */
-#ifndef SUPPLY_PYTHON_PAIR_H
-#define SUPPLY_PYTHON_PAIR_H
+#pragma once
 
 #include <nanobind/nanobind.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 
 #include "exchange.h"
 #include "meeting.h"
-#include "references.h"
 #include "schema.h"
 #include "supply_arrow.h"
 
@@ -145,5 +143,3 @@ class Pair {
     std::thread::id receiver_;
     std::vector<supply_block_t> released_meanwhile_;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /** The rank's part of a result for Python. Any thread calls it; one at a time uses the handle, without the
  * interpreter's lock. */
-#ifndef SUPPLY_PYTHON_RESULT_H
-#define SUPPLY_PYTHON_RESULT_H
+#pragma once
 
 #include <mutex>
 #include <vector>
@@ -58,5 +57,3 @@ nanobind::list result_fields(nanobind::capsule schema);
 
 /** The same of an Arrow stream, which can be read afterwards. */
 nanobind::list stream_fields(nanobind::capsule stream);
-
-#endif

@@ -1,6 +1,5 @@
 /** The values of a column of bytes, text or views. */
-#ifndef SUPPLY_PYTHON_VALUES_H
-#define SUPPLY_PYTHON_VALUES_H
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -35,5 +34,3 @@ class Values {
     supply_column_t column_;
     std::vector<supply_window_t> windows_;
 };
-
-#endif
