@@ -1,6 +1,5 @@
 /** A real pair for one input: libsupply is the rank, and the fuzzer writes the task's side without any check. */
-#ifndef SUPPLY_FUZZED_PAIR_H
-#define SUPPLY_FUZZED_PAIR_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +78,3 @@ class FuzzedPair {
 };
 
 } // namespace supply_fuzz
-
-#endif

@@ -1,6 +1,5 @@
 /** The input of a fuzzer, read as numbers and bytes. */
-#ifndef SUPPLY_FUZZ_INPUT_H
-#define SUPPLY_FUZZ_INPUT_H
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -36,5 +35,3 @@ class Input {
 };
 
 } // namespace supply_fuzz
-
-#endif

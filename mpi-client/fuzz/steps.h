@@ -3,8 +3,7 @@
  * Some operands are combined with valid values by exclusive or: zeros give the valid value, so most inputs pass the
  * first check.
  */
-#ifndef SUPPLY_FUZZ_STEPS_H
-#define SUPPLY_FUZZ_STEPS_H
+#pragma once
 
 #include <cstdint>
 
@@ -26,5 +25,3 @@ enum Step : uint8_t {
 };
 
 } // namespace supply_fuzz
-
-#endif

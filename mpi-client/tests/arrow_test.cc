@@ -23,8 +23,7 @@ namespace {
 class ArrowTest : public RankTest {
   protected:
     void receive(Task &task, const std::vector<Column> &columns, uint32_t element_count) {
-        task.write_schema(schema_of(columns));
-        task.supply(BlockImage(columns, element_count));
+        task.supply_all(columns, element_count);
         ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     }
 
@@ -279,8 +278,7 @@ TEST_F(ArrowTest, TheSchemaNeedsNoBlock) {
 TEST_F(ArrowTest, AConsumerNeverSeesOffsetsThatChangeLater) {
     Task task(files);
     receive(task, {Column::variable("text", "u", {"a", "", "cd"})}, 3);
-    supply_column_t column;
-    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 0, &column), handle);
+    supply_column_t column = column_of(handle, block, 0);
     const size_t at = reinterpret_cast<const char *>(column.offsets) -
                       static_cast<const char *>(supply_mapping(handle.get(), nullptr));
     auto *shared = reinterpret_cast<int32_t *>(reinterpret_cast<char *>(&task.header()) + at);

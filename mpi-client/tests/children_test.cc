@@ -199,8 +199,7 @@ TEST_F(ChildrenTest, AListOfAnUnknownFormatHasNoData) {
     image.column(1).data_offset = 0xFFFFFFC0;
     Task task(files);
     ASSERT_STATUS(SUPPLY_OK, receive(task, all, image), handle);
-    supply_column_t column;
-    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 0, &column), handle);
+    supply_column_t column = column_of(handle, block, 0);
     EXPECT_EQ(block.address, column.data);
     EXPECT_EQ(0u, column.data_bytes);
     EXPECT_EQ(SUPPLY_ERROR_CONTRACT, supply_column_child(handle.get(), &block, &column, 0, &column));

@@ -9,8 +9,7 @@ namespace {
 class ColumnTest : public RankTest {
   protected:
     Handle receive(Task &task, const std::vector<Column> &columns, uint32_t element_count, Handle handle) {
-        task.write_schema(schema_of(columns));
-        task.supply(BlockImage(columns, element_count));
+        task.supply_all(columns, element_count);
         EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
         return handle;
     }
@@ -23,8 +22,7 @@ class ColumnTest : public RankTest {
     }
     /* By its name and its format. */
     void expect_each_refused(const std::vector<Column> &columns) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         handle = receive(task, columns, 2, std::move(handle));
         int index = 0;
         for (const Column &refused : columns) {
@@ -51,8 +49,7 @@ TEST_F(ColumnTest, EveryFormatOfTheContractIsReadInPlace) {
     columns.push_back(Column::bits("column-b", {true, false, true}));
     columns.push_back(Column::variable("column-z", "z", {std::string("a\0b", 3), "", "cd"}));
     columns.push_back(Column::variable("column-u", "u", {"\u00fc", "v", ""}));
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     handle = receive(task, columns, 3, std::move(handle));
     EXPECT_EQ(columns.size(), block.column_count);
     for (const Column &expected : columns) {
@@ -79,8 +76,7 @@ TEST_F(ColumnTest, NullsComeWithTheirBitmap) {
     Column weight = Column::int32("weight", std::vector<int32_t>(11, 5));
     weight.validity = std::string("\xFB\x03", 2);
     weight.null_count = 2;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     handle = receive(task, {weight}, 11, std::move(handle));
     const supply_column_t actual = column(handle, "weight");
     EXPECT_EQ(2u, actual.null_count);
@@ -90,8 +86,7 @@ TEST_F(ColumnTest, NullsComeWithTheirBitmap) {
 }
 
 TEST_F(ColumnTest, ListsOfOneLengthAreADenseMatrix) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     handle = receive(task, {Column::list("features", "+w:3", "f", std::string(2 * 3 * 4, 'x'))}, 2, std::move(handle));
     const supply_column_t actual = column(handle, "features");
     EXPECT_STREQ("+w:3", actual.format);
@@ -123,8 +118,7 @@ TEST_F(ColumnTest, OtherTimesAndDecimalsAreRefused) {
 
 TEST_F(ColumnTest, AListMustHaveAllItsValues) {
     const Column lists = Column::list("features", "+w:3", "f", std::string(2 * 3 * 4 - 4, 'x'));
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.write_schema(schema_of({lists}));
     task.supply(BlockImage({lists}, 2));
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle);
@@ -132,8 +126,7 @@ TEST_F(ColumnTest, AListMustHaveAllItsValues) {
 }
 
 TEST_F(ColumnTest, AColumnOfEmptyValuesHasAPointerToo) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     handle = receive(task, {Column::variable("empty", "z", {"", ""})}, 2, std::move(handle));
     const supply_column_t actual = column(handle, "empty");
     EXPECT_EQ(0u, actual.data_bytes);
@@ -141,8 +134,7 @@ TEST_F(ColumnTest, AColumnOfEmptyValuesHasAPointerToo) {
 }
 
 TEST_F(ColumnTest, AnUnknownFormatIsRefusedByNameAndTheOthersStayReadable) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     handle = receive(task,
                      {Column::fixed("lists", "+l", std::string(64, 'x')), Column::int32("label", {1, 2}),
                       Column::fixed("empty-format", "", "")},
@@ -184,8 +176,7 @@ TEST_F(ColumnTest, NamesAreFoundAsSoonAsATaskHasAttached) {
 }
 
 TEST_F(ColumnTest, TheSchemaIsThatOfTheFirstBlock) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     handle = receive(task, {Column::int32("label", {1})}, 1, std::move(handle));
     std::vector<schema_entry> other = schema_of({Column::variable("label", "z", {"x"})});
     task.header().schema_columns = 0;
@@ -194,8 +185,7 @@ TEST_F(ColumnTest, TheSchemaIsThatOfTheFirstBlock) {
 }
 
 TEST_F(ColumnTest, ArgumentsAreChecked) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     handle = receive(task, {Column::int32("label", {1})}, 1, std::move(handle));
     supply_column_t column;
     EXPECT_STATUS(SUPPLY_ERROR_NO_COLUMN, supply_column(handle.get(), &block, 1, &column), handle);

@@ -29,8 +29,7 @@ TEST_F(CountsTest, AreNotKnownBeforeTheTaskStoresThem) {
 }
 
 TEST_F(CountsTest, NumbersThatContradictEachOtherAreRefused) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_counts_t counts;
     store(task, 10, 11);
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_counts(handle.get(), &counts), handle);

@@ -21,8 +21,7 @@ class CutFileTest : public RankTest, public ::testing::WithParamInterface<off_t>
 };
 
 TEST_P(CutFileTest, BetweenTwoCalls) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const BlockImage image({Column::int32("label", {7, 8, 9})}, 3);
     task.write_schema(schema_of({Column::int32("label", {7, 8, 9})}));
     task.supply(image);
@@ -46,8 +45,7 @@ TEST_P(CutFileTest, WhileTheRankWaits) {
 }
 
 TEST_P(CutFileTest, AtTheEndOfTheData) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.write_schema(schema_of({Column::int32("label", {7})}));
     task.end_of_data(0);
     supply_block_t block;

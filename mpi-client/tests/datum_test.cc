@@ -31,14 +31,12 @@ TEST_F(DatumTest, EveryValueArrivesAsItIs) {
         {std::string("a/b\\\xff\0\n", 7), -1, 0, 0, 0, true, ""},
         {"", INT32_MAX, INT32_MIN, 1, 1, true, "\xff\x80"},
     };
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.write_schema(schema_of(datum_columns(elements)));
     task.supply(datum_block(elements), 3);
     supply_block_t block = next(handle);
     for (uint32_t i : {2u, 0u, 1u}) {
-        supply_datum_t datum;
-        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+        supply_datum_t datum = datum_of(handle, block, i);
         expect_equal(elements[i], datum);
         EXPECT_EQ(3u, datum.epoch);
         EXPECT_NE(nullptr, datum.data);
@@ -51,8 +49,7 @@ TEST_F(DatumTest, EveryValueArrivesAsItIs) {
 
 TEST_F(DatumTest, TheIteratorGoesThroughBlocksEpochsAndTheEnd) {
     options.ring_bytes = 2 * 8192;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datum_t datum;
     uint64_t number = 0;
     for (uint32_t epoch = 0; epoch < 3; epoch++) {
@@ -75,8 +72,7 @@ TEST_F(DatumTest, TheIteratorGoesThroughBlocksEpochsAndTheEnd) {
 }
 
 TEST_F(DatumTest, TheIteratorsBlockIsItsOwn) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 2);
     supply_datum_t datum;
     supply_block_t block;
@@ -105,8 +101,7 @@ TEST_F(DatumTest, ColumnsThatAreNotADatumsAreNamed) {
     cases[1].columns[4].name = "Width";
     cases[2].columns.pop_back();
     for (const auto &wrong : cases) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         task.write_schema(schema_of(wrong.columns));
         task.supply(BlockImage(wrong.columns, 1));
         task.supply(BlockImage(wrong.columns, 1));
@@ -128,10 +123,8 @@ TEST_F(DatumTest, OtherColumnsAndAnotherOrderDoNotMatter) {
     std::swap(twisted[0], twisted[6]);
     twisted.push_back(Column::int32("id", {1, 2}));
     for (const std::vector<Column> &columns : {reversed, more, twisted}) {
-        Handle handle = open();
-        Task task(files);
-        task.write_schema(schema_of(columns));
-        task.supply(BlockImage(columns, 2));
+        auto [handle, task] = attached();
+        task.supply_all(columns, 2);
         for (const Element &element : elements) {
             supply_datum_t datum;
             ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
@@ -144,18 +137,15 @@ TEST_F(DatumTest, ADatumHasNoNulls) {
     std::vector<Column> columns = datum_columns({numbered_element(0)});
     columns[1].validity = std::string(1, '\0');
     columns[1].null_count = 1;
-    Handle handle = open();
-    Task task(files);
-    task.write_schema(schema_of(columns));
-    task.supply(BlockImage(columns, 1));
+    auto [handle, task] = attached();
+    task.supply_all(columns, 1);
     supply_datum_t datum;
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"'label'", "null"}));
 }
 
 TEST_F(DatumTest, OffsetsThatChangeUnderABlockAreNotFollowed) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 2);
     supply_block_t block = next(handle);
     BlockImage image = datum_block({numbered_element(0), numbered_element(1)});
@@ -167,8 +157,7 @@ TEST_F(DatumTest, OffsetsThatChangeUnderABlockAreNotFollowed) {
 }
 
 TEST_F(DatumTest, TheIteratorStaysAtChangedOffsets) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 3);
     supply_datum_t datum;
     ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);

@@ -19,8 +19,7 @@ class EndTest : public RankTest {
     void take_all(const Handle &handle, Task &task) {
         supply_datums(task, 0, 1);
         task.end_of_data(0);
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+        supply_block_t block = next(handle);
         ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     }
 };
@@ -40,8 +39,7 @@ TEST_F(EndTest, ATaskThatDiesBeforeItKnowsHasANextAttempt) {
 }
 
 TEST_F(EndTest, AFailureOfSparkEndsTheWait) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     take_all(handle, task);
     task.send_failure("the task died too often");
     EXPECT_EQ(SUPPLY_ERROR_SPARK, supply_close(handle.release()));
@@ -50,8 +48,7 @@ TEST_F(EndTest, AFailureOfSparkEndsTheWait) {
 }
 
 TEST_F(EndTest, AnotherWriterEndsTheWait) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     take_all(handle, task);
     std::ofstream(files.notification_pipe) << "text";
     EXPECT_EQ(SUPPLY_ERROR_CONTRACT, supply_close(handle.release()));
@@ -60,8 +57,7 @@ TEST_F(EndTest, AnotherWriterEndsTheWait) {
 
 TEST_F(EndTest, TheWaitHasTheTimeLimit) {
     options.timeout = 0.1;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     take_all(handle, task);
     EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, supply_close(handle.release()));
     EXPECT_TRUE(folder.is_empty());
@@ -69,8 +65,7 @@ TEST_F(EndTest, TheWaitHasTheTimeLimit) {
 }
 
 TEST_F(EndTest, ACloseThatIsOverKeepsThePair) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     take_all(handle, task);
     EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0, nullptr));
     EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0.001, nullptr));
@@ -82,8 +77,7 @@ TEST_F(EndTest, ACloseThatIsOverKeepsThePair) {
 
 TEST_F(EndTest, RepeatedClosesShareTheTimeLimit) {
     options.timeout = 0.1;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     take_all(handle, task);
     supply_status_t status = SUPPLY_AGAIN;
     wait_until("the limit",
@@ -101,8 +95,7 @@ TEST_F(EndTest, ClosingEarlyOrWhatDidNotOpenIsNoFailure) {
 }
 
 TEST_F(EndTest, AbortingReleasesEverythingAndNeitherWaitsNorStops) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     take_all(handle, task);
     EXPECT_EQ(SUPPLY_OK, supply_abort(handle.release(), "the program failed later"));
     EXPECT_TRUE(folder.is_empty());

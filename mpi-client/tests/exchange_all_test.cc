@@ -178,8 +178,7 @@ TEST_F(ExchangeAllTest, ATaskThatComesInALaterEpochSaysTheSame) {
         task.see_end();
     };
     create({50, 50});
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([&](int number, ExchangeRank &rank) {
         rank.open(*network, number, &options);
         EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape)) << rank.error;
         has_ended_epoch = true;
@@ -207,8 +206,7 @@ class ExchangeStepsTest : public ExchangeAllTest {
         create(counts);
         steps_done = 0;
         const uint64_t steps = std::accumulate(counts.begin(), counts.end(), uint64_t{0}) / counts.size() / batch;
-        run([&](int number) {
-            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        run([&](int number, ExchangeRank &rank) {
             ASSERT_EQ(SUPPLY_OK, rank.open(*network, number, &options));
             uint64_t received = 0, step = 0;
             supply_block_t block;

@@ -61,8 +61,7 @@ TEST_F(ExchangeCloseTest, AnInterruptedCallMayBeRepeated) {
     before = [&](int rank, Task &) {
         if (rank == 1) wait_until("the interruption", [&] { return is_interrupted.load(); });
     };
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([&](int number, ExchangeRank &rank) {
         if (number == 0) interrupts = false;
         rank.open(*network, number, &options);
         if (number == 0) {
@@ -78,9 +77,7 @@ TEST_F(ExchangeCloseTest, AnInterruptedCallMayBeRepeated) {
 
 TEST_F(ExchangeCloseTest, TryNextNeverWaits) {
     create({100, 100});
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int, ExchangeRank &rank) {
         supply_block_t block;
         while (rank.status != SUPPLY_END_OF_DATA && rank.status >= 0) {
             rank.status = supply_try_next(rank.handle.get(), &block);
@@ -101,9 +98,7 @@ TEST_F(ExchangeCloseTest, LeavingEarlyTellsSparkWhy) {
     after = [](int, Task &task) {
         EXPECT_TRUE(says(task.header().rank_failure, {"closed its pair before the end of data", "sequence 2"}));
     };
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int, ExchangeRank &rank) {
         supply_block_t block;
         for (int i = 0; i < 2; i++) EXPECT_STATUS(SUPPLY_OK, supply_next(rank.handle.get(), &block), rank.handle);
         EXPECT_EQ(SUPPLY_OK, supply_close(rank.handle.release()));
@@ -114,9 +109,7 @@ TEST_F(ExchangeCloseTest, LeavingEarlyTellsSparkWhy) {
 TEST_F(ExchangeCloseTest, AbortTellsSparkTheReason) {
     create({500, 500});
     after = [](int, Task &task) { EXPECT_TRUE(says(task.header().rank_failure, {"the loss is not a number"})); };
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int, ExchangeRank &rank) {
         supply_block_t block;
         EXPECT_STATUS(SUPPLY_OK, supply_next(rank.handle.get(), &block), rank.handle);
         EXPECT_EQ(SUPPLY_OK, supply_abort(rank.handle.release(), "the loss is not a number"));
@@ -130,9 +123,7 @@ TEST_F(ExchangeCloseTest, MemoryOfAnUnfinishedMoveStays) {
     network->fail_from(1, 8); /* after the opening (three), the agreement, offer, grant, count, and one alltoallv */
     shape = Shape::every;
     options.window_bytes = 2000;
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int number, ExchangeRank &rank) {
         supply_block_t block;
         const supply_status_t expected = number == 0 ? SUPPLY_ERROR_TIMEOUT : SUPPLY_ERROR_SYSTEM;
         EXPECT_STATUS(expected, supply_next(rank.handle.get(), &block), rank.handle);
@@ -150,9 +141,7 @@ TEST_F(ExchangeCloseTest, MemoryOfAnUnfinishedMoveStays) {
 TEST_F(ExchangeCloseTest, TheHandleDescribesItself) {
     shape = Shape::every;
     create({50, 50});
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int, ExchangeRank &rank) {
         EXPECT_EQ(-1, supply_fd(rank.handle.get()));
         supply_block_t block;
         EXPECT_STATUS(SUPPLY_OK, supply_next(rank.handle.get(), &block), rank.handle);
@@ -169,9 +158,7 @@ TEST_F(ExchangeCloseTest, TheHandleDescribesItself) {
 
 TEST_F(ExchangeCloseTest, AllSlotsHeldIsAnError) {
     create({500, 500});
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int, ExchangeRank &rank) {
         supply_block_t blocks[4];
         for (int i = 0; i < 3; i++) EXPECT_STATUS(SUPPLY_OK, supply_next(rank.handle.get(), &blocks[i]), rank.handle);
         EXPECT_STATUS(SUPPLY_ERROR_ALL_HELD, supply_next(rank.handle.get(), &blocks[3]), rank.handle);

@@ -19,8 +19,7 @@ class ExchangeErrorsTest : public ExchangeTest {
 
     /** As run_all(); rank 1 has options of its own. */
     void run_with(const supply_exchange_options_t &other) {
-        run([&](int rank) {
-            ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+        run([&](int rank, ExchangeRank &of) {
             if (of.open(*network, rank, rank == 1 ? &other : &options) == SUPPLY_OK) of.read_all(shape);
             await_task(rank);
             of.handle.reset();
@@ -86,8 +85,7 @@ TEST_F(ExchangeErrorsTest, APairWithoutTheOption) {
 
 TEST_F(ExchangeErrorsTest, APairThatIsNotOpen) {
     create({10, 10});
-    run([this](int rank) {
-        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+    run([this](int rank, ExchangeRank &of) {
         if (rank == 0) {
             of.open(*network, rank, &options);
             await_task(rank);
@@ -129,8 +127,7 @@ TEST_F(ExchangeErrorsTest, AFailureOfSpark) {
 TEST_F(ExchangeErrorsTest, ARankThatNeverComes) {
     create({10, 10});
     set_timeout(0.1);
-    run([this](int rank) {
-        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+    run([this](int rank, ExchangeRank &of) {
         supply_t *pair = nullptr;
         if (rank == 1) {
             supply_open(&pair, &of.pair_options);
@@ -164,8 +161,7 @@ TEST_F(ExchangeErrorsTest, AfterATimeoutTheCallMayBeRepeated) {
     before = [&](int rank, Task &) {
         if (rank == 1) wait_until("time-outs", [&] { return timeouts == 2; });
     };
-    run([&](int rank) {
-        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+    run([&](int rank, ExchangeRank &of) {
         of.open(*network, rank, &options);
         EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, of.read_epoch(shape));
         EXPECT_TRUE(says(of.error, {"rank 1", "supplied nothing"}));
@@ -208,8 +204,7 @@ TEST_F(ExchangeErrorsTest, ABrokenNetwork) {
 
 TEST_F(ExchangeErrorsTest, ACommunicatorWithoutAllRanks) {
     create({10});
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[0];
+    run([&](int number, ExchangeRank &rank) {
         rank.pair_options.rank = 3;
         supply_t *pair = opened(rank);
         const transport transport = network->of(number);
@@ -278,8 +273,7 @@ TEST_F(ExchangeSuppliedTest, AnotherFractionOrSeedIsAnError) {
 
 TEST_F(ExchangeSuppliedTest, APairThatHasFailedBefore) {
     create({10, 10});
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([&](int number, ExchangeRank &rank) {
         rank.pair_options.rank = number;
         supply_t *pair = opened(rank);
         supply_block_t block;

@@ -105,8 +105,7 @@ class ExchangeHashOfFloatsTest : public ExchangeTest {
     }
 
     void supply(int, Task &task) override {
-        task.write_schema(schema_of(columns));
-        task.supply(BlockImage(columns, 4));
+        task.supply_all(columns, 4);
         task.end_of_epoch(0);
         task.end_of_data(0);
         task.see_end();
@@ -119,8 +118,7 @@ class ExchangeHashOfFloatsTest : public ExchangeTest {
         data.clear();
         create(std::vector<uint32_t>(8, 0));
         std::atomic<int> used{0};
-        run([&](int number) {
-            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        run([&](int number, ExchangeRank &rank) {
             supply_block_t block;
             uint32_t elements = 0;
             rank.status = rank.open(*network, number, &options);

@@ -62,15 +62,13 @@ class ExchangeHostileTest : public ExchangeTest {
         interrupt_after(1000);
         task_of = [&](int rank, Task &task) {
             const std::vector<Column> keys = {Column::variable("id", "z", {values, std::string(100, 'k')})};
-            task.write_schema(schema_of(keys));
-            task.supply(BlockImage(keys, values));
+            task.supply_all(keys, values);
             task.end_of_epoch(0);
             wait_until("the first round", [&] { return is_delivered.load(); });
             if (only < 0 || rank == only) change(offsets(task));
             changed++;
         };
-        run([&](int number) {
-            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        run([&](int number, ExchangeRank &rank) {
             supply_block_t block;
             rank.status = rank.open(*network, number, &options);
             while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK) {
@@ -104,8 +102,7 @@ TEST_F(ExchangeHostileTest, ASchemaThatChangesBeforeTheFirstBlock) {
         overwrite_schema(task, numbers);
         task.supply(BlockImage(numbers, 2));
     };
-    run([&](int rank) {
-        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+    run([&](int rank, ExchangeRank &of) {
         of.open(*network, rank, &options);
         wait_until("the schema", [&] { return has_schema.load(); });
         EXPECT_EQ(1, supply_column_count(of.handle.get())) << supply_error(of.handle.get());
@@ -123,8 +120,7 @@ TEST_F(ExchangeHostileTest, OtherColumnsThanThoseOfAnotherRank) {
         const std::vector<Column> numbers = {Column::fixed("id", "l", std::string(16, 'x'))};
         const std::vector<Column> texts = {Column::variable("id", "z", {"a", "b"})};
         if (rank == 0) {
-            task.write_schema(schema_of(numbers));
-            task.supply(BlockImage(numbers, 2));
+            task.supply_all(numbers, 2);
         }
         task.end_of_epoch(0);
         if (rank == 0) return task.end_of_epoch(1);
@@ -132,8 +128,7 @@ TEST_F(ExchangeHostileTest, OtherColumnsThanThoseOfAnotherRank) {
         task.write_schema(schema_of(texts));
         task.supply(BlockImage(texts, 2), 1);
     };
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([&](int number, ExchangeRank &rank) {
         rank.open(*network, number, &options);
         EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape)) << rank.error;
         has_columns = true;

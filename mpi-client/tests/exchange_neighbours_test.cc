@@ -33,8 +33,7 @@ class ExchangeNeighboursTest : public ExchangeTest {
     /** Four texts, and then the end of the data in the middle of the epoch. */
     static void supply_texts(Task &task) {
         const std::vector<Column> texts = {Column::variable("text", "u", {4, "four"})};
-        task.write_schema(schema_of(texts));
-        task.supply(BlockImage(texts, 4));
+        task.supply_all(texts, 4);
         task.end_of_data(0);
     }
 
@@ -51,8 +50,7 @@ class ExchangeNeighboursTest : public ExchangeTest {
                 return static_cast<std::atomic<bool> *>(flag)->load();
             };
             change<Place>(PLACED, change_place);
-            run([&](int number) {
-                ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+            run([&](int number, ExchangeRank &rank) {
                 if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
                 await_task(number);
                 if (number == 1) is_refused = true;
@@ -80,8 +78,7 @@ TEST_F(ExchangeNeighboursTest, NothingIsLeftForTheTransport) {
 TEST_F(ExchangeNeighboursTest, OneRankMayHaveNone) {
     create({300, 200, 100});
     options.window_bytes = 2000;
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([this](int number, ExchangeRank &rank) {
         supply_exchange_options_t own = options;
         own.messages_only = number == 1;
         if (rank.open(*network, number, &own) == SUPPLY_OK) rank.read_all(shape);
@@ -196,8 +193,7 @@ TEST_F(ExchangeNeighboursTest, AFailureInTheLastWindowOfTheDataIsTheRanksOwn) {
     for (const auto &rank : ranks) rank->pair_options.timeout = 2;
     task_of = supply_texts;
     change<Counts>(COUNTED, [](Counts &counts) { counts[2]--; });
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([this](int number, ExchangeRank &rank) {
         supply_block_t block;
         rank.status = rank.open(*network, number, &options);
         while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK)
@@ -225,8 +221,7 @@ TEST_F(ExchangeNeighboursTest, MemoryThatCannotBeReservedIsAFailureOfAllRanks) {
         for (const auto &rank : ranks) rank->pair_options.timeout = 2;
         change<card>(CARDS, [&](const card &card) { descriptor = card.descriptor; });
         change<rank_state>(AGREED, [&](const rank_state &) { dup2(nothing, descriptor); });
-        run([this](int number) {
-            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        run([this](int number, ExchangeRank &rank) {
             supply_exchange_options_t own = options;
             own.messages_only = number == 3;
             if (rank.open(*network, number, &own) == SUPPLY_OK) rank.read_epoch(shape);
@@ -248,7 +243,7 @@ static int mapped_rings() {
 TEST_F(ExchangeNeighboursTest, ARankAloneSharesNoMemory) {
     const int before = mapped_rings();
     create({100});
-    run([&](int number) {
+    run([&](int number, ExchangeRank &) {
         ASSERT_EQ(SUPPLY_OK, ranks[0]->open(*network, number, &options));
         EXPECT_EQ(before, mapped_rings());
         ranks[0]->read_all(shape);
@@ -262,8 +257,7 @@ TEST_F(ExchangeNeighboursTest, APendingOperationKeepsNoRing) {
     create({100, 100});
     for (const auto &rank : ranks) rank->pair_options.timeout = 0.2;
     network->fail_from(1, COUNTED);
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([this](int number, ExchangeRank &rank) {
         if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
         await_task(number);
         EXPECT_GT(mapped_rings(), 0);
@@ -279,9 +273,7 @@ TEST_F(ExchangeNeighboursTest, ARankThatLeavesDoesNotEndOthersBySignals) {
     create({2000, 2000});
     options.window_bytes = 1000;
     for (const auto &rank : ranks) rank->pair_options.timeout = 0.5;
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int number, ExchangeRank &rank) {
         supply_block_t block;
         for (int i = 0; i < 3 && supply_next(rank.handle.get(), &block) == SUPPLY_OK; i++)
             supply_release(rank.handle.get(), &block);

@@ -50,7 +50,7 @@ class ExchangePositionTest : public ExchangeTest {
         int received = 0;
         for (const Stop &stop : stops) received = std::max(received, stop.blocks + (stop.extra > 0));
         if (whole) received = INT_MAX;
-        run([&](int number) {
+        run([&](int number, ExchangeRank &) {
             const size_t at = static_cast<size_t>(number);
             ExchangeRank &rank = *ranks[at];
             if (rank.open(*network, number, &options) == SUPPLY_OK) read_until(rank, stops[at], received, saved[at]);
@@ -170,7 +170,7 @@ class ExchangePositionOfEmptyWindowsTest : public ExchangePositionTest {
     /** Both ranks read until they have `windows` together, each in a block, and save their positions. */
     void read_windows(int windows, std::vector<supply_position_t> &saved, std::vector<std::vector<int64_t>> &before) {
         std::atomic<int> received{0};
-        run([&](int number) {
+        run([&](int number, ExchangeRank &) {
             const size_t at = static_cast<size_t>(number);
             ExchangeRank &rank = *ranks[at];
             rank.open(*network, number, &options);
@@ -215,9 +215,7 @@ TEST_F(ExchangePositionOfEmptyWindowsTest, CountAsConsumed) {
 
 TEST_F(ExchangePositionTest, AfterAnEpochItIsAPlainPosition) {
     create({50, 50}, 2);
-    run([this](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int, ExchangeRank &rank) {
         EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape));
         supply_position_t position;
         char text[SUPPLY_POSITION_TEXT_BYTES];
@@ -249,9 +247,7 @@ TEST_F(ExchangePositionTest, OfOtherWindows) {
 TEST_F(ExchangePositionTest, AfterABlockOfManyWindowsAgo) {
     options.window_bytes = 32;
     create({400, 400});
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+    run_opened([&](int, ExchangeRank &rank) {
         std::vector<supply_block_t> blocks;
         supply_block_t block;
         while (supply_next(rank.handle.get(), &block) == SUPPLY_OK) {
@@ -277,8 +273,7 @@ TEST_F(ExchangePositionTest, AfterABlockOfManyWindowsAgo) {
 TEST_F(ExchangePositionTest, OtherOptionsThanThoseOfThePosition) {
     create({100, 100});
     std::vector<supply_position_t> saved(2);
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([&](int number, ExchangeRank &rank) {
         if (rank.open(*network, number, &options) == SUPPLY_OK)
             read_until(rank, {2, 0}, 2, saved[static_cast<size_t>(number)]);
         await_task(number);
@@ -362,7 +357,7 @@ class ExchangePositionOfAStepTest : public ExchangePositionTest {
             if (resumes) ranks[i]->pair_options.position = &positions[i];
         }
         std::atomic<bool> has_step{true};
-        run([&](int number) {
+        run([&](int number, ExchangeRank &) {
             const size_t at = static_cast<size_t>(number);
             ExchangeRank &rank = *ranks[at];
             if (rank.open(*network, number, &options) != SUPPLY_OK)

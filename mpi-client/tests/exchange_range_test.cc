@@ -85,8 +85,7 @@ TEST_F(ExchangeRangeTest, ALimitOfFileSizesFailsOnAllRanks) {
     ASSERT_EQ(0, getrlimit(RLIMIT_FSIZE, &before));
     limited = before;
     limited.rlim_cur = 5000;
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+    run([&](int number, ExchangeRank &rank) {
         const supply_status_t status = rank.open(*network, number, &options);
         setrlimit(RLIMIT_FSIZE, &limited);
         if (status == SUPPLY_OK) rank.read_all(shape);
@@ -156,8 +155,7 @@ TEST_F(ExchangeRangeTest, AResumedEpochReturnsTheRestOfTheSameOrder) {
     create({300, 300}, 2);
     shuffle();
     std::vector<supply_position_t> positions(2);
-    run([&](int rank) {
-        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+    run([&](int rank, ExchangeRank &of) {
         ASSERT_EQ(SUPPLY_OK, of.open(*network, rank, &options)) << of.error;
         supply_block_t block;
         for (int i = 0; i < 2; i++) {

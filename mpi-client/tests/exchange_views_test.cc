@@ -41,9 +41,7 @@ class ExchangeViewsTest : public ExchangeTest {
     std::vector<std::string> exchange() {
         std::vector<std::string> values[2], all;
         create({0, 0});
-        run([&](int rank) {
-            ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
-            if (of.open(*network, rank, &options) != SUPPLY_OK) return;
+        run_opened([&]([[maybe_unused]] int rank, ExchangeRank &of) {
             supply_datum_t datum;
             while ((of.status = supply_next_datum(of.handle.get(), &datum)) == SUPPLY_OK)
                 values[rank].emplace_back(static_cast<const char *>(datum.data), datum.data_bytes);

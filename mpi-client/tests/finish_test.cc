@@ -158,8 +158,7 @@ TEST_F(FinishTest, BlocksThatAreHeldCannotBeSkipped) {
 
 TEST_F(FinishTest, AnEndBeforeThatOfTheDataFailsOnBothSides) {
     for (int blocks = 0; blocks < 3; blocks++) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         for (int i = 0; i < 3; i++) supply_datums(task, 2 * i, 2);
         for (int i = 0; i < blocks; i++) ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
         const std::string text = finish(handle, SUPPLY_ERROR_ARGUMENT);
@@ -172,8 +171,7 @@ TEST_F(FinishTest, TheFirstFailureIsToldToBothSides) {
     for (const auto &[name, format, words] :
          {std::tuple{"bogus", "f", "no column 'bogus'"}, std::tuple{"label", "f", "format 'i', not 'f'"},
           std::tuple{"data", "u", "format 'z', not 'u'"}}) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         supply_datums(task, 0, 2);
         ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
         EXPECT_STATUS(SUPPLY_ERROR_NO_COLUMN, supply_column_named(handle.get(), &block, name, format, &column), handle);
@@ -185,8 +183,7 @@ TEST_F(FinishTest, TheFirstFailureIsToldToBothSides) {
 }
 
 TEST_F(FinishTest, AFailureOfSparkStaysWhatFailed) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.send_failure("the table is gone");
     for (int i = 0; i < 3; i++) {
         EXPECT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
@@ -199,8 +196,7 @@ TEST_F(FinishTest, AFailureOfSparkStaysWhatFailed) {
 TEST_F(FinishTest, AFailureOfTheEndHasItsText) {
     options.timeout = 0.1;
     for (bool is_told : {true, false}) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         task.end_of_data(0);
         ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
         if (is_told) task.send_failure("another rank has failed");
@@ -214,10 +210,8 @@ TEST_F(FinishTest, AColumnHasItsFormatOrIsRefused) {
     const std::vector<Column> columns = {Column::int32("i", {1, 2}), Column::list("l", "+w:3", "f", values),
                                          Column::variable("u", "u", {"a", "bc"}),
                                          Column::fixed("t", "tsu:UTC", std::string(16, '\0'))};
-    Handle handle = open();
-    Task task(files);
-    task.write_schema(schema_of(columns));
-    task.supply(BlockImage(columns, 2));
+    auto [handle, task] = attached();
+    task.supply_all(columns, 2);
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     const auto status = [&](const char *name, const char *format) {
         return supply_column_named(handle.get(), &block, name, format, &column);

@@ -18,8 +18,7 @@ class ForeignFileTest : public InPlaceTest {
     /** A rank gets a block in place, after `change` of the file whose entry the task has written. */
     void expect_refused(const std::function<void(foreign_file &entry)> &change, int error,
                         std::initializer_list<const char *> words) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         foreign_file entry = entry_of(path);
         change(entry);
         task.add_foreign_file(entry);
@@ -95,8 +94,7 @@ TEST_F(ForeignFileTest, AFileThatWasWrittenToBefore) {
 }
 
 TEST_F(ForeignFileTest, AFileByALinkAndUnderAnotherName) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     std::filesystem::create_symlink(path, path + ".link");
     task.add_foreign_file(entry_of(path + ".link"));
     supply_in_place(task);
@@ -104,8 +102,7 @@ TEST_F(ForeignFileTest, AFileByALinkAndUnderAnotherName) {
     std::filesystem::rename(path, path + ".new");
     supply_in_place(task);
     const supply_block_t block = next(handle);
-    supply_datum_t datum;
-    ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, 0, &datum), handle);
+    supply_datum_t datum = datum_of(handle, block, 0);
     EXPECT_EQ(value(0), std::string(static_cast<const char *>(datum.data), datum.data_bytes)) << "its name is gone";
 }
 
@@ -113,8 +110,7 @@ TEST_F(ForeignFileTest, AFileThatTheGroupOfThePairMayNotRead) {
     const std::string group = std::to_string(getegid());
     options.group = group.c_str();
     for (const mode_t mode : {0600, 0620, 0604, 0640}) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         ASSERT_EQ(0, chmod(path.c_str(), mode));
         supply_in_place(task);
         if (mode == 0640)
@@ -130,8 +126,7 @@ TEST_F(ForeignFileTest, AFileThatEverybodyButItsOwnGroupMayRead) {
     if (chown(path.c_str(), static_cast<uid_t>(-1), getegid() + 1) != 0)
         GTEST_SKIP() << "needs root, to change a group";
     ASSERT_EQ(0, chmod(path.c_str(), 0604));
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     next(handle);
 }
@@ -153,8 +148,7 @@ TEST_F(ForeignFileTest, AFileWithAnAccessControlList) {
     ASSERT_EQ(0640u, entry.st_mode & 0777);
     const std::string group = std::to_string(getegid());
     options.group = group.c_str();
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     expect_failure(handle, EACCES, {"access control list", "pair's group", "setfacl -b"});
 }
@@ -166,8 +160,7 @@ TEST_F(ForeignFileTest, AChangeIsFoundAtTheNextNotification) {
                           [](Task &task, const BlockImage &) { task.end_of_data(0); }};
     time_t seconds = 0;
     for (const Send send : sends) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         supply_in_place(task);
         const supply_block_t block = next(handle);
         const struct timespec times[] = {{0, UTIME_OMIT}, {++seconds, 0}}; // as a writer that no lease stops

@@ -61,8 +61,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
         {"", 0, 3, 1, 1, false, std::string("\xff\x80\0", 3)},
     };
     Handle handle = replay_golden("task");
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_EQ(0u, block.sequence);
     EXPECT_EQ(0u, block.epoch);
     EXPECT_EQ(2u, block.partition);
@@ -70,8 +69,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
     ASSERT_EQ(3u, block.element_count);
     EXPECT_EQ(7u, block.column_count);
     for (uint32_t i = 0; i < 3; i++) {
-        supply_datum_t datum;
-        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+        supply_datum_t datum = datum_of(handle, block, i);
         expect_datum(expected[i], datum);
         EXPECT_EQ(0u, datum.epoch);
     }
@@ -91,12 +89,10 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithAWideSchemaAreRead) {
     Handle handle = replay_golden("task-wide");
     std::string name;
     for (int i = 0; i < 50; i++) name += "label";
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_EQ(0, supply_column_index(handle.get(), "key"));
     EXPECT_EQ(1, supply_column_index(handle.get(), name.c_str()));
-    supply_column_t label;
-    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 1, &label), handle);
+    supply_column_t label = column_of(handle, block, 1);
     EXPECT_EQ(7, static_cast<const int32_t *>(label.data)[0]);
     EXPECT_EQ(-1, static_cast<const int32_t *>(label.data)[1]);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
@@ -105,8 +101,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithAWideSchemaAreRead) {
 
 TEST_F(GoldenTest, TheTasksGoldenFilesWithNestedColumnsAreRead) {
     Handle handle = replay_golden("task-nested");
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     ASSERT_EQ(3u, block.element_count);
     ASSERT_EQ(3u, block.column_count);
     supply_column_t columns[3];
@@ -152,8 +147,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithAnExchangeAreRead) {
     EXPECT_EQ(0x5152535455565758u, pair.header->exchange_seed);
     EXPECT_EQ(250000u, pair.header->exchange_fraction);
     supply__filler_claim(handle.get());
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_EQ(3u, block.element_count);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
@@ -176,14 +170,12 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithValuesInPlaceAreRead) {
     EXPECT_EQ(0x4142434445464748u, entry.modified);
     place_foreign_file(folder, "task-in-place.foreign", contents, mapped);
     Handle handle = replay(files, mapped, read_golden("task-in-place.notifications"));
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_EQ(2u, block.partition);
     EXPECT_EQ(5u, block.first_element);
     ASSERT_EQ(4u, block.element_count);
     for (uint32_t i = 0; i < 4; i++) {
-        supply_datum_t datum;
-        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+        supply_datum_t datum = datum_of(handle, block, i);
         expect_datum(expected[i], datum);
     }
     supply_statistics_t statistics;
@@ -216,8 +208,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithAResidentFileAreRead) {
             EXPECT_EQ(0u, block.first_element);
             ASSERT_EQ(blocks[k].count, block.element_count);
             for (uint32_t i = 0; i < block.element_count; i++) {
-                supply_datum_t datum;
-                ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+                supply_datum_t datum = datum_of(handle, block, i);
                 expect_datum(blocks[k].datums[i], datum);
             }
         }

@@ -79,8 +79,7 @@ TEST_F(InterruptedTest, AStreamReturnsEintr) {
 }
 
 TEST_F(InterruptedTest, ClosingKeepsThePairUntilItIsRepeated) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.write_schema(schema_of({Column::int32("label", {1})}));
     task.end_of_data(0);
     ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);

@@ -46,8 +46,7 @@ class LeaseTest : public InPlaceTest {
 
 TEST_F(LeaseTest, AFileThatIsOpenForWritingIsRefused) {
     const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     expect_failure(handle, EBUSY, {"open for writing"});
     close(writer);
@@ -55,8 +54,7 @@ TEST_F(LeaseTest, AFileThatIsOpenForWritingIsRefused) {
 
 TEST_F(LeaseTest, AReaderIsNoHindrance) {
     const int reader = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     next(handle);
     const int later = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -75,8 +73,7 @@ TEST_F(LeaseTest, AWriterWaitsUntilTheRankHasFailed) {
                          {"truncate", [](const char *path) { return truncate(path, 10); }}};
     for (const auto &writer : writers) {
         SCOPED_TRACE(writer.what);
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         supply_in_place(task);
         supply_block_t held = next(handle);
         std::atomic<bool> is_writing{false};
@@ -89,8 +86,7 @@ TEST_F(LeaseTest, AWriterWaitsUntilTheRankHasFailed) {
         EXPECT_EQ(EBUSY, supply_error_errno(handle.get()));
         EXPECT_TRUE(says(supply_error(handle.get()), {path.c_str(), "open for writing", "--in-place"}));
         EXPECT_FALSE(is_writing);
-        supply_datum_t datum;
-        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &held, 0, &datum), handle);
+        supply_datum_t datum = datum_of(handle, held, 0);
         EXPECT_EQ(value(0), std::string(static_cast<const char *>(datum.data), datum.data_bytes));
         handle.reset();
         thread.join();
@@ -100,8 +96,7 @@ TEST_F(LeaseTest, AWriterWaitsUntilTheRankHasFailed) {
 }
 
 TEST_F(LeaseTest, AWriterThatDoesNotWaitIsFoundToo) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     next(handle);
     EXPECT_EQ(-1, ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
@@ -148,8 +143,7 @@ INSTANTIATE_TEST_SUITE_P(, LeaseAndChildTest, ::testing::Bool(),
 class LeaseAndDeathTest : public LeaseAndChildTest {};
 
 TEST_P(LeaseAndChildTest, AChildHoldsUpNoWriterOfAClosedRank) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     next(handle);
     const pid_t child = start_child(handle.get(), GetParam());
@@ -184,8 +178,7 @@ TEST_F(LeaseAndDeathTest, AnAbandonedChildHoldsUpNoWriterOfADeadRank) {
 }
 
 TEST_F(LeaseTest, AnArrayThatOutlivesTheHandleHoldsUpNoWriter) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     const supply_block_t block = next(handle);
     ArrowArray array;

@@ -29,8 +29,7 @@ std::vector<uint32_t> kinds(const std::vector<request> &requests) {
 }
 
 TEST_F(PairTest, TheHeaderSaysWhatTheContractAsks) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const mapped_file_header &header = task.header();
     EXPECT_EQ(0, memcmp("SUPPLY\r\n", header.magic, 8));
     EXPECT_EQ(0x00010004u, header.version);
@@ -56,23 +55,19 @@ TEST_F(PairTest, TheHeaderSaysWhatTheContractAsks) {
 TEST_F(PairTest, EveryPairHasAGenerationOfItsOwn) {
     uint64_t first;
     {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         first = task.header().generation;
     }
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     EXPECT_NE(first, task.header().generation);
 }
 
 TEST_F(PairTest, NothingIsLeft) {
     const size_t before = open_descriptors();
     {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         supply_datums(task, 0, 3);
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+        next(handle);
     }
     {
         Handle refused = (folder.write("notification", ""), open(SUPPLY_ERROR_CONFIG));
@@ -96,13 +91,11 @@ TEST_F(PairTest, DescriptorsDoNotPassToOtherPrograms) {
 }
 
 TEST_F(PairTest, ClosingEarlyTellsSparkThePlace) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 3);
     task.end_of_epoch(0);
     supply_datums(task, 0, 3, 1);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
     EXPECT_EQ((std::vector<uint32_t>{REQUEST_ATTACH}), kinds(task.requests()));
     EXPECT_EQ(0u, task.header().acknowledged) << "the rank has had the end of the epoch, and has not asked for more";
@@ -117,13 +110,11 @@ TEST_F(PairTest, ClosingEarlyTellsSparkThePlace) {
 }
 
 TEST_F(PairTest, ClosingAfterTheEndReleasesEverything) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 3);
     task.end_of_epoch(0);
     task.end_of_data(0);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
     ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(0u, task.released()) << "the first block is held";
@@ -136,8 +127,7 @@ TEST_F(PairTest, ClosingAfterTheEndReleasesEverything) {
 }
 
 TEST_F(PairTest, AbortGivesTheReasonInOneLineThatFits) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.requests();
     /* 1,022 bytes and one character of two: it does not fit with its end, and must not be cut in two. */
     const std::string reason = "loss\nis\tnot a number" + std::string(1002, '.') + "\u00fc";
@@ -149,12 +139,10 @@ TEST_F(PairTest, AbortGivesTheReasonInOneLineThatFits) {
 }
 
 TEST_F(PairTest, StopArrivesThroughAFullPipe) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     for (uint32_t i = 0; i < 5000; i++) { // a pipe holds 4,096 requests
         supply_datums(task, i, 1);
-        supply_block_t block;
-        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+        supply_block_t block = next(handle);
         ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
     }
     handle.reset();
@@ -165,15 +153,13 @@ TEST_F(PairTest, StopArrivesThroughAFullPipe) {
 }
 
 TEST_F(PairTest, TheMappingIsTheWholeFileAndOnlyTheTaskWritesBlocks) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     size_t bytes = 0;
     const auto *mapping = static_cast<const uint8_t *>(supply_mapping(handle.get(), &bytes));
     ASSERT_NE(nullptr, mapping);
     EXPECT_EQ(task.header().file_bytes, bytes);
     supply_datums(task, 0, 1);
-    supply_block_t block;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    supply_block_t block = next(handle);
     EXPECT_EQ(mapping + 65536, block.address);
     EXPECT_EQ(supply_mapping(handle.get(), nullptr), mapping);
     EXPECT_EXIT(

@@ -102,8 +102,7 @@ TEST_F(PollTest, TimeInWhichTheProgramComputesIsNoWait) {
 }
 
 TEST_F(PollTest, TheTimeWithoutABlockIsCounted) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_block_t block;
     supply_statistics_t statistics;
     EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);

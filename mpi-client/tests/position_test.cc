@@ -38,8 +38,7 @@ class PositionTest : public RankTest {
 };
 
 TEST_F(PositionTest, ABlockIsConsumedWhenItAndAllBeforeItAreReleased) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     begin(task);
     EXPECT_EQ(at_epoch(0), text(handle));
     task.supply(block(3), 0, 5, 10);
@@ -55,8 +54,7 @@ TEST_F(PositionTest, ABlockIsConsumedWhenItAndAllBeforeItAreReleased) {
 }
 
 TEST_F(PositionTest, AnEndOfEpochIsPassedWhenItIsReported) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     begin(task);
     task.supply(block(1), 0, 2, 0);
     task.end_of_epoch(0);
@@ -72,8 +70,7 @@ TEST_F(PositionTest, AnEndOfEpochIsPassedWhenItIsReported) {
 }
 
 TEST_F(PositionTest, AProgramThatCountsItselfAsksForAnyElementOfABlock) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.header().plan = 0x77;
     task.write_schema(schema_of(datum_columns({numbered_element(0)})));
     task.supply(datum_block({numbered_element(0), numbered_element(1), numbered_element(2)}), 4, 9, 50);
@@ -103,8 +100,7 @@ TEST_F(PositionTest, AProgramThatCountsItselfAsksForAnyElementOfABlock) {
 }
 
 TEST_F(PositionTest, TheIteratorCountsDatums) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     begin(task);
     task.supply(block(3), 1, 4, 7);
     supply_datum_t datum;
@@ -121,8 +117,7 @@ TEST_F(PositionTest, TheNextPairAsksForWhatFollows) {
     supply_position_t position;
     ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, at(3, 9, 1234567890123).c_str()));
     options.position = &position;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     EXPECT_EQ(3u, task.header().start_epoch);
     EXPECT_EQ(1u, task.header().start_inside);
     EXPECT_EQ(9u, task.header().start_partition);
@@ -136,8 +131,7 @@ TEST_F(PositionTest, OneOfAnExchangeNeedsAnExchange) {
     ASSERT_EQ(SUPPLY_OK,
               supply_position_from_text(&position, (at(3, 9, 5) + ":exchange:3:7:00000000000000cd").c_str()));
     options.position = &position;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     EXPECT_EQ(5u, task.header().start_element);
     begin(task);
     task.supply(block(1), 3, 9, 5);
@@ -147,8 +141,7 @@ TEST_F(PositionTest, OneOfAnExchangeNeedsAnExchange) {
 }
 
 TEST_F(PositionTest, WithoutOneItAsksForTheBeginning) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     EXPECT_EQ(0u, task.header().start_epoch);
     EXPECT_EQ(0u, task.header().start_inside);
     EXPECT_EQ(0u, task.header().start_plan);

@@ -9,8 +9,7 @@ namespace {
 class ReceiveTest : public RankTest {};
 
 TEST_F(ReceiveTest, ABlockComesWithAllThatItsNotificationSays) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const std::vector<Element> elements = {numbered_element(1), numbered_element(2)};
     const BlockImage image = datum_block(elements);
     task.write_schema(schema_of(datum_columns(elements)));
@@ -27,8 +26,7 @@ TEST_F(ReceiveTest, ABlockComesWithAllThatItsNotificationSays) {
 }
 
 TEST_F(ReceiveTest, EndsSayTheirEpochAndTheEndOfDataStays) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.end_of_epoch(0); // no element in this epoch: no schema is needed either
     task.end_of_epoch(1);
     task.end_of_data(1);
@@ -45,16 +43,14 @@ TEST_F(ReceiveTest, EndsSayTheirEpochAndTheEndOfDataStays) {
 
 TEST_F(ReceiveTest, ARingOfTwoBlocksCarriesAnyNumber) {
     options.ring_bytes = 2 * 8192;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     for (uint64_t i = 0; i < 100; i++) {
         supply_datums(task, i, 1 + i % 5);
         supply_block_t block = next(handle);
         EXPECT_EQ(i, block.sequence);
         EXPECT_EQ(i, block.first_element);
         EXPECT_EQ(1 + i % 5, block.element_count);
-        supply_datum_t datum;
-        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, 0, &datum), handle);
+        supply_datum_t datum = datum_of(handle, block, 0);
         EXPECT_EQ(static_cast<int32_t>(i), datum.height);
         release(handle, block);
     }
@@ -63,8 +59,7 @@ TEST_F(ReceiveTest, ARingOfTwoBlocksCarriesAnyNumber) {
 
 TEST_F(ReceiveTest, WhatRanksMustExchangeIsNotReadWithoutAnExchange) {
     options.exchange = true;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     EXPECT_NE(0u, task.header().accepts & ACCEPTS_EXCHANGE);
     task.header().exchange = EXCHANGE_ALL;
     supply_datums(task, 0, 1);
@@ -76,14 +71,12 @@ TEST_F(ReceiveTest, WhatRanksMustExchangeIsNotReadWithoutAnExchange) {
 }
 
 TEST_F(ReceiveTest, OnlyAProgramThatExchangesSaysSo) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     EXPECT_EQ(0u, task.header().accepts);
 }
 
 TEST_F(ReceiveTest, NotificationsOfAnotherGenerationAreDropped) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     notification stranger = task.next(NOTIFICATION_BLOCK, 1, 4096);
     stranger.generation++;
     task.notify(stranger);
@@ -97,8 +90,7 @@ TEST_F(ReceiveTest, NotificationsOfAnotherGenerationAreDropped) {
 
 TEST_F(ReceiveTest, NoCallDropsWithoutEnd) {
     constexpr int pipe_bytes = 4096 * sizeof(notification);
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const int pipe = ::open(files.notification_pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ASSERT_EQ(pipe_bytes, fcntl(pipe, F_SETPIPE_SZ, pipe_bytes));
     close(pipe);
@@ -113,8 +105,7 @@ TEST_F(ReceiveTest, NoCallDropsWithoutEnd) {
 }
 
 TEST_F(ReceiveTest, WhatHasBeenSeenIsDropped) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const std::vector<Element> elements = {numbered_element(0)};
     task.write_schema(schema_of(datum_columns(elements)));
     const BlockImage image = datum_block(elements);
@@ -130,8 +121,7 @@ TEST_F(ReceiveTest, WhatHasBeenSeenIsDropped) {
 }
 
 TEST_F(ReceiveTest, StatisticsCountBlocksAndOnlyTheTimeOfWaiting) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_statistics_t statistics;
     supply_datums(task, 0, 3);
     supply_datums(task, 3, 2);
@@ -162,8 +152,7 @@ TEST_F(ReceiveTest, TimeSpentWaitingIsCounted) {
 }
 
 TEST_F(ReceiveTest, AFailureOfSparkIsToldInItsOwnWordsAndStays) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 1);
     task.send_failure("no such path:\n\t/data\x01/train");
     supply_block_t block = next(handle);
@@ -179,8 +168,7 @@ TEST_F(ReceiveTest, AFailureOfSparkIsToldInItsOwnWordsAndStays) {
 }
 
 TEST_F(ReceiveTest, AFailureTextWithoutAnEndIsBounded) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.send_failure(std::string(5000, 'x'));
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
@@ -188,8 +176,7 @@ TEST_F(ReceiveTest, AFailureTextWithoutAnEndIsBounded) {
 }
 
 TEST_F(ReceiveTest, AFailureWithoutATextNamesThePair) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.send_failure("");
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);

@@ -18,8 +18,7 @@ class ReleaseTest : public RankTest {
 };
 
 TEST_F(ReleaseTest, ABlockCountsWhenAllBeforeItAreReleased) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 2, 3, 0}, {1, 0, 3, 2}};
     uint64_t first = 0;
     for (const auto &order : orders) {
@@ -37,8 +36,7 @@ TEST_F(ReleaseTest, ABlockCountsWhenAllBeforeItAreReleased) {
 }
 
 TEST_F(ReleaseTest, OnlyWhatCountsWakesTheTask) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const std::vector<supply_block_t> blocks = take_all(handle, task, 0);
     task.requests();
     supply_release(handle.get(), &blocks[1]);
@@ -51,8 +49,7 @@ TEST_F(ReleaseTest, OnlyWhatCountsWakesTheTask) {
 }
 
 TEST_F(ReleaseTest, ABlockIsReleasedOnce) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const std::vector<supply_block_t> blocks = take_all(handle, task, 0);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &blocks[1]), handle);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), &blocks[1]), handle);
@@ -66,8 +63,7 @@ TEST_F(ReleaseTest, ABlockIsReleasedOnce) {
 }
 
 TEST_F(ReleaseTest, AReleasedBlockCanNotBeRead) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const std::vector<supply_block_t> blocks = take_all(handle, task, 0);
     supply_column_t column;
     supply_datum_t datum;
@@ -78,8 +74,7 @@ TEST_F(ReleaseTest, AReleasedBlockCanNotBeRead) {
 }
 
 TEST_F(ReleaseTest, HoldingEveryBlockIsToldAtOnceAndCanBeMended) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const std::vector<supply_block_t> blocks = take_all(handle, task, 0);
     supply_block_t block;
     EXPECT_STATUS(SUPPLY_ERROR_ALL_HELD, supply_next(handle.get(), &block), handle);
@@ -94,8 +89,7 @@ TEST_F(ReleaseTest, HoldingEveryBlockIsToldAtOnceAndCanBeMended) {
 }
 
 TEST_F(ReleaseTest, AFailureOfSparkIsHeardWhileEveryBlockIsHeld) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     take_all(handle, task, 0);
     task.send_failure("out of data");
     supply_block_t block;

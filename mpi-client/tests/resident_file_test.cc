@@ -58,8 +58,7 @@ TEST_F(ResidentFileTest, LaterEpochsAreReadFromTheFile) {
 }
 
 TEST_F(ResidentFileTest, AnotherRunsFileHasAGenerationAndBlocksOfItsOwn) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.header().plan = plan;
     const std::vector<Column> large = columns(0, 100);
     task.write_schema(schema_of(large));
@@ -181,8 +180,7 @@ TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
 
 // supply_next() waits for the writer, which closes the file only after the release of an array.
 TEST_F(ResidentFileTest, ArraysAreReleasedWhileTheRankWaitsForAWriter) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     first_epoch(task);
     const supply_block_t exported = next(handle);
     ArrowArray array;

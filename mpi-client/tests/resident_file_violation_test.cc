@@ -18,8 +18,7 @@ class ResidentFileViolationTest : public ResidentFileTest, public ::testing::Wit
   protected:
     /** Receives epoch 0, then what the task does with the file. */
     void expect_refused(const Violation &violation) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         first_epoch(task);
         receive_first_epoch(handle);
         ResidentFileImage image = image_of(task);
@@ -141,8 +140,7 @@ TEST_F(OtherResidentFileViolationTest, TheBlockAfterAGoodOne) {
 }
 
 TEST_F(OtherResidentFileViolationTest, ColumnsOfViews) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const std::vector<Column> columns = {
         Column::views("image", {window_of(1, 0, 100)}, {view_of(std::string(50, '\0'), 0, 0)})};
     task.header().plan = plan;
@@ -156,8 +154,7 @@ TEST_F(OtherResidentFileViolationTest, ColumnsOfViews) {
 
 /* A task of another user could name any file that the rank's user may read. */
 TEST_F(OtherResidentFileViolationTest, AFileOfAnotherKindIsNotLocked) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     first_epoch(task);
     receive_first_epoch(handle);
     ResidentFileImage image = image_of(task);

@@ -61,10 +61,8 @@ void add_fields(supply_t *supply, const supply_field_t &field, std::vector<suppl
 }
 
 TEST_F(ResultChildrenTest, AHeldBlockIsWritten) {
-    Handle handle = open();
-    Task task(files);
-    task.write_schema(schema_of(nested_columns()));
-    task.supply(BlockImage(nested_columns(), 3));
+    auto [handle, task] = attached();
+    task.supply_all(nested_columns(), 3);
     supply_block_t block = next(handle);
     std::vector<supply_field_t> fields;
     std::vector<supply_column_t> columns;

@@ -159,8 +159,7 @@ TEST_F(ResultNestedArrowTest, AnExportedBlockIsWrittenWholeOrAsASlice) {
         Column::bits("item", {true, false, true, true, false, true}),
     };
     Task task(files);
-    task.write_schema(schema_of(columns));
-    task.supply(BlockImage(columns, 3));
+    task.supply_all(columns, 3);
     supply_block_t block = next(handle);
     ArrowSchema schema;
     ArrowArray array;

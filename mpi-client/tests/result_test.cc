@@ -136,8 +136,7 @@ TEST_F(ResultValuesTest, RowsInPiecesAreTheSameFileAsRowsAtOnce) {
 }
 
 TEST_F(ResultValuesTest, ColumnsOfAHeldBlockAreWrittenAsTheyAre) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 20);
     supply_block_t block = next(handle);
     std::vector<supply_field_t> fields(2);

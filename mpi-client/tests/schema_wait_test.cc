@@ -26,8 +26,7 @@ TEST_F(SchemaWaitTest, ItWaitsForATask) {
 }
 
 TEST_F(SchemaWaitTest, ItReceivesNothing) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_datums(task, 0, 2);
     EXPECT_STATUS(SUPPLY_OK, supply_wait_schema(handle.get()), handle);
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
@@ -46,8 +45,7 @@ TEST_F(SchemaWaitTest, TheTimeLimitEndsIt) {
 }
 
 TEST_F(SchemaWaitTest, AFailureOfSparkEndsIt) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.send_failure("the table is gone");
     EXPECT_STATUS(SUPPLY_ERROR_SPARK, supply_wait_schema(handle.get()), handle);
     EXPECT_STREQ("the table is gone", supply_error(handle.get()));
@@ -57,8 +55,7 @@ TEST_F(SchemaWaitTest, AFailureOfSparkEndsIt) {
 
 TEST_F(SchemaWaitTest, AFailureThatIsKnownEndsItAtOnce) {
     options.timeout = 3600;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.send_failure("the table is gone");
     EXPECT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
     EXPECT_STATUS(SUPPLY_ERROR_SPARK, supply_wait_schema(handle.get()), handle);

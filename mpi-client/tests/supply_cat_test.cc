@@ -75,8 +75,7 @@ TEST_F(SupplyCatTest, PrintsValuesInPlaceAsIfTheyWereCopied) {
         Process cat(command(), folder.path());
         Task task(files);
         task.add_foreign_file(entry_of(folder.write("data.mdb", contents)));
-        task.write_schema(schema_of(columns));
-        task.supply(BlockImage(columns, 3));
+        task.supply_all(columns, 3);
         task.end_of_epoch(0);
         task.end_of_data(0);
         task.see_end();
@@ -210,8 +209,7 @@ TEST_F(SupplyCatTest, ColumnsOfAnotherKindAreNamed) {
     Process cat(command(), folder.path());
     Task task(files);
     const std::vector<Column> columns = {Column::int32("weight", {1})};
-    task.write_schema(schema_of(columns));
-    task.supply(BlockImage(columns, 1));
+    task.supply_all(columns, 1);
     const Ended ended = cat.wait();
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_TRUE(says(ended.err, {"supply-cat: ", "no column 'key' among 1", "no Datums"}));
@@ -224,8 +222,7 @@ TEST_F(SupplyCatTest, ColumnsWithChildrenAreNamed) {
     Task task(files);
     const std::vector<Column> columns = {Column::variable("key", "z", {"k"}), Column::int32("label", {1}),
                                          Column::parent("channels", "+l", 1, {0, 2}), Column::int32("item", {1, 2})};
-    task.write_schema(schema_of(columns));
-    task.supply(BlockImage(columns, 1));
+    task.supply_all(columns, 1);
     const Ended ended = cat.wait();
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_TRUE(says(ended.err, {"supply-cat: ", "column 'channels' has the format '+li', not 'i'"}));

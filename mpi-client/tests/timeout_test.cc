@@ -103,8 +103,7 @@ TEST_F(TimeoutTest, TheRunCanGoOnAfterwards) {
 }
 
 TEST_F(TimeoutTest, SparkIsToldThatTheRankHasGivenUp) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
     handle.reset();

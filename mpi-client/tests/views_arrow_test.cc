@@ -47,8 +47,7 @@ TEST_F(ViewsArrowTest, AColumnOfViewsHasItsWindowsAsBuffers) {
     EXPECT_EQ(nullptr, array.buffers[0]);
     EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(array.buffers[1]) % 8);
     EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(array.buffers[3]) % 8);
-    supply_column_t column;
-    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 6, &column), handle);
+    supply_column_t column = column_of(handle, block, 6);
     EXPECT_NE(column.data, array.buffers[1]) << "the task could change the views in the mapped file";
     const void *first;
     size_t bytes;
@@ -69,8 +68,7 @@ TEST_F(ViewsArrowTest, SeveralColumnsOfViewsStandBesideOffsets) {
         Column::views("long", {window_of(file, 10, 100), window_of(file, 0, 13)},
                       {view_of(contents.substr(10, 100), 0, 0), inline_view("z"), view_of(contents.substr(0, 13), 1, 0),
                        view_of(contents.substr(30, 80), 0, 20)})};
-    task.write_schema(schema_of(columns));
-    task.supply(BlockImage(columns, 4));
+    task.supply_all(columns, 4);
     const supply_block_t block = next(handle);
     ArrowArray array;
     ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array), handle);
@@ -116,8 +114,7 @@ TEST_F(ViewsArrowTest, ViewsThatChangedAreNotExported) {
     Task task(files);
     supply_in_place(task, 3);
     const supply_block_t block = next(handle);
-    supply_column_t column;
-    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 6, &column), handle);
+    supply_column_t column = column_of(handle, block, 6);
     auto *mapping = reinterpret_cast<uint8_t *>(&task.header());
     const auto *mine = static_cast<const uint8_t *>(supply_mapping(handle.get(), nullptr));
     reinterpret_cast<view *>(mapping + (static_cast<const uint8_t *>(column.data) - mine))[1].offset = 3901;

@@ -55,8 +55,7 @@ class ViewsTest : public InPlaceTest {
 };
 
 TEST_F(ViewsTest, EveryValueIsFoundWhereItIs) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const supply_column_t images = receive_all(handle, task);
     EXPECT_STREQ("vz", images.format);
     EXPECT_EQ(nullptr, images.offsets);
@@ -80,8 +79,7 @@ TEST_F(ViewsTest, EveryValueIsFoundWhereItIs) {
 }
 
 TEST_F(ViewsTest, ValuesAreGathered) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     const supply_column_t images = receive_all(handle, task);
     int64_t ends[7] = {};
     ASSERT_EQ(SUPPLY_OK, supply_gather(&images, 0, 7, ends, nullptr, 0));
@@ -103,8 +101,7 @@ TEST_F(ViewsTest, ValuesAreGathered) {
 }
 
 TEST_F(ViewsTest, OnlyAColumnWithValuesOfAnyLengthIsGathered) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     const supply_column_t labels = column(handle, next(handle), "label");
     const void *data;
@@ -114,8 +111,7 @@ TEST_F(ViewsTest, OnlyAColumnWithValuesOfAnyLengthIsGathered) {
 }
 
 TEST_F(ViewsTest, ADatumIsReadAsIfItWereInTheBlock) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task, 3);
     supply_in_place(task, 2);
     task.end_of_epoch(0);
@@ -139,8 +135,7 @@ TEST_F(ViewsTest, ADatumIsReadAsIfItWereInTheBlock) {
 }
 
 TEST_F(ViewsTest, APositionIsThatOfTheElements) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task, 3);
     supply_datum_t datum;
     for (int i = 0; i < 2; i++) ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
@@ -148,8 +143,7 @@ TEST_F(ViewsTest, APositionIsThatOfTheElements) {
 }
 
 TEST_F(ViewsTest, AHeldBlockKeepsItsWindowsWhileOthersComeAndGo) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task, 1);
     const supply_block_t first = next(handle);
     const supply_column_t held = column(handle, first, "data");
@@ -166,8 +160,7 @@ TEST_F(ViewsTest, AHeldBlockKeepsItsWindowsWhileOthersComeAndGo) {
 }
 
 TEST_F(ViewsTest, ViewsThatChangeUnderABlockAreNotFollowed) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task, 2);
     const supply_block_t block = next(handle);
     const supply_column_t data = column(handle, block, "data");
@@ -197,8 +190,7 @@ TEST_F(ViewsTest, ViewsThatChangeUnderABlockAreNotFollowed) {
 }
 
 TEST_F(ViewsTest, AForkedChildThatAbandonsTheHandleHasNoDescriptorOfTheFile) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task, 1);
     supply_column_t data = column(handle, next(handle), "data");
     EXPECT_EQ(1, descriptors_of(path));

@@ -29,8 +29,7 @@ class ViewsViolationTest : public InPlaceTest, public ::testing::WithParamInterf
 };
 
 TEST_P(ViewsViolationTest, IsRefusedByTheFieldsName) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.add_foreign_file(entry_of(path));
     task.write_schema(schema_of(columns()));
     BlockImage image(columns(), 3);
@@ -90,8 +89,7 @@ TEST_F(EntryViolationTest, AnEntryWithoutAnAbsolutePathOrBytes) {
                  {[](foreign_file &entry) { entry.path[0] = '\0'; }},
                  {[](foreign_file &entry) { entry.file_bytes = 0; }}};
     for (const auto &wrong : cases) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         foreign_file entry = entry_of(path);
         wrong.spoil(entry);
         task.add_foreign_file(entry);
@@ -101,15 +99,13 @@ TEST_F(EntryViolationTest, AnEntryWithoutAnAbsolutePathOrBytes) {
 }
 
 TEST_F(EntryViolationTest, AnEntryThatChangesLaterIsNotReadAgain) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     supply_in_place(task);
     next(handle);
     memset(&task.entry(1), 0xFF, sizeof(foreign_file));
     supply_in_place(task);
     const supply_block_t block = next(handle);
-    supply_datum_t datum;
-    ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, 0, &datum), handle);
+    supply_datum_t datum = datum_of(handle, block, 0);
     EXPECT_EQ(value(0), std::string(static_cast<const char *>(datum.data), datum.data_bytes));
 }
 

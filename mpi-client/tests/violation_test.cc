@@ -31,8 +31,7 @@ class ViolationTest : public RankTest, public ::testing::WithParamInterface<Viol
 
 TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
     const Violation &violation = GetParam();
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.write_schema(schema_of(columns()));
     BlockImage image(columns(), 3);
     task.supply(image); // a good one before, so that nothing is 0 by chance
@@ -117,15 +116,13 @@ INSTANTIATE_TEST_SUITE_P(, ViolationTest, ::testing::ValuesIn(violations),
 class OtherViolationTest : public ViolationTest {};
 
 TEST_F(OtherViolationTest, ABlockBeforeTheSchema) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.supply(BlockImage(columns(), 3));
     expect_violation(handle, {"schema_columns is 0"});
 }
 
 TEST_F(OtherViolationTest, MoreColumnsThanFit) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.header().schema_columns = 321;
     task.supply(BlockImage(columns(), 3));
     expect_violation(handle, {"schema_columns is 321", "320"});
@@ -133,8 +130,7 @@ TEST_F(OtherViolationTest, MoreColumnsThanFit) {
 
 TEST_F(OtherViolationTest, TextsWithoutAnEnd) {
     for (const char *field : {"name", "format", "child_format"}) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         std::vector<schema_entry> entries = schema_of(columns());
         schema_entry &entry = entries[2];
         if (strcmp(field, "name") == 0)
@@ -152,8 +148,7 @@ TEST_F(OtherViolationTest, TextsWithoutAnEnd) {
 // The header's copy lies in memory that the task writes, and gives the task no slot of a held block.
 TEST_F(OtherViolationTest, ReleasedThatTheTaskHasWritten) {
     for (uint64_t lie : {UINT64_C(1), UINT64_C(4), UINT64_MAX - 1}) {
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         task.write_schema(schema_of(columns()));
         const BlockImage image(columns(), 3);
         supply_block_t first = {}, block;
@@ -161,8 +156,7 @@ TEST_F(OtherViolationTest, ReleasedThatTheTaskHasWritten) {
             task.supply(image);
             ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), i == 0 ? &first : &block), handle);
         }
-        supply_column_t key;
-        ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &first, 0, &key), handle);
+        supply_column_t key = column_of(handle, first, 0);
         const notification next = task.next(image);
         task.header().released = lie;
         task.write(image.bytes, next);
@@ -178,8 +172,7 @@ TEST_F(OtherViolationTest, ReleasedThatTheTaskHasWritten) {
 
 TEST_F(OtherViolationTest, PublishedOutsideItsBounds) {
     for (uint64_t published : {0, 5}) { // the block notified is number 0, and 0 + 4 slots are the most
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         task.write_schema(schema_of(columns()));
         const BlockImage image(columns(), 3);
         const notification notification = task.next(image);

@@ -43,8 +43,7 @@ class WideSchemaTest : public ResultTest {
     void expect_refused(void (*change)(std::vector<schema_entry> &entries, std::string &texts, uint32_t &bytes),
                         std::initializer_list<const char *> words) {
         const std::vector<Column> columns = {Column::int32(long_name, {1}), Column::int32("x", {1})};
-        Handle handle = open();
-        Task task(files);
+        auto [handle, task] = attached();
         std::vector<schema_entry> entries = schema_of(columns);
         std::string texts = texts_of(columns);
         uint32_t bytes = static_cast<uint32_t>(2 * sizeof(schema_entry) + texts.size());
@@ -62,8 +61,7 @@ class WideSchemaTest : public ResultTest {
 };
 
 TEST_F(WideSchemaTest, TenThousandColumnsAreRead) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     receive(handle, task, numbered(10000));
     for (const int32_t i : {0, 319, 320, 5000, 9999})
         EXPECT_EQ(i, first_value(handle, ("column_" + std::to_string(i)).c_str()));
@@ -74,8 +72,7 @@ TEST_F(WideSchemaTest, NamesOfAnyText) {
     for (const std::string &name : {long_name, std::string(), std::string("a.b 'c' \"d\"\n\t"), std::string(127, 'x'),
                                     std::string(128, 'y'), std::string("\xf0\x9f\x98\x80"), long_name + "m"})
         columns.push_back(Column::int32(name, {static_cast<int32_t>(columns.size()), 0}));
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     receive(handle, task, columns);
     for (size_t i = 0; i < columns.size(); i++)
         EXPECT_EQ(static_cast<int32_t>(i), first_value(handle, columns[i].name.c_str()));
@@ -84,8 +81,7 @@ TEST_F(WideSchemaTest, NamesOfAnyText) {
 TEST_F(WideSchemaTest, ArrowHasTheNamesAndTheColumns) {
     std::vector<Column> columns = numbered(5000);
     columns[4999].name = long_name;
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     receive(handle, task, columns);
     ArrowSchema schema = {};
     ArrowArray array = {};
@@ -123,8 +119,7 @@ TEST_F(WideSchemaTest, WhatContradictsItselfIsRefused) {
 }
 
 TEST_F(WideSchemaTest, MoreEntriesThanThereMayBe) {
-    Handle handle = open();
-    Task task(files);
+    auto [handle, task] = attached();
     task.header().schema_bytes = SCHEMA_BYTES_MAX;
     task.header().schema_columns = SCHEMA_ENTRIES_MAX + 1;
     task.supply(BlockImage(numbered(3), 2));

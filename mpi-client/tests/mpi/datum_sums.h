@@ -1,6 +1,5 @@
 /** Counts and sums of numbered Datums, for test programs that print them: whether each arrived exactly once. */
-#ifndef SUPPLY_TEST_DATUM_SUMS_H
-#define SUPPLY_TEST_DATUM_SUMS_H
+#pragma once
 
 #include <mpi.h>
 #include <supply_datum.h>
@@ -14,5 +13,3 @@ void datum_sums_add(struct datum_sums *sums, supply_t *supply, const supply_bloc
 
 /** Rank 0 prints the sums of all ranks of the communicator. Collective. Clears the sums. */
 void datum_sums_print(struct datum_sums *sums, uint32_t epoch, MPI_Comm ranks);
-
-#endif

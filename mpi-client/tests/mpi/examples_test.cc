@@ -108,8 +108,7 @@ TEST_F(ExamplesTest, MinimalNamesWhatFailedFirst) {
     const auto ends_with = [&](const std::vector<Column> &columns, std::initializer_list<const char *> words) {
         Process ranks(mpirun(1, {SUPPLY_TEST_MINIMAL}), folder.path(), environment);
         Task task(pairs[0]);
-        task.write_schema(schema_of(columns));
-        task.supply(BlockImage(columns, 2));
+        task.supply_all(columns, 2);
         const Ended ended = ranks.wait();
         EXPECT_NE(0, ended.exit_status);
         EXPECT_TRUE(says(ended.err, words));

@@ -1,6 +1,5 @@
 /** Pairs for ranks of a real mpirun, fed by tasks of the test. */
-#ifndef SUPPLY_TEST_FED_RANKS_H
-#define SUPPLY_TEST_FED_RANKS_H
+#pragma once
 
 #include <thread>
 
@@ -107,5 +106,3 @@ class FedRanks {
 };
 
 } // namespace supply_test
-
-#endif

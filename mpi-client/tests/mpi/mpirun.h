@@ -1,6 +1,5 @@
 /** Command lines of programs with MPI, all on this node. */
-#ifndef SUPPLY_TEST_MPIRUN_H
-#define SUPPLY_TEST_MPIRUN_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -31,5 +30,3 @@ inline std::vector<std::string> mpirun(int ranks, const std::vector<std::string>
 #endif
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** Arrow's structures of nested columns, which a test builds by hand. */
-#ifndef SUPPLY_TEST_ARROW_TREE_H
-#define SUPPLY_TEST_ARROW_TREE_H
+#pragma once
 
 #include <deque>
 #include <string>
@@ -64,5 +63,3 @@ class ArrowTree {
 };
 
 } // namespace supply_test
-
-#endif

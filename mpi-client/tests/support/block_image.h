@@ -1,6 +1,5 @@
 /** Blocks as a task writes them, by PROTOCOL.md and independent of the library's code. */
-#ifndef SUPPLY_TEST_BLOCK_IMAGE_H
-#define SUPPLY_TEST_BLOCK_IMAGE_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -69,5 +68,3 @@ std::string texts_of(const std::vector<Column> &columns);
 Element numbered_element(uint64_t number, size_t data_bytes = 100);
 
 } // namespace supply_test
-
-#endif

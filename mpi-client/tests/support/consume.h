@@ -1,6 +1,5 @@
 /** A rank that only counts what it gets. */
-#ifndef SUPPLY_TEST_CONSUME_H
-#define SUPPLY_TEST_CONSUME_H
+#pragma once
 
 #include "rank.h"
 
@@ -20,5 +19,3 @@ inline std::string consume_until(supply_status_t last, const supply_options_t &o
 }
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** Environment variables of a test. */
-#ifndef SUPPLY_TEST_ENVIRONMENT_H
-#define SUPPLY_TEST_ENVIRONMENT_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -34,5 +33,3 @@ class EnvironmentVariable {
 };
 
 } // namespace supply_test
-
-#endif

@@ -122,10 +122,10 @@ void ExchangeTest::see_end(Task &task) {
     __atomic_store_n(&task.header().end_seen, 1u, __ATOMIC_RELEASE);
 }
 
-void ExchangeTest::run(const std::function<void(int)> &use) {
+void ExchangeTest::run(const std::function<void(int, ExchangeRank &)> &use) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < static_cast<int>(ranks.size()); rank++) {
-        threads.emplace_back([this, rank, &use] { use(rank); });
+        threads.emplace_back([this, rank, &use] { use(rank, *ranks[static_cast<size_t>(rank)]); });
         threads.emplace_back([this, rank] {
             try {
                 Task task(ranks[static_cast<size_t>(rank)]->files);
@@ -146,9 +146,14 @@ void ExchangeTest::await_task(int rank) {
     wait_until("the task", [this, rank] { return ranks[static_cast<size_t>(rank)]->has_task.load(); });
 }
 
+void ExchangeTest::run_opened(const std::function<void(int, ExchangeRank &)> &use) {
+    run([&](int number, ExchangeRank &rank) {
+        if (rank.open(*network, number, &options) == SUPPLY_OK) use(number, rank);
+    });
+}
+
 void ExchangeTest::run_all() {
-    run([this](int rank) {
-        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+    run([this](int rank, ExchangeRank &of) {
         if (of.open(*network, rank, &options) == SUPPLY_OK) of.read_all(shape);
         await_task(rank);
         of.handle.reset();

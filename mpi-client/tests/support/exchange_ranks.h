@@ -1,6 +1,5 @@
 /** Ranks that exchange elements: each is a thread with a real pair, whose task is another thread. */
-#ifndef SUPPLY_TEST_EXCHANGE_RANKS_H
-#define SUPPLY_TEST_EXCHANGE_RANKS_H
+#pragma once
 
 #include <atomic>
 #include <functional>
@@ -52,7 +51,9 @@ class ExchangeTest : public ::testing::Test {
     void create(const std::vector<uint32_t> &counts, uint32_t epochs = 1);
 
     /** Runs the task of each rank, and `use` for each rank, in threads; each rank's `status` and `error` say how. */
-    void run(const std::function<void(int)> &use);
+    void run(const std::function<void(int, ExchangeRank &)> &use);
+    /** The same for ranks that have opened. */
+    void run_opened(const std::function<void(int, ExchangeRank &)> &use);
 
     /** Opens, and reads to the end of the data. */
     void run_all();
@@ -79,5 +80,3 @@ class ExchangeTest : public ::testing::Test {
 };
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** Rows with a column of each layout, of which the number tells every value. */
-#ifndef SUPPLY_TEST_EXCHANGE_ROWS_H
-#define SUPPLY_TEST_EXCHANGE_ROWS_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -31,5 +30,3 @@ std::string row_texts(Shape shape);
 std::vector<int64_t> read_rows(supply_t *supply, const supply_block_t &block, Shape shape);
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** Forked children of a test. */
-#ifndef SUPPLY_TEST_FORKED_H
-#define SUPPLY_TEST_FORKED_H
+#pragma once
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -20,5 +19,3 @@ inline int run_forked(const std::function<int()> &body) {
 }
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** Golden files (proto/golden/README.md), and a rank with their generation. */
-#ifndef SUPPLY_TEST_GOLDEN_H
-#define SUPPLY_TEST_GOLDEN_H
+#pragma once
 
 #include <string>
 
@@ -34,5 +33,3 @@ void place_foreign_file(const TemporaryFolder &folder, const std::string &name, 
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications);
 
 } // namespace supply_test
-
-#endif

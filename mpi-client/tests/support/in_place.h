@@ -1,6 +1,5 @@
 /** Values in place: foreign files, and the views of a task into them. */
-#ifndef SUPPLY_TEST_IN_PLACE_H
-#define SUPPLY_TEST_IN_PLACE_H
+#pragma once
 
 #include <string>
 
@@ -28,5 +27,3 @@ std::vector<Column> datum_columns_in_place(uint32_t file, const std::string &con
                                            const std::vector<Element> &elements);
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** A rank whose data lies in place, in a foreign file. */
-#ifndef SUPPLY_TEST_IN_PLACE_TEST_H
-#define SUPPLY_TEST_IN_PLACE_TEST_H
+#pragma once
 
 #include "in_place.h"
 #include "rank.h"
@@ -52,5 +51,3 @@ inline std::string value_at(const supply_column_t &column, uint32_t index) {
 }
 
 } // namespace supply_test
-
-#endif

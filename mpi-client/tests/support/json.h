@@ -1,6 +1,5 @@
 /** Access to JSON for tests. */
-#ifndef SUPPLY_TEST_JSON_H
-#define SUPPLY_TEST_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -38,5 +37,3 @@ class Json {
 };
 
 } // namespace supply_test
-
-#endif

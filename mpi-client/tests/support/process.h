@@ -1,6 +1,5 @@
 /** Programs that a test runs. */
-#ifndef SUPPLY_TEST_PROCESS_H
-#define SUPPLY_TEST_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -39,5 +38,3 @@ class Process {
 };
 
 } // namespace supply_test
-
-#endif

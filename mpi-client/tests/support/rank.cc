@@ -68,6 +68,18 @@ void RankTest::release(const Handle &handle, const supply_block_t &block) {
     EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
 }
 
+supply_column_t RankTest::column_of(const Handle &handle, const supply_block_t &block, int index) {
+    supply_column_t column = {};
+    EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, index, &column), handle);
+    return column;
+}
+
+supply_datum_t RankTest::datum_of(const Handle &handle, const supply_block_t &block, uint32_t index) {
+    supply_datum_t datum = {};
+    EXPECT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, index, &datum), handle);
+    return datum;
+}
+
 void RankTest::expect_end_of_epoch(const Handle &handle, uint32_t epoch) {
     supply_block_t block = {};
     EXPECT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);

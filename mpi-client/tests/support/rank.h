@@ -1,6 +1,5 @@
 /** The rank's side in tests: a handle that closes itself, and a fixture with the files of a pair. */
-#ifndef SUPPLY_TEST_RANK_H
-#define SUPPLY_TEST_RANK_H
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -43,9 +42,19 @@ class RankTest : public ::testing::Test {
     /** Opens with `options`. Returns a handle even if opening fails. */
     Handle open(supply_status_t expected = SUPPLY_OK);
 
+    struct Attached {
+        Handle handle;
+        Task task;
+    };
+    /** An open pair, to which a task has attached. */
+    Attached attached() { return {open(), Task(files)}; }
+
     /** The next block, which must come; its release; and the end of an epoch, which must come. */
     static supply_block_t next(const Handle &handle);
     static void release(const Handle &handle, const supply_block_t &block);
+    /** A column, or a Datum, of a held block. */
+    static supply_column_t column_of(const Handle &handle, const supply_block_t &block, int index);
+    static supply_datum_t datum_of(const Handle &handle, const supply_block_t &block, uint32_t index);
     static void expect_end_of_epoch(const Handle &handle, uint32_t epoch);
 
     /** Expects that the next call names what the task did against the contract, with these words, and the later ones.
@@ -61,5 +70,3 @@ class RankTest : public ::testing::Test {
 };
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** A resident file as a task writes it, by PROTOCOL.md and independent of the library's code. */
-#ifndef SUPPLY_TEST_RESIDENT_FILE_H
-#define SUPPLY_TEST_RESIDENT_FILE_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -36,5 +35,3 @@ class ResidentFileImage {
 };
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** A rank whose later epochs lie in a resident file of two blocks. */
-#ifndef SUPPLY_TEST_RESIDENT_FILE_TEST_H
-#define SUPPLY_TEST_RESIDENT_FILE_TEST_H
+#pragma once
 
 #include <functional>
 
@@ -89,5 +88,3 @@ class ResidentFileTest : public RankTest {
 };
 
 } // namespace supply_test
-
-#endif

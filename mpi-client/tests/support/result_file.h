@@ -1,6 +1,5 @@
 /** A result as a reader sees it, by PROTOCOL.md and independent of the library's code. */
-#ifndef SUPPLY_TEST_RESULT_FILE_H
-#define SUPPLY_TEST_RESULT_FILE_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -29,5 +28,3 @@ struct ResultFile {
 ResultFile read_result(const std::string &path);
 
 } // namespace supply_test
-
-#endif

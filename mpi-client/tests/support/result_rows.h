@@ -1,6 +1,5 @@
 /** Rows that a test writes to a result. */
-#ifndef SUPPLY_TEST_RESULT_ROWS_H
-#define SUPPLY_TEST_RESULT_ROWS_H
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -54,5 +53,3 @@ std::string bytes_of(const std::vector<Number> &values) {
 }
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** The position of a rank, as text. */
-#ifndef SUPPLY_TEST_SAVED_POSITION_H
-#define SUPPLY_TEST_SAVED_POSITION_H
+#pragma once
 
 #include "rank.h"
 
@@ -16,5 +15,3 @@ inline std::string saved_position(const Handle &handle) {
 }
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** A tmpfs of 1 MiB, and a test with one. */
-#ifndef SUPPLY_TEST_SMALL_FILE_SYSTEM_H
-#define SUPPLY_TEST_SMALL_FILE_SYSTEM_H
+#pragma once
 
 #include <sys/mount.h>
 
@@ -41,5 +40,3 @@ class SmallFileSystemTest : public RankTest {
 };
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** Runs supply-stat on the pairs of tool_test.h. */
-#ifndef SUPPLY_TEST_STAT_TEST_H
-#define SUPPLY_TEST_STAT_TEST_H
+#pragma once
 
 #include "json.h"
 #include "tool_test.h"
@@ -68,5 +67,3 @@ class StatTest : public ToolTest {
 };
 
 } // namespace supply_test
-
-#endif

@@ -2,8 +2,7 @@
  * The task's side of a pair, over the real mapped file and pipes. Each step of PROTOCOL.md is a call, so that a test
  * can omit a step or do it wrong. The destructor leaves the pair.
  */
-#ifndef SUPPLY_TEST_TASK_H
-#define SUPPLY_TEST_TASK_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -55,6 +54,11 @@ class Task {
     /** P1 to P4. */
     void supply(const BlockImage &block, uint32_t epoch = 0, uint32_t partition = 0, uint64_t first_element = 0);
     void supply(const BlockImage &block, const notification &notification);
+    /** A6 and P1 to P4: the schema of these columns, and a block of them. */
+    void supply_all(const std::vector<Column> &columns, uint32_t element_count) {
+        write_schema(schema_of(columns));
+        supply(BlockImage(columns, element_count));
+    }
     void end_of_epoch(uint32_t epoch);
     /** The next notification of a block in foreign file `file`. `in_file` is the copy there. */
     notification next_in_file(uint32_t file, const notification &in_file, uint32_t epoch);
@@ -96,5 +100,3 @@ void wait_until(const char *what, Condition condition) {
 }
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** A temporary folder of a test, in shared memory if there is any. The destructor removes it. */
-#ifndef SUPPLY_TEST_TEMPORARY_FOLDER_H
-#define SUPPLY_TEST_TEMPORARY_FOLDER_H
+#pragma once
 
 #include <filesystem>
 #include <fstream>
@@ -31,5 +30,3 @@ class TemporaryFolder {
 std::string read_file(const std::string &path);
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** A transport between ranks that are threads of one process. It checks that all ranks begin the same operations. */
-#ifndef SUPPLY_TEST_THREAD_TRANSPORT_H
-#define SUPPLY_TEST_THREAD_TRANSPORT_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -86,5 +85,3 @@ class ThreadNetwork {
 };
 
 } // namespace supply_test
-
-#endif

@@ -1,6 +1,5 @@
 /** Runs the tools on the config files of two pairs. */
-#ifndef SUPPLY_TEST_TOOL_TEST_H
-#define SUPPLY_TEST_TOOL_TEST_H
+#pragma once
 
 #include <signal.h>
 
@@ -60,5 +59,3 @@ class ToolTest : public ::testing::Test {
 };
 
 } // namespace supply_test
-
-#endif

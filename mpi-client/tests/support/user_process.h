@@ -1,6 +1,5 @@
 /** Processes of other users, to test what they can do. Needs root. */
-#ifndef SUPPLY_TEST_USER_PROCESS_H
-#define SUPPLY_TEST_USER_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -41,5 +40,3 @@ inline std::string as_user(const User &user, const std::function<std::string()> 
 }
 
 } // namespace supply_test
-
-#endif
