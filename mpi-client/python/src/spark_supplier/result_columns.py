@@ -198,7 +198,6 @@ def _offsets_of(lengths: Any, count: int) -> numpy.ndarray:
 
 
 def _joined(arrays: list[Any]) -> Any:
-    """Arrays or tensors as one."""
     if all(hasattr(array, "detach") for array in arrays):
         import torch
 

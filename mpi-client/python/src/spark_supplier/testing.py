@@ -237,8 +237,6 @@ class _Order(NamedTuple):
 
 
 class _Rows:
-    """The rows that a test gives."""
-
     def __init__(self, given: Any, count: int, names: list[str]) -> None:
         self._given = given
         self.count = count

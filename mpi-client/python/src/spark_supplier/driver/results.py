@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from spark_supplier.arguments import brief
 from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.frame_checks import check_is_frame
-from spark_supplier.driver.sessions import ClassicSession, session_of
+from spark_supplier.driver.sessions import session_of
 from spark_supplier.driver.statistics import RunStatistics
-
-if TYPE_CHECKING:
-    from pyspark.mllib.linalg.distributed import DistributedMatrix
-
 
 _Value = TypeVar("_Value")
 
@@ -72,45 +67,17 @@ class RunResult(Generic[_Value]):
     def __enter__(self) -> RunResult[_Value]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def __repr__(self) -> str:
         return f"RunResult(value={brief(self.value)}, rows={self.rows!r})"
 
 
-def java_matrix(data: Any) -> Any:
-    """The JVM's object of a RowMatrix, IndexedRowMatrix, CoordinateMatrix or BlockMatrix; None: it is none of them."""
-    wrapper = getattr(data, "_java_matrix_wrapper", None)
-    return None if wrapper is None else wrapper._java_model
-
-
-def release(df: DataFrame | DistributedMatrix) -> None:
-    """Removes the files of all results that a DataFrame reads, on all nodes.
-
-    Spark has copied nothing: neither df nor another DataFrame of these results can be computed afterwards, unless it is
-    cached. Without this call, the files stay until the session ends; over Spark Connect, until the server ends.
-
-    Parameters
-    ----------
-    df : DataFrame or distributed matrix
-        Also a matrix of MLlib that came from ranks.
-
-    Raises
-    ------
-    RunError
-        It reads no result, or a node does not answer.
-    """
-    matrix = java_matrix(df)
-    if matrix is None:
-        check_is_frame(df)
-    session = session_of(df.sparkSession if matrix is None else SparkSession(df._java_matrix_wrapper._sc))
+def release(df: DataFrame) -> None:
+    """Removes the files of all results that a DataFrame reads, on all nodes. It cannot be computed afterwards."""
+    check_is_frame(df)
+    session = session_of(df.sparkSession)
     session.check("the session of df")
-    if matrix is None:
-        released = df.write.format("supply").mode("append").option("release", "true")
-        run_cancellable(session, released.save)
-    else:
-        assert isinstance(session, ClassicSession)
-        run_cancellable(session, lambda: session.jvm.supply.linalg.ToMLlib.release(matrix))
+    released = df.write.format("supply").mode("append").option("release", "true")
+    run_cancellable(session, released.save)

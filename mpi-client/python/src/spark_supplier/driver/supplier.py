@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from spark_supplier.arguments import optional_size
@@ -162,9 +161,7 @@ class Supplier(SupplierOptions):
             raise RunError("this Supplier keeps its ranks already: make another one for a `with` block within its own")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _launcher_of(self, ranks: int) -> Launcher:

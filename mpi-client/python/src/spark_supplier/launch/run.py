@@ -293,7 +293,6 @@ class ServingRun(Run):
 
 
 def _server():
-    """The path of supply-server."""
     built = places.program("supply-server")
     wanted = os.environ.get("SUPPLY_SERVER") or (str(built) if built.exists() else "supply-server")
     found = shutil.which(wanted)

@@ -168,7 +168,6 @@ def _is_own(address: str) -> bool:
 
 
 def _of_torchrun() -> dict[str, str]:
-    """torchrun's variables, from those of the launcher."""
     found = {}
     for name, *others in _VARIABLES:
         value = next((os.environ[other] for other in others if other in os.environ), None)

@@ -102,7 +102,6 @@ class RankData(Dataset):
             self.validation._share_seconds(self._times.seconds)
 
     def _open_all(self) -> None:
-        """Opens the pairs."""
         for dataset in self._datasets():
             dataset._open()
 

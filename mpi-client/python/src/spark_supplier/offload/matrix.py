@@ -7,14 +7,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy
+from pyspark.sql import SparkSession
 
+from spark_supplier.driver import results
+from spark_supplier.driver.cancellable import run_cancellable
+from spark_supplier.driver.sessions import ClassicSession, session_of
 from spark_supplier.errors import RunError
 from spark_supplier.jagged import on_host
 
 if TYPE_CHECKING:
     import torch
     from pyspark.mllib.linalg import DenseMatrix
-    from pyspark.mllib.linalg.distributed import BlockMatrix, CoordinateMatrix, IndexedRowMatrix, RowMatrix
+    from pyspark.mllib.linalg.distributed import (
+        BlockMatrix,
+        CoordinateMatrix,
+        DistributedMatrix,
+        IndexedRowMatrix,
+        RowMatrix,
+    )
     from pyspark.sql import DataFrame
 
     from spark_supplier.offload.calls import Held
@@ -37,6 +47,38 @@ def array_of(data: Any) -> numpy.ndarray:
     if values.ndim not in (1, 2) or values.size == 0:
         raise RunError(f"the array has the shape {values.shape}: it must have one or two dimensions, and values")
     return values
+
+
+def java_matrix(data: Any) -> Any:
+    """The JVM's object of a RowMatrix, IndexedRowMatrix, CoordinateMatrix or BlockMatrix; None: it is none of them."""
+    wrapper = getattr(data, "_java_matrix_wrapper", None)
+    return None if wrapper is None else wrapper._java_model
+
+
+def release(df: DataFrame | DistributedMatrix) -> None:
+    """Removes the files of all results that a DataFrame reads, on all nodes.
+
+    Spark has copied nothing: neither df nor another DataFrame of these results can be computed afterwards, unless it is
+    cached. Without this call, the files stay until the session ends; over Spark Connect, until the server ends.
+
+    Parameters
+    ----------
+    df : DataFrame or distributed matrix
+        Also a matrix of MLlib that came from ranks.
+
+    Raises
+    ------
+    RunError
+        It reads no result, or a node does not answer.
+    """
+    matrix = java_matrix(df)
+    if matrix is None:
+        results.release(df)
+        return
+    session = session_of(SparkSession(df._java_matrix_wrapper._sc))
+    session.check("the session of df")
+    assert isinstance(session, ClassicSession)
+    run_cancellable(session, lambda: session.jvm.supply.linalg.ToMLlib.release(matrix))
 
 
 class MLlibMatrix:
