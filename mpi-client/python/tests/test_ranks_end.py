@@ -169,8 +169,7 @@ def test_ctrl_c_cancels_a_routine(spark, libraries, numbers):
 
 
 def test_ctrl_c_cancels_again_what_had_not_begun(spark):
-    from spark_supplier.driver.cancellable import run_cancellable
-    from spark_supplier.driver.sessions import session_of
+    from spark_supplier.driver.sessions import run_cancellable, session_of
 
     cancels: list[None] = []
 

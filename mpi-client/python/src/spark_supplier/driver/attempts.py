@@ -14,8 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_supplier.driver import failures
-from spark_supplier.driver.cancellable import run_cancellable
-from spark_supplier.driver.sessions import Session
+from spark_supplier.driver.sessions import Session, run_cancellable
 from spark_supplier.errors import RankError, RunError
 from spark_supplier.launch.restarts import wording_of
 from spark_supplier.node.messages import Attempt, Saved

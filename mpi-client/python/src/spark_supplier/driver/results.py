@@ -8,9 +8,8 @@ from typing import Generic, TypeVar
 from pyspark.sql import DataFrame
 
 from spark_supplier.arguments import brief
-from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.frame_checks import check_is_frame
-from spark_supplier.driver.sessions import session_of
+from spark_supplier.driver.sessions import run_cancellable, session_of
 from spark_supplier.driver.statistics import RunStatistics
 
 _Value = TypeVar("_Value")

@@ -13,7 +13,6 @@ from typing import Any
 
 from spark_supplier.driver import failures
 from spark_supplier.driver.attempts import CallCheckpoints
-from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.failures import Cause, NotAgain, Priority
 from spark_supplier.driver.hub import Peer
 from spark_supplier.driver.placement import what_holds_slots
@@ -21,7 +20,7 @@ from spark_supplier.driver.progress import ProgressBar
 from spark_supplier.driver.rank_pool import END_SECONDS, RankPool
 from spark_supplier.driver.rank_watch import RankWatch, explain_uneven, named
 from spark_supplier.driver.results import RunResult
-from spark_supplier.driver.sessions import Session
+from spark_supplier.driver.sessions import Session, run_cancellable
 from spark_supplier.driver.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied, warn
 from spark_supplier.driver.statistics import Measurements, RunStatistics
 from spark_supplier.errors import RunError, RunTimeoutError

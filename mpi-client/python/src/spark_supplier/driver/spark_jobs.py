@@ -17,8 +17,7 @@ from pyspark import RDD
 from pyspark.resource import ResourceProfile, ResourceProfileBuilder, TaskResourceRequests
 from pyspark.serializers import NoOpSerializer
 
-from spark_supplier.driver.cancellable import cancel_jobs
-from spark_supplier.driver.sessions import ClassicSession, Session, in_thread
+from spark_supplier.driver.sessions import ClassicSession, Session, cancel_jobs, in_thread
 from spark_supplier.node.messages import Imbalance
 from spark_supplier.node.node_process import arrow_starter_task, starter_task
 

@@ -10,8 +10,7 @@ import numpy
 from pyspark.sql import SparkSession
 
 from spark_supplier.driver import results
-from spark_supplier.driver.cancellable import run_cancellable
-from spark_supplier.driver.sessions import ClassicSession, session_of
+from spark_supplier.driver.sessions import ClassicSession, run_cancellable, session_of
 from spark_supplier.errors import RunError
 from spark_supplier.jagged import on_host
 

@@ -12,9 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from spark_supplier.arguments import optional_size, seconds, shown, whole_number
-from spark_supplier.driver.cancellable import run_cancellable
 from spark_supplier.driver.frame_checks import check_frame
-from spark_supplier.driver.sessions import ClassicSession, Session, session_of
+from spark_supplier.driver.sessions import ClassicSession, Session, run_cancellable, session_of
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.node.run_files import RunFiles
 from spark_supplier.offload.calls import RANKS_PART, Held, RankFiles, Ranks, find_rank_files
