@@ -304,7 +304,7 @@ class Run:
             return
         now = time.monotonic()
         self._lost_at = self._lost_at or now
-        if (why := self._pool.jobs.starters_failure()) or now - self._lost_at >= seconds:
+        if (why := self._pool.jobs.starters_failure()[0]) or now - self._lost_at >= seconds:
             text = f"{_ENDED_WITH_TASK}: {why or f'the process that keeps the ranks of {host} has ended'}"
             self._causes.append(Cause(Priority.SPARK, RunError(text)))
 
@@ -340,9 +340,10 @@ class Run:
             what = _ENDED_WITH_TASK if is_starter and self._pool.started else message.name
             of_job = failures.of_job(self._session, self._pool.files.name, message.part, what, message.error)
             # A retry fails, too, but not with the reason.
-            if is_starter and (why := self._pool.jobs.starters_failure()):
+            why, is_misplaced = self._pool.jobs.starters_failure() if is_starter else (None, False)
+            if why:
                 of_job.error.args = (f"{what}: {why}",)
-                self._pool.are_misplaced = not self._has_work and self._pool.jobs.starters_are_misplaced()
+                self._pool.are_misplaced = is_misplaced and not self._has_work
             self._causes.append(of_job)
         cause = self._pool.handle(peer, message)
         if cause is not None and cause.rank not in self._results:

@@ -135,13 +135,13 @@ class SparkJobs:
         beats = nodes.mapInArrow(arrow_starter_task(starter), "beat binary", profile=profile)
         return beats.write.format("noop").mode("append").save  # type: ignore[no-any-return]
 
-    def starters_failure(self) -> str | None:
-        """Why a starter has failed. None: none has, or Spark does not know it yet."""
-        return self._session.ask_if_there("starters-failure", run=self._tag).get("text")
+    def starters_failure(self) -> tuple[str | None, bool]:
+        """Why a starter has failed, and whether Spark ran it on another host than its own: it has started nothing then.
 
-    def starters_are_misplaced(self) -> bool:
-        """Whether a starter has said that Spark ran it on another host than its own: it has started nothing."""
-        return bool(self._session.ask_if_there("starters-failure", run=self._tag).get("misplaced", False))
+        None: none has, or Spark does not know it yet.
+        """
+        answer = self._session.ask_if_there("starters-failure", run=self._tag)
+        return answer.get("text"), bool(answer.get("misplaced", False))
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""

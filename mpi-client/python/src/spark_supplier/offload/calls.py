@@ -47,12 +47,11 @@ def find_rank_files(
     named_pipes: str | os.PathLike[str] | None,
     hosts: str | os.PathLike[str] | None,
     results_folder: str,
-    environment: Mapping[str, str] = os.environ,
 ) -> RankFiles:
     """None: as SUPPLY_RANKS, SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES and SUPPLY_HOSTS say."""
-    host_file = hosts or environment.get("SUPPLY_HOSTS")
-    number = ranks or environment.get("SUPPLY_RANKS") or (_slots(host_file) if host_file else None)
-    files = mapped_files or environment.get("SUPPLY_MAPPED_FILES"), named_pipes or environment.get("SUPPLY_NAMED_PIPES")
+    host_file = hosts or os.environ.get("SUPPLY_HOSTS")
+    number = ranks or os.environ.get("SUPPLY_RANKS") or (_slots(host_file) if host_file else None)
+    files = mapped_files or os.environ.get("SUPPLY_MAPPED_FILES"), named_pipes or os.environ.get("SUPPLY_NAMED_PIPES")
     for value, name, variable in (
         (number, "ranks", "SUPPLY_RANKS"),
         (files[0], "mapped_files", "SUPPLY_MAPPED_FILES"),
