@@ -90,22 +90,18 @@ class LmdbFileSuite extends AnyFunSuite {
       assert(failure(TestLmdb.numbered(folder.resolve("db"), 0)).contains("is empty")))
   }
 
-  test("text and an empty file are not an LMDB") {
-    TemporaryFolder(folder =>
-      assert(failure(database(folder, "this is a text file\n".getBytes)).contains(
-          "no magic number")))
-    TemporaryFolder(folder =>
-      assert(failure(database(folder, Array.emptyByteArray)).contains("no magic number")))
-  }
-
-  test("an LMDB of a 32-bit machine and one of a big-endian machine are named as such") {
-    TemporaryFolder(f =>
-      assert(failure(database(f, page(12, ByteOrder.LITTLE_ENDIAN))).contains("32-bit")))
-    TemporaryFolder(f =>
-      assert(failure(database(f, page(16, ByteOrder.BIG_ENDIAN))).contains("big-endian")))
-    TemporaryFolder(f =>
-      assert(failure(database(f, page(12, ByteOrder.BIG_ENDIAN))).contains("big-endian")))
-  }
+  for ((what, bytes, says) <- Seq(
+      ("text", "this is a text file\n".getBytes, "no magic number"),
+      ("an empty file", Array.emptyByteArray, "no magic number"),
+      ("an LMDB of a 32-bit machine", page(12, ByteOrder.LITTLE_ENDIAN), "32-bit"),
+      ("an LMDB of a big-endian machine", page(16, ByteOrder.BIG_ENDIAN), "big-endian"),
+      ("one of a big-endian machine of 32 bits", page(12, ByteOrder.BIG_ENDIAN), "big-endian"),
+      ("a pointer of Git LFS",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n".getBytes,
+        "git lfs pull")))
+    test(s"$what is refused as such") {
+      TemporaryFolder(folder => assert(failure(database(folder, bytes)).contains(says)))
+    }
 
   test("only pages that the entries use must be there") {
     TemporaryFolder { folder =>
@@ -150,13 +146,6 @@ class LmdbFileSuite extends AnyFunSuite {
           database.put(transaction, TestLmdb.key(1), TestLmdb.datum(1).toByteArray)))
       assert(failure(db).contains("named databases (train, val)"))
     }
-  }
-
-  test("a pointer of Git LFS is one") {
-    TemporaryFolder(folder =>
-      assert(failure(database(folder,
-            "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n".getBytes))
-          .contains("git lfs pull")))
   }
 
   test("a walk maps what the file has, and not what its writer has reserved") {
