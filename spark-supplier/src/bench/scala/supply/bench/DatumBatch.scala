@@ -6,7 +6,7 @@ import java.util.Arrays
 import org.apache.spark.rdd.RDD
 import org.apache.spark.{Partition, TaskContext}
 
-import supply.lmdb.{Datum, DatumWriter}
+import supply.lmdb.Datum
 import supply.protocol.Schema
 import supply.source.{BatchCursor, ElementCursor, ElementWriter, Source}
 
@@ -77,7 +77,7 @@ final class DatumBatchSource(override val rdd: RDD[DatumBatch]) extends Source {
 }
 
 /** Collects the columns of Datums from a cursor. An element's data must come last. */
-private final class DatumBatchBuilder extends DatumWriter {
+private final class DatumBatchBuilder extends ElementWriter {
   private val numbers = Array.fill(DatumBatch.Columns)(new Array[Int](64))
   private val keys = new GrowingBytes(DatumBatch.Bytes / 16)
   private val data = new GrowingBytes(DatumBatch.Bytes + DatumBatch.Bytes / 2)
@@ -144,6 +144,7 @@ final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor 
   private var batch = DatumBatch.Empty
   private var at = 0
   private var lengths = new Array[Int](1024)
+  private var bits = new Array[Byte](1024)
 
   override def next(): Boolean = {
     at += 1
@@ -178,20 +179,25 @@ final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor 
     (batch.number(column, at + count - 1) - batch.start(column, at)).toLong
 
   override def write(to: ElementWriter, count: Int): Unit = {
-    val numbers = batch.numbers
     def from(column: Int) = column * batch.elements + at
     writeBytes(to, Datum.Key, count)
-    to.putInts(Datum.Label, numbers, from(Datum.Label), count)
-    to.putInts(Datum.Channels, numbers, from(Datum.Channels), count)
-    to.putInts(Datum.Height, numbers, from(Datum.Height), count)
-    to.putInts(Datum.Width, numbers, from(Datum.Width), count)
-    to.putBooleans(Datum.Encoded, numbers, from(Datum.Encoded), count)
+    for (column <- Datum.Label until Datum.Encoded)
+      to.reserveValues(column, count).asIntBuffer().put(batch.numbers, from(column), count)
+    var i = 0
+    while (i < count) {
+      bits(i) = batch.numbers(from(Datum.Encoded) + i).toByte
+      i += 1
+    }
+    to.putBits(Datum.Encoded, bits, 0, count)
     writeBytes(to, Datum.Data, count)
     at += count - 1
   }
 
   private def writeBytes(to: ElementWriter, column: Int, count: Int): Unit = {
-    if (count > lengths.length) lengths = new Array(math.max(count, 2 * lengths.length))
+    if (count > lengths.length) {
+      lengths = new Array(math.max(count, 2 * lengths.length))
+      bits = new Array(lengths.length)
+    }
     var start = batch.start(column, at)
     var i = 0
     while (i < count) {

@@ -7,8 +7,8 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.RDD
 
-import supply.lmdb.{Datum, DatumWriter}
-import supply.source.ElementCursor
+import supply.lmdb.Datum
+import supply.source.{ElementCursor, ElementWriter}
 
 /** Counts the content of a source, as a rank counts what it receives. */
 private[bench] object SourceTally {
@@ -27,7 +27,7 @@ private[bench] object SourceTally {
   }
 }
 
-private final class TallyingWriter extends DatumWriter {
+private final class TallyingWriter extends ElementWriter {
   private val crc = new CRC32
   private var other = ByteBuffer.allocate(256)
   private var data = ByteBuffer.allocate(256)

@@ -71,19 +71,9 @@ private[block] final class BlockColumn(
     valid(1)
   }
 
-  def putInts(more: Array[Int], from: Int, count: Int): Unit = {
-    bytes.reserve(Integer.BYTES * count).asIntBuffer().put(more, from, count)
-    valid(count)
-  }
-
   def putBoolean(value: Boolean): Unit = {
     bits.put(value)
     valid(1)
-  }
-
-  def putBooleans(more: Array[Int], from: Int, count: Int): Unit = {
-    bits.put(more, from, count)
-    valid(count)
   }
 
   /** As ElementWriter.putBits. */
@@ -156,29 +146,6 @@ private[block] final class BlockColumn(
     val end = putEnds(start, lengths, from, count)
     valid(count)
     bytes.reserve(end - start)
-  }
-
-  /** As ElementWriter.gatherBytes. */
-  def gatherBytes(
-      more: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
-    var total = 0
-    var i = 0
-    while (i < count) {
-      total += lengths(i)
-      i += 1
-    }
-    val start = bytes.size
-    val space = bytes.reserve(total)
-    var at = space.position()
-    val shift = at - start
-    i = 0
-    while (i < count) {
-      space.put(at, more(i), starts(i), lengths(i))
-      at += lengths(i)
-      offsets.put(at - shift)
-      i += 1
-    }
-    valid(count)
   }
 
   /** As ElementWriter.putBlank. */

@@ -249,16 +249,6 @@ private[supply] abstract class ColumnsWriter extends ElementWriter {
     columns(column).reserve(bytes)
   }
 
-  override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    columns(column).putInts(values, from, count)
-
-  override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    columns(column).putBooleans(values, from, count)
-
-  override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
-      lengths: Array[Int], count: Int): Unit =
-    columns(column).gatherBytes(bytes, starts, lengths, count)
-
   override def reserveValues(column: Int, count: Int): ByteBuffer =
     columns(column).reserveValues(count)
 

@@ -43,28 +43,10 @@ private[block] final class StagedBits extends ColumnBuffer {
     while (count < end) put(true)
   }
 
-  /** Per-bit writes would dominate, so eight bits are packed at once. */
-  def put(values: Array[Int], from: Int, n: Int): Unit = {
-    var i = from
-    while (i < from + n) {
-      if ((count & 7) == 0 && i + 8 <= from + n) {
-        var byte = 0
-        var bit = 0
-        while (bit < 8) {
-          if (values(i + bit) != 0) byte |= 1 << bit
-          bit += 1
-        }
-        begin(byte)
-        count += 8
-        i += 8
-      } else {
-        put(values(i) != 0)
-        i += 1
-      }
-    }
-  }
-
-  /** The lowest bits of `n` values from `values(from)` on; with `flip` 1, each is turned round. */
+  /**
+   * The lowest bits of `n` values from `values(from)` on; with `flip` 1, each is turned round. Per-bit
+   * writes would dominate, so eight bits are packed at once.
+   */
   def put(values: Array[Byte], from: Int, n: Int, flip: Int = 0): Unit = {
     val words = ByteBuffer.wrap(values).order(ByteOrder.LITTLE_ENDIAN)
     val end = from + n

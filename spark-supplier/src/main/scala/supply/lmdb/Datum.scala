@@ -1,7 +1,6 @@
 package supply.lmdb
 
 import supply.protocol.{Column, Schema}
-import supply.source.{ElementWriter, ForeignFile, ForeignValues}
 
 /** Caffe's Datum: the paper's tuple of seven values, and the columns of a block. */
 private[supply] object Datum {
@@ -37,10 +36,4 @@ private[supply] object Datum {
     if (byte >= 0x20 && byte < 0x7f && byte != '\\') byte.toChar.toString
     else f"\\x${byte & 0xff}%02x"
   }.mkString
-}
-
-/** Takes copies of Datums, which have no nulls. */
-private[supply] trait DatumWriter extends ElementWriter {
-  override final def refer(column: Int, file: ForeignFile, values: ForeignValues,
-      places: Array[Int], from: Int, count: Int): Unit = throw new UnsupportedOperationException
 }

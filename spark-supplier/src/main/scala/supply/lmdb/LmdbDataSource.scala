@@ -14,7 +14,7 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 import supply.core.{BuiltFor, ConfigException, Deadline, NamedOptions}
 import supply.plan.Hostfile
 import supply.rows.InPlaceRelation
-import supply.source.Source
+import supply.source.{ElementWriter, Source}
 
 /**
  * `spark.read.format("lmdb").load(path)`: an LMDB of Caffe Datums as a DataFrame of seven columns.
@@ -71,7 +71,7 @@ private final class LmdbRelation(override val sqlContext: SQLContext, val rdd: L
 }
 
 /** Takes the columns of a Datum from a cursor as an internal row, which each element uses again. */
-private final class DatumRow extends DatumWriter {
+private final class DatumRow extends ElementWriter {
   val values: InternalRow = new SpecificInternalRow(DatumRow.Schema)
 
   override def putInt(column: Int, value: Int): Unit = values.setInt(column, value)

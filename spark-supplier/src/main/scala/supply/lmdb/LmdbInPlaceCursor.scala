@@ -1,5 +1,6 @@
 package supply.lmdb
 
+import java.nio.ByteBuffer
 import java.nio.ByteOrder.LITTLE_ENDIAN
 import java.util.Arrays
 
@@ -126,9 +127,8 @@ private[lmdb] final class DatumReferences {
   private val data = new ForeignValues(keys.length)
 
   // Reused by each write.
-  private var values = Array.emptyIntArray
-  private var arrays = Array.empty[Array[Byte]]
-  private var zeros = Array.emptyIntArray
+  private var lengths = Array.emptyIntArray
+  private var bits = Array.emptyByteArray
   private val single = new Array[Int](1)
 
   /** Takes over what the reader has found in a value. `offset`: of data that is not short. */
@@ -210,47 +210,44 @@ private[lmdb] final class DatumReferences {
 
   def write(
       to: ElementWriter, file: ForeignFile, places: Array[Int], from: Int, count: Int): Unit = {
-    if (count > values.length) {
-      values = new Array(count)
-      arrays = new Array(count)
-      zeros = new Array(count)
+    if (count > lengths.length) {
+      lengths = new Array(count)
+      bits = new Array(count)
     }
     var i = 0
     while (i < count) {
-      arrays(i) = keys(places(from + i))
-      values(i) = keyLengths(places(from + i))
+      lengths(i) = keyLengths(places(from + i))
+      bits(i) = numbers(Datum.Encoded)(places(from + i)).toByte
       i += 1
     }
-    to.gatherBytes(Datum.Key, arrays, zeros, values, count)
+    val space = to.reserveBytes(Datum.Key, lengths, 0, count)
+    i = 0
+    while (i < count) {
+      space.put(keys(places(from + i)), 0, lengths(i))
+      i += 1
+    }
     var column = Datum.Label
-    while (column <= Datum.Encoded) {
-      gather(numbers(column), places, from, count)
-      if (column == Datum.Encoded) to.putBooleans(column, values, 0, count)
-      else to.putInts(column, values, 0, count)
+    while (column < Datum.Encoded) {
+      gather(numbers(column), places, from, count, to.reserveValues(column, count))
       column += 1
     }
+    to.putBits(Datum.Encoded, bits, 0, count)
     to.refer(Datum.Data, file, data, places, from, count)
   }
 
-  private def gather(of: Array[Int], places: Array[Int], from: Int, count: Int): Unit = {
-    var i = 0
-    while (i < count) {
-      values(i) = of(places(from + i))
+  private def gather(
+      of: Array[Int], places: Array[Int], from: Int, count: Int, to: ByteBuffer): Unit = {
+    var i = from
+    while (i < from + count) {
+      to.putInt(of(places(i)))
       i += 1
     }
   }
 
   /** Writes one of them. */
   def write(to: ElementWriter, file: ForeignFile, place: Int): Unit = {
-    to.reserve(Datum.Key, keyLengths(place)).put(keys(place), 0, keyLengths(place))
-    var column = Datum.Label
-    while (column < Datum.Encoded) {
-      to.putInt(column, numbers(column)(place))
-      column += 1
-    }
-    to.putBoolean(Datum.Encoded, numbers(Datum.Encoded)(place) != 0)
     single(0) = place
-    to.refer(Datum.Data, file, data, single, 0, 1)
+    write(to, file, single, 0, 1)
   }
 
   def describe(place: Int): String =

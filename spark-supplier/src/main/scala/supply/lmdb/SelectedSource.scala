@@ -112,13 +112,16 @@ private[lmdb] final class SelectedWriter(places: Array[Int]) extends ElementWrit
       from: Int, count: Int): Unit =
     if (isTaken(column)) to.refer(places(column), file, values, at, from, count)
 
-  override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    if (isTaken(column)) to.putInts(places(column), values, from, count)
+  /** Of numbers of 32 bits. */
+  override def reserveValues(column: Int, count: Int): ByteBuffer =
+    if (isTaken(column)) to.reserveValues(places(column), count)
+    else discard(Integer.BYTES * count)
 
-  override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    if (isTaken(column)) to.putBooleans(places(column), values, from, count)
+  override def reserveBytes(
+      column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer =
+    if (isTaken(column)) to.reserveBytes(places(column), lengths, from, count)
+    else discard(lengths.slice(from, from + count).sum)
 
-  override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
-      lengths: Array[Int], count: Int): Unit =
-    if (isTaken(column)) to.gatherBytes(places(column), bytes, starts, lengths, count)
+  override def putBits(column: Int, values: Array[Byte], from: Int, count: Int): Unit =
+    if (isTaken(column)) to.putBits(places(column), values, from, count)
 }

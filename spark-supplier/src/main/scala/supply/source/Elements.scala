@@ -21,22 +21,10 @@ private[supply] trait ElementWriter {
 
   /** For a column of views: `count` values that stay in the file, from `places(from)` on. */
   def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int], from: Int,
-      count: Int): Unit
+      count: Int): Unit = refuse()
 
   // The others take the values of many elements, column after column. Each column must get as many
   // values. A writer of Datums needs none of them.
-
-  /** `count` values from `values(from)` on. */
-  def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit = refuse()
-
-  /** As [[putInts]], for booleans: 0 is false, everything else true. */
-  def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit = refuse()
-
-  /** `count` values of variable width: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. */
-  def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int],
-      count: Int): Unit = refuse()
-
-  // The rest is for rows.
 
   /** Space for `count` values of one width, which are not booleans: fill it as that of `reserve`. */
   def reserveValues(column: Int, count: Int): ByteBuffer = refuse()

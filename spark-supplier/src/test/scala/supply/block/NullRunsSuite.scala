@@ -79,7 +79,7 @@ private object NullRunsSuite {
     /** Values of nulls are not 0, and must not reach the block. */
     override def write(to: ElementWriter, count: Int): Unit = {
       val run = (at until at + count).toArray
-      to.putInts(0, run, 0, count)
+      to.reserveValues(0, count).asIntBuffer().put(run)
       val longs = to.reserveValues(Longs, count)
       run.foreach(i => longs.putLong(i.toLong))
       to.putBits(2,

@@ -172,7 +172,7 @@ private object ViewBlocksSuite {
     override def referencedBytes(count: Int): Long =
       values.slice(at, at + count).map(_.bytes.toLong).sum
     override def write(to: ElementWriter, count: Int): Unit = {
-      to.putInts(0, Array.range(at, at + count), 0, count)
+      to.reserveValues(0, count).asIntBuffer().put(Array.range(at, at + count))
       refer(to, count)
       at += count - 1
     }

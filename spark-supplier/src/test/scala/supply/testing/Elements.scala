@@ -29,6 +29,22 @@ object Elements {
       values += (() => column -> space.array.toSeq)
       space
     }
+    // As many at once, of one element.
+    override def reserveValues(column: Int, count: Int): ByteBuffer = {
+      require(count == 1)
+      val space = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN)
+      values += (() => space.getInt(0))
+      space
+    }
+    override def reserveBytes(
+        column: Int, lengths: Array[Int], from: Int, count: Int): ByteBuffer = {
+      require(count == 1)
+      reserve(column, lengths(from))
+    }
+    override def putBits(column: Int, bits: Array[Byte], from: Int, count: Int): Unit = {
+      require(count == 1)
+      putBoolean(column, bits(from) != 0)
+    }
     override def refer(column: Int, file: ForeignFile, foreign: ForeignValues, places: Array[Int],
         from: Int, count: Int): Unit =
       for (place <- places.slice(from, from + count)) {
