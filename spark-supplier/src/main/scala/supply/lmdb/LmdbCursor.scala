@@ -1,6 +1,5 @@
 package supply.lmdb
 
-import java.nio.charset.StandardCharsets.ISO_8859_1
 import java.util.Arrays
 
 import scala.collection.mutable.ArrayBuffer
@@ -47,33 +46,6 @@ private[supply] final class LmdbCursor(file: String, partition: LmdbPartition,
     to.putInt(Datum.Width, datum.width)
     to.putBoolean(Datum.Encoded, datum.encoded)
     datum.copyData(to.reserve(Datum.Data, datum.dataBytes))
-  }
-
-  /** The current element as Spark can keep it. */
-  def tuple: Datum.Tuple = {
-    val data = java.nio.ByteBuffer.allocate(datum.dataBytes)
-    datum.copyData(data)
-    (new String(LmdbWalk.bytes(key), ISO_8859_1), datum.label.toString, datum.channels,
-      datum.height, datum.width, datum.encoded, data.array())
-  }
-
-  /** Each element that is left, as `make` gets it from this cursor; closes it at the end. */
-  def map[A](make: LmdbCursor => A): Iterator[A] = new Iterator[A] {
-    private var ahead = moved()
-
-    private def moved(): Boolean = {
-      val more = LmdbCursor.this.next()
-      if (!more) close()
-      more
-    }
-
-    override def hasNext: Boolean = ahead
-
-    override def next(): A = {
-      val element = make(LmdbCursor.this)
-      ahead = moved()
-      element
-    }
   }
 
   override def describe: String =

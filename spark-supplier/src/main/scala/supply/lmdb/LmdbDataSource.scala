@@ -61,13 +61,7 @@ private final class LmdbRelation(override val sqlContext: SQLContext, val rdd: L
   /** The rows are Spark's internal ones, as its own file sources return them. */
   override def needConversion: Boolean = false
 
-  override def buildScan(): RDD[Row] = rdd.mapCursors { cursor =>
-    val row = new DatumRow
-    cursor.map { element =>
-      element.write(row)
-      row.values
-    }
-  }.asInstanceOf[RDD[Row]]
+  override def buildScan(): RDD[Row] = rdd.asInstanceOf[RDD[Row]]
 }
 
 /** Takes the columns of a Datum from a cursor as an internal row, which each element uses again. */

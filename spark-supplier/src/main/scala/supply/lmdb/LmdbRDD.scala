@@ -4,9 +4,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
-import scala.reflect.ClassTag
-
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 import supply.core.SourceException
@@ -15,13 +14,14 @@ import supply.run.Progress
 import supply.source.{ForeignFile, KeepingCursor, KeepingSource}
 
 /**
- * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ
- * by at most one entry; some may be empty. Nobody may write to the file meanwhile.
+ * The Datums of an LMDB, in key order, as rows of Spark, each of which is valid until the next one. The
+ * partitions' sizes differ by at most one entry; some may be empty. Nobody may write to the file
+ * meanwhile.
  */
 private[supply] final class LmdbRDD private[supply] (
     sc: SparkContext, location: LmdbLocation,
     @transient private val plan: IndexedSeq[LmdbPartition])
-    extends RDD[Datum.Tuple](sc, Nil) {
+    extends RDD[InternalRow](sc, Nil) {
   override protected def getPartitions: Array[Partition] = plan.toArray[Partition]
 
   /** Entries of each partition. */
@@ -61,28 +61,19 @@ private[supply] final class LmdbRDD private[supply] (
   def noteCopied(option: String): Unit = if (location.canBeReadInPlace)
     Progress.note(s"the ranks could read this LMDB in place, without copies: use $option")
 
-  /** The same partitions, each as what `read` makes of its cursor, which the task closes. */
-  def mapCursors[A: ClassTag](read: LmdbCursor => Iterator[A]): RDD[A] =
-    new LmdbCursorRDD(this, read)
-
-  override def compute(partition: Partition, context: TaskContext): Iterator[Datum.Tuple] =
-    read(partition, context)(_.map(_.tuple))
-
-  private[lmdb] def read[A](partition: Partition, context: TaskContext)(
-      read: LmdbCursor => Iterator[A]): Iterator[A] = {
+  override def compute(partition: Partition, context: TaskContext): Iterator[InternalRow] = {
     val cursor = this.cursor(partition, context)
     context.addTaskCompletionListener[Unit](_ => cursor.close())
-    read(cursor)
+    val row = new DatumRow
+    def isNext = cursor.next() || {
+      cursor.close()
+      false
+    }
+    Iterator.continually(row.values).takeWhile(_ => isNext).map { values =>
+      cursor.write(row)
+      values
+    }
   }
-}
-
-/** Reads LMDB's pages itself: no tuple is made in between. */
-private final class LmdbCursorRDD[A: ClassTag](
-    lmdb: LmdbRDD, read: LmdbCursor => Iterator[A]) extends RDD[A](lmdb) {
-  override protected def getPartitions: Array[Partition] = lmdb.partitions
-
-  override def compute(partition: Partition, context: TaskContext): Iterator[A] =
-    lmdb.read(partition, context)(read)
 }
 
 private[supply] object LmdbRDD {

@@ -1,8 +1,10 @@
 package supply.lmdb
 
+import java.nio.charset.StandardCharsets.ISO_8859_1
 import java.nio.file.{Files, Path}
 
 import com.google.protobuf.ByteString
+import org.apache.spark.rdd.RDD
 import org.fusesource.lmdbjni.{Database, Env, Transaction}
 
 import supply.lmdb.CaffeProtos.{Datum => Proto}
@@ -42,4 +44,10 @@ object TestLmdb {
   /** Entries 0 until n. */
   def numbered(folder: Path, n: Int): Path =
     write(folder, (0 until n).map(i => key(i) -> datum(i).toByteArray))
+
+  /** The Datums as tuples, which stay valid. */
+  def tuples(lmdb: LmdbRDD): RDD[Datum.Tuple] = lmdb.map(row =>
+    (new String(row.getBinary(Datum.Key), ISO_8859_1), row.getInt(Datum.Label).toString,
+      row.getInt(Datum.Channels), row.getInt(Datum.Height), row.getInt(Datum.Width),
+      row.getBoolean(Datum.Encoded), row.getBinary(Datum.Data)))
 }

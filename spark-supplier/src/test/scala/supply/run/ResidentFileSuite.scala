@@ -122,7 +122,7 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
 
   test("rows in no certain order do not continue from a file that another run has written") {
     withLmdb { (folder, lmdb) =>
-      val rows = new DatumSource(lmdb.repartition(6))
+      val rows = new DatumSource(TestLmdb.tuples(lmdb).repartition(6))
       def from(position: Option[String]) =
         supply(1, epochs = 3, blockElements = Some(4), position = position,
           more = residentIn(folder, keep = Some("mine")))(rows)
@@ -216,7 +216,8 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
   test("data without a path needs a name to be kept") {
     withLmdb { (folder, lmdb) =>
       def kept(name: String) =
-        supply(1, more = residentIn(folder, keep = Some(name)))(new DatumSource(lmdb))
+        supply(1, more = residentIn(folder, keep = Some(name)))(
+          new DatumSource(TestLmdb.tuples(lmdb)))
       assert(message(kept("")).contains("name it, as keep="))
       assert(message(kept("true")).contains("keep=true does not say which data it is"))
       assert(seen(kept("mine")) == seen(kept("mine")) && filesIn(folder).size == 1)
