@@ -69,9 +69,9 @@ FOLDERS_fuzz := mpi-client/src mpi-client/fuzz proto
 FOLDERS_model := proto
 SCALA := spark-supplier/src/main/scala/supply
 PACKAGE := mpi-client/python/src/spark_supplier
-FOLDERS_offload := mpi-client/server mpi-client/routines $(SCALA)/linalg $(PACKAGE)/offload $(PACKAGE)/ml
+FOLDERS_offload := mpi-client/offload $(SCALA)/linalg $(PACKAGE)/offload $(PACKAGE)/ml
 FOLDERS_exchange := mpi-client/exchange mpi-client/mpi $(addprefix $(PACKAGE)/,exchange.py mpi.py torch_transport.py)
-FOLDERS_feeders := mpi-client/remote mpi-client/mpi $(PACKAGE)/feeder.py
+FOLDERS_feeders := mpi-client/feeders mpi-client/mpi $(PACKAGE)/feeder.py
 FOLDERS_lmdb := $(SCALA)/lmdb
 # What extensions know of the core.
 INTERFACES := proto mpi-client/include mpi-client/src mpi-client/python/tests $(PACKAGE)/driver $(addprefix $(SCALA)/,api block protocol source)
