@@ -26,20 +26,12 @@ static double number_at(const struct ArrowArray *array, char format, int64_t i) 
     switch (format) {
         case 'c':
             return ((const int8_t *)values)[i];
-        case 'C':
-            return ((const uint8_t *)values)[i];
         case 's':
             return ((const int16_t *)values)[i];
-        case 'S':
-            return ((const uint16_t *)values)[i];
         case 'i':
             return ((const int32_t *)values)[i];
-        case 'I':
-            return ((const uint32_t *)values)[i];
         case 'l':
             return (double)((const int64_t *)values)[i];
-        case 'L':
-            return (double)((const uint64_t *)values)[i];
         case 'f':
             return ((const float *)values)[i];
         default:
@@ -48,7 +40,7 @@ static double number_at(const struct ArrowArray *array, char format, int64_t i) 
 }
 
 static bool is_numeric(const struct ArrowSchema *schema) {
-    return strlen(schema->format) == 1 && strchr("cCsSiIlLfg", schema->format[0]) != NULL;
+    return strlen(schema->format) == 1 && strchr("csilfg", schema->format[0]) != NULL;
 }
 
 /* Knows nothing of libsupply: schema and array may come from anywhere. False if the column does not hold numbers. */

@@ -83,8 +83,7 @@ supply_status_t source_drop(struct source *source, size_t block_bytes, struct fa
         if (source->dropped == NULL) source->dropped = malloc(block_bytes);
         if (source->dropped == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
         const struct slot slot = {.address = source->dropped, .bytes = block_bytes};
-        const supply_status_t status = source_receive_block(source, &slot, &source->dropping, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(source_receive_block(source, &slot, &source->dropping, failure));
     }
     TRY(remote_test(source->link, &source->dropping, failure));
     return source_next(source, failure);
@@ -248,8 +247,7 @@ supply_status_t remote_test_arrivals(struct remote *remote, struct failure *fail
 
 supply_status_t remote_advance(struct remote *remote, struct failure *failure) {
     for (uint32_t i = 0; i < remote->source_count; i++) {
-        const supply_status_t status = source_advance(&remote->sources[i], failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(source_advance(&remote->sources[i], failure));
     }
     supply_status_t status = take_notices(remote, failure);
     if (status == SUPPLY_OK) status = remote_test_arrivals(remote, failure);

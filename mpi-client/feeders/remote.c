@@ -27,8 +27,7 @@ static void begin_closing(struct remote *remote, const char *reason) {
 /* Drops what arrives for the source. SUPPLY_OK: nothing more will. SUPPLY_AGAIN: not yet. */
 static supply_status_t remote_drop_all(struct remote *remote, struct source *source, struct failure *failure) {
     while (!source->is_closed) {
-        supply_status_t status = source_advance(source, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(source_advance(source, failure));
         if (!source->has_notice) return SUPPLY_AGAIN;
         if (source->notice->kind == NOTICE_CLOSED && remote->close_status == SUPPLY_OK)
             remote->close_status = (supply_status_t)source->notice->status;
@@ -227,9 +226,7 @@ static supply_status_t make_sources(struct remote *remote, struct failure *failu
     remote->sources = calloc(pairs.count, sizeof *remote->sources);
     if (remote->sources == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < pairs.count; i++) {
-        const supply_status_t status =
-            source_init(&remote->sources[i], &remote->link, &remote->processes, pairs.first + i, failure);
-        if (status != SUPPLY_OK) return status;
+        TRY(source_init(&remote->sources[i], &remote->link, &remote->processes, pairs.first + i, failure));
         remote->source_count++;
     }
     remote_set_name(remote, &pairs);
@@ -295,17 +292,13 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
                                .timeout = remote->timeout,
                                .interruption = remote->interruption,
                                .accepts_exchange = options->exchange != 0};
-    supply_status_t status = read_position(remote, options, &like.start, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(read_position(remote, options, &like.start, failure));
     ask(remote, &like, options->position);
     struct wait wait =
         supply__wait_begin((struct wait_limit){FILLER_LIMIT_FACTOR * remote->timeout, remote->interruption});
     /* All feeders open their pairs at the same time. */
-    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
-        status = source_advance(&remote->sources[i], failure);
-    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
-        status = await_opened(remote, &remote->sources[i], &wait, failure);
-    if (status != SUPPLY_OK) return status;
+    for (uint32_t i = 0; i < remote->source_count; i++) TRY(source_advance(&remote->sources[i], failure));
+    for (uint32_t i = 0; i < remote->source_count; i++) TRY(await_opened(remote, &remote->sources[i], &wait, failure));
     if (remote->capacity <= remote->source_count) remote->capacity = remote->source_count + 1;
     remote->arrivals = calloc(remote->capacity, sizeof *remote->arrivals);
     if (remote->arrivals == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

@@ -26,8 +26,6 @@
 #include "json_text.h"
 #include "thread_limit.h"
 
-#define SHMEM_HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
-
 static const char more_space[] =
     "set ring= or block= smaller in mapped-files.conf, remove stale pairs (supply-clean), or enlarge the file system: "
     "mount -o remount,size=SIZE, in a container --shm-size=SIZE, on Kubernetes an emptyDir of medium Memory";
@@ -119,33 +117,12 @@ void diagnose_container(struct diagnosis *diagnosis, const struct memory_limit *
                      megabytes(limit->limit_bytes), megabytes(limit->used_bytes), limit->place);
 }
 
-static void check_huge_pages(struct diagnosis *diagnosis) {
-    char text[256] = "";
-    FILE *stream = fopen(SHMEM_HUGE_PAGES, "re");
-    const bool read = stream != NULL && fgets(text, sizeof text, stream) != NULL;
-    if (stream != NULL) fclose(stream);
-    const char *begin = strchr(text, '[');
-    if (!read || begin == NULL) {
-        diagnosis_report(diagnosis, DIAGNOSIS_OK, "huge pages", NULL,
-                         "this kernel has none for shared memory; none are needed");
-        return;
-    }
-    const int length = (int)strcspn(begin + 1, "]");
-    const bool rounded =
-        strncmp(begin + 1, "always", (size_t)length) == 0 || strncmp(begin + 1, "force", (size_t)length) == 0;
-    diagnosis_report(diagnosis, DIAGNOSIS_OK, "huge pages", NULL, "shmem_enabled is %.*s: %s", length, begin + 1,
-                     rounded
-                         ? "a mapped file takes whole huge pages, up to 2 MiB more than its ring"
-                         : "pages of the usual size, unless the file system is mounted with huge=; none are needed");
-}
-
 void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count) {
     check_file_systems(diagnosis, needs, count);
     check_memory(diagnosis, sum(needs, count));
     struct memory_limit limit;
     supply__memory_limit_read(&limit, "");
     diagnose_container(diagnosis, &limit, sum(needs, count));
-    check_huge_pages(diagnosis);
 }
 
 /* Of a rank with PyTorch, and of an executor's JVM with its Python. */

@@ -46,7 +46,7 @@ struct mapped_file_need {
     uint64_t bytes;
 };
 
-/** Checks the space in the file systems, the memory of this machine and of this container, and huge pages. */
+/** Checks the space in the file systems, and the memory of this machine and of this container. */
 void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count);
 
 /** Says whether that many bytes fit into the container's limit, and into what is left of it. */

@@ -17,10 +17,8 @@
 supply_status_t supply__schema_learn(supply_t *supply) {
     const struct mapped_file_header *header = supply->pair.mapped_file.header;
     const char *name = supply->pair.name;
-    if (supply->is_filled && header->schema_columns == 0) {
-        const supply_status_t status = supply->filler.learn_schema(supply->filler.context, &supply->failure);
-        if (status != SUPPLY_OK) return status;
-    }
+    if (supply->is_filled && header->schema_columns == 0)
+        TRY(supply->filler.learn_schema(supply->filler.context, &supply->failure));
     if (supply->blocks.schema.count == 0 && __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE) == 0)
         return supply__fail(&supply->failure, SUPPLY_ERROR_NO_SCHEMA,
                             "%s: the columns are not known yet: no Spark task has attached", name);

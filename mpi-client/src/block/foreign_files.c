@@ -249,9 +249,7 @@ static supply_status_t add_window(struct block_windows *windows, const struct wi
     struct window window;
     memcpy(&window, shared, sizeof window);
     const struct foreign_file_mapping *file;
-    supply_status_t status =
-        supply__foreign_files_find(files, header, window.file, &supply__foreign_values, &file, failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(supply__foreign_files_find(files, header, window.file, &supply__foreign_values, &file, failure));
     const uint64_t file_bytes = file->entry.file_bytes;
     if (window.window_bytes > WINDOW_BYTES_MAX)
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "window.window_bytes is %" PRIu64 ", must be at most %d",

@@ -79,16 +79,14 @@ static supply_status_t write_beginning(struct result_file *result, const struct 
     const uint32_t version = VERSION;
     const uint64_t at = supply__schema_is_wide(schema) ? RING_OFFSET : SCHEMA_OFFSET;
     const uint64_t bytes = result->header.ring_offset;
-    supply_status_t status = supply__space_begin(file, BLOCK_FILE_MAGIC, bytes, failure);
+    TRY(supply__space_begin(file, BLOCK_FILE_MAGIC, bytes, failure));
     supply__fail_point("W1");
-    if (status == SUPPLY_OK) status = write_fields(result, failure);
-    if (status == SUPPLY_OK)
-        status = supply__space_write(file, at, schema->entries, supply__schema_bytes(schema), failure);
-    if (status != SUPPLY_OK) return status;
+    TRY(write_fields(result, failure));
+    TRY(supply__space_write(file, at, schema->entries, supply__schema_bytes(schema), failure));
     result->header.version = version;
-    status = supply__space_write(file, offsetof(struct mapped_file_header, version), &version, sizeof version, failure);
+    TRY(supply__space_write(file, offsetof(struct mapped_file_header, version), &version, sizeof version, failure));
     supply__fail_point("W2");
-    return status;
+    return SUPPLY_OK;
 }
 
 supply_status_t supply__result_file_create(struct result_file *result, const struct settings *settings,

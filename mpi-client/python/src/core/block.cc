@@ -1,4 +1,3 @@
-
 #include "block.h"
 
 #include <nanobind/ndarray.h>

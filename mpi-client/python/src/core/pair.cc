@@ -1,4 +1,3 @@
-
 #include "pair.h"
 
 #include <nanobind/stl/string.h>
