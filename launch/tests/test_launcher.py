@@ -40,7 +40,7 @@ def test_a_variable_of_the_user_reaches_feeders_and_ranks(hosts, printing_feeder
     # mpirun's own environment does not have it.
     monkeypatch.setenv("MPIRUN", "mpirun -x GREETING=hello")
     nodes = hosts("hosts", "localhost slots=2\n")
-    command, feeder = Launcher().command_with_feeders(2, nodes, nodes, config_files.exported())
+    command, feeder = Launcher().commands(2, nodes, nodes, config_files.exported())
     environment = {**os.environ, "SUPPLY_MAPPED_FILES": "m", "SUPPLY_NAMED_PIPES": "n", "SUPPLY_TIMEOUT": "600"}
     environment.pop("GREETING", None)
     words = [*command, *feeder, "sh", "-c", "echo rank $GREETING"]
@@ -53,7 +53,7 @@ def test_each_side_of_the_colon_exports_the_variables(hosts, printing_feeder, mo
     monkeypatch.setenv("MPIRUN", "mpirun")
     monkeypatch.setenv("SUPPLY_RESULTS_FOLDER", "/results")
     nodes = hosts("hosts", "localhost slots=2\n")
-    command, feeder = Launcher().command_with_feeders(2, nodes, nodes, config_files.exported(["MORE"]))
+    command, feeder = Launcher().commands(2, nodes, nodes, config_files.exported(["MORE"]))
 
     def exported(words):
         return {name for option, name in zip(words, words[1:]) if option == "-x"}
@@ -76,7 +76,7 @@ def test_each_side_of_the_colon_exports_the_variables(hosts, printing_feeder, mo
 )
 def test_slots_that_are_the_pairs_of_the_feeders(hosts, printing_feeder, text, ranks):
     file = hosts("hosts", text)
-    command, _ = Launcher().command_with_feeders(ranks, file, file)
+    command, _ = Launcher().commands(ranks, file, file)
     assert command[command.index("-n") + 1] == str(text.count("\n"))
 
 
@@ -91,7 +91,7 @@ def test_slots_that_are_the_pairs_of_the_feeders(hosts, printing_feeder, text, r
 def test_slots_that_are_not_the_pairs_of_the_feeders(hosts, printing_feeder, text, words):
     file = hosts("hosts", text)
     with pytest.raises(Failure) as raised:
-        Launcher().command_with_feeders(8, file, file)
+        Launcher().commands(8, file, file)
     assert str(raised.value) == f"{file}: {words}"
 
 

@@ -79,18 +79,20 @@ class Launcher:
         options = zip(self._words, self._words[1:])
         return [word for option, value in options if option == "-x" for word in (option, value)]
 
-    def command_with_feeders(
+    def commands(
         self,
         ranks: int,
-        hosts: str | os.PathLike[str],
-        program_hosts: str | os.PathLike[str],
+        hosts: str | os.PathLike[str] | None,
+        program_hosts: str | os.PathLike[str] | None,
         variables: Collection[str] = (),
     ) -> tuple[list[str], list[str]]:
         """
-        Starts a feeder on each node of a host file, and `ranks` ranks on the slots of another one. All get the same
-        variables. Returns what stands in front of options for all of them, and what follows these in front of the
-        program.
+        As command(), with these variables. program_hosts: a feeder starts on each node of `hosts`, and the ranks on the
+        slots of this host file. Returns what stands in front of options for all of them, and what follows these in
+        front of the program.
         """
+        if not program_hosts or hosts is None:
+            return [*self.command(ranks, hosts), *self.exports(variables)], []
         if self.is_mpich:
             raise Failure("--program-hosts needs Open MPI: with MPICH, start mpiexec yourself (docs/FEEDERS.md)")
         feeder = places.program("supply-feeder")

@@ -145,14 +145,7 @@ class Run:
         """
         options = self._options
         exported = config_files.exported(variables)
-        feeder: list[str] = []
-        if options.program_hosts:
-            command, feeder = self._launcher.command_with_feeders(
-                options.ranks, options.hosts, options.program_hosts, exported
-            )
-        else:
-            command = self._launcher.command(options.ranks, options.hosts)
-            command += self._launcher.exports(exported)
+        command, feeder = self._launcher.commands(options.ranks, options.hosts, options.program_hosts, exported)
         environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
         environment.update(variables)
         if self._launcher.is_mpich:

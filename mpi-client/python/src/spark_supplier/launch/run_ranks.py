@@ -41,10 +41,5 @@ def main(arguments):
         raise Failure(f"{hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
     mapped_files, named_pipes = os.path.realpath(options.mapped_files), os.path.realpath(options.named_pipes)
     environment = config_files.environment(mapped_files, named_pipes, options.timeout)
-    launcher, exported = Launcher(), config_files.exported()
-    feeder: list[str] = []
-    if options.program_hosts:
-        command, feeder = launcher.command_with_feeders(ranks, options.hosts, options.program_hosts, exported)
-    else:
-        command = [*launcher.command(ranks, options.hosts), *launcher.exports(exported)]
+    command, feeder = Launcher().commands(ranks, options.hosts, options.program_hosts, config_files.exported())
     become([*command, *feeder, *program], environment)
