@@ -6,7 +6,7 @@ import java.nio.{ByteBuffer, ByteOrder}
 import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.mllib.linalg.Vectors
-import org.apache.spark.mllib.linalg.distributed.{IndexedRow, IndexedRowMatrix}
+import org.apache.spark.mllib.linalg.distributed.IndexedRow
 import org.apache.spark.sql.SparkSession
 
 /** An array of the driver, sent to ranks. */
@@ -29,7 +29,7 @@ private[supply] object FromArray {
           IndexedRow(part * ofPart + i, Vectors.dense(row))
         }
       }
-      FromMLlib.matrix(ranks, new IndexedRowMatrix(indexed, rows, columns), sparse)
+      FromMLlib.ordered(ranks, indexed, sparse)
     } finally parts.foreach(_.destroy())
   }
 

@@ -21,7 +21,14 @@ private[supply] object FromMLlib {
    * that is there twice or outside of the matrix, NaN, or too little memory.
    */
   def matrix(ranks: Ranks, from: DistributedMatrix, sparse: Boolean): Matrix =
-    try send(ranks, from, sparse)
+    causeOf(send(ranks, from, sparse))
+
+  /** Sends rows that are in the order of their index, the keys. */
+  def ordered(ranks: Ranks, rows: RDD[IndexedRow], sparse: Boolean): Matrix =
+    causeOf(sendWithKeys(ranks, RowOrder.kept(rows, ranks.size), sparse))
+
+  private def causeOf(sent: => Matrix): Matrix =
+    try sent
     catch { case e: SparkException => throw PlacedJob.causeOf(e) }
 
   /** For Python through py4j: [[matrix]] to ranks with a name, which have it by a name. */
@@ -29,17 +36,15 @@ private[supply] object FromMLlib {
     NamedRanks(id).send(name, matrix(_, from, sparse))
 
   private def send(ranks: Ranks, from: DistributedMatrix, sparse: Boolean): Matrix = {
-    val rows = MatrixRows(Seq(row), Some(key), sparse)
     from match {
       case matrix: RowMatrix =>
         val ordered = RowOrder.kept(matrix.rows, ranks.size)
-        ranks.matrix(withoutKeys(ordered, sparse), rows.copy(key = None))
+        ranks.matrix(withoutKeys(ordered, sparse), MatrixRows(Seq(row), sparse = sparse))
       case matrix: IndexedRowMatrix =>
-        ranks.matrix(withKeys(RowOrder.byIndex(matrix.rows, ranks.size), sparse), rows)
+        sendWithKeys(ranks, RowOrder.byIndex(matrix.rows, ranks.size), sparse)
       case matrix: CoordinateMatrix =>
-        ranks.matrix(withKeys(WholeRows.of(matrix, ranks.size), sparse), rows)
-      case matrix: BlockMatrix =>
-        ranks.matrix(withKeys(WholeRows.of(matrix, ranks.size), sparse), rows)
+        sendWithKeys(ranks, WholeRows.of(matrix, ranks.size), sparse)
+      case matrix: BlockMatrix => sendWithKeys(ranks, WholeRows.of(matrix, ranks.size), sparse)
       case other => throw new ConfigException(
           s"a ${other.getClass.getName} cannot be sent to ranks: give a RowMatrix, an IndexedRowMatrix, a " +
             "CoordinateMatrix or a BlockMatrix")
@@ -57,11 +62,13 @@ private[supply] object FromMLlib {
     else rows.map(_.toArray).toDF(row)
   }
 
-  private def withKeys(rows: RDD[IndexedRow], sparse: Boolean): DataFrame = {
+  private def sendWithKeys(ranks: Ranks, rows: RDD[IndexedRow], sparse: Boolean): Matrix = {
     val spark = SparkSession.active
     import spark.implicits._
-    if (sparse) rows.map(row => row.index -> row.vector.asML).toDF(key, row)
-    else rows.map(row => row.index -> row.vector.toArray).toDF(key, row)
+    val data =
+      if (sparse) rows.map(row => row.index -> row.vector.asML).toDF(key, row)
+      else rows.map(row => row.index -> row.vector.toArray).toDF(key, row)
+    ranks.matrix(data, MatrixRows(Seq(row), Some(key), sparse))
   }
 }
 
