@@ -12,7 +12,7 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
 import supply.rows.{ColumnForms, EvenRows, NamedColumns, Shapes}
-import supply.run.{Progress, RunOptions, RunPlan}
+import supply.run.{RunOptions, RunPlan}
 import supply.source.Source
 import supply.task.SupplySettings
 
@@ -46,16 +46,12 @@ private[supply] final class FrameOptions {
       "The run at the hub to which this write belongs. Its client gets the warnings, and the write shows no progress."))
   var hubRun: String = _
 
-  /** What is wrong if no rank gets any row; None: nothing is. */
-  def emptyError: Option[String] = Option(frameName).map(name =>
-    s"$name has no rows: is a filter too strict, or a join empty?")
-
   /** Supplies within the run at the hub, if there is one. */
-  def within[A](sc: SparkContext)(body: => A): A = Option(hubRun) match {
+  def within[A](body: => A): A = Option(hubRun) match {
     case None => body
     case Some(name) =>
       Hubs.find(name).foreach(_.releaseSlots())
-      Hubs.notingFailure(name, frameName)(Progress.quietly(sc)(body))
+      Hubs.notingFailure(name, frameName)(body)
   }
 
   /** The rows of `data`, dealt again if that is wanted. */
@@ -67,7 +63,7 @@ private[supply] final class FrameOptions {
       val unequal = RunPlan.imbalance(name, own, settings)
       val partitions = partitionsFor(own, unequal.isDefined, settings)
       unequal.filter(_ => repartition == "auto" || repartition == "false").foreach(
-        warn(sc, name, _, partitions))
+        warn(name, _, partitions))
       if (partitions == 0) own
       else EvenRows.of(data, own, partitions).getOrElse(throw new ConfigException(
           s"repartition=$partitions: $name is read in place (inPlace), so its rows stay where they are: set the reader's option partitions"))
@@ -84,13 +80,12 @@ private[supply] final class FrameOptions {
     }
 
   /** Without it, the plan of the run warns. */
-  private def warn(sc: SparkContext, name: String, unequal: String, partitions: Int): Unit = {
+  private def warn(name: String, unequal: String, partitions: Int): Unit = {
     val warning = FrameOptions.json.createObjectNode().put("warning", unequal)
       .put("partitions", partitions).put("name", name)
-    if (hubRun != null) Hubs.tell(hubRun, warning.toString.getBytes(UTF_8))
-    else if (partitions > 0 || Progress.isQuiet(sc)) FrameOptions.log.warn(
-      if (partitions > 0) s"$unequal: Spark deals its rows again, over $partitions partitions"
-      else unequal)
+    if (hubRun != null) Hubs.find(hubRun).foreach(_.tell(warning.toString.getBytes(UTF_8)))
+    else if (partitions > 0)
+      FrameOptions.log.warn(s"$unequal: Spark deals its rows again, over $partitions partitions")
   }
 }
 
@@ -134,6 +129,9 @@ private[supply] object FrameOptions {
   def parse(options: Map[String, String]): FrameOptions = {
     val frame = new FrameOptions
     RunOptions.read(frame, options)(frame.run)
+    frame.run.isQuiet = frame.hubRun != null
+    frame.run.emptyError = Option(frame.frameName).map(name =>
+      s"$name has no rows: is a filter too strict, or a join empty?")
     frame
   }
 }

@@ -45,10 +45,6 @@ private[supply] object Hubs {
   /** An open run. */
   def find(run: String): Option[HubRun] = synchronized(current).flatMap(_._2.run(run))
 
-  /** Tells the client of that run something, if it is open. */
-  def tell(run: String, message: Array[Byte]): Unit =
-    find(run).foreach(_.tell(message))
-
   /** If `body` fails, [[failure]] has the reason while the run is open. */
   def notingFailure[A](run: String, what: String)(body: => A): A =
     try body

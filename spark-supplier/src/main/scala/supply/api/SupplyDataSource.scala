@@ -101,8 +101,8 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     val (sc, frame) = context.sparkContext -> FrameOptions.parse(options)
     // Of this write: the run's next call has another one.
     val call = Option(frame.hubRun).flatMap(Hubs.find).map(_.call)
-    frame.within(sc) {
-      val reports = SupplyJob.run(sc, frame.run, frame.emptyError, () => checkWrite(mode, options),
+    frame.within {
+      val reports = SupplyJob.run(sc, frame.run, () => checkWrite(mode, options),
         isWanted = () => !call.exists(_.haveReturned))(frame.source(sc, data, _))
       call.foreach(_.add(frame.frameName, reports))
     }

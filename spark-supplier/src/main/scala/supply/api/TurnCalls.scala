@@ -13,7 +13,7 @@ import supply.run.{TaskSlots, Turns}
 private[api] object TurnCalls {
   private val Wanted = """{"wanted": true}""".getBytes(UTF_8)
   val turns = new OfApplication(sc =>
-    new Turns(() => offer(sc), Hubs.find(_).isDefined, Hubs.tell(_, Wanted)))
+    new Turns(() => offer(sc), Hubs.find(_).isDefined, Hubs.find(_).foreach(_.tell(Wanted))))
 
   val all: Map[String, Call => Any] = Map(
     "turn-ask" -> ask,

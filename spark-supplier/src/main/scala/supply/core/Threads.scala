@@ -41,17 +41,17 @@ private[supply] object Threads {
     }
 
   /**
-   * Runs `work` after `firstMillis`, and again `everyMillis` after each end, even one with an
-   * error, which is logged. Closing ends that, and interrupts `work` unless `work` itself closes.
+   * Runs `work` after `everyMillis`, and again that long after each end, even one with an error,
+   * which is logged. Closing ends that, and interrupts `work` unless `work` itself closes.
    */
-  def repeat(name: String, firstMillis: Long, everyMillis: Long)(work: => Unit): AutoCloseable = {
+  def repeat(name: String, everyMillis: Long)(work: => Unit): AutoCloseable = {
     val timer = scheduler(name)
     @volatile var worker: Thread = null
     val logged: Runnable = () => {
       worker = Thread.currentThread()
       logging(name)(work)
     }
-    timer.scheduleWithFixedDelay(logged, firstMillis, everyMillis, TimeUnit.MILLISECONDS)
+    timer.scheduleWithFixedDelay(logged, everyMillis, everyMillis, TimeUnit.MILLISECONDS)
     () => if (Thread.currentThread() eq worker) timer.shutdown() else { timer.shutdownNow(); () }
   }
 }

@@ -32,7 +32,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
 
   /** Of the ranks' call. The next call has another one. */
   @volatile var call: HubRun.Call = new HubRun.Call
-  private val slots = new KeptSlots
+  private val slots = new SlotKeeper
   private val files = mutable.Set.empty[HubConnection]
   private val spaceToClient = new Space(limit)
   private val spaceToPeers = new Space(limit)

@@ -82,13 +82,3 @@ private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
     if (ranks.forall(reports.contains)) Some(ranks.map(reports)) else None
   }
 }
-
-private[run] object LocalProperty {
-  /** Runs `body` with that property of Spark. */
-  def apply[A](sc: SparkContext, name: String, value: String)(body: => A): A = {
-    val before = sc.getLocalProperty(name)
-    sc.setLocalProperty(name, value)
-    try body
-    finally sc.setLocalProperty(name, before)
-  }
-}

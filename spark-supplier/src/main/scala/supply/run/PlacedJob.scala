@@ -32,8 +32,7 @@ private[supply] final class PlacedJob(sc: SparkContext, places: Places, timeout:
    */
   def run[A](body: PlacedTask => A): A = {
     val endpoint = new DriverEndpoint(sc, group)(watch.answers.orElse(answers))
-    val timer = Threads.repeat("supply-task-watch", PlacedJob.periodMillis,
-      PlacedJob.periodMillis)(check())
+    val timer = Threads.repeat("supply-task-watch", PlacedJob.periodMillis)(check())
     try PlacedJob.inGroup(sc, group, description) {
         firstFailure.foreach(throw _)
         body(new PlacedTask(endpoint.calls, places.pauseMillis(timeout)))

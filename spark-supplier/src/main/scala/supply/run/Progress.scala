@@ -15,13 +15,14 @@ import supply.task.TaskReport
 
 /**
  * Shows how far the tasks are, until [[during]] ends: on a terminal a bar on stderr that renews
- * itself, else a line in the log every few seconds. `state` makes a text, and the share that is
- * done, from the totals and the seconds since the start. Figures come with the executors' heartbeats.
+ * itself, else a line in the log every few seconds. `isQuiet`: the caller has a bar of its own. `state`
+ * makes a text, and the share that is done, from the totals and the seconds since the start. Figures come
+ * with the executors' heartbeats.
  */
-private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
-    state: (Seq[Long], Double) => (Double, String))
+private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumulator],
+    isQuiet: Boolean = false)(state: (Seq[Long], Double) => (Double, String))
     extends SparkListener {
-  private val onTerminal = Progress.onTerminal(sc)
+  private val onTerminal = !isQuiet && Progress.isTerminal(sc)
   private val start = System.nanoTime()
   private val byTask = TrieMap.empty[Long, Seq[Long]]
   private val failed = TrieMap.empty[Long, Seq[Long]]
@@ -29,7 +30,7 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
 
   private val listening = SparkInternals.listen(sc, this)
   private val periodMillis = if (onTerminal) 500L else 5000L
-  private val timer = Threads.repeat("supply-progress", periodMillis, periodMillis)(show(byTask))
+  private val timer = Threads.repeat("supply-progress", periodMillis)(show(byTask))
 
   override def onExecutorMetricsUpdate(update: SparkListenerExecutorMetricsUpdate): Unit =
     update.accumUpdates.foreach { case (task, _, _, values) => note(byTask, task, values) }
@@ -85,20 +86,9 @@ private[supply] object Progress {
   /** A line in the log, as those of the progress. */
   def note(text: String): Unit = log.info(text)
 
-  /** A local property of Spark that a caller with a progress bar of its own sets. */
-  private val Quiet = "supply.progress.quiet"
-
   private val BarWidth = 20
 
   /** Whether to draw a bar. The launchers set SUPPLY_TERMINAL if stderr ends at a terminal. */
-  private def onTerminal(sc: SparkContext): Boolean = !isQuiet(sc) && isTerminal(sc)
-
-  /** The caller of `body` shows what it wants to show. */
-  def quietly[A](sc: SparkContext)(body: => A): A = LocalProperty(sc, Quiet, "true")(body)
-
-  /** Whether the caller shows what it wants to show. */
-  def isQuiet(sc: SparkContext): Boolean = sc.getLocalProperty(Quiet) != null
-
   private def isTerminal(sc: SparkContext): Boolean =
     System.getenv("SUPPLY_TERMINAL") == "1" ||
       stderrIsTerminal && !sc.getConf.getBoolean("spark.ui.showConsoleProgress",

@@ -163,6 +163,10 @@ private[supply] final class RunOptions {
         "If that run resumed an earlier one itself, give its LIST, a slash, and the new one. The ranks bring no positions."))
   var resumePositions: String = _
 
+  /** As of SupplySettings. */
+  private[supply] var isQuiet = false
+  private[supply] var emptyError = Option.empty[String]
+
   private var files = GivenTexts(Map.empty, Map.empty, None)
 
   private var misread = Seq.empty[(ParameterException, ConfigException)]
@@ -197,7 +201,9 @@ private[supply] final class RunOptions {
     waitForRank = waitForRank,
     resident = resident,
     residentFolder = Option(residentFolder),
-    texts = files.texts)
+    texts = files.texts,
+    isQuiet = isQuiet,
+    emptyError = emptyError)
 
   /** Throws a ConfigException if an option could not be read, or a value is wrong. */
   def settings: SupplySettings = {

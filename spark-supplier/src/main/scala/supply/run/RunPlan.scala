@@ -43,7 +43,7 @@ private[supply] object RunPlan {
         }
     }
     report(plan, counted)
-    if (!Progress.isQuiet(sc)) warn(source, settings, counted)
+    if (!settings.isQuiet) warn(source, settings, counted)
     plan
   }
 

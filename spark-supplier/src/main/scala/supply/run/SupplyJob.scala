@@ -23,21 +23,20 @@ private[supply] object SupplyJob {
    * that is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] =
-    run(new WaitingRanks(sc, Some(settings)), sc, settings, None, () => true)(_ => open)
+    run(new WaitingRanks(sc, Some(settings)), sc, settings, () => true)(_ => open)
 
   /**
    * Runs with options. Their values are checked here, so that waiting ranks learn of a mistake.
-   * `check` throws what else is wrong. `emptyError`: what is wrong if no rank gets any element; None:
-   * nothing is. `isWanted`: whether ranks may still need data.
+   * `check` throws what else is wrong. `isWanted`: whether ranks may still need data.
    */
-  def run(sc: SparkContext, options: RunOptions, emptyError: Option[String] = None,
-      check: () => Unit = () => (), isWanted: () => Boolean = () => true)(
+  def run(sc: SparkContext, options: RunOptions, check: () => Unit = () => (),
+      isWanted: () => Boolean = () => true)(
       open: SupplySettings => Source): IndexedSeq[TaskReport] =
-    run(new WaitingRanks(sc, options.ranksToNotify), sc, { check(); options.settings }, emptyError,
-      isWanted)(open)
+    run(new WaitingRanks(sc, options.ranksToNotify), sc, { check(); options.settings }, isWanted)(
+      open)
 
   private def run(ranks: WaitingRanks, sc: SparkContext, checked: => SupplySettings,
-      emptyError: Option[String], isWanted: () => Boolean)(
+      isWanted: () => Boolean)(
       open: SupplySettings => Source): IndexedSeq[TaskReport] = {
     @volatile var job = Option.empty[PinnedJob]
     @volatile var endedBefore = Option.empty[SupplyException]
@@ -71,9 +70,8 @@ private[supply] object SupplyJob {
         val plan = RunPlan(sc, source, settings, hosts)
         val pinned =
           new PinnedJob(sc, source, plan,
-            taskSettings(settings, hosts, source, plan, ranks.run).copy(emptyError = emptyError),
-            isWanted)
-        val progress = supplied(sc, pinned.counters, plan,
+            taskSettings(settings, hosts, source, plan, ranks.run), isWanted)
+        val progress = supplied(sc, settings, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
         progress.during(pinned.run())
@@ -109,9 +107,10 @@ private[supply] object SupplyJob {
     tasks.copy(kept = settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, _)))
   }
 
-  private def supplied(sc: SparkContext, counters: TaskCounters, plan: Plan,
-      expected: Option[Long]) =
-    new Progress(sc, Seq(counters.elements, counters.bytes, counters.partitions))({
+  private def supplied(sc: SparkContext, settings: SupplySettings, counters: TaskCounters,
+      plan: Plan, expected: Option[Long]) =
+    new Progress(sc, Seq(counters.elements, counters.bytes, counters.partitions),
+      settings.isQuiet)({
       (totals, seconds) =>
         val (elements, bytes, partitions) = (totals(0), totals(1), totals(2))
         // The number of rows of a DataFrame is not known.

@@ -38,7 +38,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   @volatile private var reachedAt = Option.empty[Long]
 
   private val timer =
-    Threads.repeat("supply-stream", CheckMillis, CheckMillis) {
+    Threads.repeat("supply-stream", CheckMillis) {
       end()
       if (reachedAt.forall(at => (System.nanoTime() - at) / 1e9 >= signalSeconds)) signal()
     }

@@ -90,7 +90,7 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
    * others, because it may fail in its own way when it knows. Of a slow source the last one fails.
    */
   private def reportFirstEpoch(rank: Int, hasElements: Boolean): Unit =
-    settings.emptyError.foreach { error =>
+    user.emptyError.foreach { error =>
       def areAllEmpty = driver.ask[Option[Boolean]](TaskMessage.NoElements(rank))
       if (hasElements) driver.ask[Unit](TaskMessage.Elements)
       else {

@@ -8,7 +8,8 @@ import supply.protocol.{EpochCounts, Exchange, Schema}
 
 /**
  * What a user asks for: RunOptions says what each option means. `texts`: of files that are given by
- * options themselves, by the names that the settings have for them.
+ * options themselves, by the names that the settings have for them. `isQuiet`: the caller shows warnings
+ * and progress itself. `emptyError`: what is wrong if no rank gets any element; None: nothing is.
  */
 final case class SupplySettings(
     ranks: Int,
@@ -29,7 +30,9 @@ final case class SupplySettings(
     uneven: Uneven = Uneven.Keep,
     resumePositions: Option[String] = None,
     globalBatch: Option[Int] = None,
-    texts: Map[String, String] = Map.empty) {
+    texts: Map[String, String] = Map.empty,
+    isQuiet: Boolean = false,
+    emptyError: Option[String] = None) {
   def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes, texts)
 
   /**
@@ -123,7 +126,6 @@ final case class SupplySettings(
  *   proto/PROTOCOL.md
  * @param exchange what the ranks exchange
  * @param sourceBytes about what all elements take, if known in advance
- * @param emptyError what is wrong if no rank gets any element; None: nothing is
  * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
  */
 private[supply] final case class TaskSettings(
@@ -139,7 +141,6 @@ private[supply] final case class TaskSettings(
     exchange: Exchange = Exchange.Off,
     kept: Option[String] = None,
     sourceBytes: Option[Long] = None,
-    emptyError: Option[String] = None,
     stream: Option[StreamPart] = None) {
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)

@@ -12,7 +12,7 @@ class ThreadsSuite extends AnyFunSuite {
     Seq(new IllegalStateException("for the log"), new OutOfMemoryError("for the log"),
       new NoClassDefFoundError("for the log")).foreach { error =>
       val runs = new CountDownLatch(3)
-      val timer = Threads.repeat("supply-test", 0, 1) {
+      val timer = Threads.repeat("supply-test", 1) {
         runs.countDown()
         throw error
       }
@@ -23,7 +23,7 @@ class ThreadsSuite extends AnyFunSuite {
 
   test("closing interrupts the work") {
     val started, interrupted = new CountDownLatch(1)
-    val timer = Threads.repeat("supply-test", 0, 1) {
+    val timer = Threads.repeat("supply-test", 1) {
       started.countDown()
       try Thread.sleep(60000)
       catch { case _: InterruptedException => interrupted.countDown() }
@@ -36,7 +36,7 @@ class ThreadsSuite extends AnyFunSuite {
   test("work that closes its own timer is not interrupted") {
     val made, ended = new CountDownLatch(1)
     var timer: AutoCloseable = null
-    timer = Threads.repeat("supply-test", 0, 1) {
+    timer = Threads.repeat("supply-test", 1) {
       assert(awaited(made))
       timer.close()
       if (!Thread.currentThread().isInterrupted) ended.countDown()
