@@ -3,18 +3,17 @@ package supply.api
 import java.net.InetAddress
 import java.nio.file.{Files, Path, Paths}
 
-import org.apache.spark.sql.{DataFrame, DataFrameWriter, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, DataFrameWriter, Row}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, SupplyException}
 import supply.pair.ConfigFiles
 import supply.run.RunOptions
 import supply.testing.Background.{inBackground, result}
-import supply.testing.{HubSocket, LocalSpark, ResultFiles, TemporaryFolder, TestRank}
+import supply.testing.{HubSocket, LocalSession, ResultFiles, TestRank}
 
 /** What the writer of a DataFrame has besides the Supplier's options. */
-class FrameOptionsSuite extends AnyFunSuite with LocalSpark {
-  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+class FrameOptionsSuite extends AnyFunSuite with LocalSession {
   private val key = Array.tabulate[Byte](32)(_.toByte)
 
   private def text(file: String): String = Files.readString(Paths.get(file))
@@ -29,19 +28,12 @@ class FrameOptionsSuite extends AnyFunSuite with LocalSpark {
 
   /** How many rows of `data` two ranks get. */
   private def supplied(data: DataFrame, options: Map[String, String]): Seq[Int] =
-    TemporaryFolder { folder =>
-      val files = TestRank.configFiles(folder, 2)
-      val ranks = files.read().map(new TestRank(_))
-      try {
-        ranks.zipWithIndex.foreach { case (rank, i) => assert(rank.open(rank = i) == "OK") }
-        val taken = ranks.map(rank => inBackground(rank.drain()))
-        try writer(data, texts(files) ++ options ++ Map("ranks" -> "2", "timeout" -> "60")).save()
-        finally taken.foreach(result(_))
-        taken.map(result(_).filter(_.startsWith("OK ")).map(_.split(' ')(5).toInt).sum)
-      } finally ranks.foreach { rank =>
-          rank("close")
-          rank.close()
-        }
+    TestRank.opened(2) { (files, ranks) =>
+      val taken = ranks.map(rank => inBackground(rank.drain()))
+      try writer(data, texts(files) ++ options ++ Map("ranks" -> "2", "timeout" -> "60")).save()
+      finally taken.foreach(result(_))
+      ranks.foreach(_("close"))
+      taken.map(result(_).filter(_.startsWith("OK ")).map(_.split(' ')(5).toInt).sum)
     }
 
   private def writer(data: DataFrame, options: Map[String, String]): DataFrameWriter[Row] =

@@ -8,21 +8,19 @@ import java.util.{Base64, HexFormat}
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
+import scala.util.Using
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
-import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
 import supply.task.TaskReport
 import supply.testing.Background.{inBackground, result}
-import supply.testing.{HubSocket, LocalSpark}
+import supply.testing.{HubSocket, LocalSession}
 
 /** The hub by reads of the data source, as a client of Spark Connect uses it. */
-class HubCallsSuite extends AnyFunSuite with LocalSpark {
+class HubCallsSuite extends AnyFunSuite with LocalSession {
   private val json = new ObjectMapper
-  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
 
   // RFC 7919: 2^2048 - 2^1984 + (floor(2^1918 e) + 560316) 2^64 - 1.
   private val prime = {
@@ -93,6 +91,13 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     read.toSeq
   }
 
+  /** A peer of an open run. */
+  private def withPeer(run: String)(test: HubSocket => Unit): Unit = {
+    Using.resource(join(run, call("open", run)))(test)
+    call("close", run)
+    ()
+  }
+
   private def poll(run: String, after: Long) =
     pieces(call("poll", run, "after" -> after, "millis" -> 60000))
 
@@ -110,11 +115,7 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("a client opens a run, polls, sends and closes, without a job of Spark") {
-    val jobs = new java.util.concurrent.atomic.AtomicInteger
-    val listener = new SparkListener {
-      override def onJobStart(start: SparkListenerJobStart): Unit = { jobs.incrementAndGet(); () }
-    }
-    sc.addSparkListener(listener)
+    val lastJob = sc.range(0, 1).countAsync()
     val opened = call("open", "a")
     assert(call("open", "a").sameElements(opened))
     val peer = join("a", opened)
@@ -130,61 +131,47 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
     // A client that got no answer sends it again.
     call("send", "a", "number" -> 1, "bytes" -> piecesTo((1, 1, "one "), (1, 0, "message")))
     call("send", "a", "number" -> 2, "bytes" -> piecesTo((1, 0, "another")))
-    assert(Seq.fill(3)(peer.piece()).map { case (flag, bytes) =>
-      flag -> new String(bytes, UTF_8)
-    } == Seq(1 -> "one ", 0 -> "message", 0 -> "another"))
+    assert(Seq.fill(2)(peer.message().map(new String(_, UTF_8)).toSeq) ==
+      Seq(Seq("one ", "message"), Seq("another")))
 
     call("close", "a")
     call("close", "a")
     assert(peer.isEnded)
     peer.close()
-    // Listeners are notified later.
-    spark.range(1).rdd.count()
-    val end = new supply.core.Deadline(60)
-    assert(end.poll(20)(jobs.get == 1))
-    sc.removeSparkListener(listener)
+    assert(sc.range(0, 1).countAsync().jobIds.map(_ - 1) == lastJob.jobIds)
   }
 
   test("a long message comes in several answers, each of at most 8 MiB") {
-    val peer = join("long", call("open", "long"))
-    val part = Array.fill[Byte](1 << 20)('x')
-    val sent = inBackground {
-      (1 to 40).foreach(i => peer.send(if (i < 40) 1 else 0, part))
-      peer.out.flush()
+    withPeer("long") { peer =>
+      val part = Array.fill[Byte](1 << 20)('x')
+      val sent = inBackground {
+        (1 to 40).foreach(i => peer.send(if (i < 40) 1 else 0, part))
+        peer.out.flush()
+      }
+      var after = 0L
+      var bytes = 0L
+      var isEnded = false
+      while (!isEnded) {
+        val answer = call("poll", "long", "after" -> after, "millis" -> 60000)
+        assert(answer.length <= (8 << 20))
+        val some = pieces(answer)
+        assert(some.map(_._1) == (after + 1 to after + some.size))
+        after += some.size
+        bytes += some.map(_._4.length).sum
+        isEnded = some.lastOption.exists(piece => piece._3 == 0)
+      }
+      assert(bytes == (40L << 20))
+      result(sent)
     }
-    var after = 0L
-    var bytes = 0L
-    var isEnded = false
-    while (!isEnded) {
-      val answer = call("poll", "long", "after" -> after, "millis" -> 60000)
-      assert(answer.length <= (8 << 20))
-      val some = pieces(answer)
-      assert(some.map(_._1) == (after + 1 to after + some.size))
-      after += some.size
-      bytes += some.map(_._4.length).sum
-      isEnded = some.lastOption.exists(piece => piece._3 == 0)
-    }
-    assert(bytes == (40L << 20))
-    result(sent)
-    call("close", "long")
-    peer.close()
   }
 
   test("a message of several MiB is sent in one call") {
-    val peer = join("much", call("open", "much"))
-    val texts = (0 until 6).map(i => s"$i" * (1 << 20))
-    call("send", "much", "number" -> 1,
-      "bytes" -> piecesTo(texts.map(text => (1, if (text.head == '5') 0 else 1, text)): _*))
-    val got = new StringBuilder
-    var flag = 1
-    while (flag == 1) {
-      val (next, bytes) = peer.piece()
-      flag = next
-      got ++= new String(bytes, UTF_8)
+    withPeer("much") { peer =>
+      val texts = (0 until 6).map(i => s"$i" * (1 << 20))
+      call("send", "much", "number" -> 1,
+        "bytes" -> piecesTo(texts.map(text => (1, if (text.head == '5') 0 else 1, text)): _*))
+      assert(peer.heardText() == texts.mkString)
     }
-    assert(got.toString == texts.mkString)
-    call("close", "much")
-    peer.close()
   }
 
   test("another key, a run that is not there, and options that are wrong") {
@@ -260,15 +247,14 @@ class HubCallsSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("a call that the client has made long ago gives no newer pieces") {
-    val peer = join("old", call("open", "old"))
-    peer.say("one").say("two")
-    assert(poll("old", 0).nonEmpty)
-    assert(poll("old", 1).map(_._4).head == "one")
-    assert(poll("old", 2) == Seq((3, 1, 0, "two")))
-    Seq(0, 1).foreach(after =>
-      assert(intercept[ConfigException](poll("old", after)).getMessage ==
-        s"after is $after, and 2 was named"))
-    call("close", "old")
-    peer.close()
+    withPeer("old") { peer =>
+      peer.say("one").say("two")
+      assert(poll("old", 0).nonEmpty)
+      assert(poll("old", 1).map(_._4).head == "one")
+      assert(poll("old", 2) == Seq((3, 1, 0, "two")))
+      Seq(0, 1).foreach(after =>
+        assert(intercept[ConfigException](poll("old", after)).getMessage ==
+          s"after is $after, and 2 was named"))
+    }
   }
 }

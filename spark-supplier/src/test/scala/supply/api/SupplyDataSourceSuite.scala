@@ -7,7 +7,7 @@ import scala.util.Try
 import org.apache.logging.log4j.{Level, LogManager}
 import org.apache.logging.log4j.core.Logger
 import org.apache.logging.log4j.core.appender.WriterAppender
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.types.StructType
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -16,21 +16,13 @@ import supply.plan.Hostfile
 import supply.rows.{ColumnForms, NamedColumns, RefusedColumns, RowSource, Shapes}
 import supply.run.RunPlan
 import supply.task.SupplySettings
-import supply.testing.LocalSpark
+import supply.testing.LocalSession
 
 /** DataFrames that are refused before any rank is awaited. */
-class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
-  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+class SupplyDataSourceSuite extends AnyFunSuite with LocalSession {
 
   private def rows(expressions: String*): DataFrame =
     spark.range(0, 9, 1, 3).selectExpr(expressions: _*)
-
-  test("partitionBy() is refused by its name") {
-    val writer = rows("id", "id % 2 as half").write.format("supply").mode("append").option(
-      "mapped-files", "m").option("named-pipes", "n")
-    assert(intercept[ConfigException](writer.partitionBy("half").save()).getMessage.startsWith(
-        "partitionBy() means nothing to ranks"))
-  }
 
   test("a fraction that cannot be exchanged is refused by its option") {
     val writer = rows("id").write.format("supply").mode("append").option("mapped-files", "m")

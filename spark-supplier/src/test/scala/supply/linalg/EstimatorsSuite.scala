@@ -5,7 +5,7 @@ import java.nio.file.Files
 import org.apache.spark.ml.{Estimator, Pipeline, PipelineStage}
 import org.apache.spark.ml.linalg.{SQLDataTypes, Vector}
 import org.apache.spark.ml.param.ParamMap
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{DataFrame}
 import org.apache.spark.sql.functions.{col, rand}
 import org.apache.spark.sql.types.{DoubleType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
@@ -13,11 +13,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import spark_supplier.ml._
 import supply.core.ConfigException
 import supply.task.SupplySettings
-import supply.testing.{LocalSpark, TemporaryFolder}
+import supply.testing.{LocalSession, TemporaryFolder}
 
 /** Params of the estimators. Their fits are tested with ranks, from PySpark. */
-class EstimatorsSuite extends AnyFunSuite with LocalSpark {
-  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+class EstimatorsSuite extends AnyFunSuite with LocalSession {
   // Estimators ask nothing of ranks before a fit.
   private lazy val ranks = TemporaryFolder { folder =>
     val files = Seq("mapped-files" -> s"$folder/mapped", "named-pipes" -> s"$folder/a $folder/b")

@@ -1,13 +1,11 @@
 package supply.linalg
 
-import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.testing.LocalSpark
+import supply.testing.LocalSession
 
-class NamedRanksSuite extends AnyFunSuite with LocalSpark {
+class NamedRanksSuite extends AnyFunSuite with LocalSession {
   test("ranks whose client has gone are forgotten when others come, and not earlier") {
-    val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
     SilentRank(sc) { rank =>
       var (firstIsAlive, secondIsAlive) = (true, true)
       def add(id: String, clientIsAlive: => Boolean): Unit =

@@ -1,13 +1,12 @@
 package supply.linalg
 
-import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.RankException
-import supply.testing.LocalSpark
+import supply.testing.LocalSession
 
 /** Commands to a rank of this node that never answers. */
-class RankCommandsSuite extends AnyFunSuite with LocalSpark {
+class RankCommandsSuite extends AnyFunSuite with LocalSession {
   test("an interrupt ends a command") {
     SilentRank(sc) { rank =>
       Thread.currentThread().interrupt()
@@ -16,7 +15,6 @@ class RankCommandsSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("ranks that a program could not tell that it leaves are gone for it, too") {
-    val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
     Seq[Ranks => Unit](_.detach(), _.close()).foreach { leave =>
       SilentRank(sc) { rank =>
         val ranks = new Ranks(spark, rank.settings, "results")

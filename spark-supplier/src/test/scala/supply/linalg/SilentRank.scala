@@ -13,7 +13,7 @@ import supply.testing.{TemporaryFolder, TestRank}
 import supply.testing.Background.{inBackground, result}
 
 /** A rank of this node that takes commands, and never answers. */
-private[linalg] final class SilentRank(
+private[supply] final class SilentRank(
     val settings: SupplySettings, val commands: RankCommands, server: ServerSocketChannel) {
   def send(continues: Boolean = false): Seq[Answer] =
     commands.send(Command.of("status", dataMax = 0)(_ => ()), continues)
@@ -28,7 +28,7 @@ private[linalg] final class SilentRank(
   }
 }
 
-private[linalg] object SilentRank {
+private[supply] object SilentRank {
   def apply(sc: SparkContext)(body: SilentRank => Any): Unit = TemporaryFolder { folder =>
     val files = TestRank.configFiles(folder, 1)
     val socket = UnixDomainSocketAddress.of(s"${files.read().head.mappedFile}.server")

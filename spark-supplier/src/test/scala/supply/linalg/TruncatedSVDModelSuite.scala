@@ -4,15 +4,13 @@ import org.apache.spark.ml.{Pipeline, PipelineModel}
 import org.apache.spark.ml.feature.VectorAssembler
 import org.apache.spark.ml.linalg.{DenseMatrix, DenseVector, Vector}
 import org.apache.spark.ml.param.ParamMap
-import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
 import spark_supplier.ml._
-import supply.testing.{LocalSpark, TemporaryFolder}
+import supply.testing.{LocalSession, TemporaryFolder}
 
 /** A model after its ranks have ended. */
-class TruncatedSVDModelSuite extends AnyFunSuite with LocalSpark {
-  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+class TruncatedSVDModelSuite extends AnyFunSuite with LocalSession {
   private lazy val data = spark.range(3).selectExpr("double(id) as x", "1.0D as y", "2.0D as z")
   private val assembler = new VectorAssembler().setInputCols(Array("x", "y", "z"))
     .setOutputCol("features")

@@ -2,7 +2,6 @@ package supply.run
 
 import java.util.concurrent.atomic.AtomicInteger
 
-import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
@@ -13,9 +12,7 @@ import supply.testing.{TemporaryFolder, TestRank}
 /** What real ranks know of the elements and steps of a whole epoch, and when. */
 class CountsSuite extends AnyFunSuite with RunsWithRanks {
   // A task that fails is tried again.
-  override protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
-      .setMaster("local[2,2]").setAppName(suiteName).set("spark.ui.enabled", "false").set(
-        "spark.log.level", "OFF"))
+  override protected def master: String = "local[2,2]"
 
   /** The counts when the first block, or the first end, is there, and at the end of each epoch. */
   private def counts(rank: TestRank): Seq[String] = {

@@ -2,7 +2,6 @@ package supply.run
 
 import java.util.concurrent.{CyclicBarrier, TimeUnit}
 
-import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
@@ -13,10 +12,10 @@ import supply.protocol.Exchange
 import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.rows.{Shapes, RowSource}
 import supply.source.Source
-import supply.testing.{TemporaryFolder, TestRank, TestStream}
+import supply.testing.{LocalSession, TemporaryFolder, TestRank, TestStream}
 
 /** Runs with --shuffle all. */
-class ExchangeSuite extends AnyFunSuite with RunsWithRanks {
+class ExchangeSuite extends AnyFunSuite with RunsWithRanks with LocalSession {
   private val all = Shuffle.All(fraction = 125000)
 
   private def datums(partitions: Int): Source =
@@ -53,7 +52,6 @@ class ExchangeSuite extends AnyFunSuite with RunsWithRanks {
   }
 
   test("so it does with rows of a DataFrame and with an LMDB") {
-    val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
     assertKnown(ofBoth(RowSource.of(spark.range(0, 4, 1, 1).selectExpr("id", "array(id, 2) pair"),
           new Shapes)), columns = 2)
     TemporaryFolder { folder =>

@@ -5,11 +5,10 @@ import java.util.concurrent.{LinkedBlockingQueue, TimeUnit, TimeoutException}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{DriverCalls, PlacementException}
-import supply.pair.ConfigFiles
-import supply.plan.{Hostfile, RankPlacement}
+import supply.core.DriverCalls
+import supply.plan.Hostfile
 import supply.task.NodeFailureTask
-import supply.testing.{LocalSpark, TemporaryFolder, TestRank}
+import supply.testing.{LocalSpark, TestRank}
 
 /** Notifies ranks by jobs of a real Spark. */
 class FailureBroadcastSuite extends AnyFunSuite with LocalSpark {
@@ -17,36 +16,19 @@ class FailureBroadcastSuite extends AnyFunSuite with LocalSpark {
   private val text = "the source is on fire"
   private val fireAtTheRank = s"ERROR SUPPLY_ERROR_SPARK $text"
 
-  /** Ranks of this node that have opened their pairs. */
-  private def withRanks(number: Int)(body: (ConfigFiles, Seq[TestRank]) => Unit): Unit =
-    TemporaryFolder { folder =>
-      val files = TestRank.configFiles(folder, number)
-      val ranks = files.read().map(new TestRank(_))
-      try {
-        ranks.foreach(rank => assert(rank.open() == "OK"))
-        body(files, ranks)
-      } finally ranks.foreach(_.kill())
-    }
-
-  test("all ranks of the node get the text") {
-    withRanks(3) { (files, ranks) =>
-      FailureBroadcast.send(sc, files, Hostfile.oneNode(3), run, Set.empty, text, wait = 20)
-      ranks.foreach(rank => assert(rank("next") == fireAtTheRank))
-    }
-  }
-
   test("a job group of the caller, which may be cancelled, is not that of the broadcast") {
     val groups = new LinkedBlockingQueue[String]
     val listener = new SparkListener {
       override def onJobStart(start: SparkListenerJobStart): Unit =
         groups.add(start.properties.getProperty("spark.jobGroup.id"))
     }
-    withRanks(1) { (files, _) =>
+    TestRank.opened(1) { (files, ranks) =>
       sc.setJobGroup("mine", "of the caller")
       sc.addSparkListener(listener)
       try {
         FailureBroadcast.send(sc, files, Hostfile.oneNode(1), run, Set.empty, text, wait = 20)
         assert(groups.poll(30, TimeUnit.SECONDS).matches("supply-[-0-9a-f]{36}"))
+        assert(ranks.head("next") == fireAtTheRank)
       } finally {
         sc.removeSparkListener(listener)
         sc.clearJobGroup()
@@ -54,18 +36,8 @@ class FailureBroadcastSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a node without an executor is named, and the others are notified") {
-    withRanks(1) { (files, ranks) =>
-      val hosts = Hostfile(Vector(RankPlacement(None, 0), RankPlacement(Some("elsewhere.test"), 0)))
-      val missed = intercept[PlacementException](
-        FailureBroadcast.send(sc, files, hosts, run, Set.empty, text, wait = 20))
-      assert(missed.getMessage.endsWith("the nodes of ranks 1"))
-      assert(ranks.head("next") == fireAtTheRank)
-    }
-  }
-
   test("a driver that answers late is asked again") {
-    withRanks(2) { (files, ranks) =>
+    TestRank.opened(2) { (files, ranks) =>
       val task = new NodeFailureTask(files, Hostfile.oneNode(2), run, Set.empty, text, 20, None,
         new LateDriver)
       val outcome = sc.makeRDD(Seq(0), 1).map(_ => task.execute()).first()

@@ -32,36 +32,54 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
   protected def join(hub: Hub, role: Int, run: String = "run", key: Array[Byte] = key) =
     HubSocket.of(hub.address, hub.port, role, run, key, tls)
 
+  /** A hub with a run, and the client of the run. */
+  protected def withClient(limits: Hub.Limits = Hub.Limits(), bind: InetAddress = loopback)(
+      test: (Hub, HubSocket) => Unit): Unit = withHub(limits, bind) { hub =>
+    hub.open("run", key)
+    Using.resource(join(hub, HubSocket.Client))(test(hub, _))
+  }
+
+  /** A peer that has said this, which the client has heard, and nothing before. */
+  protected def assertHeard(client: HubSocket, peer: HubSocket, text: String): Unit =
+    Using.resource(peer.say(text))(_ =>
+      assert(Seq(client.heard(), client.heard()).last == ((1, 0, text))))
+
+  /** A rank that loads its file of a checkpoint, which has begun. */
+  private def withFile(folder: CheckpointFolder)(test: HubSocket => Unit): Unit = withHub() { hub =>
+    hub.open("run", key).get.checkpoints = CheckpointFolders(None, Some(folder))
+    Using.resource(join(hub, HubSocket.File)) { rank =>
+      rank.out.write(Array[Byte](1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2))
+      rank.out.flush()
+      assert(rank.in.readUnsignedByte() == 0)
+      test(rank)
+    }
+  }
+
   private def connect(hub: Hub) = new HubSocket(hub.address, hub.port, tls)
 
   private def soon(what: => Boolean): Unit = assert(new Deadline(60).poll(20)(what))
 
   test("peers and a client send each other messages, and the client sees peers come and go") {
-    withHub() { hub =>
-      hub.open("run", key)
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        val one = join(hub, HubSocket.Peer)
-        assert(client.heard() == ((1, 3, "")))
-        val two = join(hub, HubSocket.Peer)
-        assert(client.heard() == ((2, 3, "")))
-        one.say("I am one")
-        assert(client.heard() == ((1, 0, "I am one")))
-        client.sayTo(2, "hello two")
-        client.sayTo(99, "nobody")
-        client.sayTo(1, "hello ", flag = 1)
-        client.sayTo(1, "one")
-        assert(two.piece()._2.map(_.toChar).mkString == "hello two")
-        val pieces = Seq(one.piece(), one.piece())
-        assert(pieces.map(_._1) == Seq(1, 0))
-        assert(pieces.map(_._2.map(_.toChar).mkString).mkString == "hello one")
-        two.send(1, "an unfinished".getBytes(UTF_8))
-        two.out.flush()
-        two.kill()
-        // What a killed process has sent may be lost.
-        assert(Seq((2, 1, "an unfinished"), (2, 2, "")).contains(client.heard()))
-        one.close()
-        soon(client.heard() == ((1, 2, "")))
-      }
+    withClient() { (hub, client) =>
+      val one = join(hub, HubSocket.Peer)
+      assert(client.heard() == ((1, 3, "")))
+      val two = join(hub, HubSocket.Peer)
+      assert(client.heard() == ((2, 3, "")))
+      one.say("I am one")
+      assert(client.heard() == ((1, 0, "I am one")))
+      client.sayTo(2, "hello two")
+      client.sayTo(99, "nobody")
+      client.sayTo(1, "hello ", flag = 1)
+      client.sayTo(1, "one")
+      assert(two.heardText() == "hello two")
+      assert(one.message().map(new String(_, UTF_8)).toSeq == Seq("hello ", "one"))
+      two.send(1, "an unfinished".getBytes(UTF_8))
+      two.out.flush()
+      two.kill()
+      // What a killed process has sent may be lost.
+      assert(Seq((2, 1, "an unfinished"), (2, 2, "")).contains(client.heard()))
+      one.close()
+      soon(client.heard() == ((1, 2, "")))
     }
   }
 
@@ -75,7 +93,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
           Using.resource(join(hub, HubSocket.Client))(second => assert(second.isEnded))
           client.sayTo(1, "bye")
           client.sayTo(1, "", flag = 2)
-          assert(peer.piece()._2.map(_.toChar).mkString == "bye")
+          assert(peer.heardText() == "bye")
           assert(peer.isEnded)
           assert(client.heard() == ((1, 2, "")))
         }
@@ -121,14 +139,10 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
           catch { case _: SocketException => true }
         }
       }
-      Using.resource(join(hub, HubSocket.Peer)) { peer =>
-        // Whoever has proved the key may be silent for longer.
-        Thread.sleep(1000)
-        peer.say("I am here")
-        Using.resource(join(hub, HubSocket.Client)) { client =>
-          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "I am here")))
-        }
-      }
+      // Whoever has proved the key may be silent for longer.
+      val peer = join(hub, HubSocket.Peer)
+      Thread.sleep(1000)
+      Using.resource(join(hub, HubSocket.Client))(assertHeard(_, peer, "I am here"))
     }
   }
 
@@ -169,48 +183,31 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
   test(
     "a message of 100 MiB arrives at a peer, in pieces, and one that reads nothing holds little") {
     val bytes = 100 << 20
-    withHub(Hub.Limits(waitingBytes = 1 << 20)) { hub =>
-      val run = hub.open("run", key).get
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        Using.resource(join(hub, HubSocket.Peer)) { peer =>
-          assert(client.heard() == ((1, 3, "")))
-          val sent = inBackground(sendMessage(client, bytes, seed = 1, to = Some(1)))
-          soon(run.waitingBytes._2 >= (1 << 20))
-          Thread.sleep(200)
-          assert(run.waitingBytes._2 < (1 << 20) + (65 << 10))
-          assert(!sent.isDone)
-          val crc = new CRC32
-          var length = 0L
-          var flag = 1
-          while (flag == 1) {
-            val (next, part) = peer.piece()
-            flag = next
-            length += part.length
-            crc.update(part)
-          }
-          assert(length == bytes && crc.getValue == result(sent))
-          soon(run.waitingBytes._2 == 0)
-        }
+    withClient(Hub.Limits(waitingBytes = 1 << 20)) { (hub, client) =>
+      val run = hub.run("run").get
+      Using.resource(join(hub, HubSocket.Peer)) { peer =>
+        assert(client.heard() == ((1, 3, "")))
+        val sent = inBackground(sendMessage(client, bytes, seed = 1, to = Some(1)))
+        soon(run.waitingBytes._2 >= (1 << 20))
+        Thread.sleep(200)
+        assert(run.waitingBytes._2 < (1 << 20) + (65 << 10))
+        assert(!sent.isDone)
+        val crc = new CRC32
+        assert(peer.message().map { part => crc.update(part); part.length }.sum == bytes)
+        assert(crc.getValue == result(sent))
+        soon(run.waitingBytes._2 == 0)
       }
     }
   }
 
   test("a file of a checkpoint that cannot be read to its end ends with the reason") {
     TemporaryFolder { path =>
-      val folder = CheckpointFolder.of(s"file://$path", new Configuration, isWritten = false)
       Files.createDirectory(path.resolve("checkpoint-7"))
       // Reads fail: nothing is at its first address. For that Hadoop has an Error.
       Files.createSymbolicLink(path.resolve("checkpoint-7/rank-2"), Path.of("/proc/self/mem"))
-      withHub() { hub =>
-        hub.open("run", key).get.checkpoints = CheckpointFolders(None, Some(folder))
-        Using.resource(join(hub, HubSocket.File)) { rank =>
-          rank.out.write(Array[Byte](1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2))
-          rank.out.flush()
-          assert(rank.in.readUnsignedByte() == 0)
-          var last = rank.piece()
-          while (last._1 == 1) last = rank.piece()
-          assert(last._1 == 2 && new String(last._2, UTF_8).contains("Input/output error"))
-        }
+      withFile(CheckpointFolder.of(s"file://$path", new Configuration, isWritten = false)) { rank =>
+        val (flag, text) = Iterator.continually(rank.piece()).dropWhile(_._1 == 1).next()
+        assert(flag == 2 && new String(text, UTF_8).contains("Input/output error"))
       }
     }
   }
@@ -226,16 +223,8 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
           super.open(file, buffer)
         }
       }
-      val folder = new CheckpointFolder(new HadoopPath(s"file://$path"), deep)
-      withHub() { hub =>
-        hub.open("run", key).get.checkpoints = CheckpointFolders(None, Some(folder))
-        Using.resource(join(hub, HubSocket.File)) { rank =>
-          rank.out.write(Array[Byte](1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2))
-          rank.out.flush()
-          assert(rank.in.readUnsignedByte() == 0)
-          assert(new String(rank.piece()._2, UTF_8) == "state")
-        }
-      }
+      withFile(new CheckpointFolder(new HadoopPath(s"file://$path"), deep))(rank =>
+        assert(new String(rank.piece()._2, UTF_8) == "state"))
     }
   }
 
@@ -257,20 +246,17 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
   }
 
   test("a piece that is too long, or none, ends its connection only") {
-    withHub() { hub =>
-      hub.open("run", key)
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        Seq((0, (1 << 20) + 1), (0, -1), (2, 0), (9, 0)).zipWithIndex.foreach {
-          case ((flag, length), i) =>
-            Using.resource(join(hub, HubSocket.Peer)) { peer =>
-              peer.out.writeByte(flag)
-              peer.out.writeInt(length)
-              peer.out.flush()
-              assert(client.heard() == ((i + 1, 3, "")))
-              assert(client.heard() == ((i + 1, 2, "")))
-              assert(peer.isEnded)
-            }
-        }
+    withClient() { (hub, client) =>
+      Seq((0, (1 << 20) + 1), (0, -1), (2, 0), (9, 0)).zipWithIndex.foreach {
+        case ((flag, length), i) =>
+          Using.resource(join(hub, HubSocket.Peer)) { peer =>
+            peer.out.writeByte(flag)
+            peer.out.writeInt(length)
+            peer.out.flush()
+            assert(client.heard() == ((i + 1, 3, "")))
+            assert(client.heard() == ((i + 1, 2, "")))
+            assert(peer.isEnded)
+          }
       }
     }
   }
@@ -284,7 +270,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
           soon(client.heard()._1 == 2)
           client.sayTo(1, "last words")
           client.close()
-          assert(one.piece()._2.map(_.toChar).mkString == "last words")
+          assert(one.heardText() == "last words")
           assert(one.isEnded && two.isEnded)
           assert(hub.run("run").isEmpty && hub.open("run", key).isEmpty)
           soon {
@@ -332,22 +318,19 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
   }
 
   test("a peer that takes nothing while the client cannot send is ended, and the client is told") {
-    withHub(Hub.Limits(waitingBytes = 1 << 20, secondsOfPeers = 1)) { hub =>
-      val run = hub.open("run", key).get
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        Using.resource(join(hub, HubSocket.Peer)) { _ =>
-          assert(client.heard() == ((1, 3, "")))
-          Using.resource(join(hub, HubSocket.Peer)) { two =>
-            assert(client.heard() == ((2, 3, "")))
-            val sent = inBackground(sendMessage(client, 100 << 20, 1, Some(1)))
-            val (itself, _, told) = client.heard()
-            assert(itself == 0 && told.contains("has taken no message for 1 s"))
-            assert(client.heard() == ((1, 2, "")))
-            result(sent)
-            client.sayTo(2, "hello two")
-            assert(two.piece()._2.map(_.toChar).mkString == "hello two")
-            soon(run.waitingBytes._2 == 0)
-          }
+    withClient(Hub.Limits(waitingBytes = 1 << 20, secondsOfPeers = 1)) { (hub, client) =>
+      Using.resource(join(hub, HubSocket.Peer)) { _ =>
+        assert(client.heard() == ((1, 3, "")))
+        Using.resource(join(hub, HubSocket.Peer)) { two =>
+          assert(client.heard() == ((2, 3, "")))
+          val sent = inBackground(sendMessage(client, 100 << 20, 1, Some(1)))
+          val (itself, _, told) = client.heard()
+          assert(itself == 0 && told.contains("has taken no message for 1 s"))
+          assert(client.heard() == ((1, 2, "")))
+          result(sent)
+          client.sayTo(2, "hello two")
+          assert(two.heardText() == "hello two")
+          soon(hub.run("run").get.waitingBytes._2 == 0)
         }
       }
     }
@@ -380,11 +363,8 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
         assert(late.greet(HubSocket.Peer, "run", new Array[Byte](32))._1 == 1))
       // It may have another key.
       assert(hub.open("run", otherKey).exists(_ ne closing))
-      Using.resource(join(hub, HubSocket.Client, key = otherKey)) { client =>
-        Using.resource(join(hub, HubSocket.Peer, key = otherKey).say("hello")) { _ =>
-          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "hello")))
-        }
-      }
+      Using.resource(join(hub, HubSocket.Client, key = otherKey))(
+        assertHeard(_, join(hub, HubSocket.Peer, key = otherKey), "hello"))
     }
   }
 
@@ -453,7 +433,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
         (1 to 2).foreach(_ => run.send(number.toLong, all.toByteArray))
       }
       send(1)
-      Seq(one, two).foreach(peer => assert(peer.piece()._2.map(_.toChar).mkString == "1"))
+      Seq(one, two).foreach(peer => assert(peer.heardText() == "1"))
       soon(run.waitingBytes._2 == 0)
       fails = true
       val toOne = new ByteArrayOutputStream
@@ -462,7 +442,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
       assert(one.isEnded && run.waitingBytes._2 == 0)
       fails = false
       send(3)
-      assert(two.piece()._2.map(_.toChar).mkString == "3")
+      assert(two.heardText() == "3")
       Seq(one, two).foreach(_.close())
     }
   }
@@ -487,43 +467,30 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
       line("0100007F:88B9 0500000A:A0F2", "01", "00000008"), "",
       "  sl  local_address rem_address   st tx_queue")
       .foreach(text => assert(dead(text).isEmpty, text))
-    withHub() { hub =>
-      hub.open("run", key)
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        Using.resource(join(hub, HubSocket.Peer).say("hello")) { _ =>
-          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "hello")))
-          assert(HubConnection.dead(hub.port).isEmpty)
-          val ends: Set[SocketAddress] = Set(client.local)
-          hub.run("run").foreach(_.closeAll(ends))
-          assert(client.isEnded)
-          soon(hub.run("run").isEmpty)
-        }
-      }
+    withClient() { (hub, client) =>
+      val peer = join(hub, HubSocket.Peer).say("hello")
+      assert(Seq(client.heard(), client.heard()).last == ((1, 0, "hello")))
+      assert(HubConnection.dead(hub.port).isEmpty)
+      val ends: Set[SocketAddress] = Set(client.local)
+      hub.run("run").foreach(_.closeAll(ends))
+      assert(client.isEnded)
+      soon(hub.run("run").isEmpty)
+      peer.close()
     }
   }
 
   test("many peers at once") {
-    withHub() { hub =>
-      hub.open("run", key)
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        val peers = (1 to 300).map(i => inBackground(join(hub, HubSocket.Peer).say(s"peer $i")))
-        val said = Iterator.continually(client.heard()).filter(_._2 == 0).take(300).toSeq
-        assert(said.map(_._3).toSet == (1 to 300).map(i => s"peer $i").toSet)
-        peers.foreach(result(_).close())
-      }
+    withClient() { (hub, client) =>
+      val peers = (1 to 300).map(i => inBackground(join(hub, HubSocket.Peer).say(s"peer $i")))
+      val said = Iterator.continually(client.heard()).filter(_._2 == 0).take(300).toSeq
+      assert(said.map(_._3).toSet == (1 to 300).map(i => s"peer $i").toSet)
+      peers.foreach(result(_).close())
     }
   }
 
   test("the hub has an address of IPv6") {
-    val address = InetAddress.getByName("::1")
-    withHub(bind = address) { hub =>
-      hub.open("run", key)
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        Using.resource(join(hub, HubSocket.Peer).say("by IPv6")) { _ =>
-          assert(Seq(client.heard(), client.heard()).last == ((1, 0, "by IPv6")))
-        }
-      }
-    }
+    withClient(bind = InetAddress.getByName("::1"))((hub, client) =>
+      assertHeard(client, join(hub, HubSocket.Peer), "by IPv6"))
   }
 
   private def threadNames: Set[String] = {

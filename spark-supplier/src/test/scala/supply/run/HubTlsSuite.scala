@@ -20,16 +20,10 @@ class HubTlsSuite extends HubTests(Some("TLSv1.3")) {
     super.tags ++ alsoWithoutTls.map(_ -> Set(LongTest.name))
 
   test("a peer may have TLS 1.2") {
-    withHub() { hub =>
-      hub.open("run", key)
-      Using.resource(join(hub, HubSocket.Client)) { client =>
-        val peer =
-          HubSocket.of(loopback, hub.port, HubSocket.Peer, "run", key, Some("TLSv1.2"))
-        peer.say("by TLS 1.2")
-        assert(Seq(client.heard(), client.heard()).last == ((1, 0, "by TLS 1.2")))
-        peer.close()
-      }
-    }
+    withClient()((hub, client) =>
+      assertHeard(client,
+        HubSocket.of(loopback, hub.port, HubSocket.Peer, "run", key, Some("TLSv1.2")),
+        "by TLS 1.2"))
   }
 
   test("a connection without TLS gets no answer of the hub") {

@@ -1,10 +1,10 @@
 package supply.run
 
 import java.nio.file.Path
+import java.util.concurrent.Future
 import java.util.concurrent.atomic.AtomicBoolean
 
-import org.apache.spark.{SparkConf, SparkContext}
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.col
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -15,19 +15,16 @@ import supply.plan.{Shuffle, Uneven}
 import supply.rows.{Shapes, RowSource}
 import supply.source.Source
 import supply.task.SupplySettings
-import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
+import supply.testing.{Background, LocalSession, TemporaryFolder, TestRank}
 
 /** Ranks that stop, and other numbers of ranks that continue with --resume-positions. */
-class OtherRanksSuite extends AnyFunSuite with LocalSpark {
+class OtherRanksSuite extends AnyFunSuite with LocalSession {
   import Background.{inBackground, result}
   import OtherRanksSuite._
+  import Resuming.{Stop, take}
 
   // A task that fails is tried again.
-  override protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
-      .setMaster("local[5,4]").setAppName(suiteName).set("spark.ui.enabled", "false")
-      .set("spark.log.level", "OFF"))
-
-  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+  override protected def master: String = "local[5,4]"
 
   private val usual = SupplySettings(ranks = 4, mappedFiles = "", namedPipes = "", epochs = 3,
     seed = 5, blockElements = Some(4), timeout = Timeout)
@@ -47,20 +44,28 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
     body(new LmdbSource(LmdbRDD.open(sc, path.toString, Partitions), inPlace = false))
   }
 
-  /**
-   * Runs ranks that each stop somewhere, or take everything; some bring a position. Returns (epoch,
-   * label) of all elements, and the position of each rank.
-   */
+  /** Runs ranks that each stop somewhere, or take everything; some bring a position. */
+  private def withRun[A](settings: SupplySettings, stops: Int => Stop,
+      positions: Int => Option[String])(
+      source: => Source)(
+      end: (Seq[TestRank], Seq[Seq[String]], Future[_]) => A): A =
+    TemporaryFolder { folder =>
+      val ranks = open(folder, settings.ranks, positions)
+      try {
+        val files = TestRank.configFiles(folder, settings.ranks)
+        val job = inBackground(SupplyJob.run(sc,
+            settings.copy(mappedFiles = files.mappedFiles, namedPipes = files.namedPipes))(source))
+        val seen = ranks.zipWithIndex.map { case (rank, i) => inBackground(take(rank, stops(i))) }
+          .map(result(_))
+        end(ranks, seen, job)
+      } finally ranks.foreach(_.close())
+    }
+
+  /** (epoch, label) of all elements of such a run, and the position of each rank. */
   private def run(settings: SupplySettings, stops: Int => Stop = _ => Stop(),
       positions: Int => Option[String] = _ => None)(
-      source: => Source): (Seq[(Int, Int)], Seq[String]) = TemporaryFolder { folder =>
-    val ranks = open(folder, settings.ranks, positions)
-    try {
-      val files = TestRank.configFiles(folder, settings.ranks)
-      val job = inBackground(SupplyJob.run(sc,
-          settings.copy(mappedFiles = files.mappedFiles, namedPipes = files.namedPipes))(source))
-      val seen = ranks.zipWithIndex.map { case (rank, i) => inBackground(take(rank, stops(i))) }
-        .map(result(_))
+      source: => Source): (Seq[(Int, Int)], Seq[String]) =
+    withRun(settings, stops, positions)(source) { (ranks, seen, job) =>
       seen.foreach(answers => assert(!answers.exists(_.startsWith("ERROR"))))
       val saved = ranks.map(_.position())
       val isWhole = seen.forall(_.lastOption.contains("END_OF_DATA"))
@@ -70,8 +75,7 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
         case e: SupplyException if !isWhole && e.getMessage.contains("stopped by the test") =>
       }
       (seen.flatMap(labels), saved)
-    } finally ranks.foreach(_.close())
-  }
+    }
 
   private def open(folder: Path, ranks: Int, positions: Int => Option[String]): Seq[TestRank] = {
     // Spark starts before ranks wait for it.
@@ -172,20 +176,14 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
     assert(after.count(_._1 == 1) == after.count(_._1 == 2))
   }
 
-  /** The last answer that rank 0 gets, and the error of the run. */
+  /** The error of the run, which rank 0 gets. */
   private def refused(settings: SupplySettings, positions: Int => Option[String] = _ => None)(
-      source: => Source): String = TemporaryFolder { folder =>
-    val ranks = open(folder, settings.ranks, positions)
-    try {
-      val files = TestRank.configFiles(folder, settings.ranks)
-      val job = inBackground(SupplyJob.run(sc,
-          settings.copy(mappedFiles = files.mappedFiles, namedPipes = files.namedPipes))(source))
-      val seen = ranks.map(rank => inBackground(take(rank, Stop()))).map(result(_)).head
+      source: => Source): String =
+    withRun(settings, _ => Stop(), positions)(source) { (_, seen, job) =>
       val message = intercept[SupplyException](result(job)).getMessage
-      assert(seen.last.contains(message))
+      assert(seen.head.last.contains(message))
       message
-    } finally ranks.foreach(_.close())
-  }
+    }
 
   test("what does not belong to the run that stopped is refused, and every rank is notified") {
     val (_, saved) = run(usual, InEpoch1)(rows)
@@ -235,6 +233,8 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
 }
 
 private object OtherRanksSuite {
+  import Resuming.Stop
+
   private val Elements = 60
   private val Partitions = 7
 
@@ -249,25 +249,8 @@ private object OtherRanksSuite {
     (f"$i%08d", i.toString, 1, 1, 8, false, Array.fill(8)(i.toByte))
   }
 
-  /** After how many elements, or ends of epochs, a rank stops. */
-  private final case class Stop(elements: Int = Int.MaxValue, ends: Int = Int.MaxValue)
-
   /** Two ranks are in the middle of epoch 1, one is at its end, one at its beginning. */
   private val InEpoch1 = Seq(Stop(25), Stop(22), Stop(ends = 2), Stop(ends = 1))
-
-  /** Takes Datums; returns what it has seen, ends included. */
-  private def take(rank: TestRank, stop: Stop): Seq[String] = {
-    val seen = Seq.newBuilder[String]
-    var left = stop
-    while (left.elements > 0 && left.ends > 0) {
-      val answer = rank("take")
-      seen += answer
-      if (answer.startsWith("OK ")) left = left.copy(elements = left.elements - 1)
-      else if (answer.startsWith("END_OF_EPOCH")) left = left.copy(ends = left.ends - 1)
-      else return seen.result()
-    }
-    seen.result()
-  }
 
   /** (epoch, label) of what a rank has seen: an epoch's elements come before its end. */
   private def labels(seen: Seq[String]): Seq[(Int, Int)] = {

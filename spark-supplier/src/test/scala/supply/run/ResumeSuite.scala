@@ -70,40 +70,34 @@ abstract class Resuming(resident: Boolean = false, kept: Boolean = false,
   }
 
   /** Takes `n` Datums, or all; returns what it has seen, ends included. */
-  private def take(rank: TestRank, n: Int = Int.MaxValue): Seq[String] = {
-    val seen = Seq.newBuilder[String]
-    var taken = 0
-    while (taken < n) {
-      val answer = rank("take")
-      seen += answer
-      if (answer.startsWith("OK ")) taken += 1
-      else if (!answer.startsWith("END_OF_EPOCH")) return seen.result()
+  private def take(rank: TestRank, n: Int = Int.MaxValue): Seq[String] =
+    Resuming.take(rank, Resuming.Stop(n))
+
+  private def withRank[A](position: Option[String] = None)(body: TestRank => A): A =
+    TemporaryFolder { folder =>
+      val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
+      try {
+        assert(rank.open(ringBytes, timeout = timeout, position = position) == "OK")
+        body(rank)
+      } finally rank.close()
     }
-    seen.result()
-  }
 
-  private def withRank[A](body: TestRank => A): A = TemporaryFolder { folder =>
-    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
-    try body(rank)
-    finally rank.close()
-  }
-
-  private def wholeRun(stay: Boolean): Seq[String] = withRank { rank =>
-    rank.open(ringBytes, timeout = timeout)
-    val run = start(rank, waitForRank = false, stay = stay)
-    val seen = take(rank)
-    rank("close")
-    result(run)
-    seen
-  }
+  /** What a rank that begins there sees of a run, and how many elements it has received. */
+  private def seen(position: Option[String] = None, stay: Boolean = staying): (Seq[String], Long) =
+    withRank(position) { rank =>
+      val run = start(rank, waitForRank = false, stay = stay)
+      val seen = take(rank)
+      rank("close")
+      (seen, result(run).map(_.elements).sum)
+    }
 
   /** A whole run without a stop and without resident blocks. */
-  private lazy val whole: Seq[String] = wholeRun(stay = false)
+  private lazy val whole: Seq[String] = seen(stay = false)._1
 
   test("a run without a stop has every element once an epoch") {
     assert(whole.filter(_.startsWith("OK ")).groupBy(identity).forall(_._2.size == epochs))
     assert(whole.count(_.startsWith("OK ")) == epochs * supplied)
-    assert(wholeRun(staying) == whole)
+    assert(seen()._1 == whole)
   }
 
   test(
@@ -121,7 +115,7 @@ abstract class Resuming(resident: Boolean = false, kept: Boolean = false,
           seen ++= take(rank, random.nextInt(4))
           val position = rank.position()
           // What it gets after it has saved its position it gets again.
-          take(rank, random.nextInt(3))
+          take(rank, random.nextInt(6))
           rank.kill()
           rank = new TestRank(paths)
           assert(rank.open(ringBytes, timeout = timeout, position = Some(position)) == "OK")
@@ -139,43 +133,14 @@ abstract class Resuming(resident: Boolean = false, kept: Boolean = false,
     seen.foldLeft(Vector.empty[String])((kept, next) =>
       if (next.startsWith("END_OF_EPOCH") && kept.lastOption.contains(next)) kept else kept :+ next)
 
-  test("a rank that is killed and comes back with its last position gets what follows it") {
-    TemporaryFolder { folder =>
-      val paths = TestRank.configFiles(folder, 1).read().head
-      val first = new TestRank(paths)
-      first.open(ringBytes, timeout = timeout)
-      val run = start(first, waitForRank = true)
-      val before = take(first, 17)
-      val position = first.position()
-      take(first, 5)
-      first.kill()
-      val second = new TestRank(paths)
-      try {
-        assert(second.open(ringBytes, timeout = timeout, position = Some(position)) == "OK")
-        assert(before ++ take(second) == whole)
-        second("close")
-        result(run)
-      } finally second.close()
-    }
-  }
-
   test(
     "a rank that wants to begin after the last epoch gets the end of the data, however far after") {
-    Seq(epochs, Int.MaxValue).foreach { epoch =>
-      withRank { rank =>
-        rank.open(ringBytes, timeout = timeout,
-          position = Some(s"position-1:$epoch:0:0:0:0000000000000000"))
-        val run = start(rank, waitForRank = false)
-        assert(take(rank) == Seq("END_OF_DATA"))
-        rank("close")
-        assert(result(run).map(_.elements) == Seq(0))
-      }
-    }
+    Seq(epochs, Int.MaxValue).foreach(epoch =>
+      assert(seen(Some(s"position-1:$epoch:0:0:0:0000000000000000")) == ((Seq("END_OF_DATA"), 0L))))
   }
 
   test("a new run accepts a position of the same plan, and refuses one of another plan") {
-    val (before, position) = withRank { rank =>
-      rank.open(ringBytes, timeout = timeout)
+    val (before, position) = withRank() { rank =>
       val run = start(rank, waitForRank = false)
       val seen = take(rank, 70)
       val position = rank.position()
@@ -183,15 +148,8 @@ abstract class Resuming(resident: Boolean = false, kept: Boolean = false,
       assert(intercept[RankEndedException](result(run)).getMessage.contains("stopped by the test"))
       (seen, position)
     }
-    withRank { rank =>
-      rank.open(ringBytes, timeout = timeout, position = Some(position))
-      val run = start(rank, waitForRank = false)
-      assert(before ++ take(rank) == whole)
-      rank("close")
-      result(run)
-    }
-    withRank { rank =>
-      rank.open(ringBytes, timeout = timeout, position = Some(position))
+    assert(before ++ seen(Some(position))._1 == whole)
+    withRank(Some(position)) { rank =>
       val run = start(rank, waitForRank = false, seed = 6)
       assert(take(rank).last.contains("--seed"))
       assertThrows[ConfigException](result(run))
@@ -210,5 +168,22 @@ class ShuffledResumeSuite extends Resuming(shuffle = Shuffle.Elements(buffer = 5
 class EvenResumeSuite extends Resuming(uneven = Uneven.Drop)
 
 object Resuming {
+  /** After how many elements, or ends of epochs, a rank stops. */
+  final case class Stop(elements: Int = Int.MaxValue, ends: Int = Int.MaxValue)
+
+  /** Takes Datums; returns what it has seen, ends included. */
+  def take(rank: TestRank, stop: Stop): Seq[String] = {
+    val seen = Seq.newBuilder[String]
+    var left = stop
+    while (left.elements > 0 && left.ends > 0) {
+      val answer = rank("take")
+      seen += answer
+      if (answer.startsWith("OK ")) left = left.copy(elements = left.elements - 1)
+      else if (answer.startsWith("END_OF_EPOCH")) left = left.copy(ends = left.ends - 1)
+      else return seen.result()
+    }
+    seen.result()
+  }
+
   def tuple(i: Int): Datum.Tuple = (f"$i%08d", i.toString, 1, 1, 8, false, Array.fill(8)(i.toByte))
 }

@@ -30,6 +30,17 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     seen
   }
 
+  /** What these ranks see of a query that is stopped when `batches` batches are complete. */
+  private def seen(stream: TestStream, ranks: Seq[TestRank], batches: Int)(
+      start: => StreamingQuery): Seq[Seq[String]] = {
+    val draining = ranks.map(rank => inBackground(rank.drain()))
+    val query = start
+    stream.await(query, batches)
+    query.stop()
+    assert(query.exception.isEmpty)
+    draining.map(result(_))
+  }
+
   private def published(rank: TestRank): Long = header(rank)(_.getLong(MappedFileHeader.published))
 
   private def batch(number: Int, partitions: Int = 4, rows: Int = 5): Seq[(Int, Int, Int)] =
@@ -37,20 +48,14 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
 
   test("each batch is an epoch of all ranks, and they end well when the query stops") {
     withStream(ranks = 2) { stream =>
-      val ranks = stream.open()
-      val draining = ranks.map(rank => inBackground(rank.drain()))
-      val query = stream.start()()
-      stream.await(query, batches = 4)
-      query.stop()
-      val seen = draining.map(result(_))
-      assert(query.exception.isEmpty && seen.forall(_.last == "END_OF_DATA"))
-      val epochs = seen.map(_.count(_.startsWith("END_OF_EPOCH")))
+      val all = seen(stream, stream.open(), batches = 4)(stream.start()())
+      assert(all.forall(_.last == "END_OF_DATA"))
       // Which one the stop has met is not known.
-      val whole = epochs.min
+      val whole = all.map(_.count(_.startsWith("END_OF_EPOCH"))).min
       assert(whole >= 4)
-      val all = seen.flatMap(elements)
-      (0 until whole).foreach(number => assert(all.filter(_._1 == number).sorted == batch(number)))
-      assert(seen.zipWithIndex.forall { case (lines, rank) =>
+      (0 until whole).foreach(number =>
+        assert(all.flatMap(elements).filter(_._1 == number).sorted == batch(number)))
+      assert(all.zipWithIndex.forall { case (lines, rank) =>
         elements(lines).forall(_._2 % 2 == rank)
       })
     }
@@ -113,12 +118,9 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   test(
     "a query that stops in the middle of a batch resumes there with ranks that bring their positions") {
     withStream() { stream =>
-      val rank = stream.open(positions = Seq(stopInBatch(stream))).head
-      val draining = inBackground(rank.drain())
-      val query = stream.start()()
-      stream.await(query, batches = 2)
-      query.stop()
-      assert(elements(result(draining)).take(35) == batch(0).drop(5) ++ batch(1))
+      val ranks = stream.open(positions = Seq(stopInBatch(stream)))
+      assert(elements(seen(stream, ranks, batches = 2)(stream.start()()).head).take(35) ==
+        batch(0).drop(5) ++ batch(1))
     }
   }
 
@@ -126,12 +128,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     "a batch that some rank has not received completely comes again to ranks without a position") {
     withStream() { stream =>
       stopInBatch(stream)
-      val rank = stream.open().head
-      val draining = inBackground(rank.drain())
-      val query = stream.start()()
-      stream.await(query, batches = 1)
-      query.stop()
-      assert(elements(result(draining)).take(20) == batch(0))
+      val lines = seen(stream, stream.open(), batches = 1)(stream.start()()).head
+      assert(elements(lines).take(20) == batch(0))
     }
   }
 
@@ -156,13 +154,9 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       }
       refused("batch 0 has 5 partitions, and had 4", stream.start(partitions = 5)())
       refused("of something else than this stream", stream.start(checkpoint = "other")())
-      val rank = stream.open().head
-      val draining = inBackground(rank.drain())
-      val query = stream.start()()
-      stream.await(query, batches = 2)
-      query.stop()
-      result(draining)
-      rank("close")
+      val ranks = stream.open()
+      seen(stream, ranks, batches = 2)(stream.start()())
+      ranks.head("close")
       refused("the rank wants to resume in batch 0 of the stream, which is at batch",
         stream.start()())
     }
@@ -191,11 +185,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       withStream() { stream =>
         val query = stream.start(options = options)()
         await(query.status.message == "Processing new data")
-        val rank = stream.open().head
-        val draining = inBackground(rank.drain())
-        stream.await(query, batches = 2)
-        query.stop()
-        assert(elements(result(draining)).take(40) == batch(0) ++ batch(1))
+        assert(elements(seen(stream, stream.open(), batches = 2)(query).head).take(40) ==
+          batch(0) ++ batch(1))
       }
     }
 
@@ -223,10 +214,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       val position = dying.position()
       dying.kill()
       val rank = stream.openAgain(0, position)
-      val draining = inBackground(rank.drain())
-      stream.await(query, batches = 2)
-      query.stop()
-      val mine = elements(Seq(taken)) ++ elements(result(draining))
+      val mine =
+        elements(taken +: seen(stream, Seq(rank), batches = 2)(query).head)
       assert(mine.take(20) == (batch(0) ++ batch(1)).filter(_._2 % 2 == 0))
       assert(elements(result(drained)).take(20) == (batch(0) ++ batch(1)).filter(_._2 % 2 == 1))
     }
@@ -267,23 +256,15 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       val query =
         stream.start()(_.where("value >= 40").select(array(col("value"), col("value")).as("pair")))
       assert(Seq.fill(2)(rank("next")) == Seq("END_OF_EPOCH 0", "END_OF_EPOCH 1"))
-      val draining = inBackground(rank.drain())
-      stream.await(query, batches = 3)
-      query.stop()
-      assert(elements(result(draining)).take(20) == batch(2))
+      assert(elements(seen(stream, Seq(rank), batches = 3)(query).head).take(20) == batch(2))
     }
   }
 
   test("rows of a stateful query, which come from a shuffle, come once") {
     withStream() { stream =>
-      val rank = stream.open().head
-      val draining = inBackground(rank.drain())
-      val query =
-        stream.start()(_.withColumn("tenth", col("value") / 10 cast "int").dropDuplicates("tenth"))
-      stream.await(query, batches = 3)
-      query.stop()
-      assert((0 to 2).map(number => elements(result(draining)).count(_._1 == number)) == Seq(2, 2,
-        2))
+      val lines = seen(stream, stream.open(), batches = 3)(stream.start()(
+          _.withColumn("tenth", col("value") / 10 cast "int").dropDuplicates("tenth"))).head
+      assert((0 to 2).map(number => elements(lines).count(_._1 == number)) == Seq(2, 2, 2))
     }
   }
 

@@ -6,9 +6,8 @@ import java.util.concurrent.{Semaphore, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
-import scala.util.Using
 
-import org.apache.spark.{HashPartitioner, SparkConf, SparkContext, TaskContext}
+import org.apache.spark.{HashPartitioner, TaskContext}
 import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -16,7 +15,7 @@ import supply.bench.DatumSource
 import supply.core.{ConfigException, FailureText, SourceException}
 import supply.lmdb.Datum
 import supply.plan.{Shuffle, Uneven}
-import supply.task.HeapErrors
+import supply.task.{HeapErrors, SupplySettings}
 import supply.testing.{Background, TemporaryFolder, TestRank}
 
 /** Whole runs inside this JVM with real ranks: what they get, and what a failure means for them. */
@@ -25,9 +24,7 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
   import SupplyJobSuite.tuple
 
   // A task that fails is tried again, as on a cluster.
-  override protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
-      .setMaster("local[3,4]").setAppName(suiteName).set("spark.ui.enabled", "false").set(
-        "spark.log.level", "OFF"))
+  override protected def master: String = "local[3,4]"
 
   /** (epoch, partition, first element, elements) of the blocks that a rank has seen. */
   private def blocks(
@@ -68,18 +65,20 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
 
   test(
     "a partition that is larger than the heap is named, also with one order and while it is counted") {
-    def source = new DatumSource(sc.parallelize(0 until 8, 4).map { i =>
-      if (i == 5) throw new OutOfMemoryError("Java heap space")
+    def source = new DatumSource(sc.parallelize(0 until 40, 4).map { i =>
+      if (i % 10 == 9) throw new OutOfMemoryError("Java heap space")
       tuple(i)
     })
-    val (global, ofAll) =
-      supply(2, more = _.copy(globalBatch = Some(4), shuffle = Shuffle.Off))(source)
-    val (_, counting) = supply(2, uneven = Uneven.Pad)(source)
-    Seq(ofAll, counting).foreach(outcome =>
-      assert(outcome.left.exists(error =>
-          FailureText.of(error).contains(
-            "partition 2 does not fit into the executor's heap of"))))
-    assert(global.forall(_.last.contains("partition 2 does not fit")))
+    def outcomes(uneven: Uneven)(more: SupplySettings => SupplySettings) = {
+      val (seen, outcome) = supply(2, ringBytes = 4 * 4096, uneven = uneven, more = more)(source)
+      val text = FailureText.of(outcome.left.toOption.get)
+      assert(text.matches("(?s).*partition \\d does not fit into the executor's heap of.*"))
+      seen.map(_.last)
+    }
+    Seq(outcomes(Uneven.Keep)(identity),
+      outcomes(Uneven.Keep)(_.copy(globalBatch = Some(4), shuffle = Shuffle.Off))).flatten.foreach(
+      last => assert(last.contains("does not fit into the executor's heap")))
+    outcomes(Uneven.Pad)(identity)
   }
 
   test("memory that is not the heap's is named as what it is") {
@@ -144,37 +143,26 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
 
   /** The error of a run with this option, which the rank of this node gets, too. */
   private def refused(option: (String, String), more: (String, String)*): ConfigException =
-    TemporaryFolder { folder =>
-      val files = TestRank.configFiles(folder, 1)
-      Using.resource(new TestRank(files.read().head)) { rank =>
-        assert(rank.open() == "OK")
-        val options = RunOptions.parse(Map("ranks" -> "1", "mapped-files" -> files.mappedFiles,
-          "named-pipes" -> files.namedPipes, option) ++ more)
-        val error = intercept[ConfigException](SupplyJob.run(sc, options)(_ => fail("opened")))
-        assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK ${error.getMessage}")
-        error
-      }
+    TestRank.opened(1) { (files, ranks) =>
+      val options = RunOptions.parse(Map("ranks" -> "1", "mapped-files" -> files.mappedFiles,
+        "named-pipes" -> files.namedPipes, option) ++ more)
+      val error = intercept[ConfigException](SupplyJob.run(sc, options)(_ => fail("opened")))
+      assert(ranks.head("next") == s"ERROR SUPPLY_ERROR_SPARK ${error.getMessage}")
+      error
     }
 
-  test("a wrong value of an option reaches the ranks") {
-    assert(refused("shuffle" -> "elemnts").getMessage.startsWith("--shuffle is 'elemnts'"))
+  test(
+    "a wrong value of an option reaches the ranks, also of other nodes and with a wrong host file") {
     Seq("1e10", "Infinity").foreach(timeout =>
       assert(refused("timeout" -> timeout).getMessage.startsWith("--timeout is ")))
-  }
-
-  test("the ranks of other nodes are notified of a wrong value of an option, too") {
     TemporaryFolder { folder =>
       val here = sc.getConf.get("spark.driver.host")
       val hosts = Files.writeString(folder.resolve("hosts"), s"$here\nelsewhere.test\n").toString
-      val error = refused("shuffle" -> "elemnts", "ranks" -> "2", "hosts" -> hosts)
-      assert(error.getMessage.startsWith("--shuffle is 'elemnts'"))
-      assert(error.getSuppressed.exists(_.getMessage.endsWith("the nodes of ranks 1")))
+      val errors = Seq(Nil, Seq("hosts" -> "/nowhere"), Seq("ranks" -> "2", "hosts" -> hosts))
+        .map(refused("shuffle" -> "elemnts", _: _*))
+      errors.foreach(error => assert(error.getMessage.startsWith("--shuffle is 'elemnts'")))
+      assert(errors.last.getSuppressed.exists(_.getMessage.endsWith("the nodes of ranks 1")))
     }
-  }
-
-  test("a wrong host file does not hide a wrong value of an option") {
-    assert(refused("shuffle" -> "elemnts", "hosts" -> "/nowhere").getMessage.startsWith(
-        "--shuffle is 'elemnts'"))
   }
 
   test("a run that is interrupted while it counts stops the counting, too") {
@@ -241,15 +229,6 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     val seen = run(resident = true)
     assert(seen.flatten.size == 4 * 8 * 2)
     assert(seen == run(resident = false))
-  }
-
-  test("a partition that is larger than the heap is named") {
-    val rdd = sc.parallelize(0 until 40, 4).map { i =>
-      if (i % 10 == 9) throw new OutOfMemoryError("Java heap space")
-      tuple(i)
-    }
-    val (seen, _) = supply(2, ringBytes = 4 * 4096)(new DatumSource(rdd))
-    assert(seen.forall(_.last.contains("does not fit into the executor's heap")))
   }
 
   test("a rank without partitions gets the ends of the epochs and of the data") {

@@ -6,18 +6,16 @@ import java.util.concurrent.CountDownLatch
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.{DataFrame, DataFrameWriter, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, DataFrameWriter, Row}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.PairHeldException
 import supply.pair.ConfigFiles
-import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank, TestStream}
+import supply.testing.{Background, LocalSession, TemporaryFolder, TestRank, TestStream}
 
 /** Ranks that wait while a DataFrame's writer fails: they get its line, whatever fails. */
-class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
+class WaitingRanksSuite extends AnyFunSuite with LocalSession {
   import Background.{inBackground, result}
-
-  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
 
   private def rows(expressions: String*): DataFrame =
     spark.range(0, 9, 1, 3).selectExpr(expressions: _*)
@@ -33,47 +31,42 @@ class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
     rank
   }
 
-  /** The error of a write for which a rank waits, which the rank gets, too. */
+  /** The error of a write for which ranks wait, which they get, too. */
   private def failure(data: DataFrame = rows("id"), options: Map[String, String] = Map.empty,
       before: Path => Unit = _ => (), ranks: Int = 1)(
       change: DataFrameWriter[Row] => DataFrameWriter[Row] = identity): String =
-    TemporaryFolder { folder =>
-      val files = TestRank.configFiles(folder, ranks)
-      val waiting = (0 until ranks).map(opened(files, _))
-      try {
-        before(folder)
-        val error =
-          intercept[Exception](change(writer(files, data, options)).save()).getMessage
-        waiting.foreach(rank => assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK $error"))
-        error
-      } finally waiting.foreach(_.kill())
+    TestRank.opened(ranks) { (files, waiting) =>
+      before(Path.of(files.mappedFiles).getParent)
+      val error = intercept[Exception](change(writer(files, data, options)).save()).getMessage
+      waiting.foreach(rank => assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK $error"))
+      error
     }
 
-  test("an option that cannot be read") {
-    assert(failure(options = Map("epoch" -> "3"))().contains("did you mean --epochs?"))
-    assert(failure(options = Map("epochs" -> "many"))().contains("'many'"))
-    assert(failure(options = Map("timeout" -> "soon"))().contains("'soon'"))
-    // Then nobody knows how many they are, and all are notified.
-    assert(failure(options = Map("ranks" -> "two"), ranks = 2)().contains("'two'"))
-    assert(failure(options = Map("ranks" -> "0"), ranks = 2)().contains("--ranks is 0"))
-  }
-
-  test("options that have no effect, or a wrong value") {
-    assert(failure(options = Map("shuffle" -> "foo"))().startsWith("--shuffle is 'foo'"))
-    assert(failure(options = Map("shuffle-buffer" -> "-5"))().startsWith(
-        "--shuffle-buffer is for --shuffle rows, and --shuffle is 'partitions'"))
-    assert(failure(options = Map("shuffle-buffer" -> "16", "shuffle" -> "all"))().contains(
-        "give both, or neither"))
-    assert(failure(options = Map("shuffle-buffer" -> "-5", "shuffle" -> "rows"))().startsWith(
-        "--shuffle-buffer is -5"))
+  test("an option that cannot be read, has no effect, or a wrong value") {
+    for {
+      (says, ranks, options) <- Seq[(String, Int, Map[String, String])](
+        ("…did you mean --epochs?", 1, Map("epoch" -> "3")),
+        ("…'many'", 1, Map("epochs" -> "many")),
+        ("…'soon'", 1, Map("timeout" -> "soon")),
+        // Then nobody knows how many they are, and all are notified.
+        ("…'two'", 2, Map("ranks" -> "two")),
+        ("…--ranks is 0", 2, Map("ranks" -> "0")),
+        ("--shuffle is 'foo'", 1, Map("shuffle" -> "foo")),
+        ("--shuffle-buffer is for --shuffle rows, and --shuffle is 'partitions'", 1,
+          Map("shuffle-buffer" -> "-5")),
+        ("…give both, or neither", 1, Map("shuffle-buffer" -> "16", "shuffle" -> "all")),
+        ("--shuffle-buffer is -5", 1, Map("shuffle-buffer" -> "-5", "shuffle" -> "rows")))
+      found = failure(options = options, ranks = ranks)()
+    } assert(if (says.startsWith("…")) found.contains(says.tail) else found.startsWith(says), found)
   }
 
   test("what only a writer has") {
-    assert(failure()(_.mode("overwrite")).startsWith("ranks are supplied with mode(\"append\")"))
-    assert(failure()(_.mode("error")).startsWith("ranks are supplied with mode(\"append\")"))
-    assert(failure()(_.option("path", "/tmp/a")).startsWith("save() takes no path"))
-    assert(failure(rows("id", "id % 2 as half"))(_.partitionBy("half")).startsWith(
-        "partitionBy() means nothing"))
+    for ((says, change) <- Seq[(String, DataFrameWriter[Row] => DataFrameWriter[Row])](
+        "ranks are supplied with mode(\"append\")" -> (_.mode("overwrite")),
+        "ranks are supplied with mode(\"append\")" -> (_.mode("error")),
+        "save() takes no path" -> (_.option("path", "/tmp/a")),
+        "partitionBy() means nothing to ranks" -> (_.partitionBy("half"))))
+      assert(failure(rows("id", "id % 2 as half"))(change).startsWith(says))
   }
 
   test("types that are refused, also by Spark itself") {
@@ -141,22 +134,18 @@ class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("a second run with the same files fails and names the first, which goes on") {
-    TemporaryFolder { folder =>
-      val files = TestRank.configFiles(folder, 1)
-      val rank = opened(files)
-      try {
-        val options = Map("block-elements" -> "1")
-        val first = inBackground(writer(files, rows("id"), options).save())
-        assert(rank("next").startsWith("OK 0"))
-        val message =
-          intercept[PairHeldException](writer(files, rows("id"), options).save()).getMessage
-        assert(message.matches(
-            s"(?s).*another run \\(number [0-9a-f]{16}, process ${ProcessHandle.current().pid()}\\) supplies its rank.*"))
-        assert(rank("release 0") == "OK")
-        assert(rank.drain().last == "END_OF_DATA")
-        rank.close()
-        result(first)
-      } finally rank.kill()
+    TestRank.opened(1) { (files, ranks) =>
+      val (rank, options) = ranks.head -> Map("block-elements" -> "1")
+      val first = inBackground(writer(files, rows("id"), options).save())
+      assert(rank("next").startsWith("OK 0"))
+      val message =
+        intercept[PairHeldException](writer(files, rows("id"), options).save()).getMessage
+      assert(message.matches(
+          s"(?s).*another run \\(number [0-9a-f]{16}, process ${ProcessHandle.current().pid()}\\) supplies its rank.*"))
+      assert(rank("release 0") == "OK")
+      assert(rank.drain().last == "END_OF_DATA")
+      rank.close()
+      result(first)
     }
   }
 

@@ -68,6 +68,22 @@ final class HubSocket(address: InetAddress, port: Int, tls: Option[String] = Non
   /** The next piece for a peer. */
   def piece(): (Int, Array[Byte]) = (in.readUnsignedByte(), bytes(in.readInt()))
 
+  /** The parts of the next message for a peer. */
+  def message(): Iterator[Array[Byte]] = new Iterator[Array[Byte]] {
+    private var isLast = false
+
+    override def hasNext: Boolean = !isLast
+
+    override def next(): Array[Byte] = {
+      val (flag, part) = piece()
+      isLast = flag == 0
+      part
+    }
+  }
+
+  /** The same as a text. */
+  def heardText(): String = message().map(new String(_, UTF_8)).mkString
+
   /** The next piece for a client, with its bytes as a text. */
   def heard(): (Int, Int, String) = {
     val peer = in.readInt()

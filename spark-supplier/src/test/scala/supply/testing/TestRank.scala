@@ -103,6 +103,19 @@ object TestRank {
       folder.resolve("named-pipes.conf").toString)
   }
 
+  /** Runs `body` with ranks that have opened their pairs in a new folder, and the files that name these. */
+  def opened[A](count: Int)(body: (ConfigFiles, Seq[TestRank]) => A): A = TemporaryFolder {
+    folder =>
+      val files = configFiles(folder, count)
+      val ranks = files.read().map(new TestRank(_))
+      try {
+        ranks.zipWithIndex.foreach { case (rank, i) =>
+          assert(rank.open(rank = i, timeout = 60) == "OK")
+        }
+        body(files, ranks)
+      } finally ranks.foreach(_.kill())
+  }
+
   /** Config files of `count` pairs in a folder. */
   def configFiles(folder: Path, count: Int): ConfigFiles = {
     def lines(line: Int => String) = (0 until count).map(i => line(i) + "\n").mkString

@@ -9,7 +9,7 @@ import scala.concurrent.duration._
 import scala.language.reflectiveCalls
 import scala.util.Try
 
-import org.apache.spark.{SparkConf, SparkContext, SparkEnv, TaskContext, TaskContextImpl, TaskKilledException}
+import org.apache.spark.{SparkEnv, TaskContext, TaskContextImpl, TaskKilledException}
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.shuffle.FetchFailedException
@@ -22,9 +22,8 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
   import PartitionContextSuite._
 
   // Spark then reads a cached block only if the task that has written it is known to have succeeded.
-  override protected lazy val sc: SparkContext = new SparkContext(new SparkConf()
-      .setMaster("local[2]").setAppName(suiteName).set("spark.ui.enabled", "false")
-      .set("spark.log.level", "OFF").set("spark.rdd.cache.visibilityTracking.enabled", "true"))
+  override protected def sparkSettings: Seq[(String, String)] =
+    Seq("spark.rdd.cache.visibilityTracking.enabled" -> "true")
 
   /** What `body` makes of the context of a task. */
   private def inTask[A: scala.reflect.ClassTag](body: TaskContext => A): A =
