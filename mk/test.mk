@@ -62,9 +62,9 @@ report_of = $(REPORTS)/$(1)$(if $(filter-out scala spark-3.5,$(1)),.xml)
 reports_of = $(foreach suite,$(1),$(call report_of,$(suite)))
 
 # With SINCE=COMMIT `make test` leaves out the suites, and the tests of extensions, whose folders are as in that commit.
-FOLDERS := docs launch mpi-client proto spark-supplier
-FOLDERS_scala := spark-supplier proto
-FOLDERS_c := mpi-client proto ':!mpi-client/python'
+FOLDERS := README.md bench configs docs launch mpi-client proto spark-supplier
+FOLDERS_scala := docs mpi-client proto spark-supplier ':!mpi-client/python'
+FOLDERS_c := README.md bench docs mpi-client proto ':!mpi-client/python'
 FOLDERS_fuzz := mpi-client/src mpi-client/fuzz proto
 FOLDERS_model := proto
 SCALA := spark-supplier/src/main/scala/supply
@@ -80,7 +80,8 @@ TESTS_OF_offload := $(call tests_named,attach linalg linalg_estimators mllib_mat
 TESTS_OF_exchange := $(call tests_named,exchange exchange_failures exchange_processes device_exchange)
 TESTS_OF_feeders := $(call tests_named,feeders feeder_link)
 TESTS_OF_lmdb := $(call tests_named,supplier_in_place batches_in_place values_in_place)
-is_unchanged = $(if $(SINCE),$(shell git diff --quiet $(SINCE) -- Makefile mk .ci $(1) && echo yes))
+is_unchanged = $(if $(SINCE),$(shell set -- Makefile mk .ci $(1); \
+	git diff --quiet $(SINCE) -- "$$@" && test -z "$$(git ls-files --others --exclude-standard -- "$$@")" && echo yes))
 CHANGED_SUITES = $(foreach suite,$(TEST_SUITES),$(if $(call is_unchanged,$(or $(FOLDERS_$(suite)),$(FOLDERS))),,$(suite)))
 left_out = $(foreach each,offload exchange feeders lmdb,$(if $(call is_unchanged,$(FOLDERS_$(each)) $(INTERFACES)),$(TESTS_OF_$(each))))
 
