@@ -47,35 +47,40 @@ def supply_and_compare(supply, folder):
     return run
 
 
-def test_as_caffe_leaves_it(supply_and_compare):
-    supply_and_compare(epochs=2)
+def as_caffe_leaves_it(folder):
+    pass
 
 
-def test_without_lock_file(supply_and_compare, folder):
+def without_lock_file(folder):
     (folder / "lock.mdb").unlink()
-    supply_and_compare()
 
 
-def test_read_only(supply_and_compare, folder):
-    (folder / "lock.mdb").unlink()
-    (folder / "data.mdb").chmod(0o444)
+def read_only(folder):
+    for file in folder.iterdir():
+        file.chmod(0o444)
     folder.chmod(0o555)
-    supply_and_compare()
 
 
-def test_read_only_with_a_lock_file(supply_and_compare, folder):
-    for name in ("data.mdb", "lock.mdb"):
-        (folder / name).chmod(0o444)
-    folder.chmod(0o555)
-    supply_and_compare()
+def read_only_without_lock_file(folder):
+    without_lock_file(folder)
+    read_only(folder)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-def test_owned_by_another_user(supply_and_compare, folder):
-    for path in (folder / "data.mdb", folder / "lock.mdb", folder):
+def of_another_user(folder):
+    for path in (*folder.iterdir(), folder):
         os.chown(path, NOBODY, NOBODY)
         path.chmod(0o755 if path.is_dir() else 0o644)
-    supply_and_compare()
+
+
+@pytest.mark.parametrize("prepare", [
+    as_caffe_leaves_it, without_lock_file, read_only, read_only_without_lock_file,
+    pytest.param(of_another_user, marks=pytest.mark.skipif(
+        os.geteuid() != 0, reason="only root can give a file to another user"
+    )),
+])  # fmt: skip
+def test_a_folder(supply_and_compare, folder, prepare):
+    prepare(folder)
+    supply_and_compare(epochs=2)
 
 
 def test_a_bare_data_file(supply_and_compare, folder):

@@ -104,3 +104,11 @@ def test_a_key_that_has_no_datum_is_left_out(supply, tmp_path):
     hidden = databases.write_values(tmp_path / "hidden", [*values, (b"num-samples", b"50000")])
     wanted = databases.write_values(tmp_path / "wanted", values)
     supply(hidden, "--skip-keys", "num-samples,no-such-key", expected=databases.expected_lines(wanted))
+
+
+def test_the_same_seed_gives_the_same_order(supply, entries):
+    """PlanSuite has the orders."""
+    first, second = (
+        [rank.lines for rank in supply(entries, "--partitions", 7, "--seed", 7, ranks=2, epochs=3)] for _ in range(2)
+    )
+    assert first == second

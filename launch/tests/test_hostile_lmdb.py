@@ -44,7 +44,13 @@ def nodes_outside_their_page(data):
 
 @pytest.mark.parametrize(
     "lie, options",
-    [(values_longer_than_the_file, ("--in-place",)), (children_that_are_not_there, ()), (nodes_outside_their_page, ())],
+    [
+        (values_longer_than_the_file, ("--in-place",)),
+        *(
+            pytest.param(lie, (), marks=pytest.mark.long)
+            for lie in (children_that_are_not_there, nodes_outside_their_page)
+        ),
+    ],
     ids=lambda value: value.__name__.replace("_", " ") if callable(value) else " ".join(value) or "copied",
 )
 def test_the_ranks_end_with_an_error(supply_run, tmp_path, lie, options):

@@ -1,4 +1,4 @@
-"""Later epochs from resident files (--resident-folder): the ranks get the same data, and nothing is left."""
+"""Later epochs from memory (--resident) or files (--resident-folder): the ranks get the same data."""
 
 import os
 
@@ -14,15 +14,17 @@ def database(tmp_path):
     return databases.write(tmp_path / "lmdb", databases.numbered(200))
 
 
-@pytest.mark.parametrize("options", [(), ("--block-elements", 7)], ids=str)
-def test_the_same_elements_in_the_same_order(supply, database, tmp_path, options):
+@pytest.mark.parametrize("where", ["memory", "files"])
+def test_the_same_elements_in_the_same_order(supply, database, tmp_path, where):
+    folder = tmp_path / "resident"
+    folder.mkdir()
+
     def run(*resident):
-        options_of_run = ("--partitions", 20, "--seed", 7, *options, *resident)
-        ranks = supply(database, *options_of_run, ranks=2, epochs=4, ring="16KiB", block="4KiB")
+        options = ("--partitions", 20, "--seed", 7, "--block-elements", 7, *resident)
+        ranks = supply(database, *options, ranks=2, epochs=4, ring="16KiB", block="4KiB")
         return [rank.lines for rank in ranks]
 
-    folder = tmp_path / "resident"
-    assert run("--resident-folder", folder) == run()
+    assert run(*(("--resident",) if where == "memory" else ("--resident-folder", folder))) == run()
     assert list(folder.iterdir()) == []
 
 

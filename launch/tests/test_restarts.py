@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from spark_supplier.launch.restarts import Restarts
 
-import headers
+from layout import put
 from pairs import Pairs
 from places import DIGITS, PROGRAMS, ROOT
 from waiting import wait_until
@@ -99,18 +99,11 @@ def attempt(tmp_path):
         starts = known.starts(pairs.mapped_files)
         for local_rank, element in enumerate(elements):
             file = pairs.mapped_file(local_rank)
-            file.write_bytes(bytes(4096))
             play.generation += 1
-            for field, value in (
-                ("version", 1),
-                ("generation", play.generation),
-                ("rank", local_rank),
-                ("start_epoch", 2),
-                ("start_inside", 1),
-                ("start_partition", 3),
-                ("start_element", element),
-            ):
-                headers.write(file, field, value)
+            start = {"start_epoch": 2, "start_inside": 1, "start_partition": 3, "start_element": element}
+            header = bytearray(4096)
+            put(header, "mapped_file_header", version=1, generation=play.generation, rank=local_rank, **start)
+            file.write_bytes(header)
         while not starts.look():
             pass
         again, play.text = known.after(starts, status, failure)

@@ -1,66 +1,15 @@
 """A failure on the Spark side ends both sides. Both print the same line: what is wrong, where, and what to do."""
 
 import re
-import struct
 
 import pytest
 
 import databases
 from supplier import SLOTS
 
-META_PAGE_FLAG = 0x08
-MAGIC = 0xBEEFC0DE
-
-
-def first_page(header, magic):
-    """The first page of an LMDB, with its magic after a header."""
-    return (header + magic).ljust(4096, b"\0") * 4
-
 
 def no_such_path(folder):
     return folder / "nowhere"
-
-
-def no_database(folder):
-    (folder / "images").mkdir()
-    return folder / "images"
-
-
-def empty_database(folder):
-    return databases.write(folder / "lmdb", [])
-
-
-def data_file(folder, content):
-    (folder / "lmdb").mkdir()
-    (folder / "lmdb" / "data.mdb").write_bytes(content)
-    return folder / "lmdb"
-
-
-def database_of_32_bits(folder):
-    return data_file(folder, first_page(struct.pack("<IHHI", 0, 0, META_PAGE_FLAG, 0), struct.pack("<II", MAGIC, 1)))
-
-
-def big_endian_database(folder):
-    return data_file(folder, first_page(struct.pack(">QHHI", 0, 0, META_PAGE_FLAG, 0), struct.pack(">II", MAGIC, 1)))
-
-
-def text_file(folder):
-    return data_file(folder, b"version https://git-lfs.github.com/spec/v1\nsize 1234\n" * 200)
-
-
-def short_text_file(folder):
-    return data_file(folder, b"empty\n")
-
-
-def empty_file(folder):
-    return data_file(folder, b"")
-
-
-def cut_off_database(folder):
-    databases.write(folder / "lmdb", databases.numbered(500))
-    data = folder / "lmdb" / "data.mdb"
-    data.write_bytes(data.read_bytes()[:6000])
-    return folder / "lmdb"
 
 
 def with_value(folder, value):
@@ -70,10 +19,6 @@ def with_value(folder, value):
 
 def not_a_datum(folder):
     return with_value(folder, b"\xff\xd8\xff\xe0 JFIF")
-
-
-def cut_off_datum(folder):
-    return with_value(folder, databases.datum(b"x" * 100).SerializeToString()[:-1])
 
 
 def large_element(folder):
@@ -88,16 +33,7 @@ ENDLESS = ("--epochs", 100_000)
     "make, wanted",
     [
         (no_such_path, r"no LMDB at .*/nowhere: no such file or directory \(--lmdb\)"),
-        (no_database, r".*/images holds no LMDB: it has no data\.mdb \(--lmdb\)"),
-        (empty_database, r".*/lmdb/data\.mdb is empty"),
-        (database_of_32_bits, r".*/lmdb/data\.mdb .*32-bit"),
-        (big_endian_database, r".*/lmdb/data\.mdb .*big-endian"),
-        (text_file, r".*/lmdb/data\.mdb is not an LMDB"),
-        (short_text_file, r".*/lmdb/data\.mdb is not an LMDB"),
-        (empty_file, r".*/lmdb/data\.mdb is not an LMDB"),
-        (cut_off_database, r".*/lmdb/data\.mdb .*(cut|short|truncated|pages)"),
         (not_a_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
-        (cut_off_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -120,18 +56,13 @@ def test_fewer_task_slots_than_ranks(both_sides_fail, entries):
     assert f"slots for {SLOTS}" in text and f"master local[{SLOTS + 1}]" in text
 
 
-@pytest.mark.parametrize(
-    "option, value",
-    [("--partitions", "0"), ("--epochs", "0"), ("--block-elements", "-1"), ("--epochs", "many"), ("--epoch", "3")],
-)
+@pytest.mark.parametrize("option, value", [("--partitions", "0"), ("--epochs", "many"), ("--epoch", "3")])
 def test_an_option_with_a_wrong_value(both_sides_fail, entries, option, value):
     text = both_sides_fail(entries, option, value)
     assert option in text and value in text
 
 
-@pytest.mark.parametrize(
-    "option, value", [("--shuffle-buffer", "-5"), ("--lmdb-cache", "/cache"), ("--lmdb-cache-size", "1GiB")]
-)
+@pytest.mark.parametrize("option, value", [("--shuffle-buffer", "-5"), ("--lmdb-cache", "/cache")])
 def test_an_option_without_effect(both_sides_fail, entries, option, value):
     assert both_sides_fail(entries, option, value).startswith(f"{option} is for ")
 

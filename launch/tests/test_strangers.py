@@ -41,17 +41,23 @@ def endless(supply_run, tmp_path, open_folder):
     return run
 
 
-def end(run):
-    run.process.terminate()
-    assert run.finish() == 143
-
-
-def test_files_and_processes_of_a_run(endless, open_folder):
+def test_a_run_keeps_strangers_out(endless, open_folder):
     folders = [pathlib.Path(endless.mapped_file()).parent, *open_folder.iterdir()]
     processes = endless.mark.processes()
     assert len(folders) > 1 and len(processes) > 3
     assert attempts_that_succeed(folders, processes) == []
-    end(endless)
+    # Whoever is heard at a port of Spark could run code in the Supplier: its messages are Java's serialized objects.
+    of_java = [pid for pid in processes if of_process(pid, "comm") == "java\n"]
+    answers = [answer_of_spark(port) for port in listening_ports(of_java)]
+    assert len(answers) >= 2
+    assert [text for text in answers if "Expected SaslMessage" not in text] == []
+    # Every user can read what ps shows.
+    for process in processes:
+        words = of_process(process, "cmdline")
+        assert not re.findall(r"[^\0]*(?:secret|password|token|authkey)[^\0]*", words, re.IGNORECASE)
+        assert not re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", words)
+    endless.process.terminate()
+    assert endless.finish() == 143
     assert list(open_folder.iterdir()) == []
 
 
@@ -104,27 +110,6 @@ def of_process(process, name):
         return pathlib.Path(f"/proc/{process}/{name}").read_bytes().decode(errors="replace")
     except OSError:
         return ""
-
-
-def test_the_ports_of_a_local_spark_need_its_secret(endless):
-    """Whoever is heard there could run code in the Supplier: its messages are Java's serialized objects."""
-    processes = endless.mark.processes()
-    of_java = [pid for pid in processes if of_process(pid, "comm") == "java\n"]
-    answers = [answer_of_spark(port) for port in listening_ports(of_java)]
-    assert len(answers) >= 2
-    assert [text for text in answers if "Expected SaslMessage" not in text] == []
-    end(endless)
-
-
-def test_what_ps_shows(endless):
-    """Every user can read it."""
-    found = set()
-    for process in endless.mark.processes():
-        words = of_process(process, "cmdline")
-        found |= set(re.findall(r"[^\0]*(?:secret|password|token|authkey)[^\0]*", words, re.IGNORECASE))
-        found |= set(re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", words))
-    assert found == set()
-    end(endless)
 
 
 @pytest.fixture

@@ -45,10 +45,6 @@ class FailPoint:
         return list(self.file.parent.glob(f"{self.file.name}.[0-9]*"))
 
 
-def is_stopped(process):
-    return _state(process) == "T"
-
-
 def _state(process):
     """The letter of its state; "Z": it has ended."""
     with open(f"/proc/{process}/stat") as stat:

@@ -7,7 +7,6 @@ import pytest
 
 from fail_point import wait_until_stopped
 from pairs import Pairs
-from ranks import Rank, one_line
 from small_file_system import fill
 
 
@@ -73,19 +72,6 @@ def test_a_rank_and_its_executor_die_together(start_run, fault, counted):
     assert "their rank is dead, and no new rank has opened it" in text and "waited 15 s" in text and "--timeout" in text
     assert run.finish_ranks() == [-signal.SIGKILL]
     run.pairs.clean()
-
-
-def test_a_rank_finds_no_space(make_small_file_system):
-    rank = Rank(Pairs(make_small_file_system("1m") / "run", ring="4MiB", block="1MiB"))
-    assert rank.finish() == 1
-    line = one_line(rank)
-    assert (
-        "no space" in line
-        and "pair-0.mapped" in line
-        and "are free" in line
-        and "ring=" in line
-        and "another file system" in line
-    )
 
 
 def test_a_file_system_that_fills_up_later_does_not_matter(make_small_file_system, start_run, fault):

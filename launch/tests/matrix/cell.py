@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 
@@ -12,13 +11,6 @@ from provision import NotAvailable
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_SECONDS = 600
-# What a row is, for people: printed in the place itself.
-_DESCRIBE = """
-ldd --version | sed -n '1s/.* /glibc /p'
-"$PYTHON" --version
-java -version 2>&1 | sed -n 's/.* version "\\([0-9]*\\).*/Java \\1/p'
-mpirun --version | sed -n '1s/mpirun (Open MPI)/Open MPI/p'
-"""
 
 
 class Cell:
@@ -73,10 +65,6 @@ class Cell:
             return self._run("sh", HERE / "use_sources.sh")
         tarball = ["sh", HERE / "use_tarball.sh"]
         return self.use_wheel(*tarball) if self._neighbour.packages else self._run(*tarball)
-
-    def describe(self):
-        """As "glibc 2.41, Python 3.13, Java 21, Open MPI 5.0.7"."""
-        return ", ".join(re.sub(r"(Python \d+\.\d+).*", r"\1", line) for line in self._script(_DESCRIBE).splitlines())
 
     def refuses_wheel(self):
         """What pip says when it refuses to install the wheel."""

@@ -44,8 +44,6 @@ def test_one_call(neighbour, cell):
 @rows("lmdb")
 def test_lmdb(neighbour, cell):
     """With an MPI or a system, the ranks are a program in C that is compiled there. Otherwise they are supply-cat."""
-    if neighbour.suite:
-        print(cell.describe())
     if neighbour.packages or neighbour.commands or neighbour.suite:
         counts = re.findall(r"rank \d: (\d+) elements", cell.use_prefix())
     else:
