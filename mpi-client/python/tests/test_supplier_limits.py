@@ -61,7 +61,7 @@ def test_a_wait_for_spark_is_no_stall(run, spark):
         return count
 
     # Only rank 0 waits for these rows, and rank 1 waits for rank 0.
-    assert run(train, slowly(spark, 8), stall_timeout=2) > 0
+    assert run(train, slowly(spark, 12), stall_timeout=4) > 0
 
 
 @only_classic("its rows come slowly from an RDD")

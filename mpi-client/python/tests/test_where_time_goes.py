@@ -177,7 +177,7 @@ def test_waits_for_validation_rows_are_no_time_of_the_program(supplier, spark):
 
     slow = slow_rows(spark, 0.01)
     fast = rows(spark, ROWS).selectExpr("id", "cast(null as string) as slept")
-    supplier.run(validate, Rows(fast, validation=slow, columns=["id"], batch_size=BATCH, uneven="keep"))
+    supplier.run(validate, Rows(fast, validation=slow, columns=["id", "slept"], batch_size=BATCH, uneven="keep"))
     first = [row for row in supplier.statistics.ranks if row["rank"] == 0]
     assert len(first) == 1 and first[0]["waiting_for_spark"] > first[0]["program"]
 
