@@ -14,7 +14,7 @@ import pytest
 import spark_supplier
 from mpi4py import MPI
 
-from exchanging import epochs_of, rows_of
+from exchanging import epochs_of
 from task import wait_until
 
 folder, action, *values = sys.argv[1:]
@@ -29,51 +29,6 @@ def exchange():
     with spark_supplier.ranks.open(
         feeders=MPI.COMM_WORLD, exchange=spark_supplier.ranks.Exchange("all", window=2048)
     ) as s:
-        return epochs_of(s)
-
-
-def exchange_positions():
-    """With several pairs: there are positions in the first window of an epoch, and after its end."""
-    found = []
-    with spark_supplier.ranks.open(
-        feeders=MPI.COMM_WORLD, exchange=spark_supplier.ranks.Exchange("all", window=2048)
-    ) as s:
-        for block in s.epoch():
-            try:
-                found.append(block.position_after(1))
-            except spark_supplier.SupplyError as error:
-                found.append(str(error))
-            del block
-        found.append(s.position)
-        epochs_of(s)
-    return found
-
-
-def stop_inside(s):
-    """The rows of two blocks, and of half of the next one, with the position after it."""
-    with pytest.raises(ZeroDivisionError), s:
-        rows = [row for _ in range(2) for row in rows_of(s.next_block())]
-        block = s.next_block()
-        half = len(block) // 2
-        position = block.position_after(half)
-        rows += rows_of(block)[:half]
-        del block
-        raise ZeroDivisionError
-    return rows, position
-
-
-def no_position(s):
-    """With several pairs: there are positions at the ends of epochs only."""
-    with s:
-        block = s.next_block()
-        with pytest.raises(spark_supplier.SupplyError, match="more feeders than ranks"):
-            block.position_after(1)
-        del block
-        with pytest.raises(spark_supplier.SupplyError, match="more feeders than ranks"):
-            assert s.position
-        for block in s.epoch():
-            del block
-        assert s.position == s.ended_epoch_position
         return epochs_of(s)
 
 
@@ -97,12 +52,6 @@ def fail_to_open(exchange=None):
     with pytest.raises(spark_supplier.SupplyError) as raised:
         spark_supplier.ranks.open(feeders=MPI.COMM_WORLD, exchange=exchange)
     return type(raised.value).__name__, str(raised.value)
-
-
-def raise_after_a_block(s):
-    with pytest.raises(ZeroDivisionError), s:
-        assert len(s.next_block())
-        raise ZeroDivisionError("the training has diverged")
 
 
 def results(s):
@@ -182,14 +131,13 @@ without_pair: dict[str, Any] = {
     "dataset_on_device": dataset_on_device,
     "dataset_of_several_pairs": dataset_of_several_pairs,
     "exchange": exchange,
-    "exchange_positions": exchange_positions,
     "fail_to_open": fail_to_open,
     "open_alone": open_alone,
 }
 if action in without_pair:
     outcome: Any = without_pair[action](*values)
 else:
-    opened = spark_supplier.ranks.open(feeders=MPI.COMM_WORLD, position=values[0] if values else None)
+    opened = spark_supplier.ranks.open(feeders=MPI.COMM_WORLD)
     # The feeders come first in the communicator.
     assert MPI.COMM_WORLD.rank - opened.comm.rank == MPI.COMM_WORLD.size - opened.comm.size
     outcome = globals()[action](opened)

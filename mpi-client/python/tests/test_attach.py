@@ -7,6 +7,9 @@ import threading
 import numpy
 import pyarrow
 import pytest
+from spark_supplier import RunError, RunTimeoutError
+from spark_supplier.ml import TorchEstimator
+from spark_supplier.offload import MatrixRanks, release
 
 from rank_server import RANKS, RankServer, answer_on, skip_without_server
 from supplier_session import session_fixture, shared_memory
@@ -61,8 +64,6 @@ def use(spark, ranks):
 
 
 def test_one_program_after_the_other(spark, running):
-    from spark_supplier import RunError
-
     with attach(spark, running) as first:
         left = use(spark, first)
     with pytest.raises(RunError, match="all matrices are gone: these ranks are closed"):
@@ -74,8 +75,6 @@ def test_one_program_after_the_other(spark, running):
 
 
 def test_ranks_that_come_late_are_found_in_the_environment(spark, server, monkeypatch):
-    from spark_supplier.offload import MatrixRanks
-
     for name, value in {**server.environment, "SUPPLY_RANKS": str(RANKS)}.items():
         monkeypatch.setenv(name, value)
     threading.Timer(2, server.start).start()
@@ -84,8 +83,6 @@ def test_ranks_that_come_late_are_found_in_the_environment(spark, server, monkey
 
 
 def test_a_program_does_not_get_the_ranks_of_another(spark, running):
-    from spark_supplier import RunError
-
     with attach(spark, running) as first:
         matrix = use(spark, first)
         with pytest.raises(RunError, match=r"the ranks hold matrices for the program '[a-z-]+' \(local-.*"):
@@ -98,8 +95,6 @@ def test_a_program_does_not_get_the_ranks_of_another(spark, running):
 
 
 def test_another_number_of_ranks_is_refused(spark, running):
-    from spark_supplier import RunError
-
     with pytest.raises(RunError, match="says that it is rank 0 of 2, not 0 of 1"):
         attach(spark, running, ranks=1)
     with attach(spark, running) as ranks:
@@ -107,16 +102,11 @@ def test_another_number_of_ranks_is_refused(spark, running):
 
 
 def test_ranks_that_nobody_has_started(spark, server):
-    from spark_supplier import RunTimeoutError
-
     with pytest.raises(RunTimeoutError, match="has no supply-server at .*or was never started with these config files"):
         attach(spark, server, timeout=1)
 
 
 def test_files_that_nobody_has_named(spark, monkeypatch):
-    from spark_supplier import RunError
-    from spark_supplier.offload import MatrixRanks
-
     for name in ("SUPPLY_RANKS", "SUPPLY_HOSTS", "SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(RunError, match="set ranks= or SUPPLY_RANKS"):
@@ -134,9 +124,6 @@ def test_files_that_nobody_has_named(spark, monkeypatch):
     ({"spark": "local"}, "'local' .* is no SparkSession"),
 ])  # fmt: skip
 def test_wrong_arguments(spark, wrong, text):
-    from spark_supplier import RunError
-    from spark_supplier.offload import MatrixRanks
-
     arguments = {"spark": spark, "ranks": 1, **wrong}
     # Without a number, attach() asks its environment.
     for make in (MatrixRanks,) if arguments["ranks"] is None else (MatrixRanks, MatrixRanks.attach):
@@ -145,10 +132,6 @@ def test_wrong_arguments(spark, wrong, text):
 
 
 def test_what_is_no_data_frame(spark):
-    from spark_supplier import RunError
-    from spark_supplier.ml import TorchEstimator
-    from spark_supplier.offload import release
-
     for refuse in (release, TorchEstimator(model=len, loss=len).fit):
         with pytest.raises(RunError, match="must be a DataFrame of Spark, and is of type str: read the file first"):
             refuse("rows.parquet")

@@ -8,10 +8,10 @@ import pyarrow
 import pytest
 import spark_supplier
 
-from values import NEEDS_TORCH, NUMBERS, UNSIGNED, batch, lies_in_mapping, received
+from values import NUMBERS, UNSIGNED, batch, lies_in_mapping, received
 
 # The methods of a block that return a column. Both give the same values, shapes and errors.
-FORMS = ["numpy", pytest.param("torch", marks=NEEDS_TORCH)]
+FORMS = ["numpy", "torch"]
 
 
 def column(block, form, copy=False):
@@ -24,7 +24,7 @@ def address(array):
 
 @pytest.mark.parametrize("kind, form", [
     *((kind, "numpy") for kind in NUMBERS),
-    *(pytest.param(kind, "torch", marks=NEEDS_TORCH) for kind in NUMBERS if kind not in UNSIGNED),
+    *((kind, "torch") for kind in NUMBERS if kind not in UNSIGNED),
 ])  # fmt: skip
 def test_numbers(pair, kind, form):
     block = received(pair, batch(x=([NUMBERS[kind], 1, 2], kind)))

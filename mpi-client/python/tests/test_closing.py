@@ -16,7 +16,7 @@ import spark_supplier
 
 from feeding import supply_blocks
 from task import Task, wait_until
-from values import NEEDS_TORCH, numbers
+from values import numbers
 
 
 def test_close_waits_for_the_end_of_the_data(open_pair):
@@ -103,8 +103,8 @@ def of_open_data_set(pair, files):
 
 @pytest.mark.parametrize("end", ["close", "abort"])
 @pytest.mark.parametrize("make", [
-    of_reader, of_result, of_result_alone, pytest.param(of_new_data_set, marks=NEEDS_TORCH),
-    pytest.param(of_open_data_set, marks=NEEDS_TORCH),
+    of_reader, of_result, of_result_alone, of_new_data_set,
+    of_open_data_set,
 ])  # fmt: skip
 def test_what_is_closed_stays_closed_and_says_so_at_once(pair, files, make, end):
     handle, uses = make(pair, files)

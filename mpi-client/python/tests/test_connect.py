@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import spark_supplier
 from pyspark.sql import SparkSession
-from spark_supplier import RankError, Rows, RunError, Supplier
+from spark_supplier import Rows, RunError, Supplier
 from spark_supplier.driver.sessions import session_of
 
 from connect_server import connect_server
@@ -59,27 +59,6 @@ def test_predictions_come_back_and_join_the_input(spark, capfd):
         returned.release()
     printed = capfd.readouterr().out
     assert "[rank 0] a line" in printed and "[rank 1] a line" in printed
-
-
-@pytest.mark.long
-def test_a_failure_has_its_cause(spark):
-    def raises(data):
-        raise ValueError("of the function")
-
-    failing = rows(spark, COUNT).selectExpr("if(id = 7, raise_error('bad row'), id) as id")
-    with shared_memory() as folder:
-        supplier = Supplier(ranks=1, folder=folder, backend=None)
-        with pytest.raises(RankError, match="of the function") as raised:
-            supplier.run(raises, rows(spark, COUNT))
-        assert isinstance(raised.value.__cause__, ValueError)
-        with pytest.raises(RunError, match=r"train data: \[USER_RAISED_EXCEPTION\] bad row") as raised:
-            supplier.run(list, failing)
-        assert raised.value.__cause__ is not None and "\n" not in str(raised.value)
-
-
-def test_too_few_slots(spark):
-    with pytest.raises(RunError, match=r"9 ranks need 9 task slots, .* but Spark \(local\[4\]\) has too few"):
-        Supplier(ranks=9).run(list, rows(spark, COUNT))
 
 
 @pytest.mark.long

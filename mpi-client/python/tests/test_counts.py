@@ -18,16 +18,11 @@ def test_they_are_not_known_before_the_task_stores_them(pair):
     assert rank.epoch_elements == 1 << 40 and rank.epoch_steps == 7
 
 
-def test_steps_may_be_unknown_alone(pair):
+@pytest.mark.parametrize("elements", [60, 0])
+def test_steps_may_be_unknown_alone(pair, elements):
     rank, task = pair
-    store(task, 60, 0)
-    assert rank.epoch_elements == 60 and rank.epoch_steps is None
-
-
-def test_an_epoch_without_elements_has_a_number_too(pair):
-    rank, task = pair
-    store(task, 0, 0)
-    assert rank.epoch_elements == 0 and rank.epoch_steps is None
+    store(task, elements, 0)
+    assert rank.epoch_elements == elements and rank.epoch_steps is None
 
 
 def test_numbers_that_contradict_each_other_are_refused(pair):

@@ -10,6 +10,7 @@ import pyarrow
 import pytest
 import spark_supplier
 import torch
+from spark_supplier.torch import DataLoader as OwnLoader
 from spark_supplier.torch import Dataset, Epoch
 from torch.utils.data import DataLoader
 
@@ -212,8 +213,6 @@ def test_a_second_loop_over_one_data_set_names_itself(dataset, take, zero_copy):
 
 
 def test_questions_neither_wait_nor_begin_an_epoch(files, monkeypatch):
-    from spark_supplier.torch import DataLoader as OwnLoader
-
     data = Dataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven="pad")
     monkeypatch.setattr(data, "_begin", lambda: pytest.fail("it has begun an epoch"))
     monkeypatch.setattr(data, "_open", lambda: pytest.fail("it has opened the pair"))
@@ -255,8 +254,6 @@ def test_batches_of_batches_are_refused(dataset, forms, of_epoch, workers):
 
 @pytest.mark.parametrize("option", ["drop_last", "shuffle", "sampler", "batch_sampler"])
 def test_options_of_a_loader_that_spark_has_name_uneven(option):
-    from spark_supplier.torch import DataLoader as OwnLoader
-
     with pytest.raises(spark_supplier.ConfigError, match=f"{option}: .*uneven='drop'"):
         OwnLoader(Dataset(columns=["x"], batch_size=4), **{option: [0]})  # type: ignore[arg-type]
 

@@ -3,10 +3,6 @@
 import pyarrow
 import pytest
 
-from values import NEEDS_TORCH
-
-pytestmark = NEEDS_TORCH
-
 NUMBERS = list(range(40))
 
 

@@ -8,6 +8,7 @@ import time
 import pytest
 import spark_supplier
 from spark_supplier.exchange import transport_over
+from spark_supplier.torch_transport import TorchTransport
 
 from exchanging import RANKS, check_all_once, epochs_of, feeding, on_ranks, opener, receive
 from task import HANG_SECONDS, wait_until
@@ -33,24 +34,6 @@ def test_spark_says_nothing(ranks):
     assert_all_fail(ranks, "supplied", spark_supplier.SupplyError, "Spark was not started with --shuffle all")
 
 
-def test_nulls_are_no_key(ranks):
-    assert_all_fail(ranks, spark_supplier.ranks.Exchange("hash", column="weight"), spark_supplier.SupplyError, "weight")
-
-
-def test_a_column_that_is_not_there(ranks):
-    assert_all_fail(ranks, spark_supplier.ranks.Exchange("hash", column="key"), spark_supplier.SupplyError, "key")
-
-
-def test_ranks_with_different_options(ranks):
-    open_rank = opener(ranks, None)
-
-    def run(rank):
-        with pytest.raises(spark_supplier.SupplyError, match="seed|options|differ"):
-            open_rank(rank, exchange=spark_supplier.ranks.Exchange("all", seed=rank))
-
-    on_ranks(RANKS, run)
-
-
 class Broken(ThreadTransport):
     def alltoallv(self, *parts):
         raise ValueError("the cable is cut")
@@ -70,13 +53,6 @@ def test_a_transport_that_fails_when_it_is_polled(ranks):
             return super().poll()
 
     assert_all_fail(ranks, "all", spark_supplier.SupplyOSError, "connection closed by peer", transport=Stalled)
-
-
-def test_a_rank_that_does_not_come(ranks):
-    open_rank = opener(ranks, "all", timeout=0.5)
-    with pytest.raises(spark_supplier.SupplyTimeoutError):
-        open_rank(0)
-    assert ranks[0].remaining() == []
 
 
 def test_a_rank_that_cannot_open_its_pair(ranks):
@@ -227,7 +203,6 @@ def test_no_communicator(monkeypatch):
 
 def test_a_group_without_cpu_tensors(monkeypatch):
     distributed = pytest.importorskip("torch.distributed", reason="no PyTorch")
-    from spark_supplier.torch_transport import TorchTransport
 
     monkeypatch.setattr(distributed, "get_backend", lambda group: "nccl")
     with pytest.raises(spark_supplier.ConfigError, match="the backend nccl, which does not exchange CPU tensors"):

@@ -1,4 +1,4 @@
-"""Ranks whose pairs feeders open in the same mpirun. The tasks are the test's own."""
+"""Ranks whose pairs feeders open in the same mpirun. The tasks are the test's own. RemoteMpiTest has the same in C."""
 
 import os
 import signal
@@ -16,7 +16,6 @@ from task import wait_until
 pytestmark = NEEDS_MPI
 
 C_FEEDER = [str(ROOT / "build" / "mpi-client" / "supply-feeder")]
-FEEDERS = pytest.mark.parametrize("feeder", [pytest.param(PYTHON_FEEDER, id="python"), pytest.param(C_FEEDER, id="C")])
 
 
 def read_all(job, feeders, ranks, sizes, action="read", *values, **options):
@@ -52,26 +51,6 @@ def test_without_feeders_each_rank_has_its_pair(make_job):
     assert {row["id"] // 1000 for row in received[0][0]} == {0}
 
 
-def test_resume(make_job):
-    sizes = [[20, 20, 20, 20]]
-    begun, rest = make_job(1), make_job(1)
-    begun.start(1, 1, "stop_inside")
-    begun.feed(sizes)
-    printed, status = begun.wait()
-    assert status == 0, printed
-    assert "supply-feeder: pair 0: its rank stopped early: ZeroDivisionError" in printed
-    ((rows, position),) = begun.outcomes()
-    ((first, second),), _ = read_all(rest, 1, 1, sizes, "read", position)
-    check_all_once(sizes, [[rows + first, second]], EPOCHS)
-    assert len(rows) == 50
-
-
-def test_several_pairs_have_positions_at_the_ends_of_epochs(make_job):
-    sizes = [[30, 30], [47]]
-    received, _ = read_all(make_job(2), 2, 1, sizes, "no_position")
-    check_all_once(sizes, received, 1)
-
-
 @pytest.mark.parametrize("feeders, ranks", [pytest.param(1, 2, marks=pytest.mark.long), (3, 2)])
 def test_an_exchange_of_the_ranks(make_job, feeders, ranks):
     sizes = [[40, 40], [20], [50]][: max(feeders, ranks)]
@@ -79,13 +58,6 @@ def test_an_exchange_of_the_ranks(make_job, feeders, ranks):
     check_all_once(sizes, received, EPOCHS)
     senders = {len({row["id"] // 1000 for row in epochs[0]}) for epochs in received}
     assert senders == {len(sizes)}, "the ranks have exchanged elements"
-
-
-def test_positions_of_an_exchange_of_several_pairs(make_job):
-    (found,), _ = read_all(make_job(2), 2, 1, [[30, 30], [47]], "exchange_positions")
-    assert found[0].startswith("position-1:0:0:")
-    assert "more feeders than ranks" in found[-2]
-    assert found[-1].startswith("position-1:1:0:")
 
 
 @pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.long), 1])
@@ -118,10 +90,9 @@ def test_a_signal_ends_a_wait(make_job):
     check_all_once([[30]], job.outcomes(), EPOCHS)
 
 
-@FEEDERS
-def test_sparks_failure_arrives(make_job, feeder):
+def test_sparks_failure_arrives(make_job):
     job = make_job(1)
-    job.start(1, 1, "fail", feeder=feeder)
+    job.start(1, 1, "fail")
     task = job.pairs[0].task()
     task.fail("the source is gone")
     printed, status = job.wait()
@@ -132,23 +103,10 @@ def test_sparks_failure_arrives(make_job, feeder):
     assert "supply-feeder: pair 0: " in printed and "the source is gone" in printed
 
 
-@pytest.mark.long
-def test_spark_never_comes(make_job):
-    job = make_job(1, timeout=2)
-    job.start(1, 1, "fail", feeder=[*PYTHON_FEEDER, "--timeout", str(LIMIT_SECONDS)])
-    printed, _ = job.wait()
-    ((name, text),) = job.outcomes()
-    assert name == "SupplyTimeoutError" and "no Spark task attached to pair 0" in text and "2 s" in text, text
-    assert "its rank stopped early: " in printed
-
-
-@pytest.mark.parametrize(
-    "exchange", [pytest.param((), marks=pytest.mark.long), ("all",)], ids=["alone", "with an exchange"]
-)
-def test_a_feeder_without_config_files(make_job, exchange):
+def test_a_feeder_without_config_files(make_job):
     job = make_job(2)
     job.environment["SUPPLY_MAPPED_FILES"] = "/nonexistent.conf"
-    job.start(1, 2, "fail_to_open", *exchange)
+    job.start(1, 2, "fail_to_open", "all")
     printed, status = job.wait()
     for name, text in job.outcomes():
         assert name == "ConfigError" and "/nonexistent.conf" in text, text
@@ -183,31 +141,6 @@ def test_a_suspended_feeder_is_named(make_job):
     ((name, text),) = job.outcomes()
     assert name == "SupplyTimeoutError" and "supply-feeder on node " in text and "is it stopped" in text, text
     assert status != 0
-
-
-@FEEDERS
-def test_the_task_learns_why_a_rank_fails(make_job, feeder):
-    job = make_job(1)
-    job.start(1, 1, "raise_after_a_block", feeder=feeder)
-    task = job.pairs[0].task()
-    task.supply(pyarrow.RecordBatch.from_pylist([row(0)], SCHEMA), first_element=0)
-    wait_until("the rank's end", task.failure_of_rank)
-    assert "ZeroDivisionError: the training has diverged" in task.failure_of_rank()
-    task.leave()
-    printed, status = job.wait()
-    assert status == 0, printed
-    assert "its rank stopped early: ZeroDivisionError: the training has diverged" in printed
-
-
-def test_no_rank_among_the_processes(make_job):
-    job = make_job(1)
-    command = ["mpirun", "--oversubscribe", *([] if os.geteuid() else ["--allow-run-as-root"]), "-n", "2"]
-    ended = subprocess.run(
-        command + PYTHON_FEEDER, env={**os.environ, **job.environment}, capture_output=True, text=True,
-        timeout=LIMIT_SECONDS,
-    )  # fmt: skip
-    assert ended.returncode != 0
-    assert "supply-feeder: all processes of the communicator are feeders" in ended.stderr
 
 
 @pytest.mark.parametrize(

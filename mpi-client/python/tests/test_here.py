@@ -7,6 +7,7 @@ import threading
 import traceback
 
 import pytest
+from pyspark.sql.functions import expr, udf
 from spark_supplier import Checkpoints, Mpirun, Rows, Supplier
 from spark_supplier.errors import RankError, RunConfigError, RunError
 
@@ -144,8 +145,6 @@ def test_an_exception_has_its_frames(spark, supplier):
 
 
 def test_a_failure_of_spark(spark, supplier):
-    from pyspark.sql.functions import expr
-
     df = spark.range(0, 1000, 1, 1).select(
         expr("if(id > 900, raise_error('the source is gone'), id) as id").cast("long")
     )
@@ -160,8 +159,6 @@ def test_a_failure_of_spark(spark, supplier):
 
 @pytest.mark.parametrize("when", ["in the function", "while it waits for Spark"])
 def test_ctrl_c(spark, supplier, when):
-    from pyspark.sql.functions import udf
-
     @udf("long")
     def slow(number):
         import time

@@ -7,7 +7,7 @@ import pyarrow
 import pytest
 import spark_supplier
 
-from values import NEEDS_TORCH, numbers
+from values import numbers
 
 
 def take_numpy(block):
@@ -34,14 +34,7 @@ def take_capsules(block):
     return block.__arrow_c_array__()
 
 
-VIEWS = [
-    take_numpy,
-    take_slice,
-    pytest.param(take_torch, marks=NEEDS_TORCH),
-    take_batch,
-    take_arrow_column,
-    take_capsules,
-]
+VIEWS = [take_numpy, take_slice, take_torch, take_batch, take_arrow_column, take_capsules]
 
 
 @pytest.mark.parametrize("take", VIEWS)

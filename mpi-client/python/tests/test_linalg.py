@@ -1,14 +1,16 @@
-"""libsupply_linalg by MatrixRanks: each routine against numpy, on 1, 2 and 3 ranks, one of which has no rows."""
+"""libsupply_linalg by MatrixRanks: each routine against numpy, on 3 ranks, one of which has no rows."""
 
 import os
 import re
 
 import numpy
 import pytest
+from pyspark.ml.linalg import Vectors
+from spark_supplier import RunError
 
 import linalg_reference as reference
-from rank_server import LINALG, SERVER, has_slepc, skip_without_linalg
-from supplier_session import session_fixture, shared_memory
+from rank_server import LINALG, has_slepc, skip_without_linalg, started
+from supplier_session import session_fixture
 
 skip_without_linalg()
 spark = session_fixture(3)
@@ -38,18 +40,9 @@ def arrays():
     }
 
 
-# Ranks and partitions: one rank has no rows.
-@pytest.fixture(scope="module", params=[(3, 2)], ids=lambda param: f"{param[0]} ranks")
-def ranks(spark, request):
-    from spark_supplier.offload import MatrixRanks
-
-    with (
-        shared_memory() as folder,
-        MatrixRanks(
-            spark, request.param[0], libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60
-        ) as ranks,
-    ):
-        vars(ranks).update(partitions=request.param[1])
+@pytest.fixture(scope="module")
+def ranks(spark):
+    with started(spark, LINALG.parent, ranks=3, library=LINALG.name) as ranks:
         yield ranks
 
 
@@ -57,7 +50,7 @@ def send(spark, ranks, arrays):
     """The arrays as columns of one DataFrame: a matrix of each."""
     rows = [[row.tolist() for row in numbers] for numbers in zip(*arrays.values(), strict=True)]
     schema = ", ".join(f"{name} array<double>" for name in arrays)
-    df = spark.createDataFrame(rows, schema).repartition(ranks.partitions).cache()
+    df = spark.createDataFrame(rows, schema).repartition(2).cache()
     try:
         return {name: ranks.matrix(df, name) for name in arrays}
     finally:
@@ -210,8 +203,6 @@ def test_eigenvalues(ranks, symmetric, which):
 
 @needs_slepc
 def test_sparse_rows(spark, ranks):
-    from pyspark.ml.linalg import Vectors
-
     random = numpy.random.default_rng(6)
     a = random.normal(size=(40, 40)) * (random.uniform(size=(40, 40)) < 0.2)
     a += a.T
@@ -265,8 +256,6 @@ def all_matrices(spark, ranks, matrices, small):
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_parameters(ranks, all_matrices, text):
-    from spark_supplier import RunError
-
     if "symmetric" in text and not HAS_SLEPC:
         pytest.skip("libsupply_linalg was built without SLEPc")
     with pytest.raises(RunError, match=text):
@@ -275,8 +264,6 @@ def test_wrong_parameters(ranks, all_matrices, text):
 
 def test_more_memory_than_the_node_has(spark, ranks, matrices):
     """Of the ranks together: the kernel would let each of them have it, and end one when they use it."""
-    from spark_supplier import RunError
-
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     # Each of the three ranks needs columns² values.
     columns = int((memory / 8) ** 0.5)
@@ -293,8 +280,6 @@ def test_more_memory_than_the_node_has(spark, ranks, matrices):
 
 
 def test_an_array_is_no_matrix_of_rows(ranks, matrices):
-    from spark_supplier import RunError
-
     gram = ranks.call("gram", matrices["dense"])
     with pytest.raises(RunError, match="A is a small array, which every rank has: this routine needs rows"):
         ranks.call("gram", gram)

@@ -8,6 +8,16 @@ from typing import Any
 
 import numpy
 import pytest
+from pyspark.ml import Pipeline, PipelineModel, clustering, feature, regression
+from pyspark.ml.clustering import KMeansModel
+from pyspark.ml.evaluation import RegressionEvaluator
+from pyspark.ml.linalg import Vectors
+from pyspark.ml.regression import LinearRegression
+from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder
+from pyspark.sql.utils import IllegalArgumentException
+from spark_supplier import RunError
+from spark_supplier.ml import PCA, KMeans, LinearLeastSquares, TruncatedSVD
+from spark_supplier.offload import MatrixRanks
 
 from layout import ROOT
 from rank_server import LINALG, SERVER, has_slepc, skip_without_linalg
@@ -23,8 +33,6 @@ ROWS, COLUMNS, CLUSTERS = 120, 5, 3
 @pytest.fixture(scope="module")
 def df(spark):
     """Three clusters that are far from each other, and a label that the features nearly explain."""
-    from pyspark.ml.linalg import Vectors
-
     random = numpy.random.default_rng(3)
     features = random.normal(size=(ROWS, COLUMNS)) * [3, 2, 1, 0.5, 0.2] + 40 * (numpy.arange(ROWS) % CLUSTERS)[:, None]
     labels = features @ [1, -2, 3, 0, 0.5] + 7 + random.normal(size=ROWS)
@@ -39,8 +47,6 @@ def features(df):
 
 @pytest.fixture(scope="module")
 def ranks(spark):
-    from spark_supplier.offload import MatrixRanks
-
     with (
         shared_memory() as folder,
         MatrixRanks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
@@ -63,9 +69,6 @@ SPARSE = pytest.param(True, marks=pytest.mark.skipif(not HAS_SLEPC, reason="spar
 
 @pytest.mark.parametrize("sparse", [False, SPARSE])
 def test_pca(df, ranks, sparse):
-    from pyspark.ml import feature
-    from spark_supplier.ml import PCA
-
     expected = feature.PCA(k=3, inputCol="features", outputCol="pca").fit(df)
     model = PCA(ranks=ranks, k=3, inputCol="features", outputCol="pca", sparse=sparse).fit(df)
     assert isinstance(model, feature.PCAModel)
@@ -77,8 +80,6 @@ def test_pca(df, ranks, sparse):
 
 @pytest.mark.parametrize("sparse", [False, SPARSE])
 def test_truncated_svd(df, features, ranks, sparse):
-    from spark_supplier.ml import TruncatedSVD
-
     model = TruncatedSVD(ranks=ranks, sparse=sparse).setK(2).setInputCol("features").setOutputCol("reduced").fit(df)
     s, v = numpy.linalg.svd(features)[1:]
     v = v[:2].T * numpy.sign(v[:2].T[abs(v[:2].T).argmax(0), range(2)])
@@ -91,9 +92,6 @@ def test_truncated_svd(df, features, ranks, sparse):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("weight", [0.0, 0.3])
 def test_linear_least_squares(df, ranks, weight, intercept):
-    from pyspark.ml import regression
-    from spark_supplier.ml import LinearLeastSquares
-
     options = {"regParam": weight, "fitIntercept": intercept}
     expected = regression.LinearRegression(standardization=False, solver="normal", **options).fit(df)
     model = LinearLeastSquares(ranks=ranks, **options).fit(df)
@@ -106,8 +104,6 @@ def test_linear_least_squares(df, ranks, weight, intercept):
 
 def test_linear_least_squares_of_rows_whose_order_changes(spark, df, ranks):
     """Features and labels are sent one after the other, of data that nobody has cached."""
-    from spark_supplier.ml import LinearLeastSquares
-
     shuffled = df.orderBy("features").select("*").withColumn("random", _rand()).repartition(3, "random")
     model = LinearLeastSquares(ranks=ranks).setFeaturesCol("features").setLabelCol("label").fit(shuffled)
     close(model.coefficients.toArray(), LinearLeastSquares(ranks=ranks).fit(df).coefficients.toArray())
@@ -121,10 +117,6 @@ def _rand():
 
 
 def test_labels_that_are_all_the_same(df, ranks):
-    from pyspark.ml.regression import LinearRegression
-    from pyspark.sql.utils import IllegalArgumentException
-    from spark_supplier.ml import LinearLeastSquares
-
     same = df.selectExpr("id", "features", "5 as label").cache()
     model = LinearLeastSquares(ranks=ranks, regParam=0.2).fit(same)
     assert abs(model.coefficients.toArray()).max() < 1e-8
@@ -139,9 +131,6 @@ def test_labels_that_are_all_the_same(df, ranks):
 
 
 def test_kmeans(df, ranks):
-    from pyspark.ml import clustering
-    from spark_supplier.ml import KMeans
-
     def sorted_centers(model):
         return numpy.array(sorted(center.tolist() for center in model.clusterCenters()))
 
@@ -155,12 +144,6 @@ def test_kmeans(df, ranks):
 
 
 def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
-    from pyspark.ml import Pipeline, PipelineModel
-    from pyspark.ml.clustering import KMeansModel
-    from spark_supplier import RunError
-    from spark_supplier.ml import PCA, KMeans, TruncatedSVD
-    from spark_supplier.offload import MatrixRanks
-
     with (
         shared_memory() as folder,
         MatrixRanks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
@@ -198,10 +181,6 @@ def names(folder):
 
 def test_a_grid_of_params(df, ranks, tmp_path):
     """With parallelism=2 two fits want the same ranks."""
-    from pyspark.ml.evaluation import RegressionEvaluator
-    from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder
-    from spark_supplier.ml import LinearLeastSquares
-
     squares = LinearLeastSquares(ranks=ranks)
     grid = ParamGridBuilder().addGrid(squares.regParam, [0.0, 100.0]).build()
     CrossValidator(
@@ -217,10 +196,6 @@ def test_a_grid_of_params(df, ranks, tmp_path):
 
 
 def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
-    from pyspark.sql.utils import IllegalArgumentException
-    from spark_supplier import RunError
-    from spark_supplier.ml import PCA, KMeans, LinearLeastSquares
-
     pca = PCA(ranks=ranks, inputCol="features", outputCol="x")
     assert pca.isSet(pca.inputCol) and not pca.isSet(pca.sparse) and pca.hasDefault(pca.sparse)
     kmeans = KMeans(ranks=ranks, k=2)

@@ -9,6 +9,10 @@ from unittest import mock
 
 import numpy
 import pytest
+from pyspark.mllib.linalg import DenseMatrix
+from pyspark.mllib.linalg.distributed import CoordinateMatrix, MatrixEntry
+from spark_supplier import RunError
+from spark_supplier.offload import MatrixRanks, release
 
 from rank_server import LINALG, SERVER, skip_without_linalg
 from supplier_session import session_fixture, shared_memory
@@ -30,8 +34,6 @@ def python_of_workers():
 
 @pytest.fixture(scope="module")
 def ranks(spark):
-    from spark_supplier.offload import MatrixRanks
-
     with shared_memory() as folder:
         with MatrixRanks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
             yield ranks
@@ -139,8 +141,6 @@ def test_every_type_comes_back(spark, ranks, kind):
 
 
 def test_results_come_back_as_those_of_mllib(spark, ranks):
-    from pyspark.mllib.linalg import DenseMatrix
-
     matrix = indexed(spark)
     svd = matrix.computeSVD(3, computeU=True)
     u, s, v = ranks.call("truncated_svd", ranks.matrix(matrix), k=3)
@@ -164,8 +164,6 @@ def test_an_array_has_the_numbers_of_its_rows_as_indices(spark, ranks):
 
 
 def test_rows_without_keys_and_with_text_as_keys(spark, ranks):
-    from spark_supplier import RunError
-
     matrix = ranks.matrix(row_matrix(spark))
     assert (matrix.to_row_matrix().numRows(), matrix.to_row_matrix().numCols()) == (ROWS, COLUMNS)
     for convert in (matrix.to_indexed_row_matrix, matrix.to_coordinate_matrix, matrix.to_block_matrix):
@@ -184,9 +182,6 @@ def test_integers_are_indices(spark, ranks):
 
 @pytest.mark.long
 def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
-    from pyspark.mllib.linalg.distributed import CoordinateMatrix, MatrixEntry
-    from spark_supplier import RunError
-
     def entries(*entries):
         rdd = spark.sparkContext.parallelize([MatrixEntry(*entry) for entry in entries], 2)
         return CoordinateMatrix(rdd, 3, 3)
@@ -209,9 +204,6 @@ def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
 
 @pytest.mark.long
 def test_rows_that_mllib_has_outlive_the_ranks_until_they_are_released(spark):
-    from spark_supplier import RunError
-    from spark_supplier.offload import MatrixRanks, release
-
     with shared_memory() as folder:
         with MatrixRanks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
             matrix = ranks.matrix(indexed(spark))

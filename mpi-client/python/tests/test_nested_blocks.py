@@ -8,9 +8,9 @@ import pytest
 import spark_supplier
 
 from layout import CONSTANTS, put
-from values import NEEDS_TORCH, batch, lies_in_mapping, received
+from values import batch, lies_in_mapping, received
 
-FORMS = ["numpy", pytest.param("torch", marks=NEEDS_TORCH)]
+FORMS = ["numpy", "torch"]
 
 
 def list_of(kind):

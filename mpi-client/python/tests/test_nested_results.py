@@ -11,11 +11,14 @@ import pyarrow
 import pytest
 import spark_supplier
 from spark_supplier import _core
+from spark_supplier.batch import Batch
+from spark_supplier.forms import Forms
 from spark_supplier.jagged import Jagged
 from spark_supplier.result_schema import fields_of
+from spark_supplier.results import ResultWriter
 
 from result_file import abort_reason, read_result
-from values import NEEDS_TORCH, batch, received
+from values import batch, received
 
 INTS, FLOATS, WORDS = (pyarrow.list_(kind()) for kind in (pyarrow.int32, pyarrow.float32, pyarrow.string))
 POINT = pyarrow.struct([("x", "int32"), ("name", "string")])
@@ -91,7 +94,6 @@ def test_lists_of_python(written):
     assert table.to_pydict() == {**values, "arrays": [[0, 1], [], [0]]}
 
 
-@NEEDS_TORCH
 def test_tensors(written):
     import torch
 
@@ -230,7 +232,6 @@ def as_received(form, lists):
 @pytest.fixture
 def written_back(rank, files):
     """A function that writes batches with a received column x, as a function of Supplier.run. Returns what is read."""
-    from spark_supplier.results import ResultWriter
 
     def write(schema, batches, nulls):
         with ResultWriter(partial(_core.Result, rank._pair), "scores", schema, ["x"], nulls) as out:
@@ -244,7 +245,6 @@ def written_back(rank, files):
     return write
 
 
-@NEEDS_TORCH
 @pytest.mark.parametrize("name", RECEIVED)
 @pytest.mark.parametrize("is_text", [True, False])
 def test_padded_lists_have_their_nulls_again(written_back, name, is_text):
@@ -254,7 +254,6 @@ def test_padded_lists_have_their_nulls_again(written_back, name, is_text):
     assert written_back(schema, [as_received(form, each) for each in lists], {"x": "mask"}) == expected
 
 
-@NEEDS_TORCH
 def test_padded_lists_have_another_width_in_each_batch(written_back):
     lists: list[list[list[int]]] = [[[1, 2]], [[], []], [[3, 4, 5], [6]]]
     batches = [as_received("pad", each) for each in lists]
@@ -263,11 +262,8 @@ def test_padded_lists_have_another_width_in_each_batch(written_back):
     assert written_back("x array<int>", batches, {}) == [[1, 2], [], [], [3, 4, 5], [6, 0, 0]]
 
 
-@NEEDS_TORCH
 def test_lists_of_structs_come_back(written_back):
     import torch
-    from spark_supplier.batch import Batch
-    from spark_supplier.forms import Forms
 
     offsets = torch.tensor([0, 2, 2, 3])
     structs = {"a": torch.tensor([1, 0, 0]), "a_mask": torch.tensor([True, False, False]), "b": ["u", "v", ""]}

@@ -16,13 +16,16 @@ import sys
 import time
 
 import pytest
+from pyspark.sql import SparkSession
 from spark_supplier import Mpirun, RankError, Rows
 from spark_supplier.driver.function_checks import check_arguments
 from spark_supplier.driver.progress import Printer, ProgressBar, printable
 from spark_supplier.errors import RunError
+from spark_supplier.node.checkpoints import _Compact
 from spark_supplier.node.environment import path_entries
 from spark_supplier.node.job import Job, Script
 from spark_supplier.node.node import lift_memory_limit
+from spark_supplier.node.rank import _pickled_result
 
 from supplier_session import call, rows, shared_memory
 
@@ -34,7 +37,6 @@ NOBODY = 65534
 @pytest.fixture(scope="module")
 def spark():
     import spark_supplier
-    from pyspark.sql import SparkSession
 
     settings = {
         "spark.jars": spark_supplier.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF",
@@ -122,7 +124,7 @@ def test_the_environment_of_a_rank(run, monkeypatch):
     assert "[rank 0] é \\u2192 \\udc80".encode("latin-1") in printed.buffer.getvalue()
 
 
-@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
+@pytest.mark.parametrize("launcher", ["torch", pytest.param("mpirun", marks=pytest.mark.long)])
 def test_the_threads_that_the_user_sets_are_first(run, monkeypatch, launcher):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     two = run(describe(), ranks=2, launcher=launcher)
@@ -272,8 +274,6 @@ def test_the_words_of_a_script():
 
 def test_slices_of_tensors_travel_without_the_rest():
     import torch
-    from spark_supplier.node.checkpoints import _Compact
-    from spark_supplier.node.rank import _pickled_result
 
     whole = torch.arange(10.0**6)
     shared, parameter = whole[5:8], torch.nn.Parameter(whole[:2])

@@ -2,6 +2,9 @@
 
 import numpy
 import pytest
+from pyspark.ml.linalg import Vectors
+from spark_supplier import RunError
+from spark_supplier.offload import release
 
 from rank_server import LINALG, NUMBERS, skip_without_server, started
 from supplier_session import only_classic, over_connect, session_fixture
@@ -34,8 +37,6 @@ def test_a_library_keeps_its_names_to_itself(ranks, library):
 
 
 def test_a_library_of_another_header_is_refused(ranks):
-    from spark_supplier import RunError
-
     with pytest.raises(RunError, match=r"libnames_old\.so .*compile it again with supply_routine\.h of this version"):
         ranks.call("names", library="libnames_old.so")
 
@@ -47,8 +48,6 @@ def test_rows_come_back_as_they_were(ranks, matrix):
 
 
 def test_arrays_are_matrices(spark, ranks):
-    from spark_supplier.offload import release
-
     values = numpy.random.default_rng(1).normal(size=(37, 5))
     for array in (values, numpy.asfortranarray(values), values.astype(">f8"), values.astype("float32")):
         matrix = ranks.matrix(array)
@@ -63,8 +62,6 @@ def test_arrays_are_matrices(spark, ranks):
 
 
 def test_arrays_that_are_no_matrices(ranks):
-    from spark_supplier import RunError
-
     for array, text in (
         (numpy.ones((2, 2, 2)), r"the shape \(2, 2, 2\)"),
         (numpy.ones((0, 3)), r"the shape \(0, 3\)"),
@@ -123,8 +120,6 @@ def test_sparse_rows_of_an_array(ranks):
 
 @pytest.mark.skipif(not over_connect(), reason="only of Spark Connect")
 def test_spark_connect_has_no_distributed_matrices(ranks, matrix):
-    from spark_supplier import RunError
-
     for convert in (matrix.to_row_matrix, matrix.to_coordinate_matrix):
         with pytest.raises(RunError, match=r"which Spark Connect does not have: pass a DataFrame, and take to_df\(\)"):
             convert()
@@ -132,8 +127,6 @@ def test_spark_connect_has_no_distributed_matrices(ranks, matrix):
 
 
 def test_rows_come_back_with_their_keys(spark, ranks, matrix):
-    from spark_supplier.offload import release
-
     df = ranks.call("copy", matrix).to_df()
     assert df.schema.simpleString() == "struct<key:bigint,row:array<double>>"
     assert df.where("row = array(double(key), 1, double(key * key))").count() == NUMBERS
@@ -144,8 +137,6 @@ def test_rows_come_back_with_their_keys(spark, ranks, matrix):
 
 
 def test_text_is_a_key(spark, ranks):
-    from spark_supplier.offload import release
-
     df = spark.range(50).selectExpr("repeat('ü', int(id)) as name", "double(id) as x")
     rows = ranks.matrix(df, features="x", key="name").to_df()
     assert rows.where("length(key) = row[0]").count() == 50
@@ -153,8 +144,6 @@ def test_text_is_a_key(spark, ranks):
 
 
 def test_keys_come_back_from_ranks_without_rows(spark, ranks, numbers):
-    from spark_supplier.offload import release
-
     texts = spark.createDataFrame([("a", 1.0)], ["name", "x"]).coalesce(1)
     for df, features, key, count in ((numbers.coalesce(1), "features", "id", NUMBERS), (texts, "x", "name", 1)):
         rows = ranks.matrix(df, features=features, key=key).to_df()
@@ -175,16 +164,11 @@ def test_numbers_of_all_types_become_doubles(ranks, numbers, kind):
 
 
 def test_vectors_of_spark_ml_are_rows_of_a_matrix(spark, ranks):
-    from pyspark.ml.linalg import Vectors
-
     df = spark.createDataFrame([(Vectors.dense(1, 2),), (Vectors.sparse(2, [1], [3.0]),)], ["vector"])
     assert sorted(ranks.matrix(df, features="vector").to_numpy().tolist()) == [[0.0, 3.0], [1.0, 2.0]]
 
 
 def test_sparse_vectors_are_a_sparse_matrix(spark, ranks):
-    from pyspark.ml.linalg import Vectors
-    from spark_supplier import RunError
-
     rows = [(Vectors.sparse(4, {1: 3.0, 3: -1.0}),), (Vectors.dense(0, 0, 2, 0),), (Vectors.sparse(4, {}),)]
     matrix = ranks.matrix(spark.createDataFrame(rows, ["vector"]), features="vector", sparse=True)
     assert matrix.shape == (3, 4)
@@ -197,9 +181,6 @@ def test_sparse_vectors_are_a_sparse_matrix(spark, ranks):
 
 @pytest.mark.parametrize("sizes", [(3, 4), (4, 3), (4, 4, 0)])
 def test_sparse_vectors_of_other_sizes_are_refused(spark, ranks, sizes):
-    from pyspark.ml.linalg import Vectors
-    from spark_supplier import RunError
-
     df = spark.createDataFrame([(Vectors.sparse(size, {}),) for size in sizes], ["vector"]).coalesce(1)
     with pytest.raises(
         RunError, match=f"a vector has the size {sizes[-1]}, and the first one has {sizes[0]}: give all"
@@ -208,8 +189,6 @@ def test_sparse_vectors_of_other_sizes_are_refused(spark, ranks, sizes):
 
 
 def test_a_sparse_matrix_may_have_no_entries(spark, ranks):
-    from pyspark.ml.linalg import Vectors
-
     df = spark.createDataFrame([(Vectors.sparse(4, {}),)] * 4, ["vector"])
     matrix = ranks.matrix(df, features="vector", sparse=True)
     assert matrix.shape == (4, 4)
@@ -310,16 +289,12 @@ def test_more_ranks_than_rows(ranks, spark):
     ],
 )
 def test_bad_input_leaves_other_handles_as_they_were(ranks, numbers, matrix, wrong, text):
-    from spark_supplier import RunError
-
     with pytest.raises(RunError, match=text):
         wrong(ranks, numbers, matrix)
     assert ranks.call("copy", matrix).shape == (NUMBERS, 3)
 
 
 def test_rows_that_are_refused_wait_for_no_last_words_of_the_ranks(ranks, numbers, monkeypatch):
-    from spark_supplier import RunError
-
     monkeypatch.setattr(ranks._server, "last_words", lambda: pytest.fail("the ranks have not ended"))
     with pytest.raises(RunError, match="has NaN in place 0"):
         ranks.matrix(numbers.selectExpr("sqrt(-1) as x"), ["x"])
@@ -344,16 +319,12 @@ def test_spark_knows_how_many_rows_it_has_computed(spark):
 
 
 def test_more_than_the_driver_takes_is_refused(ranks):
-    from spark_supplier import RunError
-
     array = ranks.call("large", columns=1 << 28)
     with pytest.raises(RunError, match=r"has 2\.1 GB, and the driver takes at most 2 GiB"):
         array.to_numpy()
 
 
 def test_a_dropped_handle_is_refused(ranks, numbers):
-    from spark_supplier import RunError
-
     gone = ranks.matrix(numbers, features=["id"])
     assert repr(gone) == f"<Matrix {NUMBERS} x 1>"
     gone.release()
@@ -372,8 +343,6 @@ def test_a_handle_that_python_forgets_is_freed(ranks, numbers):
 
 
 def test_a_matrix_of_other_ranks_is_refused(spark, libraries, ranks, matrix):
-    from spark_supplier import RunError
-
     with started(spark, libraries, ranks=1) as others, pytest.raises(RunError, match="belongs to other ranks"):
         assert repr(others) == "<MatrixRanks: 1 ranks, open>"
         others.call("copy", matrix)

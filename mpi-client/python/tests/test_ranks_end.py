@@ -10,6 +10,9 @@ import threading
 import time
 
 import pytest
+from spark_supplier import RunError
+from spark_supplier.driver.sessions import run_cancellable, session_of
+from spark_supplier.offload import MatrixRanks, release
 
 from rank_server import NUMBERS, RANKS, SERVER, skip_without_server, started
 from supplier_session import processes_of_tests, session_fixture, shared_memory
@@ -58,8 +61,6 @@ def unusable_pair(folder, rank):
 
 
 def test_rows_outlive_the_ranks(spark, libraries, numbers):
-    from spark_supplier.offload import release
-
     with shared_memory() as folder:
         from spark_supplier.offload import MatrixRanks
 
@@ -70,9 +71,6 @@ def test_rows_outlive_the_ranks(spark, libraries, numbers):
 
 
 def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libraries, numbers):
-    from spark_supplier import RunError
-    from spark_supplier.offload import MatrixRanks, release
-
     with (
         shared_memory() as folder,
         MatrixRanks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
@@ -96,9 +94,6 @@ def test_a_rank_that_ends_first_sends_heartbeats_until_the_last_one_has_ended(sp
 
 
 def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
-    from spark_supplier import RunError
-    from spark_supplier.offload import MatrixRanks
-
     others = servers()
     with (
         shared_memory() as folder,
@@ -118,8 +113,6 @@ def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
 
 
 def test_the_last_words_of_a_rank_are_in_the_error(spark, libraries):
-    from spark_supplier import RunError
-
     with (
         started(spark, libraries) as ranks,
         pytest.raises(RunError, match=r"(?s)signal: SIGABRT.*has not declared the parameter 'undeclared'"),
@@ -128,8 +121,6 @@ def test_the_last_words_of_a_rank_are_in_the_error(spark, libraries):
 
 
 def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
-    from spark_supplier import RunError
-
     with started(spark, libraries) as ranks:
         matrix = ranks.matrix(numbers, features="features")
         with pytest.raises(RunError, match="rank 1 on node .* was ended in the routine crash by signal: SIGSEGV"):
@@ -143,16 +134,12 @@ def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
 
 @pytest.mark.parametrize("rank", [1, 0])
 def test_a_routine_that_ends_its_rank_is_told(spark, libraries, rank):
-    from spark_supplier import RunError
-
     ended = f"rank {rank} on node .* was ended in the routine leave by exit\\(\\); all matrices of these ranks are gone"
     with started(spark, libraries) as ranks, pytest.raises(RunError, match=ended):
         ranks.call("leave", rank=rank)
 
 
 def test_a_killed_rank_is_told(spark, libraries):
-    from spark_supplier import RunError
-
     others = servers()
     with started(spark, libraries) as ranks:
         os.kill(next(process for process in servers() if process not in others), signal.SIGKILL)
@@ -169,8 +156,6 @@ def test_ctrl_c_cancels_a_routine(spark, libraries, numbers):
 
 
 def test_ctrl_c_cancels_again_what_had_not_begun(spark):
-    from spark_supplier.driver.sessions import run_cancellable, session_of
-
     cancels: list[None] = []
 
     def call():
@@ -183,9 +168,6 @@ def test_ctrl_c_cancels_again_what_had_not_begun(spark):
 
 
 def test_a_server_that_does_not_start_says_why(spark, libraries):
-    from spark_supplier import RunError
-    from spark_supplier.offload import MatrixRanks
-
     with shared_memory() as folder:
         with pytest.raises(RunError, match="there is no program 'no-server'"):
             MatrixRanks(spark, 1, server="no-server", folder=folder)

@@ -314,13 +314,8 @@ def test_as_many_ranks_as_fit(spark, memory):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"order": "rank"}, "order is 'rank': it must be 'ranks' or 'global'"),
-        ({"order": "global", "shuffle": "all"}, "order='global' gives all ranks one order"),
-        ({"order": "global", "cache": "memory"}, "cache repeats the blocks of each rank"),
-        ({"checkpoints": 3}, "checkpoints is 3 .int.: it must be the path of a folder"),
         ({"checkpoints": ""}, "checkpoints is '' .str.: it must be the path of a folder"),
         ({"checkpoints": Checkpoints("/tmp", every=1), "backend": None}, r"Checkpoints.every=…. needs a backend"),
-        ({"resume": True}, r"resume=True: this Supplier has no checkpoints: make Supplier.…, checkpoints="),
         ({"checkpoints": "nofs://host/x"}, "the folder of checkpoints nofs://host/x cannot be used"),
         ({"min_ranks": 3, "ranks": 2}, "min_ranks is 3, and ranks is 2"),
         ({"min_ranks": 0}, "min_ranks is 0"),

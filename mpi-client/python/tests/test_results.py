@@ -19,7 +19,7 @@ import spark_supplier
 from spark_supplier import _core
 
 from result_file import abort_reason, read_result
-from values import NEEDS_TORCH, numbers
+from values import numbers
 
 ROWS = 3
 ARROW = {
@@ -181,7 +181,6 @@ def test_dicts_of_arrays_and_lists(written):
     assert table.schema.field("ints").nullable
 
 
-@NEEDS_TORCH
 def test_tensors(written):
     import torch
 
@@ -360,7 +359,6 @@ def test_a_forked_child_leaves_the_result_of_its_parent(rank, files):
     assert read_result(f"{files.paths[0]}.scores.result").num_rows == 1
 
 
-@NEEDS_TORCH
 def test_a_data_set_has_results_and_they_outlive_it(dataset, files):
     made = dataset([6])
     out = made.results("scores")

@@ -9,6 +9,7 @@ import time
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark import inheritable_thread_target
+from pyspark.sql import functions
 from spark_supplier import RankError, RunError, RunTimeoutError, Supplier
 from spark_supplier.driver import failures
 from spark_supplier.driver.rank_pool import RankPool
@@ -172,8 +173,6 @@ NO_RDDS = only_classic("Spark Connect has no RDDs")
     pytest.param("rdd", "chained", f"{RAISED}ValueError: no good {WHERE}", ", in fails)", marks=NO_RDDS),
 ])  # fmt: skip
 def test_a_python_function_of_the_data(cause, spark, source, kind, begin, end):
-    from pyspark.sql import functions
-
     if source == "udf":
         df = spark.range(10).select(functions.udf(raising(kind), "long")("id").alias("x"))
     else:

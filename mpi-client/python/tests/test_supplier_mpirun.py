@@ -110,7 +110,6 @@ def test_mpirun_says_why_it_fails(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"launcher": "mpirun"}, r"launcher is 'mpirun': it must be 'torch', 'here', or Mpirun.host_file=…."),
         ({"launcher": "torch", "shuffle": "all"}, "with shuffle='all' the ranks exchange rows over torch.distributed"),
         ({"host_file": "no/such/hosts"}, "cannot read the host file no/such/hosts"),
         ({"ranks": RANKS + 1}, r"3 ranks need 3 task slots, but Spark .* use master local\[3\]"),

@@ -6,6 +6,10 @@ import pathlib
 import time
 
 import pytest
+from pyspark.ml.functions import array_to_vector
+from pyspark.sql import functions
+from pyspark.sql.types import StructType
+from spark_supplier import RankError, Rows, RunError, Supplier
 
 from supplier_session import only_classic, rows, session_fixture, shared_memory
 
@@ -107,8 +111,6 @@ def raise_while_writing(data):
 
 
 def test_an_exception_while_writing_fails_the_call_and_leaves_nothing(run):
-    from spark_supplier import RankError
-
     with pytest.raises(RankError, match="no luck"):
         run(raise_while_writing)
 
@@ -119,22 +121,16 @@ def write_a_wrong_column(data):
 
 
 def test_a_wrong_column_is_named(run):
-    from spark_supplier import RankError
-
     with pytest.raises(RankError, match="'id'"):
         run(write_a_wrong_column)
 
 
 def test_a_wrong_schema_is_refused_before_anything_starts(run):
-    from spark_supplier import RunError
-
     with pytest.raises(RunError, match="results is 'id lnog'"):
         run(predict, results="id lnog", kwargs={"factor": 1.0})
 
 
 def test_a_struct_type_is_a_schema(run, spark):
-    from pyspark.sql.types import StructType
-
     schema = rows(spark, 1).selectExpr("id", "cast(id as double) as score", "'' as name").schema
     assert isinstance(schema, StructType)
     returned = run(predict, results=schema, kwargs={"factor": 1.0})
@@ -145,9 +141,6 @@ def test_a_struct_type_is_a_schema(run, spark):
 @pytest.fixture(scope="module")
 def table(spark):
     """A column of each type that ranks get, with nulls."""
-    from pyspark.ml.functions import array_to_vector
-    from pyspark.sql import functions
-
     vector = array_to_vector(functions.expr("array(0D, id + 1D, 0D)"))
     return spark.range(0, COUNT, 1, 8).selectExpr(
         "id", "int(id % 7) as label", "smallint(id % 5) as small", "tinyint(-1) as byte", "id % 2 = 0 as even",
@@ -170,8 +163,6 @@ def copy_input(data):
 
 
 def test_columns_of_the_input_come_back_with_the_predictions(table, caplog):
-    from spark_supplier import Rows, Supplier
-
     named = ", ".join(f"`{name}`" for name in table.columns if name != "unused")
     with shared_memory() as folder:
         returned = Supplier(ranks=RANKS, folder=folder, backend=None).run(
@@ -197,8 +188,6 @@ def test_columns_of_the_input_come_back_with_the_predictions(table, caplog):
 
 
 def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
-    from spark_supplier import RunError
-
     with pytest.raises(RunError, match="results is 'id, lable, score float': 'lable' has no type.*id, features"):
         run(predict, results="id, lable, score float", kwargs={"factor": 1.0})
     with pytest.raises(RunError, match="'id' has no type, so it must be a column of df that ranks get"):

@@ -1,6 +1,7 @@
 """Frames of many columns, with names of any text, go to ranks and come back: real Spark, real ranks."""
 
 import pytest
+from spark_supplier import Rows, RunError, Supplier
 
 from supplier_session import session_fixture, shared_memory
 
@@ -31,8 +32,6 @@ def frame(spark, names, rows):
     (400, 30), pytest.param(5000, 1000, marks=pytest.mark.long), pytest.param(10000, 10, marks=pytest.mark.long),
 ])  # fmt: skip
 def test_columns_and_names_go_both_ways(spark, count, rows):
-    from spark_supplier import Rows, Supplier
-
     names = NAMES + [f"column_{i}" for i in range(len(NAMES), count)]
     df = frame(spark, names, rows)
     with shared_memory() as folder:
@@ -46,8 +45,6 @@ def test_columns_and_names_go_both_ways(spark, count, rows):
 
 
 def test_a_row_that_is_larger_than_a_block_names_the_sizes_to_set(spark):
-    from spark_supplier import Rows, RunError, Supplier
-
     # The long one is the first row of the last partition.
     df = spark.range(0, 4, 1, RANKS).selectExpr("id", "repeat('x', if(id = 2, 40000, 1)) as text")
     with shared_memory() as folder:

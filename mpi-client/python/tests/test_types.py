@@ -11,6 +11,7 @@ import pyspark
 import pytest
 import spark_supplier
 import torch
+from pyspark.sql import SparkSession
 from spark_supplier import Rows, Supplier
 from spark_supplier.driver.results import release
 
@@ -30,8 +31,6 @@ _stopped: list[Any] = []
 
 @pytest.fixture(scope="module", params=["classic", pytest.param("connect", marks=pytest.mark.long)])
 def spark(request):
-    from pyspark.sql import SparkSession
-
     if request.param == "classic":
         builder = (
             SparkSession.builder.master("local[3]").config("spark.jars", spark_supplier.jars()).config(map=SETTINGS)

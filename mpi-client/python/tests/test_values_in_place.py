@@ -8,9 +8,9 @@ import pytest
 import spark_supplier
 
 from foreign_file import ForeignFile
-from values import NEEDS_TORCH, batch, lies_in_mapping
+from values import batch, lies_in_mapping
 
-FORMS = ["numpy", pytest.param("torch", marks=NEEDS_TORCH)]
+FORMS = ["numpy", "torch"]
 VALUES = [bytes(range(first, first + 24)) for first in (0, 50, 100)]
 SHORT = [b"first", b"other", b"third"]
 # Gaps in front of the values: 16 bytes between two of them are equal distances. The last gap of UNEQUAL is another one.

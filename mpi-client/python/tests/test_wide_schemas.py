@@ -4,7 +4,7 @@ import numpy
 import pyarrow
 import pytest
 
-from values import NEEDS_TORCH, batch
+from values import batch
 
 NAMES = ["", "a.b", 'it\'s "quoted" `so`', "two\nlines\t", "\N{GRINNING FACE}", "n" * 127, "n" * 128, "\u00fc" * 30000]
 LARGE = {"ring": "16MiB", "block": "4MiB"}
@@ -47,7 +47,6 @@ def test_names_of_any_text(large):
     assert pyarrow.record_batch(block).to_pydict() == supplied.to_pydict()
 
 
-@NEEDS_TORCH
 def test_batches_of_a_data_set(batches_of_blocks):
     wide = numbered(400, rows=3)
     columns = tuple(wide.schema.names)

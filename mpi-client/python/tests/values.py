@@ -1,15 +1,8 @@
 """Values to supply, and how to receive them."""
 
-import importlib.util
-
 import pyarrow
-import pytest
 
 from layout import CONSTANTS
-
-NEEDS_TORCH = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="no PyTorch (on Debian: apt-get install python3-torch)"
-)
 
 NUMBERS = {
     "int8": -128, "uint8": 255, "int16": -32768, "uint16": 65535, "int32": -(2**31), "uint32": 2**32 - 1,
