@@ -23,6 +23,8 @@ private[supply] object Datum {
   /** The schema with views of data that ranks read in place. */
   val inPlaceSchema: Schema = Schema(schema.columns.updated(6, Column("data", "vz")))
 
+  val Columns: IndexedSeq[Int] = schema.columns.indices
+
   final val Key = 0
   final val Label = 1
   final val Channels = 2

@@ -50,10 +50,8 @@ private final class LmdbRelation(override val sqlContext: SQLContext, val rdd: L
     override val inPlace: Boolean) extends BaseRelation with TableScan with InPlaceRelation {
   override def schema: StructType = DatumRow.Schema
 
-  override def source(columns: IndexedSeq[Int]): Source = {
-    val all = new LmdbSource(rdd, inPlace = true)
-    if (columns == Datum.schema.columns.indices) all else new SelectedSource(all, columns)
-  }
+  override def source(columns: IndexedSeq[Int]): Source =
+    new LmdbSource(rdd, inPlace = true, columns)
 
   override def noteCopied(columns: IndexedSeq[Int]): Unit =
     if (columns.contains(Datum.Data)) rdd.noteCopied("option(\"inPlace\", true) of its reader")

@@ -16,19 +16,23 @@ import supply.source.{ElementWriter, ForeignFile, ForeignValues, GatheringCursor
  * hundred entries ahead, because writing them column by column takes a third of the time.
  */
 private[supply] final class LmdbInPlaceCursor(
-    file: ForeignFile, partition: LmdbPartition, window: Long = MappedWindow.bytes)
+    file: ForeignFile, partition: LmdbPartition, columns: IndexedSeq[Int] = Datum.Columns,
+    window: Long = MappedWindow.bytes)
     extends GatheringCursor {
   private val entries = new PartitionWalk(file.path, partition, window)
   private val datum = new DatumReader
+
+  /** Of each column of a Datum, its entry in the schema; -1: it is not wanted. */
+  private val wanted = Datum.Columns.map(columns.indexOf(_)).toArray
 
   /** The entries that the walk has passed since the last ones were read. */
   private val walked = new MappedEntries
 
   /** The entries that were read last, and the number of the newest that was moved to. */
-  private val ahead = new DatumReferences
+  private val ahead = new DatumReferences(wanted)
   private var aheadCount = 0
   private var newest = -1
-  private lazy val kept = new DatumReferences
+  private lazy val kept = new DatumReferences(wanted)
 
   /** The current element: the newest one, or one that was recalled. */
   private var current = ahead
@@ -116,7 +120,7 @@ private object LmdbInPlaceCursor {
 }
 
 /** Keys and numbers of Datums, and references to their data, in numbered places. */
-private[lmdb] final class DatumReferences {
+private[lmdb] final class DatumReferences(wanted: Array[Int]) {
   import DatumReferences.Numbers
 
   private var keys = Array.fill(DatumReferences.Places)(Array.emptyByteArray)
@@ -186,7 +190,7 @@ private[lmdb] final class DatumReferences {
     numbers.indices.foreach(i => numbers(i) = Arrays.copyOf(numbers(i), size))
   }
 
-  /** Bytes that a block needs besides its fixed columns. Each value may need a window. */
+  /** Bytes that a block needs besides its fixed columns, at most. Each value may need a window. */
   def bytes(places: Array[Int], from: Int, count: Int): Long = {
     var sum = count.toLong * Layout.Window.SIZE
     var i = from
@@ -220,19 +224,22 @@ private[lmdb] final class DatumReferences {
       bits(i) = numbers(Datum.Encoded)(places(from + i)).toByte
       i += 1
     }
-    val space = to.reserveBytes(Datum.Key, lengths, 0, count)
-    i = 0
-    while (i < count) {
-      space.put(keys(places(from + i)), 0, lengths(i))
-      i += 1
+    if (wanted(Datum.Key) >= 0) {
+      val space = to.reserveBytes(wanted(Datum.Key), lengths, 0, count)
+      i = 0
+      while (i < count) {
+        space.put(keys(places(from + i)), 0, lengths(i))
+        i += 1
+      }
     }
     var column = Datum.Label
     while (column < Datum.Encoded) {
-      gather(numbers(column), places, from, count, to.reserveValues(column, count))
+      if (wanted(column) >= 0)
+        gather(numbers(column), places, from, count, to.reserveValues(wanted(column), count))
       column += 1
     }
-    to.putBits(Datum.Encoded, bits, 0, count)
-    to.refer(Datum.Data, file, data, places, from, count)
+    if (wanted(Datum.Encoded) >= 0) to.putBits(wanted(Datum.Encoded), bits, 0, count)
+    if (wanted(Datum.Data) >= 0) to.refer(wanted(Datum.Data), file, data, places, from, count)
   }
 
   private def gather(

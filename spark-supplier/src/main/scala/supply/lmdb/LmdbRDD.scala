@@ -42,12 +42,13 @@ private[supply] final class LmdbRDD private[supply] (
     new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], mappedWindow(path, context))
   }
 
-  /** The cursor for ranks that read the data in place. */
-  def inPlaceCursor(partition: Partition, context: TaskContext): LmdbInPlaceCursor = {
+  /** The cursor for ranks that read the data of these columns in place. */
+  def inPlaceCursor(partition: Partition, context: TaskContext,
+      columns: IndexedSeq[Int] = Datum.Columns): LmdbInPlaceCursor = {
     val path = ForeignFile.realPath(location.local())
     val window = mappedWindow(path, context)
     new LmdbInPlaceCursor(LmdbEnvironments.foreignFile(path), partition.asInstanceOf[LmdbPartition],
-      window)
+      columns, window)
   }
 
   /** How much of the file the task maps. If it may map all, the file stays mapped until it ends. */
@@ -92,16 +93,22 @@ private[supply] object LmdbRDD {
  * An LMDB, read from its own pages, without a tuple in between.
  *
  * @param inPlace whether the ranks read the data there, too, instead of copies
+ * @param columns which columns of a Datum, in their order; some of them only in place
  */
 private[supply] final class LmdbSource(
-    override val rdd: LmdbRDD, inPlace: Boolean) extends KeepingSource {
-  override def schema: Schema = if (inPlace) Datum.inPlaceSchema else Datum.schema
-  override def mainColumn: Option[Int] = Some(Datum.Data)
+    override val rdd: LmdbRDD, inPlace: Boolean, columns: IndexedSeq[Int] = Datum.Columns)
+    extends KeepingSource {
+  private def all = if (inPlace) Datum.inPlaceSchema else Datum.schema
+  override def schema: Schema = Schema(columns.map(all.columns))
+  override def mainColumn: Option[Int] = Some(columns.indexOf(Datum.Data)).filter(_ >= 0)
   override def partitionElements: Option[IndexedSeq[Long]] = Some(rdd.partitionEntries)
   override def identity: Option[String] = Some(rdd.identity)
-  override def bytes: Option[Long] = Some(rdd.bytes)
+
+  /** Without the data nearly nothing of that is left. */
+  override def bytes: Option[Long] = mainColumn.map(_ => rdd.bytes)
+
   override def open(partition: Partition, context: TaskContext): KeepingCursor =
-    if (inPlace) rdd.inPlaceCursor(partition, context) else rdd.cursor(partition, context)
+    if (inPlace) rdd.inPlaceCursor(partition, context, columns) else rdd.cursor(partition, context)
 }
 
 /** Where the tasks find an LMDB. */

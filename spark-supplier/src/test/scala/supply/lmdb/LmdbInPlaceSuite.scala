@@ -50,8 +50,9 @@ class LmdbInPlaceSuite extends AnyFunSuite with AllCases {
     .setChannels(1).setHeight(1).setWidth(bytes).setData(
       ByteString.copyFrom(Array.tabulate(bytes)(at => (at * 7 + i).toByte))).build()
 
-  private def inPlace(file: String, partition: LmdbPartition, window: Long): LmdbInPlaceCursor =
-    new LmdbInPlaceCursor(ForeignFile.find(file), partition, window)
+  private def inPlace(file: String, partition: LmdbPartition, window: Long,
+      columns: IndexedSeq[Int] = Datum.Columns): LmdbInPlaceCursor =
+    new LmdbInPlaceCursor(ForeignFile.find(file), partition, columns, window)
 
   // Inline, in a leaf page, in an overflow page, and in several.
   private val sizes = Gen.listOf(Gen.oneOf(0, 1, 11, 12, 13, 784, 2000, 4096, 5000, 20000))
@@ -82,6 +83,25 @@ class LmdbInPlaceSuite extends AnyFunSuite with AllCases {
       assert(followed(elements(inPlace(file, partition, Long.MaxValue))) == copied)
       assert(followed(elements(shuffled(inPlace(file, partition, Long.MaxValue)))) ==
         elements(shuffled(new LmdbCursor(file, partition))))
+    }
+  }
+
+  test("columns that are not wanted go nowhere, the others to their new places") {
+    TemporaryFolder { folder =>
+      val file = write(folder, (0 until 40).map(i => datum(i, i * 37 % 100)))
+      val partition = LmdbPartition(0, TestLmdb.key(0), 40)
+      val columns = IndexedSeq(Datum.Data, Datum.Label, Datum.Encoded)
+      def shuffled(cursor: KeepingCursor) = new ShuffledCursor(cursor, buffer = 7, seed = 5)
+      def selected = inPlace(file, partition, Long.MaxValue, columns)
+      def expected(all: Seq[Seq[Any]]) = all.map { values =>
+        def bytesOf(column: Int) = values(column).asInstanceOf[(Int, Any)]._2
+        Seq(values(Datum.Label), 2 -> bytesOf(Datum.Encoded), 0 -> bytesOf(Datum.Data))
+      }
+      assert(followed(elements(selected)) == expected(elements(new LmdbCursor(file, partition))))
+      assert(followed(elements(shuffled(selected))) ==
+        expected(elements(shuffled(new LmdbCursor(file, partition)))))
+      val numbers = elements(inPlace(file, partition, Long.MaxValue, IndexedSeq(Datum.Height)))
+      assert(numbers == Seq.fill(40)(Seq(1)))
     }
   }
 

@@ -51,6 +51,17 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("what a source knows of its data is known of a part of the columns, too") {
+    TemporaryFolder { folder =>
+      val lmdb = LmdbRDD.open(sc, TestLmdb.numbered(folder.resolve("db"), 3).toString, 1)
+      val images = new LmdbSource(lmdb, inPlace = true, IndexedSeq(Datum.Data, Datum.Label))
+      assert(images.mainColumn.contains(0) && images.bytes.contains(lmdb.bytes))
+      val labels = new LmdbSource(lmdb, inPlace = true, IndexedSeq(Datum.Label))
+      assert(labels.identity.contains(lmdb.identity) && labels.partitionElements.contains(Seq(3)))
+      assert(labels.bytes.isEmpty && labels.mainColumn.isEmpty)
+    }
+  }
+
   test("keys of any bytes survive, and sort as bytes") {
     TemporaryFolder { folder =>
       val keys =
