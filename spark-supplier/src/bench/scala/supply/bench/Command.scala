@@ -38,7 +38,6 @@ final case class Cycle(
     timeout: Double,
     rings: Seq[Seq[String]] = Nil,
     resident: Boolean = false,
-    shuffleBuffer: Option[Int] = None,
     residentFolder: Option[String] = None) extends Command
 
 /** A command on key-value pairs. */

@@ -5,15 +5,14 @@ import java.util.concurrent.{CyclicBarrier, TimeUnit}
 import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.pair.Pair
-import supply.plan.{Hostfile, Plan, Shuffle}
+import supply.plan.{Hostfile, Plan}
 import supply.source.Source
 import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplySettings, TaskCounters, TaskSettings}
 
 /** Runs the product's own pinned RDD and supply; measures the baseline before each epoch. */
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
   def run(): Rounds = {
-    val shuffle = command.shuffleBuffer.fold[Shuffle](Shuffle.Partitions)(Shuffle.Elements(_))
-    val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0, shuffle)
+    val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0)
     val hosts = Hostfile.oneNode(command.pairs)
     val user = SupplySettings(command.pairs, command.mappedFiles, command.namedPipes,
       epochs = command.epochs, timeout = command.timeout, resident = command.resident,
