@@ -56,15 +56,10 @@ private[supply] object PairFile {
    * to others.
    */
   def find(
-      path: Path, kind: Kind, group: Option[String], isOfFailure: Boolean = false): PairFile = {
-    val folder = openFolder(path, group)
-    var found = false
-    try {
-      val key = check(path, kind, group.map(named), folder, isOfFailure)
-      found = true
-      new PairFile(path, folder, key)
-    } finally if (!found) folder.close()
-  }
+      path: Path, kind: Kind, group: Option[String], isOfFailure: Boolean = false): PairFile =
+    closedOnError(openFolder(path, group)) { folder =>
+      new PairFile(path, folder, check(path, kind, group.map(named), folder, isOfFailure))
+    }
 
   /**
    * Creates a block file of this user, which members of `group` may read. Throws a
@@ -83,11 +78,11 @@ private[supply] object PairFile {
       }
     }
 
-  private[supply] def closedOnError[A](channel: FileChannel)(body: FileChannel => A): A =
-    try body(channel)
+  private[supply] def closedOnError[C <: AutoCloseable, A](opened: C)(body: C => A): A =
+    try body(opened)
     catch {
       case e: Throwable =>
-        channel.close()
+        opened.close()
         throw e
     }
 

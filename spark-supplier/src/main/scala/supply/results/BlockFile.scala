@@ -64,20 +64,15 @@ private[supply] object BlockFile {
     open(NamedFile.open(path, group))
 
   /** X1, from the check of the header on. Closes `file` if it fails. */
-  private[results] def open(file: NamedFile): BlockFile = {
-    var opened = false
-    try {
-      val header =
-        BlockFileHeader.read(file.path, headerOf(file.path, file.channel), file.channel.size())
-      if (!lock(file))
-        throw new PairException(
-          s"${file.path}: another process holds an exclusive lock on READER_LOCK_BYTE: it may be removing this file")
-      if (!file.isNamed)
-        throw new PairException(s"${file.path} was removed or replaced while it was opened")
-      val result = new BlockFile(file, header)
-      opened = true
-      result
-    } finally if (!opened) file.close()
+  private[results] def open(file: NamedFile): BlockFile = PairFile.closedOnError(file) { file =>
+    val header =
+      BlockFileHeader.read(file.path, headerOf(file.path, file.channel), file.channel.size())
+    if (!lock(file))
+      throw new PairException(
+        s"${file.path}: another process holds an exclusive lock on READER_LOCK_BYTE: it may be removing this file")
+    if (!file.isNamed)
+      throw new PairException(s"${file.path} was removed or replaced while it was opened")
+    new BlockFile(file, header)
   }
 
   /**
