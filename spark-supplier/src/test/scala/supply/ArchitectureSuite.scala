@@ -129,7 +129,7 @@ private object ArchitectureSuite {
     "block" -> (data :+ "pair"),
     "task" -> (data ++ Seq("plan", "pair", "block", internals)),
     "run" -> (data ++ Seq("plan", "pair", "task", internals)),
-    "lmdb" -> (data ++ Seq("plan", "rows", "pair", "task", "run", internals)),
+    "lmdb" -> (data ++ Seq("plan", "rows", "task", "run", internals)),
     "results" -> Seq("core", "protocol", "plan", "rows", "pair", "block", "task", "run", internals),
     "api" -> Seq("core", "source", "plan", "rows", "pair", "task", "run", "results", internals),
     "linalg" -> Seq("core", "plan", "rows", "pair", "task", "run", "results", "api"),
