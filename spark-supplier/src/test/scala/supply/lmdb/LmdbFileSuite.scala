@@ -100,7 +100,11 @@ class LmdbFileSuite extends AnyFunSuite {
         "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n".getBytes,
         "git lfs pull")))
     test(s"$what is refused as such") {
-      TemporaryFolder(folder => assert(failure(database(folder, bytes)).contains(says)))
+      TemporaryFolder { folder =>
+        val message = failure(database(folder, bytes))
+        assert(message.contains("/data.mdb is not an LMDB that can be read here: "))
+        assert(message.contains(says))
+      }
     }
 
   test("only pages that the entries use must be there") {
