@@ -29,14 +29,17 @@ class CheckpointFolderSuite extends AnyFunSuite {
     folder.complete(number, states.map(_._1), s"the text of $number", keep = 2)
   }
 
-  private def withCheckpoints(body: (CheckpointFolder, Path) => Unit): Unit =
-    TemporaryFolder { folder =>
-      val path = folder.resolve("new/checkpoints")
-      body(CheckpointFolder.of(s"file://$path", conf, isWritten = true), path)
+  /** A folder with so many checkpoints of rank 0. */
+  private def withCheckpoints(saved: Int = 0)(body: (CheckpointFolder, Path) => Unit): Unit =
+    TemporaryFolder { temporary =>
+      val path = temporary.resolve("new/checkpoints")
+      val folder = CheckpointFolder.of(s"file://$path", conf, isWritten = true)
+      (1 to saved).foreach(number => save(folder, number.toLong, 0 -> "state"))
+      body(folder, path)
     }
 
   test("the newest complete one is found, with what its ranks have saved") {
-    withCheckpoints { (folder, _) =>
+    withCheckpoints() { (folder, _) =>
       assert(folder.latest(after = 0) == ((None, Nil)))
       assert(folder.next() == 1)
       save(folder, 1, 0 -> "a", 2 -> "bcd")
@@ -58,8 +61,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
   }
 
   test("what a call makes is its user's alone, and a folder that others may write is refused") {
-    withCheckpoints { (folder, path) =>
-      save(folder, 1, 0 -> "state")
+    withCheckpoints(1) { (folder, path) =>
       assert(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)) == "rwx------")
       for (mode <- Seq("rwxrwxrwx", "rwxrwx---", "rwx----w-"); isWritten <- Seq(true, false)) {
         Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(mode))
@@ -101,8 +103,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
   }
 
   test("only the newest ones stay, and what is torn is skipped, with the reason") {
-    withCheckpoints { (folder, path) =>
-      (1 to 3).foreach(number => save(folder, number.toLong, 0 -> "state"))
+    withCheckpoints(3) { (folder, path) =>
       assert(!Files.exists(path.resolve("checkpoint-1")))
       folder.create(4, 0).close()
       save(folder, 5, 0 -> "state", 1 -> "state")
@@ -123,8 +124,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
   }
 
   test("two calls do not write into one checkpoint, and a call can be repeated") {
-    withCheckpoints { (folder, path) =>
-      save(folder, 1, 0 -> "state")
+    withCheckpoints(1) { (folder, path) =>
       val again = intercept[ConfigException](folder.create(1, 0)).getMessage
       assert(again.startsWith(s"rank-0 of file:$path/checkpoint-1 is there already"))
       assert(again.contains("give each call a folder of its own"))
@@ -136,8 +136,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
   }
 
   test("a call completes what it has saved, and deletes nothing for others") {
-    withCheckpoints { (folder, path) =>
-      (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))
+    withCheckpoints(2) { (folder, path) =>
       val other = CheckpointFolder.of(s"file://$path", conf, isWritten = true)
       other.create(3, 0).close()
       Files.createDirectories(path.resolve("checkpoint-9"))
@@ -156,8 +155,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
   }
 
   test("one that cannot be read is an error, and no older one is used") {
-    withCheckpoints { (folder, path) =>
-      (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))
+    withCheckpoints(2) { (folder, path) =>
       val broken = new FilterFileSystem(FileSystem.getLocal(conf).getRaw) {
         override def open(file: HadoopPath, buffer: Int): FSDataInputStream =
           if (file.getParent.getName == "checkpoint-2") throw new IOException("a bad sector")
@@ -176,8 +174,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
 
   test(
     "one whose last file ends after any of its bytes is skipped, and there are no checksums beside it") {
-    withCheckpoints { (folder, path) =>
-      (1 to 2).foreach(number => save(folder, number.toLong, 0 -> "state"))
+    withCheckpoints(2) { (folder, path) =>
       val complete = path.resolve("checkpoint-2/complete")
       val names = Using.resource(Files.list(complete.getParent))(
         _.iterator.asScala.map(_.getFileName.toString).toSet)

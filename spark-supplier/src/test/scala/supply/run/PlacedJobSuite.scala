@@ -15,6 +15,22 @@ import supply.testing.{Background, LocalSpark}
 trait JobsThatFailEarly extends LocalSpark { this: AnyFunSuite =>
   import Background.{inBackground, result}
 
+  /** Runs `body` while tasks of another job hold so many cores. */
+  protected def whileBusy(cores: Int, description: String)(body: => Unit): Unit = {
+    JobsThatFailEarly.begun.drainPermits()
+    val blocking = inBackground(PlacedJob.inGroup(sc, "blocking", description) {
+      sc.parallelize(0 until cores, cores).foreach { _ =>
+        JobsThatFailEarly.begun.release()
+        Thread.sleep(Long.MaxValue)
+      }
+    })
+    JobsThatFailEarly.begun.acquire(cores)
+    try body
+    finally sc.cancelJobGroup("blocking")
+    assertThrows[Exception](result(blocking))
+    ()
+  }
+
   test("a job that fails before Spark has submitted it does not run to its end") {
     val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "failing")
     val running = inBackground(job.run { _ =>
@@ -36,21 +52,12 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   }
 
   test("counting fails at the time limit if no executor has a free core for its tasks") {
-    PlacedJobSuite.begun.drainPermits()
-    val blocking = inBackground(PlacedJob.inGroup(sc, "blocking", "occupies all cores") {
-      sc.parallelize(0 until slots, slots).foreach { _ =>
-        PlacedJobSuite.begun.release()
-        Thread.sleep(Long.MaxValue)
-      }
-    })
-    PlacedJobSuite.begun.acquire(slots)
-    try {
+    whileBusy(slots, "occupies all cores") {
       val counted = inBackground(counting(ranks = 1, timeout = 1))
       val message = intercept[PlacementException](result(counted)).getMessage
       assert(message.contains("rank 0 has had no Spark task for 1 s"))
       assert(message.contains("Other jobs hold cores: occupies all cores (stage "))
-    } finally sc.cancelJobGroup("blocking")
-    assertThrows[Exception](result(blocking))
+    }
     assert(counting(ranks = 1, timeout = 20).equalSteps.get.counted == Seq(2, 2))
   }
 
@@ -64,18 +71,18 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   for ((how, cancel) <- Seq[(String, () => Unit)]("all jobs" -> (() => sc.cancelAllJobs()),
       "a tag of the thread" -> (() => sc.cancelJobsWithTag("mine"))))
     test(s"a job that Spark cancels was asked to end: $how") {
-      PlacedJobSuite.begun.drainPermits()
+      JobsThatFailEarly.begun.drainPermits()
       val running = inBackground {
         sc.addJobTag("mine")
         new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "cancelled").run {
           _ =>
             sc.parallelize(0 until 1, 1).foreach { _ =>
-              PlacedJobSuite.begun.release()
+              JobsThatFailEarly.begun.release()
               Thread.sleep(Long.MaxValue)
             }
         }
       }
-      PlacedJobSuite.begun.acquire()
+      JobsThatFailEarly.begun.acquire()
       cancel()
       assert(intercept[SupplierEndedException](result(running)).getMessage.contains(
           "was cancelled"))
@@ -89,6 +96,6 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   }
 }
 
-object PlacedJobSuite {
-  private val begun = new Semaphore(0)
+private object JobsThatFailEarly {
+  val begun = new Semaphore(0)
 }

@@ -12,11 +12,9 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.bench.DatumSource
 import supply.core.{Deadline, PlacementException, SourceException}
 import supply.source.Source
-import supply.testing.Background
 
 /** A listener of the user is slow, and Spark's queues of events are short: nearly all are dropped. */
 class SlowListenerSuite extends AnyFunSuite with RunsWithRanks with JobsThatFailEarly {
-  import Background.{inBackground, result}
 
   override protected lazy val sc: SparkContext = {
     val started = SparkContext.getOrCreate(new SparkConf()
@@ -50,15 +48,7 @@ class SlowListenerSuite extends AnyFunSuite with RunsWithRanks with JobsThatFail
   }
 
   test("a rank whose task cannot be placed is named at the limit, and so is who holds the cores") {
-    SlowListenerSuite.begun.drainPermits()
-    val blocking = inBackground(PlacedJob.inGroup(sc, "blocking", "occupies a core") {
-      sc.parallelize(Seq(0), 1).foreach { _ =>
-        SlowListenerSuite.begun.release()
-        Thread.sleep(Long.MaxValue)
-      }
-    })
-    SlowListenerSuite.begun.acquire()
-    try {
+    whileBusy(1, "occupies a core") {
       val started = System.nanoTime()
       val (_, outcome) = supply(2, timeout = 3)(slowly(millis = 2000))
       val error = outcome.left.toOption.get
@@ -66,8 +56,7 @@ class SlowListenerSuite extends AnyFunSuite with RunsWithRanks with JobsThatFail
       assert(error.getMessage.contains("has had no Spark task for 3 s"))
       // The element that its task computes meanwhile takes no part in that.
       assert((System.nanoTime() - started) / 1e9 < 20)
-    } finally sc.cancelJobGroup("blocking")
-    assertThrows[Exception](result(blocking))
+    }
   }
 
   test("an error that no retry can mend is not tried again") {
@@ -98,6 +87,5 @@ class SlowListenerSuite extends AnyFunSuite with RunsWithRanks with JobsThatFail
 }
 
 object SlowListenerSuite {
-  private val begun = new Semaphore(0)
   private val attempts = new Semaphore(0)
 }
