@@ -96,8 +96,8 @@ private[lmdb] object PartitionWalk {
     catch {
       case e: DatumReader.NotADatum =>
         throw new SourceException(
-          s"the value of key '${printable(key)}' of the LMDB $file is not a Datum: if this entry is none, leave it out " +
-            s"(--skip-keys, option skipKeys). As a Datum, ${e.getMessage}")
+          s"the value of key '${printable(key)}' of the LMDB $file is not a Datum ($valueBytes bytes): if this entry is none, " +
+            s"leave it out (--skip-keys, option skipKeys: docs/LMDB.md). As a Datum, ${e.getMessage}")
     }
 
   def printable(key: DirectBuffer): String = Datum.printable(LmdbWalk.bytes(key))

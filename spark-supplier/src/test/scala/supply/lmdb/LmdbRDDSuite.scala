@@ -84,7 +84,8 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
         assert(cursor.next())
         val message = intercept[SourceException](cursor.next()).getMessage
         assert(message.contains("'k\\x01'") && message.contains(
-          "is not a Datum: if this entry is none, leave it out (--skip-keys, option skipKeys). As a Datum, "))
+          "is not a Datum (8 bytes): if this entry is none, leave it out " +
+            "(--skip-keys, option skipKeys: docs/LMDB.md). As a Datum, "))
       } finally cursor.close()
     }
   }
