@@ -101,8 +101,8 @@ SUPPLY_API supply_status_t supply_result_open_arrow(supply_result_t **result, su
 /**
  * Appends the rows of an Arrow record batch. Its columns, and the fields of structs, are found by their names, and may
  * have another order than those of the result. Types must be those of the result; texts and bytes may have any of
- * Arrow's layouts, lists 32-bit or 64-bit offsets. Dictionaries are refused: cast them. Both structs
- * are only read, and stay the caller's. Otherwise as supply_result_write().
+ * Arrow's layouts, lists 32-bit or 64-bit offsets. Dictionaries are refused: cast them. So is a
+ * row that is null as a whole. Both structs are only read, and stay the caller's. Otherwise as supply_result_write().
  */
 SUPPLY_API supply_status_t supply_result_write_arrow(supply_result_t *result, const struct ArrowSchema *schema,
                                                      const struct ArrowArray *array);

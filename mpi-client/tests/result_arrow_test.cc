@@ -227,6 +227,23 @@ TEST_F(ResultArrowTest, BatchesThatDoNotFitAreRefusedByColumn) {
     seal(result);
 }
 
+// The row counts from the beginning of the slice, as in the other messages.
+TEST_F(ResultArrowTest, ARowThatIsNullAsAWholeIsNamed) {
+    Batch batch(4);
+    batch.add("a", "i", {nullptr, ids});
+    Result result = begin_arrow(&batch.schema);
+    batch.array.buffers[0] = third_is_null;
+    batch.array.null_count = -1;
+    expect_refused(result, batch, {"row 2 of these is null as a whole", "leave it out"});
+    batch.array.offset = 1;
+    batch.array.length = 3;
+    expect_refused(result, batch, {"row 1 of these is null as a whole"});
+    batch.array.length = 1;
+    write_arrow(result, batch);
+    EXPECT_EQ(1u, supply_result_rows(result.get()));
+    seal(result);
+}
+
 TEST_F(ResultArrowTest, CodesOfADictionaryAreNoInstants) {
     const int64_t instants[4] = {};
     Batch batch(4);

@@ -397,15 +397,28 @@ static supply_status_t set_column(supply_result_t *result, uint32_t index, int64
                      (struct row_range){0, (uint64_t)array->length}, batch);
 }
 
+/* The first row whose bit is 0; `count`: there is none. */
+static uint64_t first_null(const uint8_t *validity, uint64_t first, uint64_t count) {
+    if (supply__bits_count_zeros(validity, first, count) == 0) return count;
+    uint64_t row = 0;
+    while (row < count && (validity[(first + row) / 8] >> (first + row) % 8 & 1) != 0) row++;
+    return row;
+}
+
 static supply_status_t check_batch(supply_result_t *result, const struct ArrowSchema *schema,
                                    const struct ArrowArray *array) {
     if (!is_batch(schema) || array == NULL) return refuse_schema(result, array != NULL ? schema : NULL);
     if (!is_whole(schema, array, 0))
         return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
                                    "the array does not belong to the schema, or is no valid Arrow array");
-    if (array->null_count != 0 && array->buffers[0] != NULL &&
-        supply__bits_count_zeros(array->buffers[0], (uint64_t)array->offset, (uint64_t)array->length) > 0)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT, "a row of these is null as a whole");
+    const uint64_t rows = (uint64_t)array->length;
+    const uint64_t null_row = array->null_count != 0 && array->buffers[0] != NULL
+                                  ? first_null(array->buffers[0], (uint64_t)array->offset, rows)
+                                  : rows;
+    if (null_row < rows)
+        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                   "row %llu of these is null as a whole: leave it out, or write nulls in its columns",
+                                   (unsigned long long)null_row);
     if ((uint64_t)schema->n_children != result->schema.column_count)
         for (int64_t i = 0; i < schema->n_children; i++)
             if (schema->children[i]->name == NULL ||
