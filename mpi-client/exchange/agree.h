@@ -32,6 +32,11 @@ supply_status_t exchange_alltoallv(struct collective *collective, const void *se
  */
 supply_status_t exchange_poll(struct collective *collective, struct failure *failure);
 
+/** A wait for other ranks without an operation has the same limit. Begin it, and then say whether it is over:
+ * SUPPLY_OK, SUPPLY_AGAIN, or _TIMEOUT, as exchange_poll(). */
+void exchange_begin_wait(struct collective *collective);
+supply_status_t exchange_wait(struct collective *collective, bool is_over, struct failure *failure);
+
 /** What one rank tells the others. */
 struct rank_state {
     int32_t status; /**< SUPPLY_OK; SUPPLY_AGAIN: its window is not complete yet; or why it failed */

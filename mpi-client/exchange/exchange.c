@@ -181,12 +181,12 @@ static struct exchange *kept;
 
 /*
  * MPI cannot take back a collective operation: if another rank begins it later, it still reads and writes the buffers.
- * So the context is freed, or as much of it as no pending operation may use. *keep: of the slot, as in struct filler.
+ * So the context is freed, or as much of it as no pending operation may use. None uses the ring.
  */
 static void exchange_free(struct exchange *exchange, bool *keep) {
     const bool is_pending = exchange->collective.is_pending;
     const struct transport *transport = &exchange->collective.transport;
-    *keep = is_pending && exchange->step == STEP_MOVE;
+    *keep = false;
     transport->free(transport->context, is_pending);
     if (!is_pending) {
         exchange_free_memory(exchange);
@@ -235,6 +235,9 @@ static struct filler exchange_filler(struct exchange *exchange) {
 
 /* Slots of the ring of exchanged elements: two for the program, and one to receive. */
 #define SLOTS 3
+
+/* A slot has space for a table of that many neighbours, whatever the columns; of more, if there are fewer columns. */
+#define TABLE_SENDERS_MOST 32
 
 /* Of a window. In a round the slot must take what others send at random, which is rarely more than this. */
 #define SLOT_PART 4
@@ -323,13 +326,15 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     exchange->begins_epoch = true;
     TRY(exchange_round_init(&exchange->round, rank, ranks, capacity, failure));
     if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) TRY(exchange_range_init(&exchange->range, ranks, failure));
-    TRY(exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure));
+    TRY(exchange_transfer_init(&exchange->transfer, ranks, window_bytes, capacity, failure));
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
     exchange->columns_of_other = calloc(1, SCHEMA_BYTES_MAX);
     if (exchange->counts == NULL || exchange->columns_of_other == NULL ||
         !exchange_gather_init(&exchange->gather, ranks))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    TRY(open_handle(exchange, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity), failure));
+    const size_t table_bytes =
+        exchange_neighbours_table_bytes(ranks < TABLE_SENDERS_MOST ? ranks : TABLE_SENDERS_MOST, SCHEMA_ENTRIES_MAX);
+    TRY(open_handle(exchange, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity + table_bytes), failure));
     return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;
 }
 

@@ -15,11 +15,10 @@ enum step {
     STEP_AGREE,   /**< wait for the agreement on a window, or on another round of one */
     STEP_SAMPLE,  /**< wait for the samples of all ranks */
     STEP_COLUMNS, /**< wait for the columns of another rank */
-    STEP_OFFER,
-    STEP_GRANT,
-    STEP_COUNT,
-    STEP_PLACE, /**< wait for the places of this rank's elements in its neighbours' slots */
-    STEP_MOVE,
+    STEP_OFFER,   /**< wait for what all ranks have for this one */
+    STEP_GRANT,   /**< wait for whether all can take it */
+    STEP_COPY,    /**< wait for the places of this rank's elements in its neighbours' slots */
+    STEP_MOVE,    /**< wait for the messages */
     STEP_ARRIVE,  /**< wait until all neighbours have copied theirs */
     STEP_DELIVER, /**< the slot has a block */
     STEP_END,     /**< of the epoch or of the data */
@@ -85,7 +84,6 @@ struct exchange {
     uint32_t left;            /**< elements of this rank that later rounds move */
     uint64_t received;        /**< elements of it that have arrived */
     uint64_t consumed;        /**< of those that arrive, by an earlier run */
-    uint32_t copied;          /**< ranks that have got their elements, or are no neighbours */
     struct slot slot;
     enum window_end end; /**< of STEP_END */
     struct filled filled;
@@ -111,7 +109,10 @@ supply_status_t exchange_take_samples(struct exchange *exchange, struct failure 
 /** Another rank's columns have arrived. */
 supply_status_t exchange_take_columns(struct exchange *exchange, struct failure *failure);
 
-/** Begins STEP_OFFER, or STEP_COUNT, and does the steps from there to STEP_ARRIVE. */
+/** A window is drawn: prepares its rounds. */
+void exchange_begin_rounds(struct exchange *exchange);
+
+/** Begins STEP_OFFER, and does the steps from there to STEP_ARRIVE. */
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure);
 supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure);
 

@@ -6,6 +6,7 @@
 #include "neighbours.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,22 @@
 #include "layout.h"
 #include "base/mix.h"
 
-/* A message of *place*, before two numbers of each column of any length: its bytes, and those before. */
-enum { PLACE_SLOT, PLACE_ELEMENTS, PLACE_BEFORE, PLACE_BYTES };
+/* At WORDS_OFFSET. */
+struct ring_words {
+    uint64_t round; /* the other two are those of this round; stored last, with release */
+    uint64_t slot;  /* offset in the ring */
+    uint64_t table;
+};
+_Static_assert(sizeof(struct ring_words) <= BUFFER_ALIGNMENT, "the words lie in one line of the header");
+_Static_assert(offsetof(struct mapped_file_header, rank_failure) +
+                       sizeof((struct mapped_file_header *)0)->rank_failure <=
+                   WORDS_OFFSET,
+               "a mapped file has nothing there");
+
+/* The table: numbers of the whole slot, with the bytes of each column of any length; and then an entry for each sender,
+ * with the bytes before it. */
+enum { TABLE_SENDERS, TABLE_ELEMENTS, TABLE_BYTES };
+enum { ENTRY_RANK, ENTRY_ARRIVED, ENTRY_ELEMENTS, ENTRY_BYTES };
 
 supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t rank, uint32_t ranks,
                                          struct failure *failure) {
@@ -52,7 +67,7 @@ void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring
     neighbours->fd = fd;
     neighbours->slot_bytes = slot_bytes;
     neighbours->slots = slots;
-    neighbours->all[neighbours->rank] = (struct neighbour){ring, bytes};
+    neighbours->all[neighbours->rank] = (struct neighbour){.ring = ring, .bytes = bytes};
     neighbours->links[neighbours->rank] = 1;
     const uint64_t here = machine();
     if (fd < 0 || here == 0 || fstat(fd, &memory) != 0 || stat("/proc/self/ns/pid", &processes) != 0) return;
@@ -99,24 +114,30 @@ void exchange_neighbours_map(struct neighbours *neighbours) {
         if (rank == neighbours->rank || !is_here(card, &neighbours->mine)) continue;
         uint8_t *ring = neighbours_map(card);
         if (ring == NULL) continue;
-        neighbours->all[rank] = (struct neighbour){ring, card->ring_bytes};
+        neighbours->all[rank] = (struct neighbour){.ring = ring, .bytes = card->ring_bytes};
         neighbours->links[rank] = 1;
         neighbours->count++;
     }
 }
 
-/* A rank's own elements are copied, whatever others say. */
-void exchange_neighbours_link(struct neighbours *neighbours) { neighbours->links_in[neighbours->rank] = 1; }
+void exchange_neighbours_link(struct neighbours *neighbours) {
+    neighbours->links_in[neighbours->rank] = 0;
+    for (uint32_t rank = 0; rank < neighbours->ranks; rank++) neighbours->senders += neighbours->links_in[rank] != 0;
+    /* A rank's own elements are copied, whatever others say. */
+    neighbours->links_in[neighbours->rank] = 1;
+}
+
+size_t exchange_neighbours_table_bytes(uint32_t senders, uint32_t variable_count) {
+    const size_t numbers = TABLE_BYTES + senders * ((size_t)ENTRY_BYTES + variable_count) + variable_count;
+    return supply__aligned(numbers * sizeof(uint64_t));
+}
 
 supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, const struct columns *columns,
                                                 struct failure *failure) {
-    neighbours->width = PLACE_BYTES + 2 * columns->variable_count;
-    const size_t count = (size_t)neighbours->ranks * neighbours->width;
-    neighbours->places = calloc(count, sizeof *neighbours->places);
-    neighbours->places_in = calloc(count, sizeof *neighbours->places_in);
+    neighbours->table_bytes = exchange_neighbours_table_bytes(neighbours->senders, columns->variable_count);
+    neighbours->variable_count = columns->variable_count;
     neighbours->before = calloc(columns->variable_count + 1, sizeof *neighbours->before);
-    if (neighbours->places == NULL || neighbours->places_in == NULL || neighbours->before == NULL)
-        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (neighbours->before == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return exchange_slot_init(&neighbours->layout, columns, failure);
 }
 
@@ -137,15 +158,18 @@ void exchange_neighbours_free(struct neighbours *neighbours) {
     free(neighbours->links);
     free(neighbours->links_in);
     free(neighbours->changed);
-    free(neighbours->places);
-    free(neighbours->places_in);
     free(neighbours->before);
     exchange_slot_free(&neighbours->layout);
     *neighbours = (struct neighbours){.fd = -1};
 }
 
 supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_t bytes, struct failure *failure) {
+    bytes += neighbours->table_bytes;
     if (bytes <= neighbours->reserved) return SUPPLY_OK;
+    if (bytes > neighbours->slot_bytes)
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%u ranks of this machine have too many columns to exchange: set messages_only",
+                            neighbours->senders + 1);
     for (uint32_t i = 0; i < neighbours->slots && neighbours->fd >= 0; i++) {
         const size_t begin = RING_OFFSET + i * neighbours->slot_bytes + neighbours->reserved;
         if (supply__filler_reserve(neighbours->fd, begin, bytes - neighbours->reserved, failure) != SUPPLY_OK)
@@ -156,24 +180,46 @@ supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_
     return SUPPLY_OK;
 }
 
+struct place exchange_neighbours_first(struct neighbours *neighbours, const struct columns *columns,
+                                       const struct slot_layout *layout) {
+    memset(neighbours->before, 0, columns->variable_count * sizeof *neighbours->before);
+    return (struct place){layout, 0, neighbours->before};
+}
+
+void exchange_neighbours_next(struct neighbours *neighbours, const struct columns *columns, const uint64_t *offer,
+                              struct place *place) {
+    place->elements += offer[OFFER_ELEMENTS];
+    for (uint32_t i = 0; i < columns->variable_count; i++) neighbours->before[i] += offer[OFFER_BYTES + i];
+}
+
 void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
                                const struct columns *columns, const struct round *round) {
-    const uint8_t *ring = neighbours->all[neighbours->rank].ring;
-    uint64_t elements = 0;
-    memset(neighbours->before, 0, columns->variable_count * sizeof *neighbours->before);
+    const size_t bytes = columns->variable_count * sizeof(uint64_t);
+    struct neighbour *own = &neighbours->all[neighbours->rank];
+    uint64_t *table = (uint64_t *)(void *)(layout->slot.address + layout->end);
+    uint64_t *entry = table + TABLE_BYTES + columns->variable_count;
+    struct place place = exchange_neighbours_first(neighbours, columns, layout);
+    table[TABLE_SENDERS] = neighbours->senders;
+    table[TABLE_ELEMENTS] = layout->elements;
+    memcpy(table + TABLE_BYTES, layout->value_bytes, bytes);
     for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
-        const uint64_t *message = exchange_message(round->messages_in, round, rank);
-        uint64_t *place = neighbours->places + (size_t)rank * neighbours->width;
-        place[PLACE_SLOT] = (uint64_t)(layout->slot.address - ring);
-        place[PLACE_ELEMENTS] = layout->elements;
-        place[PLACE_BEFORE] = elements;
-        elements += message[COUNT_ELEMENTS];
-        for (uint32_t i = 0; i < columns->variable_count; i++) {
-            place[PLACE_BYTES + 2 * i] = layout->value_bytes[i];
-            place[PLACE_BYTES + 2 * i + 1] = neighbours->before[i];
-            neighbours->before[i] += message[COUNT_BYTES + i];
+        if (rank != neighbours->rank && neighbours->links_in[rank] != 0) {
+            entry[ENTRY_RANK] = rank;
+            entry[ENTRY_ARRIVED] = 0;
+            entry[ENTRY_ELEMENTS] = place.elements;
+            memcpy(entry + ENTRY_BYTES, neighbours->before, bytes);
+            entry += ENTRY_BYTES + columns->variable_count;
         }
+        neighbours->all[rank].arrived = NULL;
+        exchange_neighbours_next(neighbours, columns, exchange_offer(round->offers_in, round, rank), &place);
     }
+    struct ring_words *words = (struct ring_words *)(void *)(own->ring + WORDS_OFFSET);
+    words->slot = (uint64_t)(layout->slot.address - own->ring);
+    words->table = (uint64_t)((uint8_t *)table - own->ring);
+    neighbours->table = table;
+    neighbours->own_layout = layout;
+    /* The block that was in this slot is read before the others write into it. */
+    __atomic_store_n(&words->round, ++neighbours->round, __ATOMIC_RELEASE);
 }
 
 /* Whether `mine` and what is before them are within `all`, which can be in a ring of that size. */
@@ -181,27 +227,88 @@ static bool neighbours_is_within(uint64_t before, uint64_t mine, uint64_t all, u
     return all <= ring_bytes && before <= all && mine <= all - before;
 }
 
-bool exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
-                              const struct round *round, struct place *place) {
-    const struct neighbour *neighbour = &neighbours->all[rank];
-    /* The others' may be under way still. */
-    const uint64_t *places = rank == neighbours->rank ? neighbours->places : neighbours->places_in;
-    const uint64_t *message = places + (size_t)rank * neighbours->width;
-    const uint64_t *sent = exchange_message(round->messages, round, rank);
-    const uint64_t at = message[PLACE_SLOT], elements = message[PLACE_ELEMENTS];
+/* The entry of this rank in a table; NULL: the table is not within the ring, or has none. */
+static uint64_t *neighbours_find_entry(const struct neighbours *neighbours, const struct neighbour *neighbour,
+                                       uint64_t at, uint32_t variable_count) {
+    if (at % sizeof(uint64_t) != 0 || at > neighbour->bytes ||
+        neighbour->bytes - at < exchange_neighbours_table_bytes(0, variable_count))
+        return NULL;
+    uint64_t *table = (uint64_t *)(void *)(neighbour->ring + at);
+    const uint64_t senders = SHARED_READ(table[TABLE_SENDERS]);
+    if (senders >= neighbours->ranks ||
+        neighbour->bytes - at < exchange_neighbours_table_bytes((uint32_t)senders, variable_count))
+        return NULL;
+    uint64_t *entry = table + TABLE_BYTES + variable_count;
+    for (uint64_t i = 0; i < senders; i++, entry += ENTRY_BYTES + variable_count)
+        if (SHARED_READ(entry[ENTRY_RANK]) == neighbours->rank) return entry;
+    return NULL;
+}
+
+/* This rank's place in its own slot. */
+static struct place neighbours_find_own(struct neighbours *neighbours, const struct columns *columns,
+                                        const struct round *round) {
+    struct place place = exchange_neighbours_first(neighbours, columns, neighbours->own_layout);
+    for (uint32_t rank = 0; rank < neighbours->rank; rank++)
+        exchange_neighbours_next(neighbours, columns, exchange_offer(round->offers_in, round, rank), &place);
+    return place;
+}
+
+supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
+                                         const struct round *round, struct place *place) {
+    struct neighbour *neighbour = &neighbours->all[rank];
     struct slot_layout *layout = &neighbours->layout;
-    if (at > neighbour->bytes || at % BUFFER_ALIGNMENT != 0 || elements > neighbour->bytes / columns->fixed_bytes ||
-        !neighbours_is_within(message[PLACE_BEFORE], round->counts[rank], elements, neighbour->bytes))
-        return false;
-    layout->elements = elements;
-    for (uint32_t i = 0; i < columns->variable_count; i++) {
-        layout->value_bytes[i] = message[PLACE_BYTES + 2 * i];
-        neighbours->before[i] = message[PLACE_BYTES + 2 * i + 1];
-        if (!neighbours_is_within(neighbours->before[i], sent[COUNT_BYTES + i], layout->value_bytes[i],
-                                  neighbour->bytes))
-            return false;
+    const struct ring_words *words = (const struct ring_words *)(const void *)(neighbour->ring + WORDS_OFFSET);
+    const uint64_t *sent = exchange_offer(round->offers, round, rank);
+    if (rank == neighbours->rank) {
+        *place = neighbours_find_own(neighbours, columns, round);
+        return SUPPLY_OK;
     }
-    *place = (struct place){layout, message[PLACE_BEFORE], neighbours->before};
+    if (__atomic_load_n(&words->round, __ATOMIC_ACQUIRE) != neighbours->round) return SUPPLY_AGAIN;
+    const uint64_t at = SHARED_READ(words->slot), table_at = SHARED_READ(words->table);
+    uint64_t *entry = neighbours_find_entry(neighbours, neighbour, table_at, columns->variable_count);
+    if (entry == NULL || at > neighbour->bytes || at % BUFFER_ALIGNMENT != 0) return SUPPLY_ERROR_CONTRACT;
+    const uint64_t *table = (const uint64_t *)(const void *)(neighbour->ring + table_at);
+    const uint64_t elements = SHARED_READ(entry[ENTRY_ELEMENTS]);
+    layout->elements = SHARED_READ(table[TABLE_ELEMENTS]);
+    if (layout->elements > neighbour->bytes / columns->fixed_bytes ||
+        !neighbours_is_within(elements, sent[OFFER_ELEMENTS], layout->elements, neighbour->bytes))
+        return SUPPLY_ERROR_CONTRACT;
+    for (uint32_t i = 0; i < columns->variable_count; i++) {
+        layout->value_bytes[i] = SHARED_READ(table[TABLE_BYTES + i]);
+        neighbours->before[i] = SHARED_READ(entry[ENTRY_BYTES + i]);
+        if (!neighbours_is_within(neighbours->before[i], sent[OFFER_BYTES + i], layout->value_bytes[i],
+                                  neighbour->bytes))
+            return SUPPLY_ERROR_CONTRACT;
+    }
+    *place = (struct place){layout, elements, neighbours->before};
     const struct slot slot = {neighbour->ring + at, neighbour->bytes - at};
-    return exchange_slot_arrange(layout, columns, &slot);
+    if (!exchange_slot_arrange(layout, columns, &slot)) return SUPPLY_ERROR_CONTRACT;
+    neighbour->arrived = &entry[ENTRY_ARRIVED];
+    return SUPPLY_OK;
+}
+
+/* What a sender stores when it has copied. */
+static uint64_t neighbours_sign(const struct neighbours *neighbours, bool has_changed) {
+    return 2 * neighbours->round + has_changed;
+}
+
+void exchange_neighbours_arrive(struct neighbours *neighbours) {
+    for (uint32_t rank = 0; rank < neighbours->ranks; rank++)
+        if (neighbours->all[rank].arrived != NULL)
+            __atomic_store_n(neighbours->all[rank].arrived,
+                             neighbours_sign(neighbours, neighbours->changed[neighbours->rank]), __ATOMIC_RELEASE);
+}
+
+bool exchange_neighbours_have_arrived(struct neighbours *neighbours) {
+    const uint64_t *entry = neighbours->table + TABLE_BYTES + neighbours->variable_count;
+    for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
+        if (rank == neighbours->rank || neighbours->links_in[rank] == 0) continue;
+        const uint64_t arrived = __atomic_load_n(&entry[ENTRY_ARRIVED], __ATOMIC_ACQUIRE);
+        if (arrived == neighbours_sign(neighbours, true))
+            neighbours->changed[rank] = true;
+        else if (arrived != neighbours_sign(neighbours, false))
+            return false;
+        entry += ENTRY_BYTES + neighbours->variable_count;
+    }
+    return true;
 }

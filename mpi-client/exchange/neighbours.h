@@ -2,11 +2,17 @@
  * Neighbours: ranks of this machine into whose slots this rank copies its elements itself, so that each byte is copied
  * once. Each rank is its own neighbour. A rank offers its ring by the descriptor of memory without a name; those that
  * may open it map it. All others get their elements by the transport.
+ *
+ * In a round, neighbours agree without messages: a receiver stores in the ring's header where its slot and a table are;
+ * the table says where each sender's elements begin; and in the table each sender stores that it has copied them.
  */
 #ifndef SUPPLY_EXCHANGE_NEIGHBOURS_H
 #define SUPPLY_EXCHANGE_NEIGHBOURS_H
 
 #include "slot.h"
+
+/** Of what a receiver stores in the ring's header, after all that a mapped file has there. */
+#define WORDS_OFFSET (sizeof(struct mapped_file_header) - BUFFER_ALIGNMENT)
 
 /** What a rank tells the others of its ring. */
 struct card {
@@ -23,6 +29,7 @@ struct card {
 struct neighbour {
     uint8_t *ring; /**< as it is mapped here; NULL: that rank is none */
     size_t bytes;
+    uint64_t *arrived; /**< in its table: where this rank stores that it has copied; NULL: it has not yet */
 };
 
 struct neighbours {
@@ -34,17 +41,20 @@ struct neighbours {
     struct neighbour *all; /**< of each rank */
     uint64_t *links;       /**< for each rank: 1: it is a neighbour of this one */
     uint64_t *links_in;    /**< for each rank: 1: this one is its neighbour, and so gets its elements in the slot */
-    uint64_t has_changed;  /**< what the last step sends. 1: this rank's elements have, since they were gathered */
-    uint64_t *changed;     /**< and receives, of each rank */
+    uint32_t senders;      /**< ranks beside itself of which this one is a neighbour */
+    bool *changed;         /**< of each rank: its elements have, since they were gathered */
 
     int fd;          /**< of this rank's ring; -1: it is private memory */
     size_t reserved; /**< bytes of each slot whose pages are reserved */
     size_t slot_bytes;
     uint32_t slots;
 
-    uint32_t width; /**< numbers of a message of *place* */
-    uint64_t *places, *places_in;
-    uint64_t *before;          /**< of each column of any length: bytes of the ranks before one */
+    uint64_t round;          /**< number of the round, since the opening */
+    uint64_t *table;         /**< of this round, in this rank's slot */
+    size_t table_bytes;      /**< 0: the columns are not known yet */
+    uint64_t *before;        /**< of each column of any length: bytes of the ranks before one */
+    uint32_t variable_count; /**< columns of any length */
+    const struct slot_layout *own_layout;
     struct slot_layout layout; /**< of a neighbour's slot */
 };
 
@@ -69,22 +79,41 @@ supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, c
 void exchange_neighbours_leave(struct neighbours *neighbours);
 void exchange_neighbours_free(struct neighbours *neighbours);
 
-/** Reserves the pages of that many bytes of each slot: nobody fails by touching them. SUPPLY_OK, or _MEMORY. */
+/** Bytes of the table of a slot, for that many senders and columns of any length. */
+size_t exchange_neighbours_table_bytes(uint32_t senders, uint32_t variable_count);
+
+/** Reserves the pages of that many bytes of each slot, and of the table: nobody fails by touching them. SUPPLY_OK, or
+ * _MEMORY, _CONFIG. */
 supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_t bytes, struct failure *failure);
 
-/** Fills in the messages of *place*: where in this rank's slot the elements of each rank begin. */
-void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
-                               const struct columns *columns, const struct round *round);
-
-/** Where this rank's elements for a neighbour begin. */
+/** Where a rank's elements begin in a slot. */
 struct place {
-    const struct slot_layout *layout; /**< of the neighbour's slot */
-    uint64_t elements;                /**< of the ranks before this one */
+    const struct slot_layout *layout; /**< of the slot */
+    uint64_t elements;                /**< of the ranks before */
     const uint64_t *value_bytes;      /**< theirs, of each column of any length */
 };
 
-/** Finds it by the neighbour's message. False: it is not in that rank's ring, or has no space for what was granted. */
-bool exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
-                              const struct round *round, struct place *place);
+/** The places of all ranks in this rank's slot, one after the other: of rank 0; and then of the rank after `offer`. */
+struct place exchange_neighbours_first(struct neighbours *neighbours, const struct columns *columns,
+                                       const struct slot_layout *layout);
+void exchange_neighbours_next(struct neighbours *neighbours, const struct columns *columns, const uint64_t *offer,
+                              struct place *place);
+
+/** Begins a round: tells the neighbours where the elements of each of them begin in this rank's slot. */
+void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
+                               const struct columns *columns, const struct round *round);
+
+/**
+ * Where this rank's elements for a neighbour begin. SUPPLY_AGAIN: it has not said it yet. _CONTRACT: the place is not
+ * in that rank's ring, or has no space for what was offered.
+ */
+supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
+                                         const struct round *round, struct place *place);
+
+/** This rank has copied its elements to all neighbours: tells them. */
+void exchange_neighbours_arrive(struct neighbours *neighbours);
+
+/** Whether all neighbours have copied theirs. Fills in neighbours->changed. */
+bool exchange_neighbours_have_arrived(struct neighbours *neighbours);
 
 #endif

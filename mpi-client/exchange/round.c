@@ -41,7 +41,9 @@ bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_
         const struct source_row *from = &pick->rows[i];
         prefetch(pick, column, i);
         const uint32_t bytes = (uint32_t)lengths[i];
-        const uint8_t *value = exchange_value(&from->held->columns[column], from->row, bytes);
+        const supply_column_t *of = &from->held->columns[column];
+        const bool is_same = exchange_value_bytes(of, from->row) == bytes;
+        const uint8_t *value = is_same ? exchange_value(of, from->row, bytes) : NULL;
         if (value != NULL && bytes > 0) memcpy(to, value, bytes);
         if (value == NULL) memset(to, 0, bytes);
         is_whole &= value != NULL;
@@ -101,188 +103,138 @@ supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t
         .ranks = ranks,
         .capacity = capacity,
         .begins = calloc(ranks, sizeof *round->begins),
-        .bytes_left = calloc(ranks, sizeof *round->bytes_left),
         .counts = calloc(ranks, sizeof *round->counts),
-        .bytes = calloc(ranks, sizeof *round->bytes),
-        .offers = calloc(ranks, sizeof *round->offers),
-        .offers_in = calloc(ranks, sizeof *round->offers_in),
+        .awaited = calloc(ranks, sizeof *round->awaited),
         .grants = calloc(ranks, sizeof *round->grants),
         .grants_in = calloc(ranks, sizeof *round->grants_in),
     };
-    if (round->begins != NULL && round->bytes_left != NULL && round->counts != NULL && round->bytes != NULL &&
-        round->offers != NULL && round->offers_in != NULL && round->grants != NULL && round->grants_in != NULL)
+    if (round->begins != NULL && round->counts != NULL && round->awaited != NULL && round->grants != NULL &&
+        round->grants_in != NULL)
         return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns,
                                            struct failure *failure) {
-    round->width = COUNT_BYTES + columns->variable_count;
+    round->width = OFFER_BYTES + columns->variable_count;
     const size_t count = (size_t)round->ranks * round->width;
-    round->messages = calloc(count, sizeof *round->messages);
-    round->messages_in = calloc(count, sizeof *round->messages_in);
-    if (round->messages != NULL && round->messages_in != NULL) return SUPPLY_OK;
+    round->offers = calloc(count, sizeof *round->offers);
+    round->offers_in = calloc(count, sizeof *round->offers_in);
+    if (round->offers != NULL && round->offers_in != NULL) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 void exchange_round_free(struct round *round) {
     free(round->begins);
-    free(round->bytes_left);
     free(round->counts);
-    free(round->bytes);
+    free(round->awaited);
     free(round->offers);
     free(round->offers_in);
     free(round->grants);
     free(round->grants_in);
-    free(round->messages);
-    free(round->messages_in);
     *round = (struct round){0};
 }
 
-void exchange_round_begin_window(struct round *round, const struct columns *columns,
-                                 const struct gathered_window *window, const struct destinations *destinations) {
+void exchange_round_begin_window(struct round *round, const struct destinations *destinations, uint64_t elements,
+                                 bool is_equal) {
     round->number = 0;
-    for (uint32_t rank = 0, begin = 0; rank < round->ranks; rank++) {
-        const uint32_t end = destinations->ends[rank];
-        uint64_t bytes = (uint64_t)(end - begin) * columns->fixed_bytes;
-        if (columns->variable_count > 0) {
-            bytes = 0;
-            for (uint32_t i = begin; i < end; i++) bytes += window->sizes[destinations->order[i]];
-        }
+    round->parts = 1;
+    round->is_equal = is_equal;
+    round->quota = elements / round->ranks;
+    for (uint32_t rank = 0, begin = 0; rank < round->ranks; begin = destinations->ends[rank++]) {
         round->begins[rank] = begin;
-        round->bytes_left[rank] = bytes;
-        begin = end;
+        /* In the first round each rank offers all that it has. */
+        round->grants_in[rank].next = UINT64_MAX;
     }
 }
 
-void exchange_round_offer_nothing(struct round *round) {
-    for (uint32_t rank = 0; rank < round->ranks; rank++) round->offers[rank] = (struct offer){0};
-}
-
-void exchange_round_offer(struct round *round, const struct columns *columns, const struct gathered_window *window,
-                          const struct destinations *destinations) {
+void exchange_round_offer(struct round *round, const struct destinations *destinations, bool has_failed) {
+    uint64_t left = has_failed;
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        const uint32_t begin = round->begins[rank], end = destinations->ends[rank];
-        round->offers[rank] = (struct offer){
-            .bytes = round->bytes_left[rank],
-            .elements = end - begin,
-            .first_bytes = begin < end ? exchange_window_size(window, columns, destinations->order[begin]) : 0,
-        };
+        const uint32_t of_rank = destinations != NULL ? destinations->ends[rank] - round->begins[rank] : 0;
+        const uint64_t taken = round->grants_in[rank].next;
+        round->counts[rank] = taken < of_rank ? (uint32_t)taken : of_rank;
+        left += of_rank - round->counts[rank];
     }
-}
-
-/* The first rank is another one in each round. It gets the whole slot, and an element always fits. */
-void exchange_round_grant(struct round *round) {
-    uint64_t space = round->capacity;
-    bool is_whole = true;
-    for (uint32_t i = 0; i < round->ranks; i++) {
-        const uint32_t rank = (round->number + i) % round->ranks;
-        const struct offer *offer = &round->offers_in[rank];
-        uint64_t granted = offer->bytes < space ? offer->bytes : space;
-        if (offer->elements == 0 || granted < offer->first_bytes) granted = 0;
-        is_whole = is_whole && granted == offer->bytes;
-        round->grants[rank].bytes = granted;
-        space -= granted;
-    }
-    for (uint32_t rank = 0; rank < round->ranks; rank++) round->grants[rank].is_whole = is_whole;
-    round->grants_one = false;
-}
-
-void exchange_round_grant_all(struct round *round) {
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        round->grants[rank] = (struct grant){.bytes = round->capacity, .is_whole = 1};
-        round->grants_in[rank] = (struct grant){.bytes = round->offers[rank].bytes, .is_whole = 1};
+        uint64_t *offer = exchange_offer(round->offers, round, rank);
+        memset(offer, 0, round->width * sizeof *offer);
+        offer[OFFER_ELEMENTS] = round->counts[rank];
+        offer[OFFER_LEFT] = left;
     }
-    round->grants_one = false;
 }
 
-uint64_t exchange_round_granted(const struct round *round) {
+uint64_t exchange_round_offered(const struct round *round, const struct columns *columns) {
     uint64_t bytes = 0;
-    for (uint32_t rank = 0; rank < round->ranks; rank++) bytes += round->grants[rank].bytes;
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        const uint64_t *offer = exchange_offer(round->offers_in, round, rank);
+        if (offer[OFFER_ELEMENTS] > UINT32_MAX) return UINT64_MAX;
+        bytes += offer[OFFER_ELEMENTS] * columns->fixed_bytes;
+        for (uint32_t i = 0; i < columns->variable_count; i++) {
+            if (offer[OFFER_BYTES + i] > INT32_MAX) return UINT64_MAX;
+            bytes += offer[OFFER_BYTES + i];
+        }
+    }
     return bytes;
 }
 
-void exchange_round_grant_nothing(struct round *round) {
-    for (uint32_t rank = 0; rank < round->ranks; rank++) round->grants[rank] = (struct grant){0};
+/* How many of those elements this rank takes, if it takes them in that many rounds. */
+static uint64_t round_part(const struct round *round, uint64_t elements, uint64_t quota, uint64_t parts) {
+    if (parts <= 1) return elements;
+    const uint64_t all = round->is_equal ? quota : elements, part = (all + parts - 1) / parts;
+    return part < elements ? part : elements;
 }
 
-bool exchange_round_fits(const struct round *round) {
-    bool fits = true;
-    for (uint32_t rank = 0; rank < round->ranks; rank++) fits = fits && round->grants_in[rank].is_whole != 0;
-    return fits;
+/* Of all elements, `taken` are taken, from each rank in proportion to what it has: how many of the first ones. */
+static uint64_t round_share(uint64_t first, uint64_t taken, uint64_t elements) {
+    __extension__ typedef unsigned __int128 product;
+    return elements > 0 ? (uint64_t)((product)first * taken / elements) : 0;
 }
 
-void exchange_round_grant_one(struct round *round) {
-    bool has_one = false;
-    for (uint32_t i = 0; i < round->ranks; i++) {
-        const uint32_t rank = (round->number + i) % round->ranks;
-        const struct offer *offer = &round->offers_in[rank];
-        const bool takes = !has_one && offer->elements > 0 && offer->first_bytes <= round->capacity;
-        round->grants[rank] = (struct grant){.bytes = takes ? offer->first_bytes : 0};
-        has_one = has_one || takes;
-    }
-    round->grants_one = true;
+/* Elements of the window that come from that rank in later rounds. */
+static uint64_t round_left(struct round *round, uint32_t rank) {
+    const uint64_t offered = exchange_offer(round->offers_in, round, rank)[OFFER_ELEMENTS];
+    if (round->number == 0 && round->parts == 1) round->awaited[rank] = offered;
+    return round->awaited[rank] > offered ? round->awaited[rank] - offered : 0;
 }
 
-/* How many of the elements fit, and their bytes. */
-static uint32_t count_that_fit(const struct columns *columns, const struct gathered_window *window,
-                               const uint32_t *order, uint32_t count, uint64_t space, uint64_t *bytes) {
-    uint32_t fitting = 0;
-    *bytes = 0;
-    if (columns->variable_count == 0) {
-        fitting = space / columns->fixed_bytes < count ? (uint32_t)(space / columns->fixed_bytes) : count;
-        *bytes = fitting * columns->fixed_bytes;
-        return fitting;
-    }
-    while (fitting < count && window->sizes[order[fitting]] <= space - *bytes)
-        *bytes += window->sizes[order[fitting++]];
-    return fitting;
+/* What is left of the quota after this round. */
+static uint64_t round_quota_left(const struct round *round) {
+    return round->quota - (round->quota + round->parts - 1) / round->parts;
 }
 
-void exchange_round_select(struct round *round, const struct columns *columns, const struct gathered_window *window,
-                           const struct destinations *destinations) {
+void exchange_round_grant(struct round *round, uint64_t verdict) {
+    uint64_t all = 0, all_left = 0, before = 0, left_before = 0;
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        const uint32_t begin = round->begins[rank];
-        const uint32_t left = round->offers[rank].elements > 0 ? destinations->ends[rank] - begin : 0;
-        if (left > 0 && round->grants_in[rank].bytes == round->bytes_left[rank]) {
-            round->counts[rank] = left;
-            round->bytes[rank] = round->bytes_left[rank];
-        } else {
-            round->counts[rank] = count_that_fit(columns, window, destinations->order + begin, left,
-                                                 round->grants_in[rank].bytes, &round->bytes[rank]);
-        }
+        all_left += round_left(round, rank);
+        all += round->awaited[rank];
     }
+    const uint64_t less = round_part(round, all, round->quota, 2 * round->parts);
+    const uint64_t next = round_part(round, all_left, round_quota_left(round), round->parts - 1);
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        const uint64_t end = before + round->awaited[rank], left_end = left_before + round_left(round, rank);
+        round->grants[rank] = (struct grant){
+            .verdict = verdict,
+            .less = round_share(end, less, all) - round_share(before, less, all),
+            .next = round_share(left_end, next, all_left) - round_share(left_before, next, all_left),
+        };
+        before = end;
+        left_before = left_end;
+    }
+}
+
+uint64_t exchange_round_decide(struct round *round) {
+    uint64_t verdict = GRANT_FITS;
+    for (uint32_t rank = 0; rank < round->ranks; rank++)
+        if (round->grants_in[rank].verdict > verdict) verdict = round->grants_in[rank].verdict;
+    for (uint32_t rank = 0; rank < round->ranks && verdict == GRANT_LESS; rank++)
+        round->grants_in[rank].next = round->grants_in[rank].less;
+    if (verdict == GRANT_LESS) round->parts *= 2;
+    return verdict;
 }
 
 struct pick exchange_round_pick(const struct round *round, const struct destinations *destinations, uint32_t rank) {
     return (struct pick){.rows = destinations->rows + round->begins[rank], .count = round->counts[rank]};
-}
-
-void exchange_round_count(struct round *round, const struct destinations *destinations, uint64_t failed) {
-    uint64_t left = failed;
-    for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        round->bytes_left[rank] -= round->bytes[rank];
-        if (failed == 0) left += destinations->ends[rank] - round->begins[rank] - round->counts[rank];
-    }
-    for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        uint64_t *message = exchange_message(round->messages, round, rank);
-        message[COUNT_ELEMENTS] = round->counts[rank];
-        message[COUNT_LEFT] = left;
-    }
-}
-
-bool exchange_round_check(const struct round *round, const struct columns *columns) {
-    for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        const uint64_t *message = exchange_message(round->messages_in, round, rank);
-        const uint64_t granted = round->grants[rank].bytes;
-        if (message[COUNT_ELEMENTS] > granted / columns->fixed_bytes) return false;
-        uint64_t bytes = message[COUNT_ELEMENTS] * columns->fixed_bytes;
-        for (uint32_t i = 0; i < columns->variable_count; i++) {
-            if (message[COUNT_BYTES + i] > granted - bytes) return false;
-            bytes += message[COUNT_BYTES + i];
-        }
-    }
-    return true;
 }
 
 uint32_t exchange_round_advance(struct round *round, const struct destinations *destinations) {
@@ -294,12 +246,15 @@ uint32_t exchange_round_advance(struct round *round, const struct destinations *
     return left;
 }
 
-bool exchange_round_is_last(const struct round *round) {
-    for (uint32_t rank = 0; rank < round->ranks; rank++)
-        if (exchange_message(round->messages_in, round, rank)[COUNT_LEFT] > 0) return false;
-    return true;
+void exchange_round_end(struct round *round) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++) round->awaited[rank] = round_left(round, rank);
+    round->quota = round_quota_left(round);
+    if (round->parts > 1) round->parts--;
+    round->number++;
 }
 
-bool exchange_round_has_change(const struct round *round, uint32_t rank) {
-    return exchange_message(round->messages_in, round, rank)[COUNT_LEFT] == LEFT_CHANGED;
+bool exchange_round_is_last(const struct round *round) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++)
+        if (exchange_offer(round->offers_in, round, rank)[OFFER_LEFT] > 0) return false;
+    return true;
 }

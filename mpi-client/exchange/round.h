@@ -27,42 +27,40 @@ void exchange_pack_data(const struct pick *pick, uint32_t column, const struct f
 /** A byte for each element: 1 if it is valid. */
 void exchange_pack_validity(const struct pick *pick, uint32_t column, uint8_t *to);
 
-/** What one rank has for another one. */
-struct offer {
-    uint64_t bytes;
-    uint64_t elements;
-    uint64_t first_bytes; /**< of the first element */
-};
+/** What one rank has for another one in a round: these numbers, and then the bytes of each column of any length. */
+enum { OFFER_ELEMENTS, OFFER_LEFT, OFFER_BYTES };
 
-/** What one rank takes from another one. */
+/** What one rank answers to another one's offer. */
 struct grant {
-    uint64_t bytes;
-    uint64_t is_whole; /**< the rank can take everything that all ranks offer it */
+    uint64_t verdict;
+    uint64_t less; /**< elements that it takes instead, if the offers of a rank do not fit */
+    uint64_t next; /**< elements that it takes in the next round, if all offers fit */
 };
 
-/** A message of the step *count*, before the bytes of each column of any length. */
-enum { COUNT_ELEMENTS, COUNT_LEFT, COUNT_BYTES };
+/** NOTHING: the rank has failed, so no round follows. In order: the worst of all ranks holds. */
+enum { GRANT_FITS, GRANT_LESS, GRANT_NOTHING };
 
-/** COUNT_LEFT of a rank whose elements have changed since they were gathered: nobody uses them, and all fail. */
-#define LEFT_CHANGED UINT64_MAX
-
+/**
+ * A window moves in `parts` rounds: in one, if the slots of all ranks can take it. Else the parts are doubled until
+ * each rank can take the first of them, so the ranks ask at most log2(elements) times.
+ */
 struct round {
     uint32_t rank;
     uint32_t ranks;
     uint32_t number; /**< within the window */
     size_t capacity; /**< bytes that this rank can receive in a round */
+    uint64_t parts;  /**< of what is left of the window */
+    bool is_equal;   /**< all ranks receive the same number of elements in each round but the last one */
+    uint64_t quota;  /**< of is_equal: elements that each rank still receives, or one more */
 
-    /** For each rank: where in the order its next element is, and the bytes that remain. */
+    /** For each rank: where in the order its next element is, and how many elements of this round it gets. */
     uint32_t *begins;
-    uint64_t *bytes_left;
-    uint32_t *counts; /**< of each rank: the elements of this round */
-    uint64_t *bytes;  /**< and their bytes, as they were gathered */
+    uint32_t *counts;
+    uint64_t *awaited; /**< of each rank: elements of the window that are still to come from it */
 
-    struct offer *offers, *offers_in;
+    uint32_t width; /**< numbers of an offer */
+    uint64_t *offers, *offers_in;
     struct grant *grants, *grants_in;
-    bool grants_one; /**< in this round every rank takes one element */
-    uint32_t width;  /**< numbers of a message of *count* */
-    uint64_t *messages, *messages_in;
 };
 
 /** Allocates what needs no columns, and then what does. SUPPLY_OK, or _MEMORY. */
@@ -71,62 +69,39 @@ supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t
 supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns, struct failure *failure);
 void exchange_round_free(struct round *round);
 
-/** Begins the rounds of a window. */
-void exchange_round_begin_window(struct round *round, const struct columns *columns,
-                                 const struct gathered_window *window, const struct destinations *destinations);
+/** Begins the rounds of a window. elements: of all ranks. */
+void exchange_round_begin_window(struct round *round, const struct destinations *destinations, uint64_t elements,
+                                 bool is_equal);
 
-/** The rank has failed: it offers nothing. */
-void exchange_round_offer_nothing(struct round *round);
+static inline uint64_t *exchange_offer(uint64_t *offers, const struct round *round, uint32_t rank) {
+    return offers + (size_t)rank * round->width;
+}
 
-/** Fills in the offers. */
-void exchange_round_offer(struct round *round, const struct columns *columns, const struct gathered_window *window,
-                          const struct destinations *destinations);
+/**
+ * Fills in how many elements each rank gets, and the offers but for the bytes of columns. destinations NULL: it has
+ * nothing to offer. has_failed: another agreement must follow.
+ */
+void exchange_round_offer(struct round *round, const struct destinations *destinations, bool has_failed);
 
-/** Fills in the grants, from the offers of all ranks. */
-void exchange_round_grant(struct round *round);
+/** Bytes of all that this rank is offered. UINT64_MAX: no rank can offer that. */
+uint64_t exchange_round_offered(const struct round *round, const struct columns *columns);
 
-/** Bytes of all grants of this rank. */
-uint64_t exchange_round_granted(const struct round *round);
+/** Fills in the grants. */
+void exchange_round_grant(struct round *round, uint64_t verdict);
 
-/** Takes its grants back. */
-void exchange_round_grant_nothing(struct round *round);
-
-/** After the grants of all ranks: whether each rank can take everything, so that this round is the last one. */
-bool exchange_round_fits(const struct round *round);
-
-/** Instead of offers and grants: every rank takes everything. */
-void exchange_round_grant_all(struct round *round);
-
-/** Fills in other grants, from the same offers: of one element. */
-void exchange_round_grant_one(struct round *round);
-
-/** Fills in how many elements each rank gets, from the grants of all ranks. */
-void exchange_round_select(struct round *round, const struct columns *columns, const struct gathered_window *window,
-                           const struct destinations *destinations);
+/** After the grants of all ranks. What it returns holds for all: _FITS: the offers move; _LESS: smaller ones follow. */
+uint64_t exchange_round_decide(struct round *round);
 
 /** The elements for that rank in this round. */
 struct pick exchange_round_pick(const struct round *round, const struct destinations *destinations, uint32_t rank);
 
-static inline uint64_t *exchange_message(uint64_t *messages, const struct round *round, uint32_t rank) {
-    return messages + (size_t)rank * round->width;
-}
-
-/**
- * Fills in the messages, but for the bytes of columns, and counts the elements as sent. failed: 0, or what is sent
- * instead of the elements that are left, so that another agreement follows: 1, or LEFT_CHANGED.
- */
-void exchange_round_count(struct round *round, const struct destinations *destinations, uint64_t failed);
-
-/** Whether all that this rank is to receive fits into what it has granted. */
-bool exchange_round_check(const struct round *round, const struct columns *columns);
-
 /** This round's elements are packed: the next ones follow. Returns how many are left. */
 uint32_t exchange_round_advance(struct round *round, const struct destinations *destinations);
 
+/** Prepares the next round, if exchange_round_is_last() says that there is one. */
+void exchange_round_end(struct round *round);
+
 /** Whether a rank has elements left, so that another round follows. */
 bool exchange_round_is_last(const struct round *round);
-
-/** Whether that rank has sent LEFT_CHANGED. */
-bool exchange_round_has_change(const struct round *round, uint32_t rank);
 
 #endif

@@ -31,13 +31,13 @@ void exchange_slot_free(struct slot_layout *layout) {
     *layout = (struct slot_layout){0};
 }
 
-static void sum_up_messages(struct slot_layout *layout, const struct columns *columns, struct round *round) {
+static void slot_sum_up(struct slot_layout *layout, const struct columns *columns, struct round *round) {
     layout->elements = 0;
     memset(layout->value_bytes, 0, columns->variable_count * sizeof *layout->value_bytes);
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        const uint64_t *message = exchange_message(round->messages_in, round, rank);
-        layout->elements += message[COUNT_ELEMENTS];
-        for (uint32_t i = 0; i < columns->variable_count; i++) layout->value_bytes[i] += message[COUNT_BYTES + i];
+        const uint64_t *offer = exchange_offer(round->offers_in, round, rank);
+        layout->elements += offer[OFFER_ELEMENTS];
+        for (uint32_t i = 0; i < columns->variable_count; i++) layout->value_bytes[i] += offer[OFFER_BYTES + i];
     }
 }
 
@@ -57,7 +57,7 @@ bool exchange_slot_arrange(struct slot_layout *layout, const struct columns *col
 
 bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
                            const struct slot *slot) {
-    sum_up_messages(layout, columns, round);
+    slot_sum_up(layout, columns, round);
     return exchange_slot_arrange(layout, columns, slot);
 }
 

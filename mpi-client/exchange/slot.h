@@ -23,7 +23,7 @@ void exchange_slot_free(struct slot_layout *layout);
 /** Arranges the buffers of layout->elements and layout->value_bytes. False: the slot is too small. */
 bool exchange_slot_arrange(struct slot_layout *layout, const struct columns *columns, const struct slot *slot);
 
-/** Arranges the buffers for what the messages of all ranks announce. False: the slot is too small. */
+/** Arranges the buffers for what all ranks offer. False: the slot is too small. */
 bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
                            const struct slot *slot);
 

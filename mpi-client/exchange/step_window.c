@@ -34,7 +34,6 @@ static supply_status_t use_columns(struct exchange *exchange, struct failure *fa
     const struct columns *columns = &exchange->columns;
     if (exchange->has_memory || columns->schema.count == 0) return SUPPLY_OK;
     TRY(exchange_round_set_columns(&exchange->round, columns, failure));
-    TRY(exchange_transfer_set_columns(&exchange->transfer, columns, failure));
     TRY(exchange_neighbours_set_columns(&exchange->neighbours, columns, failure));
     TRY(exchange_slot_init(&exchange->layout, columns, failure));
     TRY(exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(columns->whole.count, 0), failure));
@@ -60,7 +59,9 @@ static supply_status_t step_window_gather(struct exchange *exchange, struct fail
      * A window is larger than any before only after gather_more(): then nothing moves. One that is gathered during a
      * move fits into the buffer as it is.
      */
-    if (status == SUPPLY_OK) status = exchange_transfer_reserve(&exchange->transfer, exchange->window.bytes, failure);
+    if (status == SUPPLY_OK)
+        status = exchange_transfer_reserve(&exchange->transfer, &exchange->columns, &exchange->window,
+                                           exchange->round.ranks, failure);
     if (status != SUPPLY_OK) return status;
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,
@@ -227,7 +228,7 @@ static void begin_window(struct exchange *exchange) {
     exchange_positions_begin_window(&exchange->positions, exchange->epoch, &start, exchange->begins_epoch);
     exchange->begins_epoch = false;
     exchange_policy_draw(&exchange->destinations, &exchange->settings, &draw, exchange->counts);
-    exchange_round_begin_window(&exchange->round, &exchange->columns, &exchange->window, &exchange->destinations);
+    exchange_begin_rounds(exchange);
 }
 
 static supply_status_t begin_agreed(struct exchange *exchange, struct failure *failure) {

@@ -1,187 +1,206 @@
 /**
- * Copies the elements of a round: into this rank's slot and those of its neighbours, and into the send buffer, which
- * alltoallv moves. It runs in the thread that uses the handle, without a lock.
+ * Copies the elements of a round into this rank's slot and those of its neighbours, or into messages. It runs in the
+ * thread that uses the handle, without a lock.
  */
 #include "transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks, size_t window_bytes,
+/* In front of the values of a message. */
+typedef uint64_t message_header;
+
+supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks, size_t window_bytes, size_t capacity,
                                        struct failure *failure) {
+    const size_t headers = ranks * sizeof(message_header);
     *transfer = (struct transfer){
-        .send = malloc(window_bytes),
-        .send_bytes = window_bytes,
+        .send = malloc(window_bytes + headers),
+        .receive = malloc(capacity + headers),
+        .send_bytes = window_bytes + headers,
         .send_parts = calloc(ranks, sizeof *transfer->send_parts),
         .receive_parts = calloc(ranks, sizeof *transfer->receive_parts),
     };
-    if (transfer->send != NULL && transfer->send_parts != NULL && transfer->receive_parts != NULL) return SUPPLY_OK;
+    if (transfer->send != NULL && transfer->receive != NULL && transfer->send_parts != NULL &&
+        transfer->receive_parts != NULL)
+        return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY,
                         "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
 }
 
-supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const struct columns *columns,
-                                              struct failure *failure) {
-    transfer->offsets = calloc(columns->buffer_count, sizeof *transfer->offsets);
-    if (transfer->offsets != NULL) return SUPPLY_OK;
-    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+/* False: out of memory. What the buffer has had is gone. */
+static bool transfer_grow(void **buffer, size_t *capacity, size_t bytes) {
+    if (bytes <= *capacity) return true;
+    void *larger = bytes <= INT32_MAX ? malloc(bytes) : NULL;
+    if (larger == NULL) return false;
+    free(*buffer);
+    *buffer = larger;
+    *capacity = bytes;
+    return true;
 }
 
-supply_status_t exchange_transfer_reserve(struct transfer *transfer, size_t window_bytes, struct failure *failure) {
-    if (window_bytes <= transfer->send_bytes) return SUPPLY_OK;
-    uint8_t *larger = window_bytes <= INT32_MAX ? malloc(window_bytes) : NULL;
-    if (larger == NULL)
-        return supply__fail(failure, SUPPLY_ERROR_MEMORY,
-                            "out of memory for a window of %zu bytes, which has an element for each rank at the end of "
-                            "an epoch: supply the ranks with more equal numbers of elements",
-                            window_bytes);
-    free(transfer->send);
-    transfer->send = larger;
-    transfer->send_bytes = window_bytes;
-    return SUPPLY_OK;
+supply_status_t exchange_transfer_reserve(struct transfer *transfer, const struct columns *columns,
+                                          const struct gathered_window *window, uint32_t ranks,
+                                          struct failure *failure) {
+    void *send = transfer->send, *lengths = transfer->lengths;
+    const bool has_memory =
+        transfer_grow(&send, &transfer->send_bytes, window->bytes + ranks * sizeof(message_header)) &&
+        transfer_grow(&lengths, &transfer->lengths_bytes,
+                      (size_t)window->elements * columns->variable_count * sizeof(int32_t));
+    transfer->send = send;
+    transfer->lengths = lengths;
+    if (has_memory) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY,
+                        "out of memory for a window of %zu bytes, which has an element for each rank at the end of "
+                        "an epoch: supply the ranks with more equal numbers of elements",
+                        window->bytes);
 }
 
 void exchange_transfer_free(struct transfer *transfer) {
+    free(transfer->lengths);
     free(transfer->send);
-    free(transfer->offsets);
+    free(transfer->receive);
     free(transfer->send_parts);
     free(transfer->receive_parts);
     *transfer = (struct transfer){0};
 }
 
-static struct pick pick_for(const struct cargo *cargo, uint32_t rank) {
-    return exchange_round_pick(cargo->round, cargo->destinations, rank);
+/* The lengths of a column of any length, from that element on. */
+static int32_t *transfer_lengths(const struct transfer *transfer, const struct wire_buffer *buffer, uint32_t first) {
+    return transfer->lengths + (size_t)buffer->variable * transfer->elements + first;
 }
 
-/* Bytes of that wire buffer for that rank. */
-static size_t sent_bytes(const struct cargo *cargo, const struct wire_buffer *buffer, uint32_t rank) {
-    const uint64_t *message = exchange_message(cargo->round->messages, cargo->round, rank);
-    return exchange_wire_bytes(cargo->columns, buffer, cargo->round->counts[rank], message + COUNT_BYTES);
-}
-
-/* The lengths of a column of any length, for all ranks. */
-static int32_t *lengths_of(const struct transfer *transfer, uint32_t variable) {
-    return (int32_t *)(void *)transfer->send + (size_t)variable * transfer->elements;
-}
-
-/* Sums up the lengths for that rank. False: they are not those that were gathered, for which it has granted space. */
-static bool transfer_sum_up(struct transfer *transfer, const struct cargo *cargo, uint32_t rank, uint32_t first) {
+bool exchange_transfer_begin_window(struct transfer *transfer, const struct cargo *cargo,
+                                    const struct gathered_window *window) {
     const struct columns *columns = cargo->columns;
-    struct round *round = cargo->round;
-    uint64_t *message = exchange_message(round->messages, round, rank);
-    uint64_t bytes = (uint64_t)round->counts[rank] * columns->fixed_bytes;
-    for (uint32_t i = 0; i < columns->variable_count; i++) {
-        const int32_t *lengths = lengths_of(transfer, i) + first;
-        message[COUNT_BYTES + i] = 0;
-        for (uint32_t k = 0; k < round->counts[rank]; k++) message[COUNT_BYTES + i] += (uint32_t)lengths[k];
-        bytes += message[COUNT_BYTES + i];
+    const struct pick all = {.rows = cargo->destinations->rows, .count = window->elements};
+    uint64_t bytes = window->elements * columns->fixed_bytes;
+    transfer->elements = window->elements;
+    for (uint32_t i = 0; i < columns->buffer_count && columns->variable_count > 0; i++) {
+        if (columns->buffers[i].kind != WIRE_LENGTHS) continue;
+        int32_t *lengths = transfer_lengths(transfer, &columns->buffers[i], 0);
+        exchange_pack_lengths(&all, columns->buffers[i].column, lengths);
+        for (uint32_t k = 0; k < all.count; k++) bytes += (uint32_t)lengths[k];
     }
-    if (bytes == round->bytes[rank]) return true;
-    for (uint32_t i = 0; i < columns->variable_count; i++) {
-        memset(lengths_of(transfer, i) + first, 0, round->counts[rank] * sizeof(int32_t));
-        message[COUNT_BYTES + i] = 0;
-    }
+    if (bytes == window->bytes) return true;
+    memset(transfer->lengths, 0, (size_t)window->elements * columns->variable_count * sizeof *transfer->lengths);
     return false;
 }
 
-bool exchange_pack_counts(struct transfer *transfer, const struct cargo *cargo) {
-    const struct columns *columns = cargo->columns;
-    const struct round *round = cargo->round;
-    bool is_whole = true;
-    transfer->elements = 0;
-    for (uint32_t rank = 0; rank < round->ranks; rank++) transfer->elements += round->counts[rank];
-    for (uint32_t rank = 0, first = 0; rank < round->ranks; first += round->counts[rank++]) {
-        const struct pick pick = pick_for(cargo, rank);
-        for (uint32_t i = 0; i < columns->buffer_count && columns->variable_count > 0; i++) {
-            const struct wire_buffer *buffer = &columns->buffers[i];
-            if (buffer->kind == WIRE_LENGTHS)
-                exchange_pack_lengths(&pick, buffer->column, lengths_of(transfer, buffer->variable) + first);
+void exchange_transfer_measure(const struct transfer *transfer, const struct cargo *cargo) {
+    struct round *round = cargo->round;
+    for (uint32_t i = 0; i < cargo->columns->buffer_count && cargo->columns->variable_count > 0; i++) {
+        const struct wire_buffer *buffer = &cargo->columns->buffers[i];
+        if (buffer->kind != WIRE_LENGTHS) continue;
+        for (uint32_t rank = 0; rank < round->ranks; rank++) {
+            const int32_t *lengths = transfer_lengths(transfer, buffer, round->begins[rank]);
+            uint64_t bytes = 0;
+            for (uint32_t k = 0; k < round->counts[rank]; k++) bytes += (uint32_t)lengths[k];
+            exchange_offer(round->offers, round, rank)[OFFER_BYTES + buffer->variable] = bytes;
         }
-        is_whole &= transfer_sum_up(transfer, cargo, rank, first);
     }
-    return is_whole;
 }
 
-/* Packs one wire buffer, except lengths. */
-static bool pack(const struct transfer *transfer, const struct cargo *cargo, const struct wire_buffer *buffer,
-                 uint32_t rank, uint32_t first, uint8_t *to) {
+/* Packs one wire buffer. False: values have changed. */
+static bool transfer_pack(const struct transfer *transfer, const struct cargo *cargo, const struct wire_buffer *buffer,
+                          uint32_t rank, uint8_t *to) {
     const struct column_plan *plan = &cargo->columns->plans[buffer->column];
-    const struct pick pick = pick_for(cargo, rank);
+    const struct pick pick = exchange_round_pick(cargo->round, cargo->destinations, rank);
+    const uint32_t first = cargo->round->begins[rank];
     if (buffer->kind == WIRE_VALIDITY)
         exchange_pack_validity(&pick, buffer->column, to);
+    else if (buffer->kind == WIRE_LENGTHS)
+        memcpy(to, transfer_lengths(transfer, buffer, first), pick.count * sizeof(int32_t));
     else if (exchange_is_variable(plan))
-        return exchange_pack_values(&pick, buffer->column, lengths_of(transfer, buffer->variable) + first, to);
+        return exchange_pack_values(&pick, buffer->column, transfer_lengths(transfer, buffer, first), to);
     else
         exchange_pack_data(&pick, buffer->column, &plan->format, to);
     return true;
 }
 
-/* Its elements are not sent. */
-static bool is_copied(const struct cargo *cargo, uint32_t rank) { return cargo->neighbours->all[rank].ring != NULL; }
+/* Bytes of a wire buffer of what a rank offers. */
+static size_t transfer_bytes(const struct cargo *cargo, const struct wire_buffer *buffer, const uint64_t *offer) {
+    return exchange_wire_bytes(cargo->columns, buffer, offer[OFFER_ELEMENTS], offer + OFFER_BYTES);
+}
 
-bool exchange_pack_others(struct transfer *transfer, const struct cargo *cargo) {
-    const struct columns *columns = cargo->columns;
-    const struct round *round = cargo->round;
+/* Where a wire buffer of a rank begins in a slot. */
+static uint8_t *transfer_place(const struct cargo *cargo, uint32_t index, const struct place *place) {
+    return place->layout->slot.address + place->layout->offsets[index] +
+           exchange_wire_bytes(cargo->columns, &cargo->columns->buffers[index], place->elements, place->value_bytes);
+}
+
+supply_status_t exchange_copy(const struct transfer *transfer, const struct cargo *cargo, uint32_t rank,
+                              bool *has_changed) {
+    struct place place;
+    TRY(exchange_neighbours_find(cargo->neighbours, rank, cargo->columns, cargo->round, &place));
+    for (uint32_t i = 0; i < cargo->columns->buffer_count && cargo->round->counts[rank] > 0; i++)
+        if (!transfer_pack(transfer, cargo, &cargo->columns->buffers[i], rank, transfer_place(cargo, i, &place)))
+            *has_changed = true;
+    return SUPPLY_OK;
+}
+
+static size_t transfer_message_bytes(const struct cargo *cargo, const uint64_t *offer) {
+    size_t bytes = sizeof(message_header);
+    for (uint32_t i = 0; i < cargo->columns->buffer_count; i++)
+        bytes += transfer_bytes(cargo, &cargo->columns->buffers[i], offer);
+    return bytes;
+}
+
+/* Where messages begin and end. is_received: by what others offer to this rank. */
+static void transfer_divide(const struct cargo *cargo, bool is_received, struct part *parts) {
+    const struct neighbours *neighbours = cargo->neighbours;
+    uint64_t *offers = is_received ? cargo->round->offers_in : cargo->round->offers;
+    size_t at = 0;
+    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+        const bool is_copied = is_received ? neighbours->links_in[rank] != 0 : neighbours->all[rank].ring != NULL;
+        const uint64_t *offer = exchange_offer(offers, cargo->round, rank);
+        parts[rank] = (struct part){.offset = at, .bytes = is_copied ? 0 : transfer_message_bytes(cargo, offer)};
+        at += parts[rank].bytes;
+    }
+}
+
+bool exchange_pack_messages(struct transfer *transfer, const struct cargo *cargo) {
     bool is_whole = true;
-    size_t at = (size_t)transfer->elements * columns->variable_count * sizeof(int32_t);
-    for (uint32_t i = 0; i < columns->buffer_count; i++) {
-        const struct wire_buffer *buffer = &columns->buffers[i];
-        if (buffer->kind == WIRE_LENGTHS) continue;
-        transfer->offsets[i] = at;
-        for (uint32_t rank = 0, first = 0; rank < round->ranks; first += round->counts[rank++]) {
-            if (is_copied(cargo, rank)) continue;
-            is_whole &= pack(transfer, cargo, buffer, rank, first, transfer->send + at);
-            at += sent_bytes(cargo, buffer, rank);
+    transfer_divide(cargo, false, transfer->send_parts);
+    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+        uint8_t *to = transfer->send + transfer->send_parts[rank].offset + sizeof(message_header);
+        const uint64_t *offer = exchange_offer(cargo->round->offers, cargo->round, rank);
+        for (uint32_t i = 0; i < cargo->columns->buffer_count && transfer->send_parts[rank].bytes > 0; i++) {
+            is_whole &= transfer_pack(transfer, cargo, &cargo->columns->buffers[i], rank, to);
+            to += transfer_bytes(cargo, &cargo->columns->buffers[i], offer);
         }
     }
     return is_whole;
 }
 
-enum copied exchange_copy(const struct transfer *transfer, const struct cargo *cargo, uint32_t rank) {
-    const struct columns *columns = cargo->columns;
-    struct place place;
-    if (!exchange_neighbours_find(cargo->neighbours, rank, columns, cargo->round, &place)) return COPIED_NOTHING;
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < rank; i++) first += cargo->round->counts[i];
-    bool is_whole = true;
-    for (uint32_t i = 0; i < columns->buffer_count; i++) {
-        const struct wire_buffer *buffer = &columns->buffers[i];
-        uint8_t *to = place.layout->slot.address + place.layout->offsets[i] +
-                      exchange_wire_bytes(columns, buffer, place.elements, place.value_bytes);
-        if (buffer->kind == WIRE_LENGTHS)
-            memcpy(to, lengths_of(transfer, buffer->variable) + first, cargo->round->counts[rank] * sizeof(int32_t));
-        else
-            is_whole &= pack(transfer, cargo, buffer, rank, first, to);
-    }
-    return is_whole ? COPIED : COPIED_CHANGED;
-}
-
-/* Where the elements of each rank arrive in that wire buffer, unless they are copied there. */
-static void find_arrivals(struct part *parts, const struct cargo *cargo, const struct slot_layout *layout,
-                          uint32_t index) {
-    size_t at = layout->offsets[index];
-    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
-        const uint64_t *message = exchange_message(cargo->round->messages_in, cargo->round, rank);
-        const size_t bytes = exchange_wire_bytes(cargo->columns, &cargo->columns->buffers[index],
-                                                 message[COUNT_ELEMENTS], message + COUNT_BYTES);
-        parts[rank] = (struct part){.offset = at, .bytes = cargo->neighbours->links_in[rank] ? 0 : bytes};
-        at += bytes;
-    }
-}
-
-supply_status_t exchange_move(struct transfer *transfer, const struct cargo *cargo, const struct slot_layout *layout,
+supply_status_t exchange_move(struct transfer *transfer, const struct cargo *cargo, bool has_changed,
                               struct collective *collective, struct failure *failure) {
-    const struct wire_buffer *buffer = &cargo->columns->buffers[transfer->moving];
-    const bool is_lengths = buffer->kind == WIRE_LENGTHS;
-    size_t at = is_lengths ? buffer->variable * (size_t)transfer->elements * sizeof(int32_t)
-                           : transfer->offsets[transfer->moving];
-    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
-        const size_t bytes = sent_bytes(cargo, buffer, rank);
-        const bool is_sent = !is_copied(cargo, rank);
-        transfer->send_parts[rank] = (struct part){.offset = at, .bytes = is_sent ? bytes : 0};
-        if (is_sent || is_lengths) at += bytes;
-    }
-    find_arrivals(transfer->receive_parts, cargo, layout, transfer->moving);
-    return exchange_alltoallv(collective, transfer->send, transfer->send_parts, layout->slot.address,
+    const message_header header = has_changed;
+    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++)
+        if (transfer->send_parts[rank].bytes > 0)
+            memcpy(transfer->send + transfer->send_parts[rank].offset, &header, sizeof header);
+    transfer_divide(cargo, true, transfer->receive_parts);
+    return exchange_alltoallv(collective, transfer->send, transfer->send_parts, transfer->receive,
                               transfer->receive_parts, failure);
+}
+
+void exchange_unpack_messages(const struct transfer *transfer, const struct cargo *cargo,
+                              const struct slot_layout *layout) {
+    const struct columns *columns = cargo->columns;
+    struct place place = exchange_neighbours_first(cargo->neighbours, columns, layout);
+    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+        const uint8_t *from = transfer->receive + transfer->receive_parts[rank].offset;
+        const uint64_t *offer = exchange_offer(cargo->round->offers_in, cargo->round, rank);
+        if (transfer->receive_parts[rank].bytes > 0) {
+            message_header header;
+            memcpy(&header, from, sizeof header);
+            from += sizeof header;
+            if (header != 0) cargo->neighbours->changed[rank] = true;
+            for (uint32_t i = 0; i < columns->buffer_count; i++) {
+                const size_t bytes = transfer_bytes(cargo, &columns->buffers[i], offer);
+                memcpy(transfer_place(cargo, i, &place), from, bytes);
+                from += bytes;
+            }
+        }
+        exchange_neighbours_next(cargo->neighbours, columns, offer, &place);
+    }
 }

@@ -1,21 +1,21 @@
-/** Moves the values of a round to their ranks: copied into their slots, or by the transport. */
+/**
+ * Moves the values of a round to their ranks: copied into the slots of neighbours, or in one message for each pair of
+ * ranks, which the receiver copies into its slot.
+ */
 #ifndef SUPPLY_EXCHANGE_TRANSFER_H
 #define SUPPLY_EXCHANGE_TRANSFER_H
 
 #include "neighbours.h"
 
-/**
- * The send buffer has the lengths of each column of any length, for all ranks, and then the other buffers of each
- * column, for those that are no neighbours, in the order of ranks.
- */
+/** A message is a number, 1: the sender's elements have changed since they were gathered; and then each wire buffer. */
 struct transfer {
-    uint8_t *send;
+    int32_t *lengths; /**< of each column of any length, of all elements of the window in the order of destinations */
+    size_t lengths_bytes;
+    uint8_t *send, *receive;
     size_t send_bytes;
-    size_t *offsets; /**< of each wire buffer, in `send` */
     struct part *send_parts;
     struct part *receive_parts;
-    uint32_t elements; /**< of the round, for all ranks */
-    uint32_t moving;   /**< the wire buffer that is under way */
+    uint32_t elements; /**< of the window */
 };
 
 /** A round of a window: what is moved. */
@@ -26,38 +26,43 @@ struct cargo {
     struct neighbours *neighbours;
 };
 
-supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks, size_t window_bytes,
+/** capacity: bytes of elements that this rank receives in a round. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks, size_t window_bytes, size_t capacity,
                                        struct failure *failure);
-supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const struct columns *columns,
-                                              struct failure *failure);
 
-/** While nothing moves: makes the send buffer large enough for that window. SUPPLY_OK, or _MEMORY. */
-supply_status_t exchange_transfer_reserve(struct transfer *transfer, size_t window_bytes, struct failure *failure);
+/** While nothing moves: has space for that window. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_transfer_reserve(struct transfer *transfer, const struct columns *columns,
+                                          const struct gathered_window *window, uint32_t ranks,
+                                          struct failure *failure);
 
 void exchange_transfer_free(struct transfer *transfer);
 
 /**
- * Packs the lengths, and stores their sums in the messages. False: values have changed since they were gathered, and
- * those of a rank are sent as empty ones.
+ * Reads the lengths of a window. False: they are not those that were gathered, for which there is space; all values are
+ * empty then.
  */
-bool exchange_pack_counts(struct transfer *transfer, const struct cargo *cargo);
+bool exchange_transfer_begin_window(struct transfer *transfer, const struct cargo *cargo,
+                                    const struct gathered_window *window);
+
+/** Adds the bytes of columns to the offers. */
+void exchange_transfer_measure(const struct transfer *transfer, const struct cargo *cargo);
 
 /**
- * Packs everything else for the ranks that are no neighbours. False: values have changed since they were gathered.
+ * Copies the elements for a neighbour into its slot. *has_changed: values have, since they were gathered. SUPPLY_AGAIN,
+ * _CONTRACT: as exchange_neighbours_find().
  */
-bool exchange_pack_others(struct transfer *transfer, const struct cargo *cargo);
+supply_status_t exchange_copy(const struct transfer *transfer, const struct cargo *cargo, uint32_t rank,
+                              bool *has_changed);
 
-/** What exchange_copy() has done. */
-enum copied { COPIED, COPIED_CHANGED, COPIED_NOTHING };
+/** Packs the messages. False: values have changed since they were gathered. */
+bool exchange_pack_messages(struct transfer *transfer, const struct cargo *cargo);
 
-/**
- * Copies the elements for a neighbour into its slot. _CHANGED: values have changed since they were gathered. _NOTHING:
- * the neighbour has named a place where they cannot be.
- */
-enum copied exchange_copy(const struct transfer *transfer, const struct cargo *cargo, uint32_t rank);
-
-/** Begins to move wire buffer transfer->moving. SUPPLY_OK, or _SYSTEM. */
-supply_status_t exchange_move(struct transfer *transfer, const struct cargo *cargo, const struct slot_layout *layout,
+/** Begins to move the messages. has_changed: what they say. SUPPLY_OK, or _SYSTEM. */
+supply_status_t exchange_move(struct transfer *transfer, const struct cargo *cargo, bool has_changed,
                               struct collective *collective, struct failure *failure);
+
+/** Copies the messages that have arrived into the slot. */
+void exchange_unpack_messages(const struct transfer *transfer, const struct cargo *cargo,
+                              const struct slot_layout *layout);
 
 #endif

@@ -64,6 +64,23 @@ class NeighbourRing {
         }
     }
 
+    /** Takes over what another ring says of its slot, for this sender, and says there that it has copied. */
+    template <typename Others>
+    void say(Others &others, uint8_t *ring, size_t bytes, uint64_t sender) {
+        const auto said = reinterpret_cast<const uint64_t *>(ring + WORDS_OFFSET);
+        auto *const words = reinterpret_cast<uint64_t *>(bytes_ + WORDS_OFFSET);
+        const uint64_t table = said[2];
+        if (bytes_ == nullptr || table > bytes || bytes - table < 4096) return;
+        memcpy(bytes_ + table, ring + table, 4096);
+        const size_t entries = 2 + others.variables, entry = 3 + others.variables; /* as in neighbours.c */
+        reinterpret_cast<uint64_t *>(bytes_ + table)[entries] = sender;
+        memcpy(words, said, 3 * sizeof *words);
+        others.change(bytes_ + table, 128);
+        others.change(bytes_ + WORDS_OFFSET, 3 * sizeof *words);
+        const auto own = reinterpret_cast<uint64_t *>(ring + table);
+        for (size_t at = entries; at < entries + own[0] * entry && at < 500; at += entry) own[at + 1] = 2 * said[0];
+    }
+
   private:
     int fd_ = -1;
     uint8_t *bytes_ = nullptr;
@@ -73,9 +90,9 @@ class NeighbourRing {
 /** A transport whose operations are complete at once. */
 class OtherRanks {
   public:
-    OtherRanks(Input &input, uint8_t shape, bool are_neighbours)
-        : input_(input), ranks_(1 + shape % RANKS_MAX), rank_(shape / RANKS_MAX % ranks_),
-          are_neighbours_(are_neighbours) {}
+    OtherRanks(Input &input, uint8_t shape, bool are_neighbours, size_t columns_of_any_length)
+        : variables(columns_of_any_length), input_(input), ranks_(1 + shape % RANKS_MAX),
+          rank_(shape / RANKS_MAX % ranks_), are_neighbours_(are_neighbours) {}
 
     transport interface() {
         return {static_cast<int>(rank_),
@@ -91,10 +108,31 @@ class OtherRanks {
     /** What this rank copies with the value 0 does not come back from neighbours. */
     bool have_changed() const { return changed_ || (are_neighbours_ && ranks_ > 1); }
 
+    /**
+     * The neighbours say of their slots what this rank says of its own one; and they have copied, one of them more than
+     * it should.
+     */
+    void copy() {
+        size_t bytes;
+        auto *const ring =
+            handle ? static_cast<uint8_t *>(const_cast<void *>(supply_mapping(handle, &bytes))) : nullptr;
+        if (ring == nullptr || !are_neighbours_) return;
+        for (size_t rank = 0; rank < ranks_; rank++)
+            if (rank != rank_) rings_[rank].move_to(ring);
+        const auto words = reinterpret_cast<uint64_t *>(ring + WORDS_OFFSET);
+        if (words[0] == round_) return;
+        round_ = words[0];
+        change(ring + RING_OFFSET, bytes - RING_OFFSET);
+        for (size_t rank = 0; rank < ranks_; rank++)
+            if (rank != rank_) rings_[rank].say(*this, ring, bytes, rank_);
+    }
+
     /** Set when it is open: what arrives in its ring must stay there. */
     supply_t *handle = nullptr;
+    const size_t variables;
 
   private:
+    friend class NeighbourRing;
     static OtherRanks &of(void *context) { return *static_cast<OtherRanks *>(context); }
 
     /** Changes what has arrived: u8 count, and for each change u16 offset, u8 kind and count, bytes. */
@@ -116,17 +154,6 @@ class OtherRanks {
         }
     }
 
-    /** The neighbours have copied, and one of them more than it should. */
-    void copy() {
-        size_t bytes;
-        auto *const ring =
-            handle ? static_cast<uint8_t *>(const_cast<void *>(supply_mapping(handle, &bytes))) : nullptr;
-        if (ring == nullptr || !are_neighbours_) return;
-        for (size_t rank = 0; rank < ranks_; rank++)
-            if (rank != rank_) rings_[rank].move_to(ring);
-        change(ring + RING_OFFSET, bytes - RING_OFFSET);
-    }
-
     /** An input that never ends the exchange is not interesting. */
     supply_status_t count(failure *failure) {
         if (++operations_ < OPERATIONS_MAX) return SUPPLY_OK;
@@ -135,7 +162,6 @@ class OtherRanks {
 
     static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
         OtherRanks &others = of(context);
-        if (bytes == sizeof(uint64_t)) others.copy();
         for (size_t rank = 0; rank < others.ranks_; rank++) {
             uint8_t *to = static_cast<uint8_t *>(receive) + rank * bytes;
             memmove(to, send, bytes);
@@ -183,6 +209,7 @@ class OtherRanks {
     const bool are_neighbours_;
     std::array<NeighbourRing, RANKS_MAX> rings_;
     unsigned operations_ = 0;
+    uint64_t round_ = 0;
     bool changed_ = false;
 };
 
@@ -291,7 +318,7 @@ void run(Input input) {
         options.nulls_together = true;
     }
     if (options.policy == SUPPLY_EXCHANGE_RANGE && how & SPILLS) options.memory_bytes = 1;
-    OtherRanks others(input, input.number<uint8_t>(), how & NEIGHBOURS);
+    OtherRanks others(input, input.number<uint8_t>(), how & NEIGHBOURS, how & CHILDREN ? 2 : 1);
     ValidTask task(pair, !(how & NO_DATA), how & CHILDREN);
     task.publish();
     const transport transport = others.interface();
@@ -300,6 +327,7 @@ void run(Input input) {
     for (int calls = 0; calls < CALLS_MAX && pair.receive(); calls++) {
         pair.release_oldest();
         task.publish();
+        others.copy();
     }
     others.handle = nullptr;
     supply_block_t block;

@@ -1,6 +1,4 @@
 /** Interrupting, leaving early, polling, and what the second handle says of itself. */
-#include <sys/mman.h>
-
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -114,28 +112,6 @@ TEST_F(ExchangeCloseTest, AbortTellsSparkTheReason) {
         EXPECT_STATUS(SUPPLY_OK, supply_next(rank.handle.get(), &block), rank.handle);
         EXPECT_EQ(SUPPLY_OK, supply_abort(rank.handle.release(), "the loss is not a number"));
     });
-}
-
-TEST_F(ExchangeCloseTest, MemoryOfAnUnfinishedMoveStays) {
-    create({50, 50});
-    for (const auto &rank : ranks) rank->pair_options.timeout = 0.2;
-    options.messages_only = true;
-    network->fail_from(1, 8); /* after the opening (three), the agreement, offer, grant, count, and one alltoallv */
-    shape = Shape::every;
-    options.window_bytes = 2000;
-    run_opened([&](int number, ExchangeRank &rank) {
-        supply_block_t block;
-        const supply_status_t expected = number == 0 ? SUPPLY_ERROR_TIMEOUT : SUPPLY_ERROR_SYSTEM;
-        EXPECT_STATUS(expected, supply_next(rank.handle.get(), &block), rank.handle);
-        size_t bytes = 0;
-        const void *ring = supply_mapping(rank.handle.get(), &bytes);
-        supply_close(rank.handle.release());
-        if (number == 0) {
-            std::vector<unsigned char> resident((bytes + 4095) / 4096);
-            EXPECT_EQ(0, mincore(const_cast<void *>(ring), bytes, resident.data())) << "it is still mapped";
-        }
-    });
-    EXPECT_EQ(1, network->freed_while_pending());
 }
 
 TEST_F(ExchangeCloseTest, TheHandleDescribesItself) {

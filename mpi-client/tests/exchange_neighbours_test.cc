@@ -7,6 +7,7 @@
 #include <array>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 #include "exchange_ranks.h"
 
@@ -37,25 +38,73 @@ class ExchangeNeighboursTest : public ExchangeTest {
         task.end_of_data(0);
     }
 
-    /** A rank refuses each of these changes of what another one says of its slot. */
-    template <typename Place>
-    void expect_refused(const std::vector<std::function<void(Place &)>> &changes) {
-        for (const auto &change_place : changes) {
-            ranks.clear();
-            data.clear();
-            create({100, 100});
-            std::atomic<bool> is_refused{false};
-            ranks[0]->pair_options.interrupted_context = &is_refused;
-            ranks[0]->pair_options.interrupted = [](void *flag) {
-                return static_cast<std::atomic<bool> *>(flag)->load();
-            };
-            change<Place>(PLACED, change_place);
-            run([&](int number, ExchangeRank &rank) {
-                if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
-                await_task(number);
-                if (number == 1) is_refused = true;
-                rank.handle.reset();
-            });
+    /** What rank 0 says in its ring, for a first window in which both ranks send 50 of 100 rows to each other. */
+    struct Said {
+        std::array<uint64_t, 3> words = {1, RING_OFFSET, RING_OFFSET + (1 << 16)}; /* round, slot, table */
+        /* Of the table: senders, elements, bytes of texts; and an entry: rank, arrived, elements, bytes of texts. */
+        uint64_t senders = 1, elements = 100, bytes = 0, rank = 1, before = 50, bytes_before = 0;
+    };
+
+    /**
+     * Instead of the ring of rank 0, rank 1 maps memory in which that is said, and then reads to the end of the epoch,
+     * or until rank 0 is interrupted. Returns what rank 1 has stored there: that it has copied, or 0.
+     */
+    uint64_t run_with(const Said &said, bool has_texts) {
+        std::vector<uint64_t> table = {said.senders, said.elements};
+        if (has_texts) table.push_back(said.bytes);
+        table.insert(table.end(), {said.rank, 0, said.before});
+        if (has_texts) table.push_back(said.bytes_before);
+        const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        struct stat memory = {};
+        ranks.clear();
+        data.clear();
+        create({100, 100});
+        std::atomic<bool> is_over{false};
+        for (const auto &rank : ranks) {
+            rank->pair_options.interrupted_context = &is_over;
+            rank->pair_options.interrupted = [](void *flag) { return static_cast<std::atomic<bool> *>(flag)->load(); };
+        }
+        const off_t table_at = RING_OFFSET + (1 << 16), entry_at = table_at + (has_texts ? 24 : 16);
+        const auto stored = [&] {
+            uint64_t arrived = 0;
+            return pread(fd, &arrived, 8, entry_at + 8) == 8 ? arrived : 0; /* it has no bytes before the opening */
+        };
+        change<card>(CARDS, [&](card &card) {
+            EXPECT_EQ(0, ftruncate(fd, static_cast<off_t>(card.ring_bytes)));
+            EXPECT_EQ(0, fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
+            EXPECT_EQ(24, pwrite(fd, said.words.data(), 24, WORDS_OFFSET));
+            EXPECT_LT(0, pwrite(fd, table.data(), table.size() * sizeof table[0], table_at));
+            EXPECT_EQ(0, fstat(fd, &memory));
+            card.descriptor = fd;
+            card.device = memory.st_dev;
+            card.inode = memory.st_ino;
+        });
+        run([&](int number, ExchangeRank &rank) {
+            std::thread ending;
+            if (number == 1)
+                ending = std::thread([&] {
+                    wait_until("an end", [&] { return is_over || stored() != 0; });
+                    is_over = true;
+                });
+            if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
+            await_task(number);
+            is_over = true;
+            if (number == 1) ending.join();
+            rank.handle.reset();
+        });
+        const uint64_t arrived = stored();
+        close(fd);
+        return arrived;
+    }
+
+    /** Rank 1 refuses each of these changes of what rank 0 says. */
+    void expect_refused(const Said &said, bool has_texts, const std::vector<std::function<void(Said &)>> &changes) {
+        EXPECT_EQ(2u, run_with(said, has_texts)) << "without a change, rank 1 copies: " << ranks[1]->error;
+        for (size_t i = 0; i < changes.size(); i++) {
+            SCOPED_TRACE(i);
+            Said changed = said;
+            changes[i](changed);
+            EXPECT_EQ(0u, run_with(changed, has_texts));
             EXPECT_EQ(SUPPLY_ERROR_CONTRACT, ranks[1]->status) << ranks[1]->error;
             EXPECT_TRUE(says(ranks[1]->error, {"rank 0", "outside of its ring"}));
             EXPECT_EQ(SUPPLY_INTERRUPTED, ranks[0]->status) << ranks[0]->error;
@@ -63,7 +112,7 @@ class ExchangeNeighboursTest : public ExchangeTest {
     }
 
     /** Operations at the opening, and in the first window. */
-    enum { OPENED, CARDS, LINKS, AGREED, OFFERED, GRANTED, COUNTED, PLACED };
+    enum { OPENED, CARDS, LINKS, AGREED, OFFERED, GRANTED, MOVED };
 };
 
 TEST_F(ExchangeNeighboursTest, NothingIsLeftForTheTransport) {
@@ -160,39 +209,50 @@ TEST_F(ExchangeNeighboursTest, ALimitOfFileSizesLeavesMessages) {
 }
 
 TEST_F(ExchangeNeighboursTest, APlaceOutsideOfTheRing) {
-    using Place = std::array<uint64_t, 3>; /* slot, elements, elements before: without columns of any length */
-    expect_refused<Place>({
-        [](Place &place) { place[0] = UINT64_MAX; },
-        [](Place &place) { place[0] += 1; },
-        [](Place &place) { place[0] += 64ull << 20; },
-        [](Place &place) { place[1] = UINT64_MAX; },
-        [](Place &place) { place[1] = 1ull << 40; },
-        [](Place &place) { place[1] = 0; },
-        [](Place &place) { place[2] = UINT64_MAX; },
-        [](Place &place) { place[2] = place[1]; },
-    });
+    expect_refused({}, false,
+                   {
+                       [](Said &said) { said.words[1] = UINT64_MAX; },
+                       [](Said &said) { said.words[1] += 1; },
+                       [](Said &said) { said.words[1] += 1 << 30; },
+                       [](Said &said) { said.words[2] = UINT64_MAX - 7; },
+                       [](Said &said) { said.words[2] += 4; },
+                       [](Said &said) { said.words[2] += 1 << 30; },
+                       [](Said &said) { said.senders = 0; },
+                       [](Said &said) { said.senders = UINT64_MAX; },
+                       [](Said &said) { said.rank = 0; },
+                       [](Said &said) { said.elements = UINT64_MAX; },
+                       [](Said &said) { said.elements = 1ull << 40; },
+                       [](Said &said) { said.elements = 0; },
+                       [](Said &said) { said.before = UINT64_MAX; },
+                       [](Said &said) { said.before = said.elements; },
+                   });
 }
 
 TEST_F(ExchangeNeighboursTest, TextsOutsideOfTheRing) {
-    using Place = std::array<uint64_t, 5>; /* and bytes of the texts, bytes before */
     task_of = supply_texts;
-    expect_refused<Place>({
-        [](Place &place) { place[3] = UINT64_MAX; },
-        [](Place &place) { place[3] = 1ull << 40; },
-        [](Place &place) { place[3] = 64ull << 20; },
-        [](Place &place) { place[3] = 0; },
-        [](Place &place) { place[4] = UINT64_MAX; },
-        [](Place &place) { place[4] = place[3]; },
-    });
+    Said texts;
+    texts.elements = 4;
+    texts.before = 2;
+    texts.bytes = 16;
+    texts.bytes_before = 8;
+    expect_refused(texts, true,
+                   {
+                       [](Said &said) { said.bytes = UINT64_MAX; },
+                       [](Said &said) { said.bytes = 1ull << 40; },
+                       [](Said &said) { said.bytes = 1ull << 30; },
+                       [](Said &said) { said.bytes = 0; },
+                       [](Said &said) { said.bytes_before = UINT64_MAX; },
+                       [](Said &said) { said.bytes_before = said.bytes; },
+                   });
 }
 
 /* A stream may end in the middle of an epoch: then no agreement follows its last window. */
 TEST_F(ExchangeNeighboursTest, AFailureInTheLastWindowOfTheDataIsTheRanksOwn) {
-    using Counts = std::array<uint64_t, 3>; /* elements, those left, bytes of the texts */
+    using Offer = std::array<uint64_t, 3>; /* elements, those left, bytes of the texts */
     create({0, 0});
     for (const auto &rank : ranks) rank->pair_options.timeout = 2;
     task_of = supply_texts;
-    change<Counts>(COUNTED, [](Counts &counts) { counts[2]--; });
+    change<Offer>(OFFERED, [](Offer &offer) { offer[2]--; });
     run([this](int number, ExchangeRank &rank) {
         supply_block_t block;
         rank.status = rank.open(*network, number, &options);
@@ -253,19 +313,26 @@ TEST_F(ExchangeNeighboursTest, ARankAloneSharesNoMemory) {
 
 /* MPI cannot take it back, but it uses no ring. */
 TEST_F(ExchangeNeighboursTest, APendingOperationKeepsNoRing) {
-    const int before = mapped_rings();
-    create({100, 100});
-    for (const auto &rank : ranks) rank->pair_options.timeout = 0.2;
-    network->fail_from(1, COUNTED);
-    run([this](int number, ExchangeRank &rank) {
-        if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
-        await_task(number);
-        EXPECT_GT(mapped_rings(), 0);
-        rank.handle.reset();
-    });
-    EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
-    EXPECT_EQ(1, network->freed_while_pending());
-    EXPECT_EQ(before, mapped_rings());
+    for (const uint64_t operation : {OFFERED, MOVED}) {
+        const int before = mapped_rings();
+        ranks.clear();
+        data.clear();
+        create({100, 100});
+        for (const auto &rank : ranks) rank->pair_options.timeout = 0.2;
+        network->fail_from(1, operation);
+        run([this, operation](int number, ExchangeRank &rank) {
+            supply_exchange_options_t own = options;
+            own.messages_only = number == 1 && operation == MOVED;
+            if (rank.open(*network, number, &own) == SUPPLY_OK) rank.read_epoch(shape);
+            await_task(number);
+            EXPECT_GT(mapped_rings(), 0);
+            rank.handle.reset();
+        });
+        EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status) << ranks[0]->error;
+        EXPECT_EQ(SUPPLY_ERROR_SYSTEM, ranks[1]->status) << ranks[1]->error;
+        EXPECT_EQ(1, network->freed_while_pending());
+        EXPECT_EQ(before, mapped_rings());
+    }
 }
 
 /* The memory of a rank that has left stays there for those that have mapped it. */

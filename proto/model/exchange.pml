@@ -63,9 +63,9 @@
 #define WHOLE 254
 
 /* The collectives. STEP_OPEN is resume_together(). STEP_MEET, STEP_LINK, STEP_SAMPLE and STEP_COLUMNS come before the first round and
- * change nothing in it. STEP_COUNT says what the grants already tell here, where sets are seen by all. STEP_GATHER, STEP_DELIVER and
+ * change nothing in it. STEP_GATHER, STEP_DELIVER and
  * STEP_END have no collective. */
-mtype = { STEP_AGREE, STEP_OFFER, STEP_GRANT, STEP_PLACE, STEP_MOVE, STEP_ARRIVE };
+mtype = { STEP_AGREE, STEP_OFFER, STEP_GRANT, STEP_COPY, STEP_MOVE, STEP_ARRIVE };
 mtype = { RUNNING, DONE, FAILED, DIED, LIMIT };     /* how a rank ends */
 
 /* The data, the same in all runs: sets of elements are masks. */
@@ -124,6 +124,12 @@ byte cause[RANKS], ended_at[RANKS];
 #endif
 
 #define MAY_SAVE (run_number + 1 < RUNS)
+
+#define IS_GONE_BUT_ME(rank) ((rank) == me || is_gone[rank])
+#define HAS_BUFFERS(rank) ((rank) == me || !is_freed[rank])
+#define HAS_BEGUN(rank) (begun[rank] >= begun[me])
+#define HAS_GONE_BEFORE(rank) (is_gone[rank] && begun[rank] < begun[me])
+#define IS_STALLED(rank) is_stalled[rank]
 
 #include "exchange_window.pml"
 #include "exchange_rank.pml"

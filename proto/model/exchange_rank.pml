@@ -1,10 +1,5 @@
-/* The filler of a rank: the steps that it takes with the others, and how it fails. `count` and `finish` are part of move here. */
-
-#define IS_GONE_BUT_ME(rank) ((rank) == me || is_gone[rank])
-#define HAS_BUFFERS(rank) ((rank) == me || !is_freed[rank])
-#define HAS_BEGUN(rank) (begun[rank] >= begun[me])
-#define HAS_GONE_BEFORE(rank) (is_gone[rank] && begun[rank] < begun[me])
-#define IS_STALLED(rank) is_stalled[rank]
+/* The filler of a rank: the steps that it takes with the others, and how it fails. `finish` is part of move here. In *copy* and *arrive*
+ * it waits for words of its neighbours, not for a collective. */
 
 inline leave(how) { outcome[me] = how; is_gone[me] = true; goto over }
 
@@ -43,10 +38,10 @@ inline collective(operation) {
     }
 }
 
-inline wait_for_all() {
+inline wait_for(others) {
     if
-    :: atomic { ALL(HAS_BEGUN) -> assert(ALL(HAS_BUFFERS)) }
-    :: atomic { !ALL(HAS_BEGUN) && SOME(HAS_GONE_BEFORE) -> leave(DIED) }
+    :: atomic { (others) -> assert(ALL(HAS_BUFFERS)) }
+    :: atomic { !(others) && SOME(HAS_GONE_BEFORE) -> leave(DIED) }
     :: atomic { timeout ->
         assert(SOME(IS_STALLED));
 #ifdef MUTATION_BUFFERS_ARE_FREED_AFTER_A_TIMEOUT
@@ -56,6 +51,8 @@ inline wait_for_all() {
     }
     fi
 }
+
+inline wait_for_all() { wait_for(ALL(HAS_BEGUN)) }
 
 #ifdef MUTATION_A_RANK_ENDS_ALONE
 #define IS_OVER (has_ended[me] && gathered[me] == 0)
@@ -153,12 +150,12 @@ inline agree() {
     }
 }
 
-/* With `all` no rank receives more in a round than the others: if one cannot take everything, each takes one element. */
+/* If a rank cannot take its part, all take half of theirs: with `all` no rank receives more in a round than the others. */
 #define IS_WHOLE(rank) is_whole[rank]
 #ifdef MUTATION_EACH_RANK_TAKES_WHAT_FITS
-#define MUST_GRANT_ONE false
+#define FITS is_whole[me]
 #else
-#define MUST_GRANT_ONE (!HASH && !ALL(IS_WHOLE))
+#define FITS ALL(IS_WHOLE)
 #endif
 
 inline exchange() {
@@ -167,23 +164,30 @@ inline exchange() {
     :: !is_repeated ->
         collective(STEP_OFFER);
         wait_for_all();
-        grant(false);
+        grant();
         collective(STEP_GRANT);
         wait_for_all();
-        if
-        :: MUST_GRANT_ONE -> grant(true); collective(STEP_GRANT); wait_for_all()
-        :: else
-        fi;
+        do
+        :: FITS -> break
+        :: else ->
+            parts = 2 * parts;
+#ifdef MUTATION_EACH_RANK_TAKES_WHAT_FITS
+            grant()
+#else
+            collective(STEP_OFFER);
+            wait_for_all();
+            grant();
+            collective(STEP_GRANT);
+            wait_for_all()
+#endif
+        od;
 #if NEIGHBOURS
         is_placed[me] = true;
-#ifndef MUTATION_A_RANK_COPIES_BEFORE_ALL_HAVE_PLACED
-        collective(STEP_PLACE);
-        wait_for_all();
-#endif
+        collective(STEP_COPY);
         copy_to_neighbours();
-#ifndef MUTATION_A_RANK_DOES_NOT_WAIT_FOR_ITS_NEIGHBOURS
         collective(STEP_ARRIVE);
         gather_next();
+#ifndef MUTATION_A_RANK_DOES_NOT_WAIT_FOR_ITS_NEIGHBOURS
         wait_for_all();
 #endif
 #else
@@ -203,7 +207,7 @@ inline exchange() {
 }
 
 proctype Rank(byte me) {
-    byte i, from, to, room, failed, total, ended, counts[RANKS];
+    byte i, from, to, room, failed, total, ended, parts, counts[RANKS];
     bool is_repeated, is_not_ready, is_last;
     int m;
     {

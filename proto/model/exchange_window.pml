@@ -109,6 +109,7 @@ inline adopt_and_draw() {
     has_ended[me] = has_ended[me] && BYTES(gathered[me]) < WINDOW;
     is_closed[me] = has_ended[me] || BYTES(gathered[me]) >= WINDOW;
     round[me] = 0;
+    parts = 1;
     i = me * PER_RANK;
     do
     :: i < (me + 1) * PER_RANK ->
@@ -130,40 +131,32 @@ inline adopt_and_draw() {
     from = 0; to = 0; i = 0
 }
 
-/* To each rank, from (round mod ranks) on, the bytes that it offers or those that are left; it sends whole elements. Or one alone. */
-inline grant(is_one) {
-    d_step {
-        granted[me] = 0;
-        is_whole[me] = true;
-        room = SLOT;
-        from = 0;
-        do
-        :: from < RANKS ->
-#ifdef MUTATION_ROUNDS_COUNT_FROM_THE_OPENING
-            to = ((begun[me] + 1) / 4 + from) % RANKS;
+#if RANKS == 2
+#define LEFT_FOR(rank) ((mine[0] | mine[1]) & drawn[rank])
 #else
-            to = (round[me] + from) % RANKS;
+#define LEFT_FOR(rank) ((mine[0] | mine[1] | mine[2]) & drawn[rank])
 #endif
-            m = 0;
-            i = to * PER_RANK;
-            do
-            :: i < (to + 1) * PER_RANK ->
-                if
-                :: ONE(mine[to] & drawn[me], i) && BYTES(m | (1 << i)) <= room && !(is_one && (m | granted[me])) -> m = m | (1 << i)
-                :: !ONE(mine[to] & drawn[me], i)
-                :: else -> break
-                fi;
-                i++
-            :: else -> break
-            od;
-            granted[me] = granted[me] | m;
-            m = mine[to] & drawn[me];
-            is_whole[me] = is_whole[me] && (m & ~granted[me]) == 0;
-            room = room - (BYTES(m) < room -> BYTES(m) : room);
-            from++
+
+/* The first of `parts` equal parts of what is left for this rank: with `all`, of what is left for every rank. */
+inline grant() {
+    d_step {
+        from = COUNT(LEFT_FOR(me));
+        i = 0;
+        do
+        :: !HASH && i < RANKS -> from = (COUNT(LEFT_FOR(i)) < from -> COUNT(LEFT_FOR(i)) : from); i++
         :: else -> break
         od;
-        from = 0; to = 0; room = 0; m = 0; i = 0
+        room = (parts == 1 -> COUNT(LEFT_FOR(me)) : (from + parts - 1) / parts);
+        m = 0;
+        i = 0;
+        do
+        :: i < BITS && room > 0 && ONE(LEFT_FOR(me), i) -> m = m | (1 << i); room--; i++
+        :: i < BITS && room > 0 && !ONE(LEFT_FOR(me), i) -> i++
+        :: else -> break
+        od;
+        granted[me] = m;
+        is_whole[me] = BYTES(m) <= SLOT;
+        from = 0; room = 0; m = 0; i = 0
     }
 }
 
@@ -200,19 +193,24 @@ inline pack() {
     }
 }
 
-/* One rank after the other. A slot that is not its receiver's next one must not be touched. */
+/* One rank after the other, when it has said where. A slot that is not its receiver's next one must not be touched. */
 inline copy_to_neighbours() {
     sent[me] = 0;
     to = 0;
     do
-    :: d_step { to < RANKS ->
-        m = mine[me] & granted[to];
-        check_held(m);
-        assert(is_placed[to]);
-        arrived[to] = arrived[to] | m;
-        sent[me] = sent[me] | m;
-        m = 0;
-        to++ }
+    :: to < RANKS ->
+#ifndef MUTATION_A_RANK_COPIES_BEFORE_ITS_NEIGHBOUR_HAS_PLACED
+        wait_for(HAS_BEGUN(to));
+#endif
+        d_step {
+            m = mine[me] & granted[to];
+            check_held(m);
+            assert(is_placed[to]);
+            arrived[to] = arrived[to] | m;
+            sent[me] = sent[me] | m;
+            m = 0;
+            to++
+        }
     :: else -> break
     od;
     is_left[me] = has_failed[me] || (mine[me] & ~sent[me]);
@@ -273,6 +271,7 @@ inline finish() {
 #endif
         release_blocks();
         round[me]++;
+        parts = (parts > 1 -> parts - 1 : 1);
         number[me] = number[me] + !has_rounds[me];
         from = 0; m = 0; i = 0
     }

@@ -189,7 +189,7 @@ inline program() {
 #define BAD (loaded[0] == 1 && loaded[1] == 1 && loaded[2] == 0 && memory[PIPE] == 0)
 #endif
 
-/* A message of MPI, which promises nothing about memory that is not its own. */
+/* A word of a shared ring, stored with release and loaded with acquire: here a fence beside it. */
 #ifdef MUTATION_NO_FENCE
 #define fence(who, kind) skip
 #else
@@ -197,7 +197,7 @@ inline program() {
 #endif
 
 #ifdef ARRIVE
-/* *move* and *arrive* of an exchange: what a neighbour has copied into a slot is seen after its message. */
+/* *move* and *arrive* of an exchange: what a neighbour has copied into a slot is seen after its word. */
 inline program() {
     does(0, STORE, SLOT, 1);
     fence(0, RELEASE);
@@ -210,7 +210,7 @@ inline program() {
 #endif
 
 #ifdef OFFER_SLOT
-/* *place* and *move* of an exchange: a rank names a slot whose block was released, and reads nothing that neighbours copy there. */
+/* *copy* of an exchange: a rank names a slot whose block was released, and reads nothing that neighbours copy there. */
 inline program() {
     does(0, LOAD, SLOT, 0);
     fence(0, RELEASE);
