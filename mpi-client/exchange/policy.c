@@ -176,10 +176,10 @@ void exchange_range_free(struct range *range) {
     *range = (struct range){0};
 }
 
-static void policy_store(const struct sort_key *key, struct sample *sample) {
-    const size_t bytes = key->rest_bytes < SAMPLE_REST_BYTES ? key->rest_bytes : SAMPLE_REST_BYTES;
-    *sample = (struct sample){.prefix = key->prefix, .is_used = !key->is_null, .rest_bytes = (uint32_t)bytes};
-    memcpy(sample->rest, key->rest, bytes);
+/* Divides equal keys among ranks: it is different for each element of an epoch, and the same if a run resumes. */
+static uint64_t range_tie(const struct held_block *held, uint32_t row) {
+    const uint64_t place[] = {held->block.partition, held->block.first_element + row};
+    return supply__hash(place, sizeof place, 0);
 }
 
 void exchange_range_sample(struct range *range, const struct gathered_window *window) {
@@ -187,38 +187,60 @@ void exchange_range_sample(struct range *range, const struct gathered_window *wi
     const uint32_t count = window->elements < range->of_rank ? window->elements : range->of_rank;
     for (uint32_t i = 0; i < count; i++) {
         struct sort_key key;
-        exchange_read_key(window, &range->by, (uint32_t)((uint64_t)i * window->elements / count), &key);
-        policy_store(&key, &range->mine[i]);
+        uint32_t row;
+        const struct piece *piece =
+            exchange_window_find(window, (uint32_t)((uint64_t)i * window->elements / count), &row);
+        exchange_key_read(range->by.order, &piece->held->columns[range->by.index], row, &key);
+        const size_t bytes = key.rest_bytes < SAMPLE_REST_BYTES ? key.rest_bytes : SAMPLE_REST_BYTES;
+        range->mine[i] = (struct sample){.prefix = key.prefix,
+                                         .tie = range_tie(piece->held, row),
+                                         .weight = (uint64_t)window->elements * SAMPLE_WEIGHT / count,
+                                         .is_null = key.is_null,
+                                         .rest_bytes = (uint32_t)bytes};
+        memcpy(range->mine[i].rest, key.rest, bytes);
     }
 }
 
-static struct sort_key key_of(const struct sample *sample) {
+static struct sort_key range_key(const struct sample *sample) {
     const size_t bytes = sample->rest_bytes < SAMPLE_REST_BYTES ? sample->rest_bytes : SAMPLE_REST_BYTES;
-    return (struct sort_key){.prefix = sample->prefix, .rest = sample->rest, .rest_bytes = bytes};
+    return (struct sort_key){
+        .prefix = sample->prefix, .rest = sample->rest, .rest_bytes = bytes, .is_null = sample->is_null != 0};
 }
 
-static int compare(const void *one, const void *other) {
-    const struct sort_key a = key_of(one), b = key_of(other);
-    return exchange_key_compare(&a, &b);
+static int range_compare(const void *one, const void *other) {
+    const struct sort_key a = range_key(one), b = range_key(other);
+    const uint64_t tie = ((const struct sample *)one)->tie, other_tie = ((const struct sample *)other)->tie;
+    const int order = exchange_key_compare(&a, &b);
+    return order != 0 ? order : (tie > other_tie) - (tie < other_tie);
 }
 
 void exchange_range_split(struct range *range) {
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < range->of_rank * range->ranks; i++)
-        if (range->all[i].is_used) range->all[used++] = range->all[i];
-    qsort(range->all, used, sizeof *range->all, compare);
+    uint32_t used = 0, at = 0;
+    uint64_t weight = 0, before = 0;
+    for (uint32_t i = 0; i < range->of_rank * range->ranks; i++) {
+        if (range->all[i].weight == 0) continue;
+        range->all[used++] = range->all[i];
+        weight += range->all[used - 1].weight;
+    }
+    qsort(range->all, used, sizeof *range->all, range_compare);
     range->splitter_count = used > 0 ? range->ranks - 1 : 0;
-    for (uint32_t i = 0; i < range->splitter_count; i++)
-        range->splitters[i] = range->all[(uint64_t)(i + 1) * used / range->ranks];
+    for (uint32_t i = 0; i < range->splitter_count; i++) {
+        while (at + 1 < used && before + range->all[at].weight <= weight / range->ranks * (i + 1))
+            before += range->all[at++].weight;
+        range->splitters[i] = range->all[at];
+    }
 }
 
-/* The rank that gets that key. */
-static uint32_t range_rank(const struct range *range, const struct sort_key *key) {
+/* The rank that gets the element of that key. */
+static uint32_t range_rank(const struct range *range, const struct sort_key *key, const struct held_block *held,
+                           uint32_t row) {
     uint32_t low = 0, high = range->splitter_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        const struct sort_key splitter = key_of(&range->splitters[middle]);
-        if (exchange_key_compare(&splitter, key) <= 0)
+        const struct sample *sample = &range->splitters[middle];
+        const struct sort_key splitter = range_key(sample);
+        const int order = exchange_key_compare(&splitter, key);
+        if (order < 0 || (order == 0 && sample->tie <= range_tie(held, row)))
             low = middle + 1;
         else
             high = middle;
@@ -246,7 +268,7 @@ static void draw_range(struct destinations *destinations, const struct draw *dra
         for (uint32_t k = 0; k < piece->count; k++) {
             struct sort_key key;
             exchange_key_read(by->order, &piece->held->columns[by->index], piece->row + k, &key);
-            destinations->scratch[piece->start + k] = key.is_null ? draw->ranks - 1 : range_rank(draw->range, &key);
+            destinations->scratch[piece->start + k] = range_rank(draw->range, &key, piece->held, piece->row + k);
         }
     }
 }

@@ -12,10 +12,14 @@
 /** Bytes of a value of any length that a sample keeps. A value cut off divides as well as a whole one. */
 #define SAMPLE_REST_BYTES 48
 
+#define SAMPLE_WEIGHT 65536
+
 /** A key in a message. */
 struct sample {
     uint64_t prefix;
-    uint32_t is_used;
+    uint64_t tie;    /**< orders equal keys: random, but the same in each run */
+    uint64_t weight; /**< elements that it stands for, in SAMPLE_WEIGHT; 0: it is not used */
+    uint32_t is_null;
     uint32_t rest_bytes;
     uint8_t rest[SAMPLE_REST_BYTES];
 };
@@ -25,9 +29,8 @@ struct range {
     uint32_t ranks;
     uint32_t of_rank; /**< samples of each rank */
     struct sample *mine;
-    struct sample *all; /**< of all ranks; then sorted */
-    struct sample
-        *splitters; /**< in order; a key goes to the rank with the number of splitters that are not above it */
+    struct sample *all;       /**< of all ranks; then sorted */
+    struct sample *splitters; /**< in order; a key goes to the rank with the number of splitters not above it */
     uint32_t splitter_count;
 };
 

@@ -32,9 +32,9 @@ struct transport {
     supply_status_t (*alltoall)(void *context, const void *send, void *receive, size_t bytes, struct failure *failure);
 
     /**
-     * Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. In a
-     * buffer the parts follow each other in the order of ranks. Where parts are empty, there may be gaps. Parts that
-     * are sent may be the same bytes.
+     * Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. Received
+     * parts follow each other in the order of ranks, from the buffer's start. Parts that are sent may be the same
+     * bytes.
      */
     supply_status_t (*alltoallv)(void *context, const void *send, const struct part *send_parts, void *receive,
                                  const struct part *receive_parts, struct failure *failure);

@@ -24,8 +24,9 @@ typedef enum supply_exchange_policy {
     SUPPLY_EXCHANGE_BALANCE = 3,
     /**
      * A global order (SortBy): the elements of rank 0 in the order of a column, then those of rank 1, and so on. Nulls
-     * come last. A sample of the first windows divides the values among the ranks, so a source that is in order
-     * already divides badly. A rank gets its first block when the whole epoch has arrived.
+     * come last. Equal values, and nulls, may be on several ranks. A sample of the first windows divides the values
+     * among the ranks, so a source that is in order already divides badly. A rank gets its first block when the whole
+     * epoch has arrived.
      */
     SUPPLY_EXCHANGE_RANGE = 4,
 } supply_exchange_policy_t;

@@ -151,6 +151,37 @@ TEST_F(ExchangeRangeTest, TextHasTheOrderOfItsBytesAndNullsAreLast) {
     }));
 }
 
+/* A key of many rows is divided among the ranks, and so are nulls. */
+TEST_F(ExchangeRangeTest, EqualKeysAndNullsAreDivided) {
+    shape = Shape::every;
+    options.window_bytes = 8000;
+    options.nulls_together = true;
+    for (const char *column : {"flag", "maybe"}) {
+        options.column = column;
+        ranks.clear();
+        data.clear();
+        create({400, 300, 500, 0});
+        for (Supplied &of : data)
+            for (int64_t &id : of.ids) id = column == std::string("flag") ? id : 5 * id + 2; /* all are null */
+        run_all();
+        expect_once();
+        for (const auto &rank : ranks) EXPECT_NEAR(300, static_cast<double>(rank->epochs[0].size()), 60) << column;
+    }
+}
+
+/* A rank with few rows has as many samples as one with many. */
+TEST_F(ExchangeRangeTest, SamplesWeighWhatARankHas) {
+    options.window_bytes = 80000;
+    create({9000, 1200, 1200});
+    for (size_t rank = 0; rank < data.size(); rank++)
+        for (size_t i = 0; i < data[rank].ids.size(); i++)
+            data[rank].ids[i] =
+                rank == 0 ? static_cast<int64_t>(i * 7919 % 9000) : 20000 + static_cast<int64_t>(2 * i + rank);
+    run_all();
+    expect_order();
+    for (const auto &rank : ranks) EXPECT_NEAR(3800, static_cast<double>(rank->epochs[0].size()), 500);
+}
+
 TEST_F(ExchangeRangeTest, AResumedEpochReturnsTheRestOfTheSameOrder) {
     create({300, 300}, 2);
     shuffle();

@@ -40,40 +40,27 @@ class TorchTransport:
         self.rank: int = group.rank()
         self.ranks: int = group.size()
         # Of the operation that is under way.
-        self._works: list[Any] = []
-        # What it receives, and where that belongs, if there are gaps.
-        self._arriving: tuple[memoryview, memoryview, Parts] | None = None
+        self._work: Any = None
 
     def allgather(self, send: memoryview, receive: memoryview) -> None:
         pieces = list(_tensor(receive).chunk(self.ranks))
-        self._works = [self._group.allgather([pieces], [_tensor(send)])]
+        self._work = self._group.allgather([pieces], [_tensor(send)])
 
     def alltoall(self, send: memoryview, receive: memoryview) -> None:
-        self._works = [self._group.alltoall_base(_tensor(receive), _tensor(send), [], [])]
+        self._work = self._group.alltoall_base(_tensor(receive), _tensor(send), [], [])
 
     def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> None:
-        """alltoall_base() knows no gaps. If there are some, where neighbours copy, messages go through a buffer."""
-        whole = _span(receive, receive_parts)
-        self._arriving = None
-        if whole is None:
-            whole = memoryview(bytearray(sum(size for _, size in receive_parts)))
-            self._arriving = whole, receive, receive_parts
-        sent = _span(send, send_parts)
-        if sent is None:
-            sent = memoryview(bytearray().join(send[offset:][:size] for offset, size in send_parts))
         sizes = [size for _, size in receive_parts], [size for _, size in send_parts]
-        self._works = [self._group.alltoall_base(_tensor(whole), _tensor(sent), *sizes)]
+        if sum(sizes[1]) != len(send):
+            # Several parts are the same bytes.
+            send = memoryview(bytearray().join(send[offset:][:size] for offset, size in send_parts))
+        self._work = self._group.alltoall_base(_tensor(receive), _tensor(send), *sizes)
 
     def poll(self) -> bool:
-        if not all(work.is_completed() for work in self._works):
+        if not self._work.is_completed():
             return False
-        for work in self._works:
-            # Raises the error of a failed one.
-            work.wait()
-        self._works = []
-        if self._arriving is not None:
-            _spread(*self._arriving)
-            self._arriving = None
+        # Raises the error of a failed one.
+        self._work.wait()
         return True
 
     def close(self) -> None:
@@ -91,24 +78,6 @@ def _new_group(limit: float) -> distributed.ProcessGroup:
             f"another rank has not opened its exchange for {limit:g} s: has it failed, or opened its pairs in another "
             f"order? (timeout / SUPPLY_TIMEOUT) torch.distributed says: {error}"
         ) from error
-
-
-def _spread(arrived: memoryview, receive: memoryview, parts: Parts) -> None:
-    at = 0
-    for offset, size in parts:
-        receive[offset : offset + size] = arrived[at : at + size]
-        at += size
-
-
-def _span(buffer: memoryview, parts: Parts) -> memoryview | None:
-    """The bytes of the parts; None: there are gaps between them."""
-    parts = [(offset, size) for offset, size in parts if size]
-    begin = end = parts[0][0] if parts else 0
-    for offset, size in parts:
-        if offset != end:
-            return None
-        end += size
-    return buffer[begin:end]
 
 
 def _tensor(buffer: memoryview) -> torch.Tensor:
