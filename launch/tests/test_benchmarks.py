@@ -191,7 +191,13 @@ class TestExchange:
             {"elements": 2, "groups": 1, "key_sum": exchange.WORD - 10, "bound": 3},
             {"elements": 3, "groups": 3, "key_sum": 40, "bound": 4},
         ]
-        assert exchange.compared(SOURCE, exchange.together(ranks)) == []
+        assert exchange.compared(SOURCE, exchange.together(ranks, GROUP)) == []
+
+    def test_ranks_may_divide_the_rows_of_a_key_that_are_sorted(self):
+        ranks = [{**of_rank(1, 5, 3), "groups": 2, "key_sum": 10, "bound": 3}]
+        ranks.append({**of_rank(5, 9), "groups": 3, "key_sum": 20, "bound": 4})
+        assert exchange.compared(SOURCE, exchange.together(ranks, SORT)) == []
+        assert exchange.compared(SOURCE, exchange.together(ranks, GROUP)) == ["groups 5, the source has 4"]
 
     @pytest.mark.parametrize("key", list(SOURCE))
     def test_each_sum_that_differs_is_named(self, key):

@@ -329,8 +329,7 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     TRY(exchange_transfer_init(&exchange->transfer, ranks, window_bytes, capacity, failure));
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
     exchange->columns_of_other = calloc(1, SCHEMA_BYTES_MAX);
-    if (exchange->counts == NULL || exchange->columns_of_other == NULL ||
-        !exchange_gather_init(&exchange->gather, ranks))
+    if (exchange->counts == NULL || exchange->columns_of_other == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const size_t table_bytes =
         exchange_neighbours_table_bytes(ranks < TABLE_SENDERS_MOST ? ranks : TABLE_SENDERS_MOST, SCHEMA_ENTRIES_MAX);

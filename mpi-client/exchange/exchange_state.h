@@ -76,6 +76,9 @@ struct exchange {
     struct together together; /**< since the last agreement on a window */
     uint32_t number;          /**< of the window, within the epoch */
     bool begins_epoch;        /**< it is the first one of the epoch in this run */
+    bool is_part;             /**< another part of it follows, because it has fewer elements than there are ranks */
+    uint64_t dealt;           /**< elements of its parts before, one for each rank */
+    bool keeps;               /**< this rank has got one, which its slot keeps until all have one */
     bool is_last;             /**< the epoch or the data ends with it, on all ranks */
     bool is_over;             /**< it was, and all of its elements have arrived */
     uint32_t epoch;           /**< of all ranks */

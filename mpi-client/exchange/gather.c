@@ -102,14 +102,7 @@ static uint32_t rows_that_fit(const struct gather *gather, size_t space) {
     return fitting;
 }
 
-/* The window must get more elements, however large they are. */
-static bool is_short(const struct gather *gather, const struct gathered_window *window) {
-    return window->elements < gather->wanted;
-}
-
-/* Bytes of the rows that are added next. Each row alone must fit into a window. */
 static size_t space_left(const struct gather *gather, const struct gathered_window *window) {
-    if (is_short(gather, window)) return gather->window_bytes;
     return window->bytes < gather->window_bytes ? gather->window_bytes - window->bytes : 0;
 }
 
@@ -134,8 +127,15 @@ static supply_status_t gather_measure(struct gather *gather, struct gathered_win
     return SUPPLY_OK;
 }
 
-static supply_status_t gather_complete(const struct gather *gather, struct gathered_window *window,
-                                       struct failure *failure) {
+/* After the agreement that follows, exchange_gather_return() cannot fail. */
+static supply_status_t gather_complete(struct gather *gather, struct gathered_window *window, struct failure *failure) {
+    if (window->piece_count > gather->returned_capacity) {
+        struct piece *returned = reallocarray(gather->returned, window->piece_count, sizeof *returned);
+        if (returned == NULL)
+            return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+        gather->returned = returned;
+        gather->returned_capacity = window->piece_count;
+    }
     if (exchange_window_complete(window)) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
 }
@@ -173,16 +173,14 @@ static supply_status_t add_returned(struct gather *gather, struct gathered_windo
 static supply_status_t add_rows(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     struct held_block *held = gather->open;
     const size_t space = space_left(gather, window);
-    uint32_t count = rows_that_fit(gather, space);
+    const uint32_t count = rows_that_fit(gather, space);
     if (count == 0 && space == gather->window_bytes) return fail_by_size(gather, failure);
     if (count == 0) return gather_complete(gather, window, failure);
-    if (is_short(gather, window) && count > gather->wanted - window->elements)
-        count = gather->wanted - window->elements;
     const struct piece piece = {.held = held, .row = gather->next_row, .count = count};
     TRY(gather_add(gather, window, &piece, failure));
     gather->next_row += count;
-    const bool is_full = !is_short(gather, window) && (gather->next_row < held->block.element_count ||
-                                                       space_left(gather, window) < gather->columns->fixed_bytes);
+    const bool is_full =
+        gather->next_row < held->block.element_count || space_left(gather, window) < gather->columns->fixed_bytes;
     if (gather->next_row == held->block.element_count) {
         held->users--;
         gather->open = NULL;
@@ -205,16 +203,6 @@ supply_status_t exchange_gather(struct gather *gather, struct gathered_window *w
         }
     }
     return SUPPLY_OK;
-}
-
-void exchange_gather_more(struct gather *gather, struct gathered_window *window, uint32_t count) {
-    gather->wanted = window->elements + count;
-    window->is_complete = false;
-}
-
-bool exchange_gather_init(struct gather *gather, uint32_t ranks) {
-    gather->returned = calloc(ranks, sizeof *gather->returned);
-    return gather->returned != NULL;
 }
 
 void exchange_gather_return(struct gather *gather, struct gathered_window *window, uint32_t count) {
@@ -247,7 +235,6 @@ void exchange_gather_next_epoch(struct gather *gather) {
 
 void exchange_gather_drop(struct gather *gather, struct gathered_window *window) {
     for (uint32_t i = 0; i < window->piece_count; i++) window->pieces[i].held->users--;
-    gather->wanted = 0;
     exchange_gather_begin(gather, window);
     free_unused(gather);
 }

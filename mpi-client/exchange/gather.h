@@ -10,13 +10,13 @@ struct gather {
     const struct filler_pair *inspected;
     struct columns *columns;
     size_t window_bytes;
-    uint32_t wanted;         /**< elements of the window, even if they are more than window_bytes; 0: as many as fit */
-    struct held_block *open; /**< in which the next window begins; NULL: with the next block */
-    uint32_t next_row;       /**< of it */
+    struct held_block *open;   /**< in which the next window begins; NULL: with the next block */
+    uint32_t next_row;         /**< of it */
     struct held_block *oldest; /**< held blocks, linked by `next` */
     struct held_block *newest;
     struct piece *returned; /**< what the ranks have left out of the window before: it comes first in the next one */
     uint32_t returned_count;
+    uint32_t returned_capacity;
     enum window_end ended; /**< what the pair has returned last */
     uint32_t ended_epoch;  /**< of WINDOW_ENDS_EPOCH */
     /** Of the pair, after all gathered elements. Until all ranks have ended the epoch, it is a position in it. */
@@ -32,13 +32,7 @@ void exchange_gather_begin(const struct gather *gather, struct gathered_window *
  */
 supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure);
 
-/** Continues a complete window in front of its end: it gets `count` elements more. */
-void exchange_gather_more(struct gather *gather, struct gathered_window *window, uint32_t count);
-
-/** Before the first window: allocates what exchange_gather_return() needs. False: out of memory. */
-bool exchange_gather_init(struct gather *gather, uint32_t ranks);
-
-/** Leaves the last `count` elements, less than ranks, out of a complete window: they come first in the next one. */
+/** Leaves the last `count` elements out of a complete window: they come first in the next one. */
 void exchange_gather_return(struct gather *gather, struct gathered_window *window, uint32_t count);
 
 /** The program has asked for what follows the end of the epoch: from now on the pair may be asked, too. */

@@ -113,6 +113,18 @@ static struct deal find_deal(const struct sums *sums, uint32_t rank) {
     return deal;
 }
 
+/* The elements of all ranks go to one rank after the other, from the first one on that has none. */
+static void draw_part(struct destinations *destinations, const struct draw *draw, const uint64_t *counts) {
+    uint64_t first = draw->number + draw->dealt;
+    uint32_t end = 0;
+    for (uint32_t rank = 0; rank < draw->rank; rank++) first += counts[rank];
+    for (uint32_t rank = 0; rank < draw->ranks; rank++) {
+        const uint32_t index = (uint32_t)((rank + draw->ranks - first % draw->ranks) % draw->ranks);
+        if (index < draw->window->elements) destinations->order[end++] = index;
+        destinations->ends[rank] = end;
+    }
+}
+
 void exchange_draw_deal(struct destinations *destinations, const struct exchange_settings *settings,
                         const struct draw *draw, const uint64_t *counts) {
     const uint32_t count = draw->window->elements, ranks = draw->ranks;
@@ -138,11 +150,12 @@ void exchange_draw_deal(struct destinations *destinations, const struct exchange
     }
 }
 
-void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks) {
+void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks, uint64_t dealt) {
     if (exchange_has_key(settings) || ranks == 0) return;
     uint64_t total = 0;
     for (uint32_t rank = 0; rank < ranks; rank++) total += counts[rank];
-    uint64_t surplus = total < ranks ? 0 : total % ranks;
+    uint64_t surplus = dealt > 0 ? total + dealt - ranks : total % ranks;
+    if (total + dealt < ranks) surplus = 0;
     while (surplus > 0) {
         for (uint32_t rank = 0; rank < ranks && surplus > 0; rank++) {
             if (counts[rank] == 0) continue;
@@ -309,6 +322,8 @@ void exchange_policy_draw(struct destinations *destinations, const struct exchan
     if (settings->policy == SUPPLY_EXCHANGE_RANGE) draw_range(destinations, draw);
     if (exchange_has_key(settings))
         group(destinations, draw);
+    else if (draw->is_part)
+        draw_part(destinations, draw, counts);
     else
         exchange_draw_deal(destinations, settings, draw, counts);
     for (uint32_t i = 0; i < draw->window->elements; i++) {

@@ -65,16 +65,18 @@ struct draw {
     const struct gathered_window *window;
     uint32_t rank;
     uint32_t ranks;
-    uint32_t number;     /**< of the window, within the epoch */
+    uint32_t number; /**< of the window, within the epoch */
+    bool is_part;    /**< each rank gets at most one of its elements; `dealt` ranks have one already */
+    uint64_t dealt;
     struct range *range; /**< of RANGE */
 };
 
 /**
  * ALL, BALANCE: lowers the counts of the ranks' windows until their sum is a multiple of ranks, so that all ranks
- * receive the same number. What a rank leaves out comes first in its next window. A sum below ranks stays: a stream has
- * ended for some ranks, and the epoch for the others.
+ * receive the same number; or if some elements are dealt already, until one remains for each of the others. What a rank
+ * leaves out comes first in its next window. A smaller sum stays.
  */
-void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks);
+void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks, uint64_t dealt);
 
 /** Before the ranks agree: everything that can fail. SUPPLY_OK, or _ARGUMENT, _MEMORY. The text does not name the pair.
  */

@@ -128,8 +128,10 @@ static supply_status_t round_place(struct exchange *exchange, struct failure *fa
     struct neighbours *neighbours = &exchange->neighbours;
     const struct cargo cargo = round_cargo(exchange);
     const struct slot slot = {exchange->slot.address, neighbours->reserved - neighbours->table_bytes};
-    if (exchange_round_offered(&exchange->round, &exchange->columns) > exchange->round.capacity ||
-        !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &slot))
+    const uint64_t offered = exchange_round_offered(&exchange->round, &exchange->columns);
+    if (exchange->keeps ? offered > 0
+                        : offered > exchange->round.capacity ||
+                              !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &slot))
         return round_fail_by_library(exchange, "other ranks send more than this rank has space for", failure);
     exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
     TRY(round_copy(exchange, neighbours->rank, failure));
@@ -224,7 +226,15 @@ static supply_status_t round_finish(struct exchange *exchange, struct failure *f
     if (skipped > arrived) skipped = arrived;
     exchange->has_rounds = !exchange_round_is_last(&exchange->round);
     exchange_round_end(&exchange->round);
-    if (!round_fail_by_change(exchange) && skipped < arrived) round_deliver(exchange, skipped);
+    const bool has_changed = round_fail_by_change(exchange);
+    if (exchange->is_part) {
+        for (uint32_t rank = 0; rank < exchange->round.ranks; rank++) exchange->dealt += exchange->counts[rank];
+        exchange->keeps = arrived > 0;
+        return exchange_continue(exchange);
+    }
+    exchange->dealt = 0;
+    exchange->keeps = false;
+    if (!has_changed && skipped < arrived) round_deliver(exchange, skipped);
     exchange->received += arrived;
     /* With ALL and BALANCE all ranks name one window. The last one may give some nothing: those stay in front of it. */
     const bool is_complete = !exchange->has_rounds && (exchange_has_key(&exchange->settings) || arrived > 0);

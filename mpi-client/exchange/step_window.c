@@ -55,13 +55,8 @@ static supply_status_t resolve(struct exchange *exchange, struct failure *failur
 static supply_status_t step_window_gather(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = exchange_gather(&exchange->gather, &exchange->window, failure);
     if (status == SUPPLY_OK) status = resolve(exchange, failure);
-    /*
-     * A window is larger than any before only after gather_more(): then nothing moves. One that is gathered during a
-     * move fits into the buffer as it is.
-     */
     if (status == SUPPLY_OK)
-        status = exchange_transfer_reserve(&exchange->transfer, &exchange->columns, &exchange->window,
-                                           exchange->round.ranks, failure);
+        status = exchange_transfer_reserve(&exchange->transfer, &exchange->columns, exchange->window.elements, failure);
     if (status != SUPPLY_OK) return status;
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,
@@ -203,30 +198,48 @@ static bool all_end(const struct exchange *exchange) {
 }
 
 /* How many elements each rank contributes. The last window of an epoch has all that are left. */
-static void level(struct exchange *exchange) {
+static void window_level(struct exchange *exchange) {
     const uint32_t ranks = exchange->agree.ranks, rank = exchange->agree.rank;
+    const bool is_too_much = exchange->dealt > 0 && exchange->dealt + exchange->together.elements > ranks;
     for (uint32_t i = 0; i < ranks; i++) exchange->counts[i] = exchange->agree.all[i].elements;
-    exchange->is_last = all_end(exchange);
+    exchange->is_last = all_end(exchange) && !is_too_much;
     if (exchange->is_last) return;
-    exchange_policy_level(&exchange->settings, exchange->counts, ranks);
+    exchange_policy_level(&exchange->settings, exchange->counts, ranks, exchange->dealt);
     const uint64_t left_out = exchange->agree.all[rank].elements - exchange->counts[rank];
     exchange_gather_return(&exchange->gather, &exchange->window, (uint32_t)left_out);
 }
 
+/*
+ * Every rank must receive as many elements of a window as the others, unless it is the last one. If there are fewer
+ * elements than ranks, and some ranks have more, the window has several parts: each rank keeps the element that it gets
+ * until all have one.
+ */
+static bool window_is_part(const struct exchange *exchange) {
+    const struct together *together = &exchange->together;
+    return !exchange_has_key(&exchange->settings) && together->ended < exchange->agree.ranks &&
+           exchange->dealt + together->elements < exchange->agree.ranks;
+}
+
 static void begin_window(struct exchange *exchange) {
     const struct window_start start = {.number = exchange->number, .pair = exchange->window.start};
+    const bool is_first_part = exchange->dealt == 0;
+    exchange->is_part = window_is_part(exchange);
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,
                               .ranks = exchange->round.ranks,
                               .number = exchange->number,
+                              .is_part = exchange->is_part || !is_first_part,
+                              .dealt = exchange->dealt,
                               .range = &exchange->range};
-    level(exchange);
+    window_level(exchange);
     exchange->epoch = exchange->together.epoch;
-    exchange->received = 0;
-    exchange->consumed = exchange_resume_consumed(&exchange->resume, exchange->epoch, exchange->number);
     learn_fingerprint(exchange);
-    exchange_positions_begin_window(&exchange->positions, exchange->epoch, &start, exchange->begins_epoch);
-    exchange->begins_epoch = false;
+    if (is_first_part) {
+        exchange->received = 0;
+        exchange->consumed = exchange_resume_consumed(&exchange->resume, exchange->epoch, exchange->number);
+        exchange_positions_begin_window(&exchange->positions, exchange->epoch, &start, exchange->begins_epoch);
+        exchange->begins_epoch = false;
+    }
     exchange_policy_draw(&exchange->destinations, &exchange->settings, &draw, exchange->counts);
     exchange_begin_rounds(exchange);
 }
@@ -251,23 +264,6 @@ supply_status_t exchange_take_samples(struct exchange *exchange, struct failure 
     return begin_agreed(exchange, failure);
 }
 
-/*
- * Every rank must receive as many elements of the window as the others, unless it is the last one. If there are fewer
- * elements than ranks, those that have not ended gather more. False: there are enough.
- */
-static bool gather_more(struct exchange *exchange) {
-    const uint32_t ranks = exchange->agree.ranks, gathering = ranks - exchange->together.ended;
-    const uint64_t elements = exchange->together.elements;
-    if (exchange_has_key(&exchange->settings) || elements >= ranks || gathering == 0) return false;
-    if (exchange->window.end == WINDOW_GOES_ON) {
-        const uint32_t missing = ranks - (uint32_t)elements;
-        exchange_gather_more(&exchange->gather, &exchange->window, (missing + gathering - 1) / gathering);
-        exchange->is_ready = false;
-    }
-    exchange_await_window(exchange);
-    return true;
-}
-
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure) {
     if (exchange->has_rounds || exchange->confirms_columns) {
         exchange->confirms_columns = false;
@@ -279,8 +275,7 @@ supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failu
         exchange_await_window(exchange);
         return SUPPLY_OK;
     }
-    if (together->elements == 0) return exchange_end(exchange);
-    if (gather_more(exchange)) return SUPPLY_OK;
+    if (together->elements == 0 && exchange->dealt == 0) return exchange_end(exchange);
     const bool needs_splitters = exchange->settings.policy == SUPPLY_EXCHANGE_RANGE && exchange->begins_epoch;
     return needs_splitters ? send_samples(exchange, failure) : begin_agreed(exchange, failure);
 }

@@ -16,7 +16,6 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
     *transfer = (struct transfer){
         .send = malloc(window_bytes + headers),
         .receive = malloc(capacity + headers),
-        .send_bytes = window_bytes + headers,
         .send_parts = calloc(ranks, sizeof *transfer->send_parts),
         .receive_parts = calloc(ranks, sizeof *transfer->receive_parts),
     };
@@ -27,32 +26,15 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
                         "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
 }
 
-/* False: out of memory. What the buffer has had is gone. */
-static bool transfer_grow(void **buffer, size_t *capacity, size_t bytes) {
-    if (bytes <= *capacity) return true;
-    void *larger = bytes <= INT32_MAX ? malloc(bytes) : NULL;
-    if (larger == NULL) return false;
-    free(*buffer);
-    *buffer = larger;
-    *capacity = bytes;
-    return true;
-}
-
-supply_status_t exchange_transfer_reserve(struct transfer *transfer, const struct columns *columns,
-                                          const struct gathered_window *window, uint32_t ranks,
+supply_status_t exchange_transfer_reserve(struct transfer *transfer, const struct columns *columns, uint32_t elements,
                                           struct failure *failure) {
-    void *send = transfer->send, *lengths = transfer->lengths;
-    const bool has_memory =
-        transfer_grow(&send, &transfer->send_bytes, window->bytes + ranks * sizeof(message_header)) &&
-        transfer_grow(&lengths, &transfer->lengths_bytes,
-                      (size_t)window->elements * columns->variable_count * sizeof(int32_t));
-    transfer->send = send;
-    transfer->lengths = lengths;
-    if (has_memory) return SUPPLY_OK;
-    return supply__fail(failure, SUPPLY_ERROR_MEMORY,
-                        "out of memory for a window of %zu bytes, which has an element for each rank at the end of "
-                        "an epoch: supply the ranks with more equal numbers of elements",
-                        window->bytes);
+    const size_t bytes = (size_t)elements * columns->variable_count * sizeof(int32_t);
+    if (bytes <= transfer->lengths_bytes) return SUPPLY_OK;
+    free(transfer->lengths);
+    transfer->lengths = malloc(bytes);
+    transfer->lengths_bytes = transfer->lengths ? bytes : 0;
+    if (transfer->lengths != NULL) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the lengths of %u elements", elements);
 }
 
 void exchange_transfer_free(struct transfer *transfer) {

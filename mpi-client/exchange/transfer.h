@@ -12,7 +12,6 @@ struct transfer {
     int32_t *lengths; /**< of each column of any length, of all elements of the window in the order of destinations */
     size_t lengths_bytes;
     uint8_t *send, *receive;
-    size_t send_bytes;
     struct part *send_parts;
     struct part *receive_parts;
     uint32_t elements; /**< of the window */
@@ -30,9 +29,8 @@ struct cargo {
 supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks, size_t window_bytes, size_t capacity,
                                        struct failure *failure);
 
-/** While nothing moves: has space for that window. SUPPLY_OK, or _MEMORY. */
-supply_status_t exchange_transfer_reserve(struct transfer *transfer, const struct columns *columns,
-                                          const struct gathered_window *window, uint32_t ranks,
+/** While nothing is copied: has space for the lengths of that many elements. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_transfer_reserve(struct transfer *transfer, const struct columns *columns, uint32_t elements,
                                           struct failure *failure);
 
 void exchange_transfer_free(struct transfer *transfer);

@@ -265,15 +265,33 @@ TEST_F(ExchangeStepsTest, NoRankNeedsAnotherRoundThanTheOthers) {
     run_steps({200, 13, 0, 87}, 1);
 }
 
-TEST_F(ExchangeAllTest, OnlyAnElementForEachRankMakesAWindowLarger) {
+/* Each rank keeps what it gets until all have an element, so nobody needs memory for more than a window. */
+TEST_F(ExchangeAllTest, AWindowWithFewerElementsThanRanksHasParts) {
     options.window_bytes = 24;
-    create({100, 0, 0, 0, 0, 0, 0, 0}, 2);
+    for (const bool messages_only : {false, true}) {
+        ranks.clear();
+        data.clear();
+        options.messages_only = messages_only;
+        create({100, 0, 0, 0, 0, 0, 0, 0}, 2);
+        run_all();
+        expect_once(2);
+        for (const auto &rank : ranks) {
+            EXPECT_NEAR(12.5, static_cast<double>(rank->epochs[0].size()), 0.5);
+            for (const uint32_t elements : rank->blocks) EXPECT_EQ(1u, elements);
+        }
+    }
+}
+
+/* The last part is levelled to the ranks that have none; what is left begins the next window. */
+TEST_F(ExchangeAllTest, APartMayBeFollowedByManySmallElements) {
+    shape = Shape::nested;
+    options.window_bytes = 400;
+    options.policy = SUPPLY_EXCHANGE_BALANCE;
+    options.seed = 0;
+    create({3, 0, 0, 70, 0, 0, 0, 1, 0, 0, 0}, 2);
     run_all();
     expect_once(2);
-    for (const auto &rank : ranks) {
-        EXPECT_NEAR(12.5, static_cast<double>(rank->epochs[0].size()), 0.5);
-        for (const uint32_t elements : rank->blocks) EXPECT_EQ(1u, elements);
-    }
+    for (const auto &rank : ranks) EXPECT_NEAR(6.7, static_cast<double>(rank->epochs[0].size()), 0.9);
 }
 
 } // namespace supply_test

@@ -81,7 +81,7 @@ TEST(ExchangePolicyTest, EachRankDealsToAll) {
 TEST(ExchangePolicyTest, WindowsAreLoweredUntilAllRanksReceiveTheSame) {
     const auto level = [](supply_exchange_policy_t policy, Counts counts) {
         const struct exchange_settings settings = settings_of(policy);
-        exchange_policy_level(&settings, counts.data(), static_cast<uint32_t>(counts.size()));
+        exchange_policy_level(&settings, counts.data(), static_cast<uint32_t>(counts.size()), 0);
         return counts;
     };
     EXPECT_EQ((Counts{6, 0, 3, 3}), level(SUPPLY_EXCHANGE_ALL, {7, 0, 3, 3}));

@@ -88,8 +88,14 @@ int arrived[RANKS];         /* copied into this rank's slot by its neighbours */
 bool is_placed[RANKS];      /* this rank has said where, and waits */
 
 /* The filler of each rank: the window that is exchanged, without what has been sent, and the one that is gathered. */
-byte epoch[RANKS], number[RANKS], round[RANKS], wanted[RANKS];
+byte epoch[RANKS], number[RANKS], round[RANKS];
 int mine[RANKS], gathered[RANKS];
+int kept[RANKS];            /* of a window in parts, in this rank's slot */
+#ifdef MUTATION_A_WINDOW_HAS_NO_PARTS
+#define HAS_PARTS false
+#else
+#define HAS_PARTS !HASH
+#endif
 byte element[RANKS];
 bool is_closed[RANKS], has_ended[RANKS], has_failed[RANKS], has_rounds[RANKS];
 byte released_blocks[RANKS];
@@ -189,7 +195,7 @@ inline begin_run() {
         do
         :: me < RANKS ->
             begun[me] = 0; kind[me] = 0; drawn[me] = 0; granted[me] = 0; is_whole[me] = false; sent[me] = 0; is_left[me] = false;
-            arrived[me] = 0; is_placed[me] = false; round[me] = 0; wanted[me] = 0; mine[me] = 0; gathered[me] = 0;
+            arrived[me] = 0; is_placed[me] = false; round[me] = 0; kept[me] = 0; mine[me] = 0; gathered[me] = 0;
             is_closed[me] = false; has_ended[me] = false; has_rounds[me] = false; copied[me] = 0; published[me] = 0; released[me] = 0;
             taken[me] = 0; is_saved[me] = false; is_gone[me] = false; ended_at[me] = 0; outcome[me] = RUNNING; cause[me] = NONE;
             open_pair();

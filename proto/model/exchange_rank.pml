@@ -57,14 +57,8 @@ inline wait_for_all() { wait_for(ALL(HAS_BEGUN)) }
 #ifdef MUTATION_A_RANK_ENDS_ALONE
 #define IS_OVER (has_ended[me] && gathered[me] == 0)
 #else
-#define IS_OVER (total == 0)
+#define IS_OVER (total == 0 && dealt == 0)
 #endif
-#ifdef MUTATION_NO_RANK_GATHERS_MORE
-#define IS_TOO_LITTLE false
-#else
-#define IS_TOO_LITTLE (!HASH && total < RANKS && ended < RANKS)
-#endif
-
 inline say() {
     d_step {
         i = ((begun[me] + 1) % 2) * RANKS + me;
@@ -143,8 +137,7 @@ inline agree() {
         :: failed != NONE -> cause[me] = failed; leave(FAILED)
         :: failed == NONE && (has_rounds[me] || is_repeated)
         :: failed == NONE && !has_rounds[me] && !is_repeated && IS_OVER -> end_epoch(); is_repeated = true
-        :: failed == NONE && !has_rounds[me] && !is_repeated && !IS_OVER && IS_TOO_LITTLE -> d_step { gather_more() }; is_repeated = true
-        :: failed == NONE && !has_rounds[me] && !is_repeated && !IS_OVER && !IS_TOO_LITTLE -> may_fail(); d_step { adopt_and_draw() }
+        :: failed == NONE && !has_rounds[me] && !is_repeated && !IS_OVER -> may_fail(); d_step { adopt_and_draw() }
         fi;
         failed = 0; total = 0; ended = 0
     }
@@ -207,8 +200,8 @@ inline exchange() {
 }
 
 proctype Rank(byte me) {
-    byte i, from, to, room, failed, total, ended, parts, counts[RANKS];
-    bool is_repeated, is_not_ready, is_last;
+    byte i, from, to, room, failed, total, ended, parts, dealt, counts[RANKS];
+    bool is_repeated, is_not_ready, is_last, is_part, has_parts;
     int m;
     {
         atomic {

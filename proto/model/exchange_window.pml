@@ -11,8 +11,6 @@ inline release_oldest() {
     released_blocks[me]++
 }
 
-#define IS_SHORT (COUNT(gathered[me]) < wanted[me])
-
 /* Spark writes the next block at once when the one in the ring is released. */
 inline gather_element() {
     m = gathered[me] | BIT(me, element[me]);
@@ -26,12 +24,12 @@ inline gather_element() {
 #else
         has_ended[me] = true; is_closed[me] = true
 #endif
-    :: element[me] < epoch[me] * MOST + count[me] && !IS_SHORT && BYTES(m) > WINDOW -> is_closed[me] = true
-    :: element[me] < epoch[me] * MOST + count[me] && (IS_SHORT || BYTES(m) <= WINDOW) && !IS_IN_RING(me, element[me]) -> release_oldest()
+    :: element[me] < epoch[me] * MOST + count[me] && BYTES(m) > WINDOW -> is_closed[me] = true
+    :: element[me] < epoch[me] * MOST + count[me] && BYTES(m) <= WINDOW && !IS_IN_RING(me, element[me]) -> release_oldest()
     :: else ->
         gathered[me] = m;
         element[me]++;
-        is_closed[me] = (!IS_SHORT && BYTES(m) >= WINDOW)
+        is_closed[me] = (BYTES(m) >= WINDOW)
     fi;
     m = 0
 }
@@ -60,20 +58,11 @@ inline release_blocks() {
 #elif HASH == 1
 #define DESTINATION(bit) to = ONE(keys, bit)
 #else
-#define DESTINATION(bit) to = (number[me] + from) % RANKS
+#define DESTINATION(bit) to = (number[me] + dealt + from) % RANKS
 #endif
 
-/* Fewer elements than ranks: those that have not ended gather what is missing. */
-inline gather_more() {
-    if
-    :: !has_ended[me] ->
-        wanted[me] = COUNT(gathered[me]) + (RANKS - total + RANKS - ended - 1) / (RANKS - ended);
-        is_closed[me] = false
-    :: else
-    fi
-}
-
-/* How many elements each rank contributes: a multiple of the ranks, unless the window is the last one. */
+/* How many elements each rank contributes: a multiple of the ranks, unless the window is the last one; or one for each rank that got
+ * none of the parts before. */
 inline level() {
     do
     :: i < RANKS -> counts[i] = SAID(i).elements; i++
@@ -81,7 +70,7 @@ inline level() {
     od;
     i = 0;
 #ifndef MUTATION_WINDOWS_ARE_NOT_LEVELLED
-    room = (HASH || is_last || total < RANKS -> 0 : total % RANKS);
+    room = (HASH || is_last || dealt + total < RANKS -> 0 : (dealt -> dealt + total - RANKS : total % RANKS));
 #endif
     do
     :: room > 0 && counts[i] > 0 -> counts[i]--; room--; i = (i + 1) % RANKS
@@ -98,14 +87,18 @@ inline level() {
 /* The gathered window becomes the one that is exchanged; `draw` gives each of its elements a rank. The next one begins with what is
  * left out. */
 inline adopt_and_draw() {
-    is_last = (ended == RANKS);
+    is_part = HAS_PARTS && dealt + total < RANKS && ended < RANKS;
+    is_last = (ended == RANKS && (dealt == 0 || dealt + total <= RANKS));
+    has_parts = is_part || dealt > 0;
     level();
-    begin[AT(me, epoch[me], number[me])] = element[me] - COUNT(gathered[me]);
+    if
+    :: dealt == 0 -> begin[AT(me, epoch[me], number[me])] = element[me] - COUNT(gathered[me])
+    :: else
+    fi;
     i = COUNT(gathered[me]) - counts[me];
     mine[me] = gathered[me];
     gathered[me] = ((1 << i) - 1) << (me * PER_RANK + element[me] - i);
     mine[me] = mine[me] & ~gathered[me];
-    wanted[me] = 0;
     has_ended[me] = has_ended[me] && BYTES(gathered[me]) < WINDOW;
     is_closed[me] = has_ended[me] || BYTES(gathered[me]) >= WINDOW;
     round[me] = 0;
@@ -123,6 +116,7 @@ inline adopt_and_draw() {
         i++
     :: else -> break
     od;
+    dealt = (is_part -> dealt + total : 0);
     i = 0;
     do
     :: i < RANKS -> counts[i] = 0; i++
@@ -250,8 +244,12 @@ inline finish() {
 #ifdef WITNESS_ROUNDS
         assert(round[me] == 0);
 #endif
+        /* Of a window in parts, the slot keeps an element until all ranks have one. */
+        kept[me] = kept[me] | m;
+        m = (is_part -> 0 : kept[me]);
+        kept[me] = kept[me] & ~m;
         /* Programs that need each other in each step never wait for different windows. */
-        assert(HASH || is_last || failures || COUNT(m) == COUNT(SENT_TO(0)));
+        assert(HASH || is_last || is_part || failures || COUNT(m) == (has_parts -> 1 : COUNT(SENT_TO(0))));
         from = received[AT(me, epoch[me], number[me])];
         received[AT(me, epoch[me], number[me])] = from + COUNT(m);
         i = 0;
@@ -272,7 +270,7 @@ inline finish() {
         release_blocks();
         round[me]++;
         parts = (parts > 1 -> parts - 1 : 1);
-        number[me] = number[me] + !has_rounds[me];
+        number[me] = number[me] + (!has_rounds[me] && !is_part);
         from = 0; m = 0; i = 0
     }
 }
