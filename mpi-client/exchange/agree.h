@@ -47,7 +47,6 @@ struct rank_state {
     uint32_t columns;
     uint32_t text_bytes; /**< of the columns */
     uint32_t neighbours; /**< that it has */
-    uint32_t largest;    /**< no element of its window has more bytes */
     uint32_t space;      /**< bytes of elements for which its memory is reserved */
     uint64_t elements;   /**< of the window */
     uint64_t settings;   /**< fingerprint; 0: not known yet */

@@ -33,9 +33,8 @@ struct together {
     uint32_t incomplete;
     uint32_t knowing; /**< ranks that know the columns */
     uint32_t first_knowing;
-    uint64_t links;   /**< neighbours of all ranks */
-    uint32_t largest; /**< no element has more bytes */
-    uint32_t space;   /**< for as many bytes of elements every rank has reserved memory */
+    uint64_t links; /**< neighbours of all ranks */
+    uint32_t space; /**< for as many bytes of elements every rank has reserved memory */
 };
 
 struct exchange {

@@ -116,17 +116,6 @@ static supply_status_t fail_by_size(const struct gather *gather, struct failure 
                         exchange_rows_bytes(gather->open, gather->columns, gather->next_row, 1), gather->window_bytes);
 }
 
-/* Notes the sizes of these rows, which fit. */
-static supply_status_t gather_measure(struct gather *gather, struct gathered_window *window, const struct piece *piece,
-                                      struct failure *failure) {
-    uint64_t bytes;
-    if (!exchange_window_measure(window, gather->columns, piece->held, piece->row, piece->count, &bytes))
-        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
-    if (bytes > space_left(gather, window)) return exchange_fail_by_change(failure);
-    window->bytes += bytes;
-    return SUPPLY_OK;
-}
-
 /* After the agreement that follows, exchange_gather_return() cannot fail. */
 static supply_status_t gather_complete(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     if (window->piece_count > gather->returned_capacity) {
@@ -151,9 +140,11 @@ static struct position position_of(const struct gather *gather, const struct hel
 
 static supply_status_t gather_add(struct gather *gather, struct gathered_window *window, const struct piece *piece,
                                   struct failure *failure) {
-    TRY(gather_measure(gather, window, piece, failure));
+    const uint64_t bytes = exchange_rows_bytes(piece->held, gather->columns, piece->row, piece->count);
+    if (bytes > space_left(gather, window)) return exchange_fail_by_change(failure);
     if (!exchange_window_add(window, piece->held, piece->row, piece->count))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+    window->bytes += bytes;
     window->epoch = piece->held->block.epoch;
     gather->position = position_of(gather, piece->held, piece->row + piece->count);
     return SUPPLY_OK;
@@ -207,8 +198,6 @@ supply_status_t exchange_gather(struct gather *gather, struct gathered_window *w
 
 void exchange_gather_return(struct gather *gather, struct gathered_window *window, uint32_t count) {
     const uint32_t first = window->elements - count;
-    for (uint32_t i = first; i < window->elements; i++)
-        window->bytes -= exchange_window_size(window, gather->columns, i);
     uint32_t pieces = window->piece_count;
     while (pieces > 0 && window->pieces[pieces - 1].start + window->pieces[pieces - 1].count > first) pieces--;
     for (uint32_t i = pieces; i < window->piece_count; i++) {
@@ -216,6 +205,8 @@ void exchange_gather_return(struct gather *gather, struct gathered_window *windo
         const uint32_t stays = piece->start < first ? first - piece->start : 0;
         gather->returned[gather->returned_count++] =
             (struct piece){.held = piece->held, .row = piece->row + stays, .count = piece->count - stays};
+        /* If the task has changed lengths, that is noticed when the window is drawn. */
+        window->bytes -= exchange_rows_bytes(piece->held, gather->columns, piece->row + stays, piece->count - stays);
         /* A returned piece uses its block. If a part of the block stays in the window, the block has one more user. */
         if (stays > 0) piece->held->users++;
         piece->count = stays;

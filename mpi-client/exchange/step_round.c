@@ -53,22 +53,25 @@ void exchange_begin_rounds(struct exchange *exchange) {
  * same number of elements, or one more.
  */
 static uint64_t round_most_bytes(const struct exchange *exchange) {
-    const struct together *together = &exchange->together;
-    if (exchange_has_key(&exchange->settings)) return UINT64_MAX;
-    return (together->elements / exchange->round.ranks + 1) * together->largest;
+    if (exchange_has_key(&exchange->settings) || exchange->columns.variable_count > 0) return UINT64_MAX;
+    return (exchange->together.elements / exchange->round.ranks + 1) * exchange->columns.fixed_bytes;
 }
 
 /* Whether every rank surely has space for them: then no grants are needed. */
 static bool round_fits(const struct exchange *exchange) {
-    return !exchange->has_rounds && exchange->together.largest > 0 &&
-           round_most_bytes(exchange) <= exchange->together.space;
+    return !exchange->has_rounds && round_most_bytes(exchange) <= exchange->together.space;
 }
 
-/* Reserves memory for what this rank is offered, or for all windows like this one, so that they need no grants. */
+/* A later window is rarely larger than this one by more: with its memory it needs none. */
+#define ROUND_RESERVE_PART 8
+
+/* Reserves memory for what this rank is offered, and for windows like this one. */
 static supply_status_t round_reserve(struct exchange *exchange, uint64_t offered, struct failure *failure) {
-    const uint64_t most = round_most_bytes(exchange);
-    const size_t bytes = most <= exchange->round.capacity ? most : offered;
-    if (bytes <= exchange->space) return SUPPLY_OK;
+    const size_t capacity = exchange->round.capacity;
+    uint64_t bytes = round_most_bytes(exchange);
+    if (bytes > capacity) bytes = offered + offered / ROUND_RESERVE_PART;
+    if (bytes > capacity) bytes = capacity;
+    if (offered <= exchange->space) return SUPPLY_OK;
     TRY(exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(exchange->columns.whole.count, bytes),
                                     failure));
     exchange->space = bytes;

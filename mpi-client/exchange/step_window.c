@@ -83,7 +83,6 @@ static void state_window(const struct exchange *exchange, struct rank_state *sta
     state->epoch = exchange->window.epoch;
     state->elements = exchange->window.elements;
     state->end = exchange->window.end;
-    state->largest = exchange->window.largest;
 }
 
 supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failure *failure) {
@@ -129,7 +128,6 @@ static struct together join(const struct agree *agree) {
         const struct rank_state *state = &agree->all[rank];
         together.elements += state->elements;
         together.links += state->neighbours;
-        if (state->largest > together.largest) together.largest = state->largest;
         if (state->space < together.space) together.space = state->space;
         if (state->epoch != EPOCH_UNKNOWN) together.epoch = state->epoch;
         together.ended += state->end != WINDOW_GOES_ON;

@@ -1,7 +1,6 @@
 /**
- * Holds blocks of the pair, and keeps lists of rows of them as windows. Lengths are read once, when they are measured;
- * whoever reads a value later checks it against that length, because the task may change the ring. It runs in the
- * thread that uses the handle, without a lock.
+ * Holds blocks of the pair, and keeps lists of rows of them as windows. The task may change the ring: whoever reads a
+ * value checks it against the length that was read before. It runs in the thread that uses the handle, without a lock.
  */
 #include "window.h"
 
@@ -168,36 +167,6 @@ static void *window_grow(void *list, uint32_t *capacity, uint32_t count, size_t 
     return larger;
 }
 
-/* Adds the lengths of a column to the sizes. Returns their sum. */
-static uint64_t add_lengths(uint32_t *sizes, const supply_column_t *column, uint32_t row, uint32_t count) {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t bytes = exchange_value_bytes(column, row + i);
-        sizes[i] += bytes;
-        sum += bytes;
-    }
-    return sum;
-}
-
-bool exchange_window_measure(struct gathered_window *window, const struct columns *columns,
-                             const struct held_block *held, uint32_t row, uint32_t count, uint64_t *bytes) {
-    *bytes = (uint64_t)count * columns->fixed_bytes;
-    if (columns->variable_count == 0) {
-        window->largest = (uint32_t)columns->fixed_bytes;
-        return true;
-    }
-    uint32_t *sizes = window_grow(window->sizes, &window->size_capacity, window->elements + count, sizeof *sizes);
-    if (sizes == NULL) return false;
-    window->sizes = sizes;
-    sizes += window->elements;
-    for (uint32_t i = 0; i < count; i++) sizes[i] = (uint32_t)columns->fixed_bytes;
-    for (uint32_t i = 0; i < columns->schema.count && *bytes <= UINT32_MAX; i++)
-        if (exchange_is_variable(&columns->plans[i])) *bytes += add_lengths(sizes, &held->columns[i], row, count);
-    for (uint32_t i = 0; i < count; i++)
-        if (sizes[i] > window->largest) window->largest = sizes[i];
-    return true;
-}
-
 bool exchange_window_add(struct gathered_window *window, struct held_block *held, uint32_t row, uint32_t count) {
     struct piece *pieces =
         window_grow(window->pieces, &window->piece_capacity, window->piece_count + 1, sizeof *window->pieces);
@@ -230,7 +199,6 @@ void exchange_window_clear(struct gathered_window *window) {
     window->piece_count = 0;
     window->elements = 0;
     window->bytes = 0;
-    window->largest = 0;
     window->epoch = EPOCH_UNKNOWN;
     window->end = WINDOW_GOES_ON;
     window->is_complete = false;
@@ -239,6 +207,5 @@ void exchange_window_clear(struct gathered_window *window) {
 void exchange_window_free(struct gathered_window *window) {
     free(window->pieces);
     free(window->cells);
-    free(window->sizes);
     *window = (struct gathered_window){0};
 }

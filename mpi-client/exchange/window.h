@@ -68,32 +68,17 @@ struct gathered_window {
     uint32_t piece_count;
     uint32_t piece_capacity;
     uint32_t elements;
-    size_t bytes;
+    size_t bytes;          /**< in transfer, when they were gathered */
     uint32_t epoch;        /**< EPOCH_UNKNOWN: neither elements nor an end of an epoch */
     struct position start; /**< of the pair */
     enum window_end end;
     bool is_complete;
-
-    /**
-     * Of each element, its bytes in transfer when it was gathered; empty if all have columns->fixed_bytes. What is
-     * offered, granted and sent follows from them: the task could change the lengths in the blocks.
-     */
-    uint32_t *sizes;
-    uint32_t size_capacity;
-    uint32_t largest; /**< no element of the window has more bytes */
 
     /** For each 2^shift elements, the piece of the first of them. */
     uint32_t *cells;
     uint32_t cell_capacity;
     unsigned shift;
 };
-
-/**
- * Before exchange_window_add(): notes the sizes of these rows. *bytes: their sum, or, if it is more than 4 GiB, a part
- * of it that is. False: out of memory.
- */
-bool exchange_window_measure(struct gathered_window *window, const struct columns *columns,
-                             const struct held_block *held, uint32_t row, uint32_t count, uint64_t *bytes);
 
 /** Adds rows of the block, which gets one more user. False: out of memory. */
 bool exchange_window_add(struct gathered_window *window, struct held_block *held, uint32_t row, uint32_t count);
@@ -104,12 +89,6 @@ bool exchange_window_complete(struct gathered_window *window);
 /** Empties the window, but for its memory. The caller has freed the users of the blocks. */
 void exchange_window_clear(struct gathered_window *window);
 void exchange_window_free(struct gathered_window *window);
-
-/** Bytes in transfer of element `index`. */
-static inline uint32_t exchange_window_size(const struct gathered_window *window, const struct columns *columns,
-                                            uint32_t index) {
-    return columns->variable_count > 0 ? window->sizes[index] : (uint32_t)columns->fixed_bytes;
-}
 
 /** The piece and the row of element `index`. */
 static inline const struct piece *exchange_window_find(const struct gathered_window *window, uint32_t index,

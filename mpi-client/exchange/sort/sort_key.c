@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sort_entries.h"
 #include "window.h"
 
 #define SIGN_64 (UINT64_C(1) << 63)
@@ -135,6 +134,49 @@ int exchange_key_compare(const struct sort_key *a, const struct sort_key *b) {
     return a->rest_bytes == b->rest_bytes ? 0 : a->rest_bytes < b->rest_bytes ? -1 : 1;
 }
 
+/* A key's prefix, and the index of its element. */
+struct sort_entry {
+    uint64_t prefix;
+    uint64_t element;
+};
+
+/* A radix sort: a pass for each digit of 11 bits in which prefixes differ, so that equal ones keep their order. */
+enum { DIGIT_BITS = 11, DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS, DIGIT_VALUES = 1 << DIGIT_BITS };
+
+static size_t key_digit(uint64_t prefix, int digit) { return prefix >> digit * DIGIT_BITS & (DIGIT_VALUES - 1); }
+
+static void key_count_digits(const struct sort_entry *entries, size_t count, size_t counts[DIGITS][DIGIT_VALUES]) {
+    memset(counts, 0, DIGITS * sizeof *counts);
+    for (size_t i = 0; i < count; i++)
+        for (int digit = 0; digit < DIGITS; digit++) counts[digit][key_digit(entries[i].prefix, digit)]++;
+}
+
+static void key_move_by_digit(const struct sort_entry *from, struct sort_entry *to, size_t count, int digit,
+                              size_t starts[DIGIT_VALUES]) {
+    size_t start = 0;
+    for (int value = 0; value < DIGIT_VALUES; value++) {
+        const size_t of_value = starts[value];
+        starts[value] = start;
+        start += of_value;
+    }
+    for (size_t i = 0; i < count; i++) to[starts[key_digit(from[i].prefix, digit)]++] = from[i];
+}
+
+/* `spare` has as much space. Returns where the sorted entries are: one of the two. */
+static struct sort_entry *key_sort_entries(struct sort_entry *entries, struct sort_entry *spare, size_t count) {
+    size_t counts[DIGITS][DIGIT_VALUES];
+    key_count_digits(entries, count, counts);
+    for (int digit = 0; digit < DIGITS && count > 0; digit++) {
+        /* Keys of a small range have the same high digits. */
+        if (counts[digit][key_digit(entries[0].prefix, digit)] == count) continue;
+        key_move_by_digit(entries, spare, count, digit, counts[digit]);
+        struct sort_entry *const sorted = spare;
+        spare = entries;
+        entries = sorted;
+    }
+    return entries;
+}
+
 struct sorted {
     const struct gathered_window *window;
     const struct sort_column *by;
@@ -188,7 +230,7 @@ uint32_t *exchange_sort_window(const struct gathered_window *window, const struc
         return NULL;
     }
     const uint32_t values = read_entries(window, by, entries);
-    struct sort_entry *sorted_entries = exchange_sort_entries(entries, entries + window->elements, values);
+    struct sort_entry *sorted_entries = key_sort_entries(entries, entries + window->elements, values);
     struct sorted sorted = {window, by};
     if (by->order->rest != NULL) sort_rests(&sorted, sorted_entries, values);
     for (uint32_t i = 0; i < values; i++) order[i] = (uint32_t)sorted_entries[i].element;
