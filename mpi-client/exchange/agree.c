@@ -112,7 +112,7 @@ supply_status_t exchange_agree_begin(struct agree *agree, struct collective *col
 }
 
 /* What must be the same. False: the rank does not know it. */
-static bool compared(const struct rank_state *state, enum difference kind, uint64_t *value) {
+static bool agree_compared(const struct rank_state *state, enum difference kind, uint64_t *value) {
     *value = kind == SETTINGS_DIFFER  ? state->settings
              : kind == COLUMNS_DIFFER ? state->schema
                                       : (uint64_t)state->epoch << 32 | state->window;
@@ -120,11 +120,11 @@ static bool compared(const struct rank_state *state, enum difference kind, uint6
 }
 
 /* The first rank that differs from the first one that knows. */
-static bool find_other(const struct agree *agree, enum difference kind, uint32_t *one, uint32_t *other) {
+static bool agree_find_other(const struct agree *agree, enum difference kind, uint32_t *one, uint32_t *other) {
     uint64_t first = 0, value;
     *one = agree->ranks;
     for (*other = 0; *other < agree->ranks; (*other)++) {
-        if (!compared(&agree->all[*other], kind, &value)) continue;
+        if (!agree_compared(&agree->all[*other], kind, &value)) continue;
         if (*one == agree->ranks) {
             *one = *other;
             first = value;
@@ -136,16 +136,16 @@ static bool find_other(const struct agree *agree, enum difference kind, uint32_t
 }
 
 /* The lowest rank that failed, or the first two that differ. */
-static enum difference find_difference(const struct agree *agree, uint32_t *one, uint32_t *other) {
+static enum difference agree_find_difference(const struct agree *agree, uint32_t *one, uint32_t *other) {
     for (*one = 0; *one < agree->ranks; (*one)++)
         if (agree->all[*one].status < 0) return FAILED;
     for (enum difference kind = SETTINGS_DIFFER; kind <= WINDOWS_DIFFER; kind++)
-        if (find_other(agree, kind, one, other)) return kind;
+        if (agree_find_other(agree, kind, one, other)) return kind;
     return AGREED;
 }
 
 /* What another library than this one could send. All ranks have the same states, so all fail. */
-static supply_status_t check_states(const struct agree *agree, const char *name, struct failure *failure) {
+static supply_status_t agree_check_states(const struct agree *agree, const char *name, struct failure *failure) {
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
         const struct rank_state *state = &agree->all[rank];
         const bool has_status =
@@ -164,7 +164,8 @@ static supply_status_t check_states(const struct agree *agree, const char *name,
     return SUPPLY_OK;
 }
 
-static void explain(struct agree *agree, enum difference difference, exchange_describe *describe, const void *context) {
+static void agree_explain(struct agree *agree, enum difference difference, exchange_describe *describe,
+                          const void *context) {
     char text[AGREE_TEXT_BYTES] = "";
     if (difference == WINDOWS_DIFFER)
         snprintf(text, sizeof text, "epoch %u, window %u", agree->mine.epoch, agree->mine.window);
@@ -188,7 +189,7 @@ static supply_status_t agree_fail(const struct agree *agree, struct failure *fai
              "positions at the end of an epoch"},
     };
     uint32_t one = 0, other = 0;
-    const enum difference difference = find_difference(agree, &one, &other);
+    const enum difference difference = agree_find_difference(agree, &one, &other);
     for (uint32_t rank = 0; rank < agree->ranks; rank++) agree->texts[(rank + (size_t)1) * AGREE_TEXT_BYTES - 1] = '\0';
     const char *text = agree->texts + (size_t)one * AGREE_TEXT_BYTES;
     if (difference == FAILED) {
@@ -206,10 +207,10 @@ supply_status_t exchange_agree_poll(struct agree *agree, struct collective *coll
     TRY(exchange_poll(collective, failure));
     if (agree->is_explaining) return agree_fail(agree, failure);
     uint32_t one, other;
-    TRY(check_states(agree, collective->name, failure));
-    const enum difference difference = find_difference(agree, &one, &other);
+    TRY(agree_check_states(agree, collective->name, failure));
+    const enum difference difference = agree_find_difference(agree, &one, &other);
     if (difference == AGREED) return SUPPLY_OK;
-    explain(agree, difference, describe, context);
+    agree_explain(agree, difference, describe, context);
     agree->is_explaining = true;
     TRY(exchange_allgather(collective, agree->text, agree->texts, AGREE_TEXT_BYTES, failure));
     return SUPPLY_AGAIN;

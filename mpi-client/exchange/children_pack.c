@@ -45,13 +45,13 @@ static void pack_append(struct packer *packer, const void *from, size_t count) {
         memset(to, 0, count);
 }
 
-static void append_number(struct packer *packer, uint32_t number) { pack_append(packer, &number, sizeof number); }
+static void pack_append_number(struct packer *packer, uint32_t number) { pack_append(packer, &number, sizeof number); }
 
 static void pack_text(struct packer *packer, const supply_column_t *column, uint32_t row) {
     const uint32_t bytes = exchange_value_bytes(column, row);
     const uint8_t *value = exchange_value(column, row, bytes);
     packer->has_changed |= value == NULL;
-    append_number(packer, value != NULL ? bytes : 0);
+    pack_append_number(packer, value != NULL ? bytes : 0);
     if (value != NULL) pack_append(packer, value, bytes);
 }
 
@@ -63,7 +63,7 @@ static void pack_list(struct packer *packer, uint32_t entry, uint32_t row) {
     const int32_t begin = SHARED_READ(column->offsets[row]), end = SHARED_READ(column->offsets[row + 1]);
     const bool is_valid = begin >= 0 && end >= begin && (uint32_t)end <= column[1].element_count;
     packer->has_changed |= !is_valid;
-    append_number(packer, is_valid ? (uint32_t)(end - begin) : 0);
+    pack_append_number(packer, is_valid ? (uint32_t)(end - begin) : 0);
     if (is_valid) pack_rows(packer, entry + 1, (uint32_t)begin, (uint32_t)(end - begin), false);
 }
 
@@ -89,13 +89,13 @@ static void pack_value(struct packer *packer, uint32_t entry, uint32_t row, bool
             break;
         case FORMAT_LIST:
             if (is_null)
-                append_number(packer, 0);
+                pack_append_number(packer, 0);
             else
                 pack_list(packer, entry, row);
             break;
         default:
             if (is_null)
-                append_number(packer, 0);
+                pack_append_number(packer, 0);
             else
                 pack_text(packer, column, row);
     }
@@ -120,18 +120,18 @@ static void pack_rows(struct packer *packer, uint32_t entry, uint32_t from, uint
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): at most NESTING_MAX deep
-static supply_status_t list_children(supply_t *pair, const supply_block_t *block, supply_column_t *column,
-                                     supply_column_t **next, struct failure *failure) {
+static supply_status_t pack_list_children(supply_t *pair, const supply_block_t *block, supply_column_t *column,
+                                          supply_column_t **next, struct failure *failure) {
     for (int i = 0; i < column->child_count; i++) {
         supply_column_t *child = (*next)++;
         supply_status_t status = supply_column_child(pair, block, column, i, child);
         if (status != SUPPLY_OK) return supply__fail(failure, status, "%s", supply_error(pair));
-        TRY(list_children(pair, block, child, next, failure));
+        TRY(pack_list_children(pair, block, child, next, failure));
     }
     return SUPPLY_OK;
 }
 
-static supply_status_t fail_to_pack(const struct packer *packer, const char *name, struct failure *failure) {
+static supply_status_t pack_fail_to_pack(const struct packer *packer, const char *name, struct failure *failure) {
     if (packer->has_changed) return exchange_fail_by_change(failure);
     if (packer->is_without_memory)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the values of column '%s'", name);
@@ -149,7 +149,7 @@ supply_status_t exchange_children_pack(supply_t *pair, const supply_block_t *blo
     supply_status_t status = SUPPLY_OK;
     if (!packer.is_without_memory) {
         *tree = *column;
-        status = list_children(pair, block, tree, &next, failure);
+        status = pack_list_children(pair, block, tree, &next, failure);
     }
     for (uint32_t i = 0; i < elements && status == SUPPLY_OK && !packer.is_without_memory; i++) {
         pack_value(&packer, entry, i, exchange_is_null(column, i));
@@ -158,7 +158,7 @@ supply_status_t exchange_children_pack(supply_t *pair, const supply_block_t *blo
     }
     free(tree);
     if (status == SUPPLY_OK && (packer.is_without_memory || packer.has_changed || packer.size > INT32_MAX))
-        status = fail_to_pack(&packer, column->name, failure);
+        status = pack_fail_to_pack(&packer, column->name, failure);
     if (status != SUPPLY_OK) {
         free(offsets);
         free(packer.bytes);

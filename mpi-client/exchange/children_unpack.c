@@ -40,18 +40,18 @@ static const uint8_t *unpack_take(struct unpacker *unpacker, uint64_t bytes) {
     return taken;
 }
 
-static uint32_t take_number(struct unpacker *unpacker) {
+static uint32_t unpack_take_number(struct unpacker *unpacker) {
     uint32_t number = 0;
     const uint8_t *from = unpack_take(unpacker, sizeof number);
     if (from != NULL) memcpy(&number, from, sizeof number);
     return number;
 }
 
-static void set_bit(uint8_t *bits, uint64_t index, bool value) {
+static void unpack_set_bit(uint8_t *bits, uint64_t index, bool value) {
     if (bits != NULL && value) bits[index / 8] |= (uint8_t)(1 << index % 8);
 }
 
-static void add_data(struct buffers *buffers, const uint8_t *from, uint64_t bytes) {
+static void unpack_add_data(struct buffers *buffers, const uint8_t *from, uint64_t bytes) {
     if (buffers->data != NULL && from != NULL) memcpy(buffers->data + buffers->data_bytes, from, bytes);
     buffers->data_bytes += bytes;
 }
@@ -69,10 +69,10 @@ static void unpack_value(struct unpacker *unpacker, uint32_t entry, uint64_t ind
     switch (format->layout) {
         case FORMAT_BITS:
             from = unpack_take(unpacker, 1);
-            set_bit(buffers->data, index, from != NULL && (*from & 1) != 0);
+            unpack_set_bit(buffers->data, index, from != NULL && (*from & 1) != 0);
             break;
         case FORMAT_FIXED:
-            add_data(buffers, unpack_take(unpacker, format->bytes), format->bytes);
+            unpack_add_data(buffers, unpack_take(unpacker, format->bytes), format->bytes);
             break;
         case FORMAT_FIXED_LIST:
             unpack_rows(unpacker, entry + 1, format->list_size);
@@ -82,13 +82,13 @@ static void unpack_value(struct unpacker *unpacker, uint32_t entry, uint64_t ind
                 unpack_rows(unpacker, child, 1);
             break;
         case FORMAT_LIST:
-            count = take_number(unpacker);
+            count = unpack_take_number(unpacker);
             unpack_rows(unpacker, entry + 1, count);
             if (buffers->offsets != NULL) buffers->offsets[index + 1] = (int32_t)unpacker->buffers[entry + 1].elements;
             break;
         default:
-            count = take_number(unpacker);
-            add_data(buffers, unpack_take(unpacker, count), count);
+            count = unpack_take_number(unpacker);
+            unpack_add_data(buffers, unpack_take(unpacker, count), count);
             if (buffers->offsets != NULL) buffers->offsets[index + 1] = (int32_t)buffers->data_bytes;
     }
 }
@@ -102,14 +102,15 @@ static void unpack_rows(struct unpacker *unpacker, uint32_t entry, uint32_t coun
     if (unpacker->is_broken) return;
     if (format->layout == FORMAT_FIXED && !is_nullable) {
         buffers->elements += count;
-        add_data(buffers, unpack_take(unpacker, (uint64_t)count * format->bytes), (uint64_t)count * format->bytes);
+        unpack_add_data(buffers, unpack_take(unpacker, (uint64_t)count * format->bytes),
+                        (uint64_t)count * format->bytes);
         return;
     }
     for (uint32_t i = 0; i < count && !unpacker->is_broken; i++) {
         const uint64_t index = buffers->elements++;
         const uint8_t *valid = is_nullable ? unpack_take(unpacker, 1) : NULL;
         const bool is_null = valid != NULL && (*valid & 1) == 0;
-        set_bit(buffers->validity, index, !is_null);
+        unpack_set_bit(buffers->validity, index, !is_null);
         buffers->nulls += is_null;
         unpack_value(unpacker, entry, index);
     }
@@ -119,7 +120,7 @@ static bool unpack_is_within(const struct packed *packed, uint32_t offset, uint3
     return offset <= packed->size && bytes <= packed->size - offset;
 }
 
-static bool has_buffers(const struct packed *packed, const struct block_column *column) {
+static bool unpack_has_buffers(const struct packed *packed, const struct block_column *column) {
     return unpack_is_within(packed, column->validity_offset, column->validity_bytes) &&
            unpack_is_within(packed, column->offsets_offset, column->offsets_bytes) &&
            unpack_is_within(packed, column->data_offset, column->data_bytes);
@@ -168,8 +169,8 @@ static bool unpack_copy_buffer(const struct slot *slot, size_t *end, const struc
     return *offset != 0;
 }
 
-static bool copy_column(const struct slot *slot, size_t *end, const struct packed *packed,
-                        const struct block_column *from, struct block_column *to) {
+static bool unpack_copy_column(const struct slot *slot, size_t *end, const struct packed *packed,
+                               const struct block_column *from, struct block_column *to) {
     *to = *from;
     return unpack_copy_buffer(slot, end, packed, from->validity_offset, from->validity_bytes, &to->validity_offset) &&
            unpack_copy_buffer(slot, end, packed, from->offsets_offset, from->offsets_bytes, &to->offsets_offset) &&
@@ -177,8 +178,8 @@ static bool copy_column(const struct slot *slot, size_t *end, const struct packe
 }
 
 /* Takes the buffers of a measured entry, filled with zeros. False: the slot is full. */
-static bool arrange_entry(const struct slot *slot, size_t *end, const struct format *format, bool is_child,
-                          struct buffers *buffers, struct block_column *column) {
+static bool unpack_arrange_entry(const struct slot *slot, size_t *end, const struct format *format, bool is_child,
+                                 struct buffers *buffers, struct block_column *column) {
     /* Views have become bytes. */
     const bool has_offsets = supply__has_offsets(format) || format->layout == FORMAT_VIEWS;
     const uint64_t bits = (buffers->elements + 7) / 8;
@@ -203,8 +204,8 @@ static bool arrange_entry(const struct slot *slot, size_t *end, const struct for
 }
 
 /* Measures a column with children, arranges it, and fills it. False: it is not what a rank packs. */
-static bool make_column(struct unpacker *unpacker, const struct slot *slot, size_t *end, uint32_t entry,
-                        const struct packed *packed, const struct block_column *from) {
+static bool unpack_make_column(struct unpacker *unpacker, const struct slot *slot, size_t *end, uint32_t entry,
+                               const struct packed *packed, const struct block_column *from) {
     const struct schema *schema = unpacker->schema;
     struct block_column *table = unpacker->table;
     if (!unpack_has_values(packed, from) || !unpack_column(unpacker, entry, packed, from)) return false;
@@ -214,11 +215,13 @@ static bool make_column(struct unpacker *unpacker, const struct slot *slot, size
                             &table[entry].validity_offset))
         return false;
     for (uint32_t i = entry; i < schema->ends[entry]; i++)
-        if (!arrange_entry(slot, end, &schema->formats[i], i > entry, &unpacker->buffers[i], &table[i])) return false;
+        if (!unpack_arrange_entry(slot, end, &schema->formats[i], i > entry, &unpacker->buffers[i], &table[i]))
+            return false;
     return unpack_column(unpacker, entry, packed, from);
 }
 
-static bool unpack(struct unpacker *unpacker, const struct slot *slot, const struct packed *packed, size_t *bytes) {
+static bool unpack_unpack(struct unpacker *unpacker, const struct slot *slot, const struct packed *packed,
+                          size_t *bytes) {
     const struct schema *schema = unpacker->schema;
     const struct block_column *from = (const struct block_column *)(packed->bytes + sizeof(struct block_header));
     struct block_column *table = unpacker->table;
@@ -226,9 +229,9 @@ static bool unpack(struct unpacker *unpacker, const struct slot *slot, const str
     for (uint32_t i = 0; i < schema->column_count; i++) {
         const uint32_t entry = supply__schema_entry(schema, i);
         const bool is_whole =
-            has_buffers(packed, &from[i]) &&
-            (schema->entries[entry].children == 0 ? copy_column(slot, &end, packed, &from[i], &table[entry])
-                                                  : make_column(unpacker, slot, &end, entry, packed, &from[i]));
+            unpack_has_buffers(packed, &from[i]) &&
+            (schema->entries[entry].children == 0 ? unpack_copy_column(slot, &end, packed, &from[i], &table[entry])
+                                                  : unpack_make_column(unpacker, slot, &end, entry, packed, &from[i]));
         if (!is_whole) return false;
     }
     memcpy(slot->address + sizeof(struct block_header), table, schema->count * sizeof *table);
@@ -249,7 +252,7 @@ supply_status_t exchange_children_unpack(const struct columns *columns, const st
         status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for a copy of a block of %zu bytes", *bytes);
     } else {
         memcpy(packed.bytes, slot->address, *bytes);
-        if (!unpack(&unpacker, slot, &packed, bytes))
+        if (!unpack_unpack(&unpacker, slot, &packed, bytes))
             status = supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                   "another rank has sent values that do not belong to the columns");
     }

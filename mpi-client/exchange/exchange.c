@@ -14,7 +14,7 @@
 /* While a rank waits for Spark, the pair's pipe wakes it. A pair that a feeder has opened has none here. */
 #define PIPE_NANOSECONDS 10000000
 
-static supply_status_t agreement_failed(struct exchange *exchange, supply_status_t status) {
+static supply_status_t exchange_agreement_failed(struct exchange *exchange, supply_status_t status) {
     /* With a failure of the transport the operation may be under way. After a time-out the call may be repeated. */
     if (exchange->collective.is_pending) return status;
     exchange->failed = (struct failure){0};
@@ -35,7 +35,7 @@ static void exchange_describe_state(const void *context, enum difference differe
 static supply_status_t exchange_agree(struct exchange *exchange, struct failure *failure) {
     const supply_status_t status =
         exchange_agree_poll(&exchange->agree, &exchange->collective, exchange_describe_state, exchange, failure);
-    if (status < 0) return agreement_failed(exchange, status);
+    if (status < 0) return exchange_agreement_failed(exchange, status);
     if (status != SUPPLY_OK) return status;
     if (exchange->step == STEP_AGREE) return exchange_agreed(exchange, failure);
     struct neighbours *neighbours = &exchange->neighbours;
@@ -44,7 +44,7 @@ static supply_status_t exchange_agree(struct exchange *exchange, struct failure 
                               failure);
 }
 
-static supply_status_t meet(struct exchange *exchange, struct failure *failure) {
+static supply_status_t exchange_meet(struct exchange *exchange, struct failure *failure) {
     struct neighbours *neighbours = &exchange->neighbours;
     TRY(exchange_poll(&exchange->collective, failure));
     if (exchange->step == STEP_LINK) {
@@ -66,7 +66,7 @@ static supply_status_t exchange_step(struct exchange *exchange, struct failure *
             return exchange_agree(exchange, failure);
         case STEP_MEET:
         case STEP_LINK:
-            return meet(exchange, failure);
+            return exchange_meet(exchange, failure);
         case STEP_GATHER:
             if (!exchange->has_rounds) TRY(exchange_gather_window(exchange));
             return exchange_begin_agreement(exchange, failure);
@@ -97,7 +97,7 @@ static supply_status_t exchange_advance(struct exchange *exchange, struct failur
 }
 
 /* A wait of its own for each step: the step knows its time limit. */
-static struct wait wait_in_step(const struct exchange *exchange) {
+static struct wait exchange_wait_in_step(const struct exchange *exchange) {
     struct wait wait = supply__wait_begin((struct wait_limit){INFINITY, exchange->inspected.interruption});
     if (exchange->step == STEP_GATHER) wait.fd = supply_fd(exchange->pair);
     if (wait.fd >= 0) wait.pause = PIPE_NANOSECONDS;
@@ -106,12 +106,12 @@ static struct wait wait_in_step(const struct exchange *exchange) {
 
 /* exchange_advance() until it is not SUPPLY_AGAIN. Also SUPPLY_INTERRUPTED. */
 static supply_status_t exchange_await(struct exchange *exchange, struct failure *failure) {
-    struct wait wait = wait_in_step(exchange);
+    struct wait wait = exchange_wait_in_step(exchange);
     for (;;) {
         const enum step step = exchange->step;
         const supply_status_t status = exchange_advance(exchange, failure);
         if (status != SUPPLY_AGAIN) return status;
-        if (exchange->step != step) wait = wait_in_step(exchange);
+        if (exchange->step != step) wait = exchange_wait_in_step(exchange);
         if (supply__wait_more(&wait) == SUPPLY_INTERRUPTED) return SUPPLY_INTERRUPTED;
     }
 }
@@ -150,14 +150,15 @@ static supply_status_t exchange_check_position(const struct exchange *exchange, 
     return supply_position_after(exchange->pair, &block, 0, &unused);
 }
 
-static supply_status_t find_position(const void *context, const struct position *consumed, struct position *position) {
+static supply_status_t exchange_find_position(const void *context, const struct position *consumed,
+                                              struct position *position) {
     const struct exchange *exchange = context;
     if (!exchange_positions_find(&exchange->positions, &exchange->resume, consumed, exchange->fingerprint, position))
         return SUPPLY_ERROR_ARGUMENT;
     return exchange_check_position(exchange, position);
 }
 
-static const supply_t *pair_of(const void *context) { return ((const struct exchange *)context)->pair; }
+static const supply_t *exchange_pair_of(const void *context) { return ((const struct exchange *)context)->pair; }
 
 static void exchange_free_memory(struct exchange *exchange) {
     exchange_gather_free(&exchange->gather);
@@ -208,7 +209,7 @@ static supply_status_t exchange_close_within(void *context, double seconds, cons
     return status;
 }
 
-static void abort_pair(void *context, const char *reason, bool *keep) {
+static void exchange_abort_pair(void *context, const char *reason, bool *keep) {
     struct exchange *exchange = context;
     if (exchange->owns_pair) supply_abort(exchange->pair, reason);
     exchange_free(exchange, keep);
@@ -226,10 +227,10 @@ static struct filler exchange_filler(struct exchange *exchange) {
     return (struct filler){.context = exchange,
                            .fill = exchange_fill,
                            .learn_schema = exchange_learn_schema,
-                           .position = find_position,
-                           .pair = pair_of,
+                           .position = exchange_find_position,
+                           .pair = exchange_pair_of,
                            .close = exchange_close_within,
-                           .abort = abort_pair,
+                           .abort = exchange_abort_pair,
                            .abandon = exchange_abandon};
 }
 
@@ -242,7 +243,7 @@ static struct filler exchange_filler(struct exchange *exchange) {
 /* Of a window. In a round the slot must take what others send at random, which is rarely more than this. */
 #define SLOT_PART 4
 
-static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct failure *failure) {
+static supply_status_t exchange_inspect(struct exchange *exchange, supply_t *pair, struct failure *failure) {
     struct filler_pair *inspected = &exchange->inspected;
     if (supply__filler_inspect(pair, inspected) != SUPPLY_OK) {
         *inspected = (struct filler_pair){.name = "the exchange", .timeout = EXCHANGE_TIMEOUT_WITHOUT_PAIR};
@@ -273,7 +274,7 @@ static void exchange_fail_sorted(void *exchange, const struct failure *failure) 
 }
 
 /* The program reads the sorter, which reads the exchange. */
-static supply_status_t sort(struct exchange *exchange, struct failure *failure) {
+static supply_status_t exchange_open_sorter(struct exchange *exchange, struct failure *failure) {
     const struct exchange_settings *settings = &exchange->settings;
     const struct sorter_options options = {.column = settings->column,
                                            .memory_bytes = settings->memory_bytes,
@@ -288,7 +289,7 @@ static supply_status_t sort(struct exchange *exchange, struct failure *failure) 
 }
 
 /* The handle, whose ring the neighbours may map. */
-static supply_status_t open_handle(struct exchange *exchange, size_t slot_bytes, struct failure *failure) {
+static supply_status_t exchange_open_handle(struct exchange *exchange, size_t slot_bytes, struct failure *failure) {
     const struct filler filler = exchange_filler(exchange);
     const bool is_shared = exchange->settings.copies && exchange->round.ranks > 1;
     int fd = -1;
@@ -305,8 +306,8 @@ static supply_status_t open_handle(struct exchange *exchange, size_t slot_bytes,
 }
 
 /* Everything that can fail on one rank alone. */
-static supply_status_t prepare(struct exchange *exchange, const supply_exchange_options_t *options,
-                               struct failure *failure) {
+static supply_status_t exchange_prepare(struct exchange *exchange, const supply_exchange_options_t *options,
+                                        struct failure *failure) {
     const struct filler_pair *pair = &exchange->inspected;
     const uint32_t rank = exchange->round.rank, ranks = exchange->round.ranks;
     TRY(exchange_settings(&exchange->settings, options, pair, failure));
@@ -333,11 +334,11 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const size_t table_bytes =
         exchange_neighbours_table_bytes(ranks < TABLE_SENDERS_MOST ? ranks : TABLE_SENDERS_MOST, SCHEMA_ENTRIES_MAX);
-    TRY(open_handle(exchange, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity + table_bytes), failure));
-    return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;
+    TRY(exchange_open_handle(exchange, exchange_slot_bytes(SCHEMA_ENTRIES_MAX, capacity + table_bytes), failure));
+    return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? exchange_open_sorter(exchange, failure) : SUPPLY_OK;
 }
 
-static supply_status_t agree_on_opening(struct exchange *exchange, struct failure *failure) {
+static supply_status_t exchange_agree_on_opening(struct exchange *exchange, struct failure *failure) {
     struct rank_state *state = &exchange->agree.mine;
     *state = (struct rank_state){.status = exchange->failed.status, .error = exchange->failed.error};
     exchange_resume_state(&exchange->resume, state);
@@ -352,15 +353,15 @@ static supply_status_t agree_on_opening(struct exchange *exchange, struct failur
     return status;
 }
 
-static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,
-                                     const supply_exchange_options_t *options, struct failure *failure) {
+static supply_status_t exchange_open_exchange(struct exchange *exchange, supply_t *pair,
+                                              const supply_exchange_options_t *options, struct failure *failure) {
     struct failure own = {0};
-    supply_status_t status = inspect(exchange, pair, &own);
+    supply_status_t status = exchange_inspect(exchange, pair, &own);
     exchange->collective.name = exchange->inspected.name;
     exchange->collective.limit = FILLER_LIMIT_FACTOR * exchange->inspected.timeout;
-    if (status == SUPPLY_OK) status = prepare(exchange, options, &own);
+    if (status == SUPPLY_OK) status = exchange_prepare(exchange, options, &own);
     if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
-    return agree_on_opening(exchange, failure);
+    return exchange_agree_on_opening(exchange, failure);
 }
 
 /* Leaves the pair to the program, which can only close it. */
@@ -389,7 +390,7 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     exchange->collective.transport = *transport;
     exchange->round.rank = rank;
     exchange->round.ranks = ranks;
-    const supply_status_t status = open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
+    const supply_status_t status = exchange_open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
     if (status != SUPPLY_OK || supply == NULL) {
         exchange_leave_pair(exchange, &failure);
         return status;

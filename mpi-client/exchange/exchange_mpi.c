@@ -18,44 +18,45 @@ struct mpi_context {
     int *send_counts, *send_offsets, *receive_counts, *receive_offsets;
 };
 
-static supply_status_t transport_allgather(void *context, const void *send, void *receive, size_t bytes,
-                                           struct failure *failure) {
+static supply_status_t mpi_transport_allgather(void *context, const void *send, void *receive, size_t bytes,
+                                               struct failure *failure) {
     struct mpi_context *mpi = context;
     return supply__mpi_check(
         MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
         "MPI_Iallgather", failure);
 }
 
-static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, struct failure *failure) {
+static supply_status_t mpi_alltoall(void *context, const void *send, void *receive, size_t bytes,
+                                    struct failure *failure) {
     struct mpi_context *mpi = context;
     return supply__mpi_check(
         MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
         "MPI_Ialltoall", failure);
 }
 
-static void split(const struct part *parts, int ranks, int *counts, int *offsets) {
+static void mpi_split(const struct part *parts, int ranks, int *counts, int *offsets) {
     for (int rank = 0; rank < ranks; rank++) {
         counts[rank] = (int)parts[rank].bytes;
         offsets[rank] = (int)parts[rank].offset;
     }
 }
 
-static supply_status_t alltoallv(void *context, const void *send, const struct part *send_parts, void *receive,
-                                 const struct part *receive_parts, struct failure *failure) {
+static supply_status_t mpi_alltoallv(void *context, const void *send, const struct part *send_parts, void *receive,
+                                     const struct part *receive_parts, struct failure *failure) {
     struct mpi_context *mpi = context;
-    split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_offsets);
-    split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_offsets);
+    mpi_split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_offsets);
+    mpi_split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_offsets);
     return supply__mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_offsets, MPI_BYTE, receive,
                                             mpi->receive_counts, mpi->receive_offsets, MPI_BYTE, mpi->comm,
                                             &mpi->request),
                              "MPI_Ialltoallv", failure);
 }
 
-static supply_status_t poll_request(void *context, struct failure *failure) {
+static supply_status_t mpi_poll_request(void *context, struct failure *failure) {
     return supply__mpi_test(&((struct mpi_context *)context)->request, failure);
 }
 
-static void free_arguments(struct mpi_context *mpi) {
+static void mpi_free_arguments(struct mpi_context *mpi) {
     free(mpi->send_counts);
     free(mpi->send_offsets);
     free(mpi->receive_counts);
@@ -63,11 +64,11 @@ static void free_arguments(struct mpi_context *mpi) {
     free(mpi);
 }
 
-static void transport_free(void *context, bool pending) {
+static void mpi_transport_free(void *context, bool pending) {
     struct mpi_context *mpi = context;
     if (pending) return;
     supply__mpi_free(&mpi->comm);
-    free_arguments(mpi);
+    mpi_free_arguments(mpi);
 }
 
 /*
@@ -90,22 +91,22 @@ static supply_status_t mpi_transport(struct transport *transport, MPI_Comm comm,
     };
     if (mpi->send_counts == NULL || mpi->send_offsets == NULL || mpi->receive_counts == NULL ||
         mpi->receive_offsets == NULL) {
-        free_arguments(mpi);
+        mpi_free_arguments(mpi);
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }
     supply_status_t status = supply__mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
     if (status != SUPPLY_OK) {
-        if (!supply__mpi_is_pending(status)) free_arguments(mpi);
+        if (!supply__mpi_is_pending(status)) mpi_free_arguments(mpi);
         return status;
     }
     *transport = (struct transport){.rank = rank,
                                     .ranks = ranks,
                                     .context = mpi,
-                                    .allgather = transport_allgather,
-                                    .alltoall = alltoall,
-                                    .alltoallv = alltoallv,
-                                    .poll = poll_request,
-                                    .free = transport_free};
+                                    .allgather = mpi_transport_allgather,
+                                    .alltoall = mpi_alltoall,
+                                    .alltoallv = mpi_alltoallv,
+                                    .poll = mpi_poll_request,
+                                    .free = mpi_transport_free};
     return SUPPLY_OK;
 }
 

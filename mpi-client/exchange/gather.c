@@ -9,21 +9,21 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static uint32_t column_count(const struct gather *gather) { return gather->columns->schema.count; }
+static uint32_t gather_column_count(const struct gather *gather) { return gather->columns->schema.count; }
 
 void exchange_gather_begin(const struct gather *gather, struct gathered_window *window) {
     exchange_window_clear(window);
     window->start = gather->position;
 }
 
-static void free_unused(struct gather *gather) {
+static void gather_free_unused(struct gather *gather) {
     struct held_block **link = &gather->oldest;
     gather->newest = NULL;
     while (*link != NULL) {
         struct held_block *held = *link;
         if (held->users == 0) {
             *link = held->next;
-            exchange_free_held(held, gather->pair, column_count(gather));
+            exchange_free_held(held, gather->pair, gather_column_count(gather));
         } else {
             gather->newest = held;
             link = &held->next;
@@ -32,18 +32,18 @@ static void free_unused(struct gather *gather) {
 }
 
 /* Without a free slot in its ring the task cannot continue: its oldest block moves to private memory. */
-static supply_status_t copy_oldest(struct gather *gather, struct failure *failure) {
+static supply_status_t gather_copy_oldest(struct gather *gather, struct failure *failure) {
     struct held_block *held = gather->oldest;
     while (held != NULL && held->copy != NULL) held = held->next;
     if (held == NULL)
         return supply__fail(failure, SUPPLY_ERROR_ALL_HELD, "%s: all slots are held, but not by the exchange",
                             gather->inspected->name);
-    const supply_status_t status = exchange_copy_held(held, gather->pair, column_count(gather), failure);
+    const supply_status_t status = exchange_copy_held(held, gather->pair, gather_column_count(gather), failure);
     return status == SUPPLY_OK ? status
                                : supply__fail(failure, status, "%s: %s", gather->inspected->name, failure->text);
 }
 
-static supply_status_t hold(struct gather *gather, const supply_block_t *block, struct failure *failure) {
+static supply_status_t gather_hold(struct gather *gather, const supply_block_t *block, struct failure *failure) {
     supply_status_t status = exchange_columns_learn(gather->columns, gather->pair, gather->inspected->name, failure);
     if (status != SUPPLY_OK) return status;
     struct held_block *held = exchange_hold(gather->pair, block, gather->columns, failure);
@@ -64,7 +64,7 @@ static supply_status_t gather_receive(struct gather *gather, struct failure *fai
     const supply_status_t status = supply_try_next(gather->pair, &block);
     switch (status) {
         case SUPPLY_OK:
-            return hold(gather, &block, failure);
+            return gather_hold(gather, &block, failure);
         case SUPPLY_END_OF_EPOCH:
             gather->ended = WINDOW_ENDS_EPOCH;
             gather->ended_epoch = block.epoch;
@@ -73,7 +73,7 @@ static supply_status_t gather_receive(struct gather *gather, struct failure *fai
             gather->ended = WINDOW_ENDS_DATA;
             return exchange_columns_learn(gather->columns, gather->pair, gather->inspected->name, failure);
         case SUPPLY_ERROR_ALL_HELD:
-            return copy_oldest(gather, failure);
+            return gather_copy_oldest(gather, failure);
         case SUPPLY_AGAIN:
             return status;
         default:
@@ -83,7 +83,7 @@ static supply_status_t gather_receive(struct gather *gather, struct failure *fai
     }
 }
 
-static uint32_t rows_that_fit(const struct gather *gather, size_t space) {
+static uint32_t gather_rows_that_fit(const struct gather *gather, size_t space) {
     const struct held_block *held = gather->open;
     const uint32_t rest = held->block.element_count - gather->next_row;
     if (gather->columns->variable_count == 0) {
@@ -102,11 +102,11 @@ static uint32_t rows_that_fit(const struct gather *gather, size_t space) {
     return fitting;
 }
 
-static size_t space_left(const struct gather *gather, const struct gathered_window *window) {
+static size_t gather_space_left(const struct gather *gather, const struct gathered_window *window) {
     return window->bytes < gather->window_bytes ? gather->window_bytes - window->bytes : 0;
 }
 
-static supply_status_t fail_by_size(const struct gather *gather, struct failure *failure) {
+static supply_status_t gather_fail_by_size(const struct gather *gather, struct failure *failure) {
     const supply_block_t *block = &gather->open->block;
     return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                         "%s: element %" PRIu64 " of partition %u has %" PRIu64
@@ -130,7 +130,7 @@ static supply_status_t gather_complete(struct gather *gather, struct gathered_wi
 }
 
 /* The position in the pair's data in front of that row. */
-static struct position position_of(const struct gather *gather, const struct held_block *held, uint32_t row) {
+static struct position gather_position_of(const struct gather *gather, const struct held_block *held, uint32_t row) {
     return (struct position){.epoch = held->block.epoch,
                              .inside = true,
                              .partition = held->block.partition,
@@ -141,17 +141,18 @@ static struct position position_of(const struct gather *gather, const struct hel
 static supply_status_t gather_add(struct gather *gather, struct gathered_window *window, const struct piece *piece,
                                   struct failure *failure) {
     const uint64_t bytes = exchange_rows_bytes(piece->held, gather->columns, piece->row, piece->count);
-    if (bytes > space_left(gather, window)) return exchange_fail_by_change(failure);
+    if (bytes > gather_space_left(gather, window)) return exchange_fail_by_change(failure);
     if (!exchange_window_add(window, piece->held, piece->row, piece->count))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
     window->bytes += bytes;
     window->epoch = piece->held->block.epoch;
-    gather->position = position_of(gather, piece->held, piece->row + piece->count);
+    gather->position = gather_position_of(gather, piece->held, piece->row + piece->count);
     return SUPPLY_OK;
 }
 
 /* They were in a window before, so they fit. */
-static supply_status_t add_returned(struct gather *gather, struct gathered_window *window, struct failure *failure) {
+static supply_status_t gather_add_returned(struct gather *gather, struct gathered_window *window,
+                                           struct failure *failure) {
     for (uint32_t i = 0; i < gather->returned_count; i++) {
         TRY(gather_add(gather, window, &gather->returned[i], failure));
         gather->returned[i].held->users--;
@@ -161,17 +162,17 @@ static supply_status_t add_returned(struct gather *gather, struct gathered_windo
 }
 
 /* Adds rows of the open block. */
-static supply_status_t add_rows(struct gather *gather, struct gathered_window *window, struct failure *failure) {
+static supply_status_t gather_add_rows(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     struct held_block *held = gather->open;
-    const size_t space = space_left(gather, window);
-    const uint32_t count = rows_that_fit(gather, space);
-    if (count == 0 && space == gather->window_bytes) return fail_by_size(gather, failure);
+    const size_t space = gather_space_left(gather, window);
+    const uint32_t count = gather_rows_that_fit(gather, space);
+    if (count == 0 && space == gather->window_bytes) return gather_fail_by_size(gather, failure);
     if (count == 0) return gather_complete(gather, window, failure);
     const struct piece piece = {.held = held, .row = gather->next_row, .count = count};
     TRY(gather_add(gather, window, &piece, failure));
     gather->next_row += count;
-    const bool is_full =
-        gather->next_row < held->block.element_count || space_left(gather, window) < gather->columns->fixed_bytes;
+    const bool is_full = gather->next_row < held->block.element_count ||
+                         gather_space_left(gather, window) < gather->columns->fixed_bytes;
     if (gather->next_row == held->block.element_count) {
         held->users--;
         gather->open = NULL;
@@ -182,9 +183,9 @@ static supply_status_t add_rows(struct gather *gather, struct gathered_window *w
 supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     while (!window->is_complete) {
         if (gather->returned_count > 0) {
-            TRY(add_returned(gather, window, failure));
+            TRY(gather_add_returned(gather, window, failure));
         } else if (gather->open != NULL) {
-            TRY(add_rows(gather, window, failure));
+            TRY(gather_add_rows(gather, window, failure));
         } else if (gather->ended != WINDOW_GOES_ON) {
             window->end = gather->ended;
             if (gather->ended == WINDOW_ENDS_EPOCH) window->epoch = gather->ended_epoch;
@@ -214,7 +215,7 @@ void exchange_gather_return(struct gather *gather, struct gathered_window *windo
     }
     window->piece_count = pieces;
     window->elements = first;
-    if (count > 0) gather->position = position_of(gather, gather->returned[0].held, gather->returned[0].row);
+    if (count > 0) gather->position = gather_position_of(gather, gather->returned[0].held, gather->returned[0].row);
 }
 
 /* Called when all ranks have ended the epoch. Until then the position of this rank stays at its end. */
@@ -227,14 +228,14 @@ void exchange_gather_next_epoch(struct gather *gather) {
 void exchange_gather_drop(struct gather *gather, struct gathered_window *window) {
     for (uint32_t i = 0; i < window->piece_count; i++) window->pieces[i].held->users--;
     exchange_gather_begin(gather, window);
-    free_unused(gather);
+    gather_free_unused(gather);
 }
 
 void exchange_gather_free(struct gather *gather) {
     free(gather->returned);
     while (gather->oldest != NULL) {
         struct held_block *next = gather->oldest->next;
-        exchange_free_held(gather->oldest, NULL, column_count(gather));
+        exchange_free_held(gather->oldest, NULL, gather_column_count(gather));
         gather->oldest = next;
     }
     gather->newest = gather->open = NULL;

@@ -53,7 +53,7 @@ supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t
 }
 
 /* Of this run of the kernel. Containers have the same. 0: not known. */
-static uint64_t machine(void) {
+static uint64_t neighbours_machine(void) {
     char name[64];
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     const ssize_t bytes = fd < 0 ? 0 : read(fd, name, sizeof name);
@@ -69,7 +69,7 @@ void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring
     neighbours->slots = slots;
     neighbours->all[neighbours->rank] = (struct neighbour){.ring = ring, .bytes = bytes};
     neighbours->links[neighbours->rank] = 1;
-    const uint64_t here = machine();
+    const uint64_t here = neighbours_machine();
     if (fd < 0 || here == 0 || fstat(fd, &memory) != 0 || stat("/proc/self/ns/pid", &processes) != 0) return;
     neighbours->mine = (struct card){
         .ring_bytes = bytes,
@@ -82,7 +82,7 @@ void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring
     };
 }
 
-static bool is_memory_of(const struct stat *found, const struct card *card) {
+static bool neighbours_is_memory_of(const struct stat *found, const struct card *card) {
     return S_ISREG(found->st_mode) && found->st_dev == card->device && found->st_ino == card->inode &&
            (uint64_t)found->st_size == card->ring_bytes;
 }
@@ -92,18 +92,18 @@ static uint8_t *neighbours_map(const struct card *card) {
     char path[64];
     struct stat found;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", card->process, card->descriptor);
-    if (stat(path, &found) != 0 || !is_memory_of(&found, card)) return NULL;
+    if (stat(path, &found) != 0 || !neighbours_is_memory_of(&found, card)) return NULL;
     const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return NULL;
     void *ring = MAP_FAILED;
     const int seals = fcntl(fd, F_GET_SEALS);
-    if (fstat(fd, &found) == 0 && is_memory_of(&found, card) && seals >= 0 && (seals & F_SEAL_SHRINK) != 0)
+    if (fstat(fd, &found) == 0 && neighbours_is_memory_of(&found, card) && seals >= 0 && (seals & F_SEAL_SHRINK) != 0)
         ring = mmap(NULL, card->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     return ring != MAP_FAILED ? ring : NULL;
 }
 
-static bool is_here(const struct card *card, const struct card *mine) {
+static bool neighbours_is_here(const struct card *card, const struct card *mine) {
     const bool is_mine = card->device == mine->device && card->inode == mine->inode;
     return !is_mine && card->ring_bytes > 0 && card->machine == mine->machine && card->processes == mine->processes;
 }
@@ -111,7 +111,7 @@ static bool is_here(const struct card *card, const struct card *mine) {
 void exchange_neighbours_map(struct neighbours *neighbours) {
     for (uint32_t rank = 0; rank < neighbours->ranks && neighbours->mine.ring_bytes > 0; rank++) {
         const struct card *card = &neighbours->cards[rank];
-        if (rank == neighbours->rank || !is_here(card, &neighbours->mine)) continue;
+        if (rank == neighbours->rank || !neighbours_is_here(card, &neighbours->mine)) continue;
         uint8_t *ring = neighbours_map(card);
         if (ring == NULL) continue;
         neighbours->all[rank] = (struct neighbour){.ring = ring, .bytes = card->ring_bytes};

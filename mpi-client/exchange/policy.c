@@ -35,7 +35,7 @@ supply_status_t exchange_find_key(const struct exchange_settings *settings, cons
 }
 
 /* Groups the elements by their destination in destinations->scratch, each group in the order of the window. */
-static void group(struct destinations *destinations, const struct draw *draw) {
+static void policy_group(struct destinations *destinations, const struct draw *draw) {
     uint32_t *ends = destinations->ends;
     for (uint32_t rank = 0; rank < draw->ranks; rank++) ends[rank] = 0;
     for (uint32_t i = 0; i < draw->window->elements; i++) ends[destinations->scratch[i]]++;
@@ -52,7 +52,7 @@ static void group(struct destinations *destinations, const struct draw *draw) {
  * each other in each step, as in data-parallel training, never wait for different windows. */
 
 /* An order of all elements, each as probable as the others (Fisher and Yates). */
-static void shuffle(uint32_t *order, uint32_t count, uint64_t state) {
+static void policy_shuffle(uint32_t *order, uint32_t count, uint64_t state) {
     for (uint32_t left = count; left > 1; left--) {
         const uint32_t other = supply__random_below(&state, left), last = order[left - 1];
         order[left - 1] = order[other];
@@ -60,7 +60,7 @@ static void shuffle(uint32_t *order, uint32_t count, uint64_t state) {
     }
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t policy_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* The elements of all ranks. */
 struct sums {
@@ -72,24 +72,28 @@ struct sums {
 };
 
 /* How many elements a rank receives. */
-static uint64_t quota(const struct sums *sums, uint32_t rank) {
+static uint64_t policy_quota(const struct sums *sums, uint32_t rank) {
     const uint32_t place = (rank + sums->ranks - sums->first) % sums->ranks;
     return sums->total / sums->ranks + (place < sums->total % sums->ranks);
 }
 
 /* How many of its own elements a rank keeps: those that need not move, if it may have as many. */
-static uint64_t kept(const struct sums *sums, uint32_t rank) {
+static uint64_t policy_kept(const struct sums *sums, uint32_t rank) {
     const uint64_t count = sums->counts[rank];
-    if (sums->settings->policy == SUPPLY_EXCHANGE_BALANCE) return least(count, quota(sums, rank));
+    if (sums->settings->policy == SUPPLY_EXCHANGE_BALANCE) return policy_least(count, policy_quota(sums, rank));
     const uint64_t moving = (count * sums->settings->fraction + EXCHANGE_FRACTION_UNIT / 2) / EXCHANGE_FRACTION_UNIT;
-    return least(count - moving, quota(sums, rank));
+    return policy_least(count - moving, policy_quota(sums, rank));
 }
 
 /* How many elements of others a rank receives. */
-static uint64_t missing(const struct sums *sums, uint32_t rank) { return quota(sums, rank) - kept(sums, rank); }
+static uint64_t policy_missing(const struct sums *sums, uint32_t rank) {
+    return policy_quota(sums, rank) - policy_kept(sums, rank);
+}
 
 /* How often it was that rank's turn when `dealt` elements have been dealt to the ranks in turn. */
-static uint64_t turns(uint64_t dealt, uint32_t rank, uint32_t ranks) { return dealt / ranks + (dealt % ranks > rank); }
+static uint64_t policy_turns(uint64_t dealt, uint32_t rank, uint32_t ranks) {
+    return dealt / ranks + (dealt % ranks > rank);
+}
 
 /*
  * What all ranks send, in the order of ranks: this rank's part of it, and how it is dealt. If three ranks miss 4, 2 and
@@ -101,20 +105,20 @@ struct deal {
     uint64_t in_turn; /* of all, dealt to the ranks in turn; the rest fills what is missing, rank after rank */
 };
 
-static struct deal find_deal(const struct sums *sums, uint32_t rank) {
+static struct deal policy_find_deal(const struct sums *sums, uint32_t rank) {
     struct deal deal = {0};
     uint64_t fewest = UINT64_MAX;
     for (uint32_t i = 0; i < sums->ranks; i++) {
-        if (i == rank) deal.end = deal.begin + (sums->counts[i] - kept(sums, i));
-        if (i < rank) deal.begin += sums->counts[i] - kept(sums, i);
-        fewest = least(fewest, missing(sums, i));
+        if (i == rank) deal.end = deal.begin + (sums->counts[i] - policy_kept(sums, i));
+        if (i < rank) deal.begin += sums->counts[i] - policy_kept(sums, i);
+        fewest = policy_least(fewest, policy_missing(sums, i));
     }
     deal.in_turn = fewest * sums->ranks;
     return deal;
 }
 
 /* The elements of all ranks go to one rank after the other, from the first one on that has none. */
-static void draw_part(struct destinations *destinations, const struct draw *draw, const uint64_t *counts) {
+static void policy_draw_part(struct destinations *destinations, const struct draw *draw, const uint64_t *counts) {
     uint64_t first = draw->number + draw->dealt;
     uint32_t end = 0;
     for (uint32_t rank = 0; rank < draw->rank; rank++) first += counts[rank];
@@ -132,20 +136,20 @@ void exchange_draw_deal(struct destinations *destinations, const struct exchange
     const uint32_t numbers[] = {draw->window->epoch, draw->number, draw->rank};
     /* Every order is as probable as the others. So the first elements may as well be those for rank 0, and so on. */
     if (settings->policy == SUPPLY_EXCHANGE_ALL)
-        shuffle(destinations->order, count, supply__hash(numbers, sizeof numbers, settings->seed));
+        policy_shuffle(destinations->order, count, supply__hash(numbers, sizeof numbers, settings->seed));
     struct sums sums = {.settings = settings, .counts = counts, .ranks = ranks, .first = draw->number % ranks};
     for (uint32_t rank = 0; rank < ranks; rank++) sums.total += counts[rank];
-    const struct deal deal = find_deal(&sums, draw->rank);
-    const uint64_t first = least(deal.begin, deal.in_turn), last = least(deal.end, deal.in_turn);
+    const struct deal deal = policy_find_deal(&sums, draw->rank);
+    const uint64_t first = policy_least(deal.begin, deal.in_turn), last = policy_least(deal.end, deal.in_turn);
     uint64_t filled = deal.in_turn;
     uint32_t end = 0;
     for (uint32_t rank = 0; rank < ranks; rank++) {
-        const uint64_t in_turn = turns(last, rank, ranks) - turns(first, rank, ranks);
+        const uint64_t in_turn = policy_turns(last, rank, ranks) - policy_turns(first, rank, ranks);
         const uint64_t before = filled;
-        filled += missing(&sums, rank) - deal.in_turn / ranks;
-        const uint64_t from = before > deal.begin ? before : deal.begin, to = least(filled, deal.end);
+        filled += policy_missing(&sums, rank) - deal.in_turn / ranks;
+        const uint64_t from = before > deal.begin ? before : deal.begin, to = policy_least(filled, deal.end);
         end += (uint32_t)(in_turn + (to > from ? to - from : 0));
-        if (rank == draw->rank) end += (uint32_t)kept(&sums, rank);
+        if (rank == draw->rank) end += (uint32_t)policy_kept(&sums, rank);
         destinations->ends[rank] = end;
     }
 }
@@ -261,8 +265,8 @@ static uint32_t range_rank(const struct range *range, const struct sort_key *key
     return low;
 }
 
-static supply_status_t prepare_range(const struct exchange_settings *settings, const struct columns *columns,
-                                     struct range *range, struct failure *failure) {
+static supply_status_t policy_prepare_range(const struct exchange_settings *settings, const struct columns *columns,
+                                            struct range *range, struct failure *failure) {
     TRY(exchange_find_key(settings, columns, "sort", &range->by.index, failure));
     const char *format = columns->schema.entries[range->by.index].format;
     range->by.order = exchange_key_order(format);
@@ -274,7 +278,7 @@ static supply_status_t prepare_range(const struct exchange_settings *settings, c
         settings->column, format);
 }
 
-static void draw_range(struct destinations *destinations, const struct draw *draw) {
+static void policy_draw_range(struct destinations *destinations, const struct draw *draw) {
     const struct sort_column *by = &draw->range->by;
     for (uint32_t i = 0; i < draw->window->piece_count; i++) {
         const struct piece *piece = &draw->window->pieces[i];
@@ -295,7 +299,7 @@ static bool policy_reserve(uint32_t **list, uint32_t *capacity, uint32_t count) 
     return *list != NULL;
 }
 
-static bool reserve_order(struct destinations *destinations, uint32_t count) {
+static bool policy_reserve_order(struct destinations *destinations, uint32_t count) {
     if (destinations->rows != NULL && count <= destinations->capacity) return true;
     free(destinations->rows);
     destinations->capacity = 0;
@@ -308,22 +312,22 @@ supply_status_t exchange_policy_prepare(struct destinations *destinations, const
                                         struct failure *failure) {
     const uint32_t count = draw->window->elements;
     if (destinations->ends == NULL) destinations->ends = calloc(draw->ranks, sizeof *destinations->ends);
-    if (destinations->ends == NULL || !reserve_order(destinations, count) ||
+    if (destinations->ends == NULL || !policy_reserve_order(destinations, count) ||
         (exchange_has_key(settings) && !policy_reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the order of %u elements", count);
     if (columns->schema.count == 0 || !exchange_has_key(settings)) return SUPPLY_OK;
     return settings->policy == SUPPLY_EXCHANGE_HASH
                ? exchange_prepare_hash(destinations, settings, columns, draw, failure)
-               : prepare_range(settings, columns, draw->range, failure);
+               : policy_prepare_range(settings, columns, draw->range, failure);
 }
 
 void exchange_policy_draw(struct destinations *destinations, const struct exchange_settings *settings,
                           const struct draw *draw, const uint64_t *counts) {
-    if (settings->policy == SUPPLY_EXCHANGE_RANGE) draw_range(destinations, draw);
+    if (settings->policy == SUPPLY_EXCHANGE_RANGE) policy_draw_range(destinations, draw);
     if (exchange_has_key(settings))
-        group(destinations, draw);
+        policy_group(destinations, draw);
     else if (draw->is_part)
-        draw_part(destinations, draw, counts);
+        policy_draw_part(destinations, draw, counts);
     else
         exchange_draw_deal(destinations, settings, draw, counts);
     for (uint32_t i = 0; i < draw->window->elements; i++) {

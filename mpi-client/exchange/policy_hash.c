@@ -25,7 +25,7 @@ struct hashed {
     const struct float_format *floats; /* NULL: the column has none */
 };
 
-static const struct float_format *float_format(const struct schema_entry *entry, const struct format *format) {
+static const struct float_format *hash_float_format(const struct schema_entry *entry, const struct format *format) {
     static const struct float_format halves = {2, 0x7fff, 0x7c00, 0x7e00},
                                      singles = {4, 0x7fffffff, 0x7f800000, 0x7fc00000},
                                      doubles = {8, 0x7fffffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000};
@@ -39,7 +39,7 @@ static const struct float_format *float_format(const struct schema_entry *entry,
  * Numbers that Spark takes as equal have equal bits: -0 those of 0, and each NaN those of one. Without arithmetic,
  * which depends on a thread's modes.
  */
-static uint64_t bits_of(const uint8_t *value, const struct float_format *floats) {
+static uint64_t hash_bits_of(const uint8_t *value, const struct float_format *floats) {
     uint64_t bits = 0;
     /* With a constant size each copy is a move. */
     if (floats->bytes == sizeof(uint16_t))
@@ -56,7 +56,7 @@ static uint64_t bits_of(const uint8_t *value, const struct float_format *floats)
 static uint64_t hash_of_floats(const uint8_t *value, const struct hashed *hashed) {
     uint64_t hash = 0;
     for (uint32_t at = 0; at < hashed->format->bytes; at += hashed->floats->bytes) {
-        const uint64_t bits = bits_of(value + at, hashed->floats);
+        const uint64_t bits = hash_bits_of(value + at, hashed->floats);
         hash = supply__hash(&bits, sizeof bits, hash);
     }
     return hash;
@@ -85,7 +85,8 @@ supply_status_t exchange_prepare_hash(struct destinations *destinations, const s
     uint32_t column = 0;
     TRY(exchange_find_key(settings, columns, "hash", &column, failure));
     const struct format *format = &columns->plans[column].format;
-    const struct hashed hashed = {.format = format, .floats = float_format(&columns->schema.entries[column], format)};
+    const struct hashed hashed = {.format = format,
+                                  .floats = hash_float_format(&columns->schema.entries[column], format)};
     for (uint32_t i = 0; i < draw->window->piece_count; i++) {
         const struct piece *piece = &draw->window->pieces[i];
         for (uint32_t k = 0; k < piece->count; k++) {

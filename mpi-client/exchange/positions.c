@@ -52,7 +52,8 @@ static const struct kept_window *positions_find(const struct positions *position
     return NULL;
 }
 
-static void fill_in(struct position *position, const struct window_start *start, uint64_t elements, uint64_t settings) {
+static void positions_fill_in(struct position *position, const struct window_start *start, uint64_t elements,
+                              uint64_t settings) {
     const uint64_t plan = position->plan;
     *position = start->pair;
     if (plan != 0) position->plan = plan;
@@ -61,12 +62,12 @@ static void fill_in(struct position *position, const struct window_start *start,
 }
 
 /* Nothing of the epoch has been received in this run. */
-static void find_beginning(const struct kept_window *kept, const struct resume *resume, const struct position *consumed,
-                           uint64_t settings, struct position *position) {
+static void positions_find_beginning(const struct kept_window *kept, const struct resume *resume,
+                                     const struct position *consumed, uint64_t settings, struct position *position) {
     const struct exchange_position *start = &resume->start.exchange;
     const bool resumes = resume->start.epoch == consumed->epoch;
     if (kept != NULL && kept->has_last && (!resumes || !start->is_set || kept->last.number >= start->window)) {
-        fill_in(position, &kept->last, WHOLE_WINDOW, settings);
+        positions_fill_in(position, &kept->last, WHOLE_WINDOW, settings);
     } else if (resumes) {
         const uint64_t plan = position->plan;
         *position = resume->start;
@@ -78,12 +79,12 @@ bool exchange_positions_find(const struct positions *positions, const struct res
                              const struct position *consumed, uint64_t settings, struct position *position) {
     const struct kept_window *kept = positions_find(positions, consumed);
     if (!consumed->inside)
-        find_beginning(kept, resume, consumed, settings, position);
+        positions_find_beginning(kept, resume, consumed, settings, position);
     else if (kept == NULL)
         return false;
     else if (kept->is_complete && consumed->element >= kept->received)
-        fill_in(position, &kept->last, WHOLE_WINDOW, settings);
+        positions_fill_in(position, &kept->last, WHOLE_WINDOW, settings);
     else
-        fill_in(position, &kept->start, consumed->element, settings);
+        positions_fill_in(position, &kept->start, consumed->element, settings);
     return true;
 }

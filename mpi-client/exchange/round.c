@@ -12,7 +12,7 @@
 enum { AHEAD = 16, CACHE_LINE = 64 };
 
 /* Asks for the offset of a later value, and for the beginning of one whose offset was asked for before. */
-static inline void prefetch(const struct pick *pick, uint32_t column, uint32_t i) {
+static inline void round_prefetch(const struct pick *pick, uint32_t column, uint32_t i) {
     if (i + 2 * AHEAD < pick->count) {
         const struct source_row *later = &pick->rows[i + 2 * AHEAD];
         const supply_column_t *of = &later->held->columns[column];
@@ -35,11 +35,11 @@ void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to
     }
 }
 
-bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_t *lengths, uint8_t *to) {
+static bool round_pack_values(const struct pick *pick, uint32_t column, const int32_t *lengths, uint8_t *to) {
     bool is_whole = true;
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
-        prefetch(pick, column, i);
+        round_prefetch(pick, column, i);
         const uint32_t bytes = (uint32_t)lengths[i];
         const supply_column_t *of = &from->held->columns[column];
         const bool is_same = exchange_value_bytes(of, from->row) == bytes;
@@ -53,7 +53,7 @@ bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_
 }
 
 /* With a constant width each copy is a move or two. */
-static inline void pack_fixed(const struct pick *pick, uint32_t column, size_t width, uint8_t *to) {
+static inline void round_pack_fixed(const struct pick *pick, uint32_t column, size_t width, uint8_t *to) {
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
         memcpy(to + i * width, (const uint8_t *)from->held->columns[column].data + from->row * width, width);
@@ -68,32 +68,41 @@ static void round_pack_bits(const struct pick *pick, uint32_t column, uint8_t *t
     }
 }
 
-void exchange_pack_data(const struct pick *pick, uint32_t column, const struct format *format, uint8_t *to) {
-    if (format->layout == FORMAT_BITS) {
-        round_pack_bits(pick, column, to);
-        return;
-    }
-    switch (format->bytes) {
+static void round_pack_data(const struct pick *pick, uint32_t column, const struct format *format, uint8_t *to) {
+    switch (format->layout == FORMAT_BITS ? 0 : format->bytes) {
+        case 0:
+            round_pack_bits(pick, column, to);
+            break;
         case 1:
-            pack_fixed(pick, column, 1, to);
+            round_pack_fixed(pick, column, 1, to);
             break;
         case 2:
-            pack_fixed(pick, column, 2, to);
+            round_pack_fixed(pick, column, 2, to);
             break;
         case 4:
-            pack_fixed(pick, column, 4, to);
+            round_pack_fixed(pick, column, 4, to);
             break;
         case 8:
-            pack_fixed(pick, column, 8, to);
+            round_pack_fixed(pick, column, 8, to);
             break;
         default:
-            pack_fixed(pick, column, format->bytes, to);
+            round_pack_fixed(pick, column, format->bytes, to);
     }
 }
 
-void exchange_pack_validity(const struct pick *pick, uint32_t column, uint8_t *to) {
-    for (uint32_t i = 0; i < pick->count; i++)
-        to[i] = !exchange_is_null(&pick->rows[i].held->columns[column], pick->rows[i].row);
+bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, const struct pick *pick,
+                   const int32_t *lengths, uint8_t *to) {
+    const struct column_plan *plan = &columns->plans[buffer->column];
+    if (buffer->kind == WIRE_VALIDITY)
+        for (uint32_t i = 0; i < pick->count; i++)
+            to[i] = !exchange_is_null(&pick->rows[i].held->columns[buffer->column], pick->rows[i].row);
+    else if (buffer->kind == WIRE_LENGTHS)
+        memcpy(to, lengths, pick->count * sizeof *lengths);
+    else if (exchange_is_variable(plan))
+        return round_pack_values(pick, buffer->column, lengths, to);
+    else
+        round_pack_data(pick, buffer->column, &plan->format, to);
+    return true;
 }
 
 supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t ranks, size_t capacity,

@@ -18,14 +18,12 @@ struct pick {
 /** The lengths of values of any length. */
 void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to);
 
-/** The values, of these lengths. False: what was checked has changed since, and bytes are 0 instead. */
-bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_t *lengths, uint8_t *to);
-
-/** The values of a column of fixed width, or of bits: a byte for each. */
-void exchange_pack_data(const struct pick *pick, uint32_t column, const struct format *format, uint8_t *to);
-
-/** A byte for each element: 1 if it is valid. */
-void exchange_pack_validity(const struct pick *pick, uint32_t column, uint8_t *to);
+/**
+ * Packs a wire buffer, as exchange_wire_bytes() says. lengths: of the values of a column of any length, as they were
+ * read before. False: values of these lengths have changed since they were checked, and bytes are 0 instead.
+ */
+bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, const struct pick *pick,
+                   const int32_t *lengths, uint8_t *to);
 
 /** What one rank has for another one in a round: these numbers, and then the bytes of each column of any length. */
 enum { OFFER_ELEMENTS, OFFER_LEFT, OFFER_BYTES };

@@ -23,7 +23,7 @@ static void settings_add_buffer(struct columns *columns, uint32_t column, enum w
         (struct wire_buffer){.column = column, .kind = kind, .variable = columns->variable_count};
 }
 
-static void plan_column(struct columns *columns, uint32_t index) {
+static void settings_plan_column(struct columns *columns, uint32_t index) {
     const struct column_plan *plan = &columns->plans[index];
     const bool is_variable = exchange_is_variable(plan);
     if (plan->is_nullable) settings_add_buffer(columns, index, WIRE_VALIDITY);
@@ -37,7 +37,7 @@ static void plan_column(struct columns *columns, uint32_t index) {
     columns->variable_count += is_variable;
 }
 
-static uint64_t fingerprint_of(const struct schema *schema) {
+static uint64_t settings_fingerprint_of(const struct schema *schema) {
     uint64_t fingerprint = schema->count;
     for (uint32_t i = 0; i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
@@ -50,7 +50,7 @@ static uint64_t fingerprint_of(const struct schema *schema) {
     return fingerprint ? fingerprint : 1;
 }
 
-static supply_status_t check_formats(struct schema *schema, const char *name, struct failure *failure) {
+static supply_status_t settings_check_formats(struct schema *schema, const char *name, struct failure *failure) {
     for (uint32_t i = 0; i < schema->count; i++) {
         struct schema_entry *entry = &schema->entries[i];
         if (schema->formats[i].layout == FORMAT_UNKNOWN)
@@ -64,12 +64,12 @@ static supply_status_t check_formats(struct schema *schema, const char *name, st
 }
 
 /* Plans the columns of columns->whole, and fills in columns->schema. */
-static supply_status_t plan(struct columns *columns, const char *name, struct failure *failure) {
+static supply_status_t settings_plan(struct columns *columns, const char *name, struct failure *failure) {
     struct schema *whole = &columns->whole;
     supply_status_t status = supply__schema_check_texts(whole, failure);
     if (status == SUPPLY_OK) status = supply__schema_index_entries(whole, failure);
     if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", name, failure->text);
-    TRY(check_formats(whole, name, failure));
+    TRY(settings_check_formats(whole, name, failure));
     const uint32_t count = whole->column_count;
     /* All texts, so that they keep their places. */
     status = supply__schema_copy(&columns->schema, NULL, count, whole->text_bytes, failure);
@@ -87,14 +87,14 @@ static supply_status_t plan(struct columns *columns, const char *name, struct fa
         columns->plans[i] =
             (struct column_plan){.format = whole->formats[index], .is_nullable = (entry->flags & COLUMN_NULLABLE) != 0};
         if (entry->children > 0) columns->plans[i].format = (struct format){FORMAT_VARIABLE, 0, 0};
-        plan_column(columns, i);
+        settings_plan_column(columns, i);
     }
-    columns->fingerprint = fingerprint_of(whole);
+    columns->fingerprint = settings_fingerprint_of(whole);
     return SUPPLY_OK;
 }
 
-static supply_status_t plan_or_free(struct columns *columns, const char *name, struct failure *failure) {
-    const supply_status_t status = plan(columns, name, failure);
+static supply_status_t settings_plan_or_free(struct columns *columns, const char *name, struct failure *failure) {
+    const supply_status_t status = settings_plan(columns, name, failure);
     if (status != SUPPLY_OK) exchange_columns_free(columns);
     return status;
 }
@@ -103,20 +103,7 @@ supply_status_t exchange_columns_set(struct columns *columns, const struct schem
                                      uint32_t text_bytes, const char *name, struct failure *failure) {
     const supply_status_t status = supply__schema_copy(&columns->whole, entries, count, text_bytes, failure);
     if (status != SUPPLY_OK) return supply__fail(failure, status, "%s: %s", name, failure->text);
-    return plan_or_free(columns, name, failure);
-}
-
-static bool settings_is_same(const struct schema_entry *entry, const struct schema_entry *other) {
-    return strcmp(entry->format, other->format) == 0 && strcmp(entry->child_format, other->child_format) == 0 &&
-           entry->flags == other->flags && entry->children == other->children;
-}
-
-static bool are_same(const struct schema *schema, const struct schema *other) {
-    bool same = schema->count == other->count;
-    for (uint32_t i = 0; i < schema->count && same; i++)
-        same = settings_is_same(&schema->entries[i], &other->entries[i]) &&
-               strcmp(supply__schema_name(schema, i), supply__schema_name(other, i)) == 0;
-    return same;
+    return settings_plan_or_free(columns, name, failure);
 }
 
 supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
@@ -131,7 +118,7 @@ supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, 
     if (columns->schema.count == 0) {
         *columns = own;
     } else {
-        if (!are_same(&columns->whole, &own.whole))
+        if (columns->fingerprint != own.fingerprint)
             status = supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                                   "%s: Spark supplies other columns than to other ranks", name);
         exchange_columns_free(&own);
@@ -188,7 +175,7 @@ static supply_status_t settings_complete(const supply_exchange_options_t *given,
     return SUPPLY_OK;
 }
 
-static supply_status_t check_policy(const supply_exchange_options_t *options, struct failure *failure) {
+static supply_status_t settings_check_policy(const supply_exchange_options_t *options, struct failure *failure) {
     const bool is_all = options->policy == SUPPLY_EXCHANGE_ALL, is_range = options->policy == SUPPLY_EXCHANGE_RANGE;
     const bool has_key = is_range || options->policy == SUPPLY_EXCHANGE_HASH;
     if ((int)options->policy < SUPPLY_EXCHANGE_AS_SUPPLIED || options->policy > SUPPLY_EXCHANGE_RANGE)
@@ -210,8 +197,8 @@ static supply_status_t check_policy(const supply_exchange_options_t *options, st
     return SUPPLY_OK;
 }
 
-static supply_status_t set_window(struct exchange_settings *settings, size_t given, const struct filler_pair *pair,
-                                  struct failure *failure) {
+static supply_status_t settings_set_window(struct exchange_settings *settings, size_t given,
+                                           const struct filler_pair *pair, struct failure *failure) {
     settings->window_bytes = given ? given : pair->slot_bytes * pair->slots / 2;
     if (given == 0 && settings->window_bytes > WINDOW_BYTES_MOST) settings->window_bytes = WINDOW_BYTES_MOST;
     if (settings->window_bytes <= WINDOW_BYTES_MOST) return SUPPLY_OK;
@@ -219,8 +206,8 @@ static supply_status_t set_window(struct exchange_settings *settings, size_t giv
                         WINDOW_BYTES_MOST);
 }
 
-static supply_status_t set_sorting(struct exchange_settings *settings, const supply_exchange_options_t *options,
-                                   struct failure *failure) {
+static supply_status_t settings_set_sorting(struct exchange_settings *settings,
+                                            const supply_exchange_options_t *options, struct failure *failure) {
     const char *folder = options->spill_folder ? options->spill_folder : getenv("TMPDIR");
     settings->memory_bytes = options->memory_bytes ? options->memory_bytes : SORT_MEMORY_BYTES;
     settings->spill_folder = strdup(folder != NULL && folder[0] != '\0' ? folder : "/tmp");
@@ -232,8 +219,8 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
     supply_exchange_options_t options;
     *settings = (struct exchange_settings){0};
     TRY(settings_complete(given, &options, failure));
-    TRY(check_policy(&options, failure));
-    TRY(set_window(settings, options.window_bytes, pair, failure));
+    TRY(settings_check_policy(&options, failure));
+    TRY(settings_set_window(settings, options.window_bytes, pair, failure));
     settings->policy = options.policy;
     settings->seed = options.seed;
     settings->has_seed = options.seed != 0;
@@ -247,7 +234,7 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
     }
     if (options.column != NULL && (settings->column = strdup(options.column)) == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    return options.policy == SUPPLY_EXCHANGE_RANGE ? set_sorting(settings, &options, failure) : SUPPLY_OK;
+    return options.policy == SUPPLY_EXCHANGE_RANGE ? settings_set_sorting(settings, &options, failure) : SUPPLY_OK;
 }
 
 supply_status_t exchange_settings_resolve(struct exchange_settings *settings, const struct filler_pair *pair,

@@ -81,7 +81,7 @@ struct finished {
     uint64_t skipped_bytes; /* of the values of skipped elements */
 };
 
-static void finish_validity(struct finished *finished, size_t offset) {
+static void slot_finish_validity(struct finished *finished, size_t offset) {
     uint8_t *at = finished->layout->slot.address + offset;
     const uint8_t *bytes = at + finished->skipped;
     uint64_t valid = 0;
@@ -94,7 +94,7 @@ static void finish_validity(struct finished *finished, size_t offset) {
 }
 
 /* False: the lengths do not add up to the bytes that have arrived. */
-static bool finish_lengths(struct finished *finished, size_t offset) {
+static bool slot_finish_lengths(struct finished *finished, size_t offset) {
     const size_t begin = offset - sizeof(int32_t);
     int32_t *offsets = (int32_t *)(finished->layout->slot.address + begin);
     const int32_t *lengths = offsets + 1;
@@ -111,7 +111,7 @@ static bool finish_lengths(struct finished *finished, size_t offset) {
     return at + skipped_bytes == finished->value_bytes;
 }
 
-static void finish_data(struct finished *finished, size_t offset) {
+static void slot_finish_data(struct finished *finished, size_t offset) {
     const struct column_plan *plan = finished->plan;
     uint8_t *at = finished->layout->slot.address + offset;
     uint64_t bytes = (finished->kept + 7) / 8;
@@ -136,12 +136,12 @@ size_t exchange_slot_finish(const struct slot_layout *layout, const struct colum
         finished.plan = &columns->plans[buffer->column];
         finished.column = &table[buffer->column];
         if (buffer->kind == WIRE_VALIDITY) {
-            finish_validity(&finished, layout->offsets[i]);
+            slot_finish_validity(&finished, layout->offsets[i]);
         } else if (buffer->kind == WIRE_LENGTHS) {
             finished.value_bytes = layout->value_bytes[buffer->variable];
-            if (!finish_lengths(&finished, layout->offsets[i])) return 0;
+            if (!slot_finish_lengths(&finished, layout->offsets[i])) return 0;
         } else {
-            finish_data(&finished, layout->offsets[i]);
+            slot_finish_data(&finished, layout->offsets[i]);
         }
     }
     return layout->end;

@@ -17,7 +17,7 @@ void exchange_fail_later(struct exchange *exchange, const struct failure *failur
     exchange->failed.error = failure->error;
 }
 
-static supply_status_t step_window_check_position(const struct exchange *exchange, struct failure *failure) {
+static supply_status_t window_check_position(const struct exchange *exchange, struct failure *failure) {
     const struct exchange_position *start = &exchange->resume.start.exchange;
     if (!start->is_set || start->settings == exchange->fingerprint) return SUPPLY_OK;
     char text[AGREE_TEXT_BYTES];
@@ -30,7 +30,7 @@ static supply_status_t step_window_check_position(const struct exchange *exchang
 }
 
 /* Columns are known: allocates what they need, once. SUPPLY_OK, or _MEMORY. */
-static supply_status_t use_columns(struct exchange *exchange, struct failure *failure) {
+static supply_status_t window_use_columns(struct exchange *exchange, struct failure *failure) {
     const struct columns *columns = &exchange->columns;
     if (exchange->has_memory || columns->schema.count == 0) return SUPPLY_OK;
     TRY(exchange_round_set_columns(&exchange->round, columns, failure));
@@ -43,18 +43,18 @@ static supply_status_t use_columns(struct exchange *exchange, struct failure *fa
 }
 
 /* When the first block is there, Spark has stored what the ranks must do. */
-static supply_status_t resolve(struct exchange *exchange, struct failure *failure) {
-    supply_status_t status = use_columns(exchange, failure);
+static supply_status_t window_resolve(struct exchange *exchange, struct failure *failure) {
+    supply_status_t status = window_use_columns(exchange, failure);
     if (status != SUPPLY_OK || exchange->is_resolved || !exchange->columns.is_of_pair) return status;
     TRY(exchange_settings_resolve(&exchange->settings, &exchange->inspected, failure));
     exchange->is_resolved = true;
     exchange->fingerprint = exchange_settings_fingerprint(&exchange->settings, (int)exchange->round.ranks);
-    return step_window_check_position(exchange, failure);
+    return window_check_position(exchange, failure);
 }
 
-static supply_status_t step_window_gather(struct exchange *exchange, struct failure *failure) {
+static supply_status_t window_gather(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = exchange_gather(&exchange->gather, &exchange->window, failure);
-    if (status == SUPPLY_OK) status = resolve(exchange, failure);
+    if (status == SUPPLY_OK) status = window_resolve(exchange, failure);
     if (status == SUPPLY_OK)
         status = exchange_transfer_reserve(&exchange->transfer, &exchange->columns, exchange->window.elements, failure);
     if (status != SUPPLY_OK) return status;
@@ -68,7 +68,7 @@ static supply_status_t step_window_gather(struct exchange *exchange, struct fail
 supply_status_t exchange_gather_window(struct exchange *exchange) {
     if (exchange->is_ready || exchange->failed.status != SUPPLY_OK) return SUPPLY_OK;
     struct failure failure = {0};
-    const supply_status_t status = step_window_gather(exchange, &failure);
+    const supply_status_t status = window_gather(exchange, &failure);
     exchange->is_ready = status == SUPPLY_OK;
     if (status == SUPPLY_AGAIN) return supply__clock_now() >= exchange->gathers_until ? SUPPLY_OK : SUPPLY_AGAIN;
     if (status == SUPPLY_ERROR_SPARK) exchange->spark_has_failed = true;
@@ -76,7 +76,7 @@ supply_status_t exchange_gather_window(struct exchange *exchange) {
     return SUPPLY_OK;
 }
 
-static void state_window(const struct exchange *exchange, struct rank_state *state) {
+static void window_state_window(const struct exchange *exchange, struct rank_state *state) {
     state->status = exchange->is_ready || exchange->has_rounds ? SUPPLY_OK : SUPPLY_AGAIN;
     state->epoch = exchange->has_rounds ? exchange->epoch : EPOCH_UNKNOWN;
     if (!exchange->is_ready || exchange->has_rounds) return;
@@ -96,7 +96,7 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
         .neighbours = exchange->neighbours.count,
         .space = (uint32_t)exchange->space,
     };
-    state_window(exchange, state);
+    window_state_window(exchange, state);
     if (exchange->failed.status != SUPPLY_OK) {
         state->status = exchange->failed.status;
         state->error = exchange->failed.error;
@@ -122,7 +122,7 @@ void exchange_begin_epoch(struct exchange *exchange) {
 
 /* The step *agree*, and what follows from it. */
 
-static struct together join(const struct agree *agree) {
+static struct together window_join(const struct agree *agree) {
     struct together together = {.epoch = EPOCH_UNKNOWN, .space = UINT32_MAX};
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
         const struct rank_state *state = &agree->all[rank];
@@ -152,7 +152,7 @@ supply_status_t exchange_end(struct exchange *exchange) {
 }
 
 /* The lowest rank that knows the columns sends them to those that do not. */
-static supply_status_t send_columns(struct exchange *exchange, struct failure *failure) {
+static supply_status_t window_send_columns(struct exchange *exchange, struct failure *failure) {
     const struct agree *agree = &exchange->agree;
     const uint32_t sender = exchange->together.first_knowing;
     struct part *send = exchange->transfer.send_parts, *receive = exchange->transfer.receive_parts;
@@ -177,19 +177,19 @@ supply_status_t exchange_take_columns(struct exchange *exchange, struct failure 
     if (exchange->columns.schema.count == 0)
         status = exchange_columns_set(&exchange->columns, exchange->columns_of_other, sender->columns,
                                       sender->text_bytes, exchange->inspected.name, &own);
-    if (status == SUPPLY_OK) status = use_columns(exchange, &own);
+    if (status == SUPPLY_OK) status = window_use_columns(exchange, &own);
     if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
     exchange->confirms_columns = true;
     return exchange_begin_agreement(exchange, failure);
 }
 
 /* Fills in the settings for the positions of a rank whose pair has no columns. */
-static void learn_fingerprint(struct exchange *exchange) {
+static void window_learn_fingerprint(struct exchange *exchange) {
     for (uint32_t rank = 0; rank < exchange->agree.ranks && exchange->fingerprint == 0; rank++)
         exchange->fingerprint = exchange->agree.all[rank].settings;
 }
 
-static bool all_end(const struct exchange *exchange) {
+static bool window_all_end(const struct exchange *exchange) {
     const struct together *together = &exchange->together;
     return together->ended == exchange->agree.ranks &&
            (together->ended_data == 0 || together->ended_data == together->ended);
@@ -200,7 +200,7 @@ static void window_level(struct exchange *exchange) {
     const uint32_t ranks = exchange->agree.ranks, rank = exchange->agree.rank;
     const bool is_too_much = exchange->dealt > 0 && exchange->dealt + exchange->together.elements > ranks;
     for (uint32_t i = 0; i < ranks; i++) exchange->counts[i] = exchange->agree.all[i].elements;
-    exchange->is_last = all_end(exchange) && !is_too_much;
+    exchange->is_last = window_all_end(exchange) && !is_too_much;
     if (exchange->is_last) return;
     exchange_policy_level(&exchange->settings, exchange->counts, ranks, exchange->dealt);
     const uint64_t left_out = exchange->agree.all[rank].elements - exchange->counts[rank];
@@ -218,7 +218,7 @@ static bool window_is_part(const struct exchange *exchange) {
            exchange->dealt + together->elements < exchange->agree.ranks;
 }
 
-static void begin_window(struct exchange *exchange) {
+static void window_begin_window(struct exchange *exchange) {
     const struct window_start start = {.number = exchange->number, .pair = exchange->window.start};
     const bool is_first_part = exchange->dealt == 0;
     exchange->is_part = window_is_part(exchange);
@@ -231,7 +231,7 @@ static void begin_window(struct exchange *exchange) {
                               .range = &exchange->range};
     window_level(exchange);
     exchange->epoch = exchange->together.epoch;
-    learn_fingerprint(exchange);
+    window_learn_fingerprint(exchange);
     if (is_first_part) {
         exchange->received = 0;
         exchange->consumed = exchange_resume_consumed(&exchange->resume, exchange->epoch, exchange->number);
@@ -242,14 +242,14 @@ static void begin_window(struct exchange *exchange) {
     exchange_begin_rounds(exchange);
 }
 
-static supply_status_t begin_agreed(struct exchange *exchange, struct failure *failure) {
-    begin_window(exchange);
-    if (exchange->together.knowing < exchange->agree.ranks) return send_columns(exchange, failure);
+static supply_status_t window_begin_agreed(struct exchange *exchange, struct failure *failure) {
+    window_begin_window(exchange);
+    if (exchange->together.knowing < exchange->agree.ranks) return window_send_columns(exchange, failure);
     return exchange_begin_round(exchange, failure);
 }
 
 /* The splitters of an epoch come from the first window of each rank. */
-static supply_status_t send_samples(struct exchange *exchange, struct failure *failure) {
+static supply_status_t window_send_samples(struct exchange *exchange, struct failure *failure) {
     struct range *range = &exchange->range;
     exchange_range_sample(range, &exchange->window);
     exchange->step = STEP_SAMPLE;
@@ -259,7 +259,7 @@ static supply_status_t send_samples(struct exchange *exchange, struct failure *f
 
 supply_status_t exchange_take_samples(struct exchange *exchange, struct failure *failure) {
     exchange_range_split(&exchange->range);
-    return begin_agreed(exchange, failure);
+    return window_begin_agreed(exchange, failure);
 }
 
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure) {
@@ -268,12 +268,12 @@ supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failu
         return exchange_begin_round(exchange, failure);
     }
     const struct together *together = &exchange->together;
-    exchange->together = join(&exchange->agree);
+    exchange->together = window_join(&exchange->agree);
     if (together->incomplete > 0) {
         exchange_await_window(exchange);
         return SUPPLY_OK;
     }
     if (together->elements == 0 && exchange->dealt == 0) return exchange_end(exchange);
     const bool needs_splitters = exchange->settings.policy == SUPPLY_EXCHANGE_RANGE && exchange->begins_epoch;
-    return needs_splitters ? send_samples(exchange, failure) : begin_agreed(exchange, failure);
+    return needs_splitters ? window_send_samples(exchange, failure) : window_begin_agreed(exchange, failure);
 }

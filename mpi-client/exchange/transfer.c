@@ -46,8 +46,9 @@ void exchange_transfer_free(struct transfer *transfer) {
     *transfer = (struct transfer){0};
 }
 
-/* The lengths of a column of any length, from that element on. */
+/* The lengths of a column of any length, from that element on. NULL: there is no such column. */
 static int32_t *transfer_lengths(const struct transfer *transfer, const struct wire_buffer *buffer, uint32_t first) {
+    if (transfer->lengths == NULL) return NULL;
     return transfer->lengths + (size_t)buffer->variable * transfer->elements + first;
 }
 
@@ -82,21 +83,12 @@ void exchange_transfer_measure(const struct transfer *transfer, const struct car
     }
 }
 
-/* Packs one wire buffer. False: values have changed. */
+/* Packs a wire buffer for that rank. */
 static bool transfer_pack(const struct transfer *transfer, const struct cargo *cargo, const struct wire_buffer *buffer,
                           uint32_t rank, uint8_t *to) {
-    const struct column_plan *plan = &cargo->columns->plans[buffer->column];
     const struct pick pick = exchange_round_pick(cargo->round, cargo->destinations, rank);
-    const uint32_t first = cargo->round->begins[rank];
-    if (buffer->kind == WIRE_VALIDITY)
-        exchange_pack_validity(&pick, buffer->column, to);
-    else if (buffer->kind == WIRE_LENGTHS)
-        memcpy(to, transfer_lengths(transfer, buffer, first), pick.count * sizeof(int32_t));
-    else if (exchange_is_variable(plan))
-        return exchange_pack_values(&pick, buffer->column, transfer_lengths(transfer, buffer, first), to);
-    else
-        exchange_pack_data(&pick, buffer->column, &plan->format, to);
-    return true;
+    return exchange_pack(cargo->columns, buffer, &pick, transfer_lengths(transfer, buffer, cargo->round->begins[rank]),
+                         to);
 }
 
 /* Bytes of a wire buffer of what a rank offers. */

@@ -13,25 +13,25 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 
 /* The windows of a column are valid until the block is released: a copied block has its own lists. */
-static void free_windows(const supply_column_t *columns, uint32_t column_count) {
+static void window_free_windows(const supply_column_t *columns, uint32_t column_count) {
     for (uint32_t i = 0; i < column_count; i++) free((void *)columns[i].windows);
 }
 
-static void free_packed(supply_column_t *columns, uint32_t column_count) {
+static void window_free_packed(supply_column_t *columns, uint32_t column_count) {
     for (uint32_t i = 0; i < column_count; i++) exchange_children_free(&columns[i]);
 }
 
 void exchange_free_held(struct held_block *held, supply_t *pair, uint32_t column_count) {
     if (held->copy == NULL && pair != NULL) supply_release(pair, &held->block);
-    if (held->copy != NULL) free_windows(held->columns, column_count);
-    free_packed(held->columns, column_count);
+    if (held->copy != NULL) window_free_windows(held->columns, column_count);
+    window_free_packed(held->columns, column_count);
     free(held->copy);
     free(held->columns);
     free(held);
 }
 
-static supply_status_t list_columns(supply_t *pair, const supply_block_t *block, const struct columns *columns,
-                                    supply_column_t *list, struct failure *failure) {
+static supply_status_t window_list_columns(supply_t *pair, const supply_block_t *block, const struct columns *columns,
+                                           supply_column_t *list, struct failure *failure) {
     for (uint32_t i = 0; i < columns->schema.count; i++) {
         supply_column_t column;
         supply_status_t status = supply_column(pair, block, (int)i, &column);
@@ -49,37 +49,37 @@ struct held_block *exchange_hold(supply_t *pair, const supply_block_t *block, co
     supply_column_t *list = calloc(columns->schema.count, sizeof *list);
     if (held == NULL || list == NULL)
         supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    else if (list_columns(pair, block, columns, list, failure) == SUPPLY_OK) {
+    else if (window_list_columns(pair, block, columns, list, failure) == SUPPLY_OK) {
         *held = (struct held_block){.block = *block, .columns = list, .users = 1};
         for (uint32_t i = 0; i < columns->schema.count; i++)
             if (list[i].child_count > 0) held->packed_bytes += list[i].data_bytes;
         return held;
     }
     supply_release(pair, block);
-    if (list != NULL) free_packed(list, columns->schema.count);
+    if (list != NULL) window_free_packed(list, columns->schema.count);
     free(list);
     free(held);
     return NULL;
 }
 
 /* The same address in the copy. */
-static const void *moved(const struct held_block *held, const uint8_t *copy, const void *address) {
+static const void *window_moved(const struct held_block *held, const uint8_t *copy, const void *address) {
     return address ? copy + ((const uint8_t *)address - (const uint8_t *)held->block.address) : NULL;
 }
 
 /* The columns of the copy. False: out of memory. */
-static bool move_columns(const struct held_block *held, const uint8_t *copy, supply_column_t *columns,
-                         uint32_t column_count) {
+static bool window_move_columns(const struct held_block *held, const uint8_t *copy, supply_column_t *columns,
+                                uint32_t column_count) {
     for (uint32_t i = 0; i < column_count; i++) {
         const supply_column_t *from = &held->columns[i];
         supply_column_t *column = &columns[i];
         *column = *from;
-        column->validity = moved(held, copy, from->validity);
+        column->validity = window_moved(held, copy, from->validity);
         column->windows = NULL;
         if (from->child_count > 0) continue; /* packed in memory of its own */
-        column->offsets = moved(held, copy, from->offsets);
-        column->data = moved(held, copy, from->data);
-        column->views = moved(held, copy, from->views);
+        column->offsets = window_moved(held, copy, from->offsets);
+        column->data = window_moved(held, copy, from->data);
+        column->views = window_moved(held, copy, from->views);
         if (from->window_count == 0) continue;
         supply_window_t *windows = malloc(from->window_count * sizeof *windows);
         if (windows == NULL) return false;
@@ -103,8 +103,8 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
     uint8_t *copy = window_allocate(held->block.bytes);
     supply_column_t *columns = calloc(column_count, sizeof *columns);
     if (copy != NULL) memcpy(copy, held->block.address, held->block.bytes);
-    if (copy == NULL || columns == NULL || !move_columns(held, copy, columns, column_count)) {
-        if (columns != NULL) free_windows(columns, column_count);
+    if (copy == NULL || columns == NULL || !window_move_columns(held, copy, columns, column_count)) {
+        if (columns != NULL) window_free_windows(columns, column_count);
         free(columns);
         free(copy);
         return supply__fail(failure, SUPPLY_ERROR_MEMORY,
@@ -117,7 +117,7 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
     return supply_release(pair, &held->block);
 }
 
-static const uint8_t *view_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
+static const uint8_t *window_view_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
     const supply_view_t *view = &column->views[row];
     if (bytes <= VIEW_INLINE_MAX) return column->views[row].start;
     const int32_t number = SHARED_READ(view->window), offset = SHARED_READ(view->offset);
@@ -128,7 +128,7 @@ static const uint8_t *view_value(const supply_column_t *column, uint32_t row, ui
 }
 
 const uint8_t *exchange_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
-    if (column->views != NULL) return view_value(column, row, bytes);
+    if (column->views != NULL) return window_view_value(column, row, bytes);
     const int32_t begin = SHARED_READ(column->offsets[row]);
     if (begin < 0 || (uint64_t)begin + bytes > column->data_bytes) return NULL;
     return (const uint8_t *)column->data + begin;

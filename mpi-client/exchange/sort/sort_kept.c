@@ -37,8 +37,8 @@ static supply_status_t kept_check_limit(size_t end, const char *folder, struct f
                         folder, end, (unsigned long long)limit.rlim_cur);
 }
 
-static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size_t offset, const char *folder,
-                                 struct failure *failure) {
+static supply_status_t kept_write_all(int fd, const uint8_t *from, size_t bytes, size_t offset, const char *folder,
+                                      struct failure *failure) {
     while (bytes > 0) {
         const ssize_t written = pwrite(fd, from, bytes, (off_t)offset);
         if (written < 0 && errno == EINTR) continue;
@@ -62,7 +62,7 @@ static supply_status_t runs_append(struct sort_runs *runs, const uint8_t *block,
     if (blocks == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     runs->blocks = blocks;
     TRY(kept_check_limit(runs->bytes + bytes, folder, failure));
-    TRY(write_all(runs->fd, block, bytes, runs->bytes, folder, failure));
+    TRY(kept_write_all(runs->fd, block, bytes, runs->bytes, folder, failure));
     blocks[runs->block_count++] =
         (struct run_block){.offset = runs->bytes, .bytes = bytes, .elements = elements, .run = runs->count - 1};
     runs->bytes += supply__aligned(bytes);
@@ -89,8 +89,8 @@ static void kept_find_columns(const uint8_t *block, uint32_t elements, const str
     }
 }
 
-static bool add_block(const struct sort_runs *runs, const struct run_block *block, const struct columns *columns,
-                      struct gathered_window *window) {
+static bool kept_add_block(const struct sort_runs *runs, const struct run_block *block, const struct columns *columns,
+                           struct gathered_window *window) {
     struct held_block *held = calloc(1, sizeof *held);
     supply_column_t *found = calloc(columns->schema.count, sizeof *found);
     if (held == NULL || found == NULL || !exchange_window_add(window, held, 0, block->elements)) {
@@ -112,7 +112,7 @@ static supply_status_t runs_load(struct sort_runs *runs, const struct columns *c
                             runs->bytes);
     runs->mapping = mapping;
     for (uint32_t i = 0; i < runs->block_count; i++)
-        if (!add_block(runs, &runs->blocks[i], columns, window))
+        if (!kept_add_block(runs, &runs->blocks[i], columns, window))
             return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
@@ -125,23 +125,23 @@ static void runs_close(struct sort_runs *runs) {
     *runs = (struct sort_runs){0};
 }
 
-static void read_key(const struct merge *merge, struct sequence *sequence) {
+static void kept_read_key(const struct merge *merge, struct sequence *sequence) {
     const uint32_t element = sequence->order ? sequence->order[sequence->at] : sequence->at;
     exchange_read_key(merge->window, merge->by, element, &sequence->key);
 }
 
 /* Of equal elements those of the earlier sequence come first. The sequences lie in one array. */
-static bool is_before(const struct sequence *one, const struct sequence *other) {
+static bool kept_is_before(const struct sequence *one, const struct sequence *other) {
     const int order = exchange_key_compare(&one->key, &other->key);
     return order != 0 ? order < 0 : one < other;
 }
 
-static void sift_down(struct merge *merge, uint32_t at) {
+static void kept_sift_down(struct merge *merge, uint32_t at) {
     struct sequence **heap = merge->heap;
     for (;;) {
         uint32_t smallest = at;
         for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < merge->count; child++)
-            if (is_before(heap[child], heap[smallest])) smallest = child;
+            if (kept_is_before(heap[child], heap[smallest])) smallest = child;
         if (smallest == at) return;
         struct sequence *const moved = heap[at];
         heap[at] = heap[smallest];
@@ -159,8 +159,8 @@ static bool merge_begin(struct merge *merge, const struct gathered_window *windo
     for (uint32_t i = 0; i < count; i++)
         if (sequences[i].at < sequences[i].end) merge->heap[merge->count++] = &sequences[i];
     /* One sequence needs no keys. */
-    for (uint32_t i = 0; i < merge->count && merge->count > 1; i++) read_key(merge, merge->heap[i]);
-    for (uint32_t i = merge->count / 2; i-- > 0;) sift_down(merge, i);
+    for (uint32_t i = 0; i < merge->count && merge->count > 1; i++) kept_read_key(merge, merge->heap[i]);
+    for (uint32_t i = merge->count / 2; i-- > 0;) kept_sift_down(merge, i);
     return true;
 }
 
@@ -174,9 +174,9 @@ void exchange_merge_pop(struct merge *merge) {
     if (++top->at == top->end) {
         merge->heap[0] = merge->heap[--merge->count];
     } else if (merge->count > 1) {
-        read_key(merge, top);
+        kept_read_key(merge, top);
     }
-    sift_down(merge, 0);
+    kept_sift_down(merge, 0);
 }
 
 /* Of blocks, more is kept than their elements' bytes: padding, offsets, and what sorting needs. */
@@ -184,14 +184,14 @@ static size_t kept_bytes_of(const struct held_block *held) {
     return held->block.bytes + held->packed_bytes + (size_t)held->block.element_count * SORT_BYTES_OF_ELEMENT;
 }
 
-static void free_blocks(struct sorter *sorter) {
+static void kept_free_blocks(struct sorter *sorter) {
     for (uint32_t i = 0; i < sorter->window.piece_count; i++)
         exchange_free_held(sorter->window.pieces[i].held, NULL, sorter->columns.schema.count);
     exchange_window_clear(&sorter->window);
     sorter->kept_bytes = 0;
 }
 
-static void end_order(struct sorter *sorter) {
+static void kept_end_order(struct sorter *sorter) {
     merge_free(&sorter->merge);
     free(sorter->order);
     free(sorter->sequences);
@@ -200,7 +200,7 @@ static void end_order(struct sorter *sorter) {
 }
 
 /* The window's elements as one sorted sequence. */
-static supply_status_t begin_order(struct sorter *sorter, struct failure *failure) {
+static supply_status_t kept_begin_order(struct sorter *sorter, struct failure *failure) {
     sorter->sequences = calloc(1, sizeof *sorter->sequences);
     const bool has_window = exchange_window_complete(&sorter->window);
     if (has_window) sorter->order = exchange_sort_window(&sorter->window, &sorter->by);
@@ -214,7 +214,7 @@ static supply_status_t begin_order(struct sorter *sorter, struct failure *failur
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
 }
 
-static supply_status_t append_sorted(struct sorter *sorter, const struct slot *slot, struct failure *failure) {
+static supply_status_t kept_append_sorted(struct sorter *sorter, const struct slot *slot, struct failure *failure) {
     while (sorter->merge.count > 0) {
         uint32_t elements;
         size_t bytes;
@@ -224,22 +224,23 @@ static supply_status_t append_sorted(struct sorter *sorter, const struct slot *s
     return SUPPLY_OK;
 }
 
-static supply_status_t write_run(struct sorter *sorter, struct failure *failure) {
+static supply_status_t kept_write_run(struct sorter *sorter, struct failure *failure) {
     const size_t slot_bytes = exchange_slot_bytes(sorter->columns.whole.count, sorter->options.block_bytes);
     uint8_t *memory = aligned_alloc(BUFFER_ALIGNMENT, slot_bytes);
     if (memory == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     /* The gaps between columns reach the file, too. */
     memset(memory, 0, slot_bytes);
     supply_status_t status = runs_begin(&sorter->runs, sorter->folder, failure);
-    if (status == SUPPLY_OK) status = begin_order(sorter, failure);
-    if (status == SUPPLY_OK) status = append_sorted(sorter, &(struct slot){memory, slot_bytes}, failure);
+    if (status == SUPPLY_OK) status = kept_begin_order(sorter, failure);
+    if (status == SUPPLY_OK) status = kept_append_sorted(sorter, &(struct slot){memory, slot_bytes}, failure);
     free(memory);
-    end_order(sorter);
-    free_blocks(sorter);
+    kept_end_order(sorter);
+    kept_free_blocks(sorter);
     return status;
 }
 
-static supply_status_t check_count(const struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
+static supply_status_t kept_check_count(const struct sorter *sorter, const supply_block_t *block,
+                                        struct failure *failure) {
     if (sorter->kept_elements + block->element_count <= UINT32_MAX) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                         "%s: more than %u elements of an epoch reach this rank, which it cannot sort: use more ranks",
@@ -248,7 +249,7 @@ static supply_status_t check_count(const struct sorter *sorter, const supply_blo
 
 supply_status_t exchange_keep(struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
     const uint32_t columns = sorter->columns.schema.count;
-    supply_status_t status = check_count(sorter, block, failure);
+    supply_status_t status = kept_check_count(sorter, block, failure);
     if (status != SUPPLY_OK) return status;
     struct held_block *held = exchange_hold(sorter->inner, block, &sorter->columns, failure);
     if (held == NULL) return failure->status;
@@ -262,11 +263,11 @@ supply_status_t exchange_keep(struct sorter *sorter, const supply_block_t *block
     sorter->kept_bytes += kept_bytes_of(held);
     sorter->kept_elements += block->element_count;
     sorter->epoch = block->epoch;
-    return sorter->kept_bytes > sorter->options.memory_bytes ? write_run(sorter, failure) : SUPPLY_OK;
+    return sorter->kept_bytes > sorter->options.memory_bytes ? kept_write_run(sorter, failure) : SUPPLY_OK;
 }
 
 /* Each run is a sequence of the window of all runs. */
-static void find_sequences(struct sorter *sorter) {
+static void kept_find_sequences(struct sorter *sorter) {
     for (uint32_t i = 0, at = 0; i < sorter->runs.block_count; i++) {
         const struct run_block *block = &sorter->runs.blocks[i];
         struct sequence *sequence = &sorter->sequences[block->run];
@@ -276,12 +277,12 @@ static void find_sequences(struct sorter *sorter) {
     }
 }
 
-static supply_status_t load_runs(struct sorter *sorter, struct failure *failure) {
+static supply_status_t kept_load_runs(struct sorter *sorter, struct failure *failure) {
     sorter->sequences = calloc(sorter->runs.count, sizeof *sorter->sequences);
     if (sorter->sequences == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     TRY(runs_load(&sorter->runs, &sorter->columns, &sorter->window, failure));
-    find_sequences(sorter);
+    kept_find_sequences(sorter);
     if (exchange_window_complete(&sorter->window) &&
         merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, sorter->runs.count))
         return SUPPLY_OK;
@@ -289,14 +290,14 @@ static supply_status_t load_runs(struct sorter *sorter, struct failure *failure)
 }
 
 supply_status_t exchange_sort_kept(struct sorter *sorter, struct failure *failure) {
-    if (sorter->runs.count == 0) return begin_order(sorter, failure);
-    if (sorter->window.elements > 0) TRY(write_run(sorter, failure));
-    return load_runs(sorter, failure);
+    if (sorter->runs.count == 0) return kept_begin_order(sorter, failure);
+    if (sorter->window.elements > 0) TRY(kept_write_run(sorter, failure));
+    return kept_load_runs(sorter, failure);
 }
 
 void exchange_drop_kept(struct sorter *sorter) {
-    end_order(sorter);
-    free_blocks(sorter);
+    kept_end_order(sorter);
+    kept_free_blocks(sorter);
     runs_close(&sorter->runs);
     sorter->kept_elements = 0;
 }

@@ -16,10 +16,10 @@
 #define SIGN_64 (UINT64_C(1) << 63)
 
 /* Unsigned numbers with the order of signed ones. */
-static uint64_t of_signed(int64_t value) { return (uint64_t)value ^ SIGN_64; }
+static uint64_t key_of_signed(int64_t value) { return (uint64_t)value ^ SIGN_64; }
 
 /* The bits of a double have its order, except that those of negative numbers count down. */
-static uint64_t of_double(double value) {
+static uint64_t key_of_double(double value) {
     if (isnan(value)) return UINT64_MAX;
     if (value == 0) value = 0;
     uint64_t bits;
@@ -35,16 +35,16 @@ static uint64_t of_double(double value) {
         return order(value);                                                                                           \
     }
 
-PREFIX(prefix_i8, int8_t, of_signed)
-PREFIX(prefix_i16, int16_t, of_signed)
-PREFIX(prefix_i32, int32_t, of_signed)
-PREFIX(prefix_i64, int64_t, of_signed)
+PREFIX(prefix_i8, int8_t, key_of_signed)
+PREFIX(prefix_i16, int16_t, key_of_signed)
+PREFIX(prefix_i32, int32_t, key_of_signed)
+PREFIX(prefix_i64, int64_t, key_of_signed)
 PREFIX(prefix_u8, uint8_t, (uint64_t))
 PREFIX(prefix_u16, uint16_t, (uint64_t))
 PREFIX(prefix_u32, uint32_t, (uint64_t))
 PREFIX(prefix_u64, uint64_t, (uint64_t))
-PREFIX(prefix_float, float, of_double)
-PREFIX(prefix_double, double, of_double)
+PREFIX(prefix_float, float, key_of_double)
+PREFIX(prefix_double, double, key_of_double)
 
 static uint64_t prefix_bit(const supply_column_t *column, uint32_t index) {
     return ((const uint8_t *)column->data)[index / 8] >> index % 8 & 1;
@@ -54,10 +54,10 @@ static uint64_t prefix_bit(const supply_column_t *column, uint32_t index) {
 static uint64_t prefix_decimal(const supply_column_t *column, uint32_t index) {
     int64_t high;
     memcpy(&high, (const uint8_t *)column->data + (size_t)index * 16 + 8, sizeof high);
-    return of_signed(high);
+    return key_of_signed(high);
 }
 
-static void rest_of_decimal(const supply_column_t *column, uint32_t index, struct sort_key *key) {
+static void key_rest_of_decimal(const supply_column_t *column, uint32_t index, struct sort_key *key) {
     const uint8_t *low = (const uint8_t *)column->data + (size_t)index * 16;
     for (int i = 0; i < 8; i++) key->scratch[i] = low[7 - i];
     key->rest = key->scratch;
@@ -81,7 +81,7 @@ static uint64_t prefix_bytes(const supply_column_t *column, uint32_t index) {
     return prefix;
 }
 
-static void rest_of_bytes(const supply_column_t *column, uint32_t index, struct sort_key *key) {
+static void key_rest_of_bytes(const supply_column_t *column, uint32_t index, struct sort_key *key) {
     key_bytes_of(column, index, &key->rest, &key->rest_bytes);
 }
 
@@ -102,11 +102,11 @@ const struct key_order *exchange_key_order(const char *format) {
         {"f", {prefix_float, NULL}},
         {"g", {prefix_double, NULL}},
         {"tdD", {prefix_i32, NULL}},
-        {"z", {prefix_bytes, rest_of_bytes}},
-        {"u", {prefix_bytes, rest_of_bytes}},
-        {"vz", {prefix_bytes, rest_of_bytes}},
+        {"z", {prefix_bytes, key_rest_of_bytes}},
+        {"u", {prefix_bytes, key_rest_of_bytes}},
+        {"vz", {prefix_bytes, key_rest_of_bytes}},
     };
-    static const struct key_order timestamp = {prefix_i64, NULL}, decimal = {prefix_decimal, rest_of_decimal};
+    static const struct key_order timestamp = {prefix_i64, NULL}, decimal = {prefix_decimal, key_rest_of_decimal};
     if (strncmp(format, "tsu:", 4) == 0) return &timestamp;
     if (strncmp(format, "d:", 2) == 0) return &decimal;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
@@ -183,8 +183,8 @@ struct sorted {
 };
 
 /* Nulls follow the others, in their own order, at the end of the entries. Returns how many others there are. */
-static uint32_t read_entries(const struct gathered_window *window, const struct sort_column *by,
-                             struct sort_entry *entries) {
+static uint32_t key_read_entries(const struct gathered_window *window, const struct sort_column *by,
+                                 struct sort_entry *entries) {
     uint32_t values = 0, nulls = window->elements;
     for (uint32_t i = window->piece_count; i-- > 0;) {
         const struct piece *piece = &window->pieces[i];
@@ -203,7 +203,7 @@ static uint32_t read_entries(const struct gathered_window *window, const struct 
     return values;
 }
 
-static int compare_rests(const void *one, const void *other, void *context) {
+static int key_compare_rests(const void *one, const void *other, void *context) {
     const struct sorted *sorted = context;
     const uint64_t a = ((const struct sort_entry *)one)->element, b = ((const struct sort_entry *)other)->element;
     struct sort_key key_a, key_b;
@@ -214,10 +214,10 @@ static int compare_rests(const void *one, const void *other, void *context) {
 }
 
 /* Where the prefix does not say everything, the rest orders elements with the same one. */
-static void sort_rests(struct sorted *sorted, struct sort_entry *entries, size_t count) {
+static void key_sort_rests(struct sorted *sorted, struct sort_entry *entries, size_t count) {
     for (size_t begin = 0, end; begin < count; begin = end) {
         for (end = begin + 1; end < count && entries[end].prefix == entries[begin].prefix;) end++;
-        if (end - begin > 1) qsort_r(entries + begin, end - begin, sizeof *entries, compare_rests, sorted);
+        if (end - begin > 1) qsort_r(entries + begin, end - begin, sizeof *entries, key_compare_rests, sorted);
     }
 }
 
@@ -229,10 +229,10 @@ uint32_t *exchange_sort_window(const struct gathered_window *window, const struc
         free(order);
         return NULL;
     }
-    const uint32_t values = read_entries(window, by, entries);
+    const uint32_t values = key_read_entries(window, by, entries);
     struct sort_entry *sorted_entries = key_sort_entries(entries, entries + window->elements, values);
     struct sorted sorted = {window, by};
-    if (by->order->rest != NULL) sort_rests(&sorted, sorted_entries, values);
+    if (by->order->rest != NULL) key_sort_rests(&sorted, sorted_entries, values);
     for (uint32_t i = 0; i < values; i++) order[i] = (uint32_t)sorted_entries[i].element;
     for (uint32_t i = values; i < window->elements; i++) order[i] = (uint32_t)entries[i].element;
     free(entries);

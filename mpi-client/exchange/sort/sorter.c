@@ -10,7 +10,7 @@
 
 #include "children.h"
 
-static bool add_picked(struct sorter *sorter, uint32_t count, const struct source_row *element) {
+static bool sorter_add_picked(struct sorter *sorter, uint32_t count, const struct source_row *element) {
     if (count == sorter->picked_capacity) {
         const uint32_t capacity = count ? 2 * count : 1024;
         struct source_row *picked = reallocarray(sorter->picked, capacity, sizeof *picked);
@@ -31,45 +31,44 @@ static uint32_t sorter_pick(struct sorter *sorter) {
         element.held = exchange_window_find(&sorter->window, exchange_merge_peek(&sorter->merge), &element.row)->held;
         bytes += exchange_rows_bytes(element.held, &sorter->columns, element.row, 1);
         if (count > 0 && bytes > sorter->options.block_bytes) break;
-        if (!add_picked(sorter, count, &element)) return 0;
+        if (!sorter_add_picked(sorter, count, &element)) return 0;
         exchange_merge_pop(&sorter->merge);
         count++;
     }
     return count;
 }
 
-static uint64_t sum_of_lengths(const struct pick *picked, uint32_t column) {
+static uint64_t sorter_sum_of_lengths(const struct pick *picked, uint32_t column) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < picked->count; i++)
         sum += exchange_value_bytes(&picked->rows[i].held->columns[column], picked->rows[i].row);
     return sum;
 }
 
-static bool lay_out(struct sorter *sorter, const struct pick *picked, const struct slot *slot) {
+static bool sorter_lay_out(struct sorter *sorter, const struct pick *picked, const struct slot *slot) {
     struct slot_layout *layout = &sorter->layout;
     layout->elements = picked->count;
     for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) {
         const struct wire_buffer *buffer = &sorter->columns.buffers[i];
         if (buffer->kind == WIRE_LENGTHS)
-            layout->value_bytes[buffer->variable] = sum_of_lengths(picked, buffer->column);
+            layout->value_bytes[buffer->variable] = sorter_sum_of_lengths(picked, buffer->column);
     }
     return exchange_slot_arrange(layout, &sorter->columns, slot);
 }
 
-static void sorter_copy_buffer(const struct sorter *sorter, const struct pick *picked, uint32_t index) {
-    const struct wire_buffer *buffer = &sorter->columns.buffers[index];
-    const struct column_plan *plan = &sorter->columns.plans[buffer->column];
-    uint8_t *to = sorter->layout.slot.address + sorter->layout.offsets[index];
-    if (buffer->kind == WIRE_VALIDITY)
-        exchange_pack_validity(picked, buffer->column, to);
-    else if (buffer->kind == WIRE_LENGTHS)
-        exchange_pack_lengths(picked, buffer->column, (int32_t *)to);
-    else if (exchange_is_variable(plan))
-        /* The lengths are the buffer before. */
-        exchange_pack_values(picked, buffer->column,
-                             (const int32_t *)(sorter->layout.slot.address + sorter->layout.offsets[index - 1]), to);
-    else
-        exchange_pack_data(picked, buffer->column, &plan->format, to);
+/* The lengths of a column of any length are the buffer in front of its values. */
+static bool sorter_copy(const struct sorter *sorter, const struct pick *picked) {
+    bool is_whole = true;
+    int32_t *lengths = NULL;
+    for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) {
+        const struct wire_buffer *buffer = &sorter->columns.buffers[i];
+        uint8_t *to = sorter->layout.slot.address + sorter->layout.offsets[i];
+        if (buffer->kind == WIRE_LENGTHS)
+            exchange_pack_lengths(picked, buffer->column, lengths = (int32_t *)(void *)to);
+        else
+            is_whole &= exchange_pack(&sorter->columns, buffer, picked, lengths, to);
+    }
+    return is_whole;
 }
 
 supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *slot, uint32_t *elements, size_t *bytes,
@@ -78,42 +77,40 @@ supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *s
     if (*elements == 0) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     const struct pick picked = {.rows = sorter->picked, .count = *elements};
     *bytes = 0;
-    if (lay_out(sorter, &picked, slot)) {
-        for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) sorter_copy_buffer(sorter, &picked, i);
+    if (sorter_lay_out(sorter, &picked, slot) && sorter_copy(sorter, &picked))
         *bytes = exchange_slot_finish(&sorter->layout, &sorter->columns, 0);
-    }
     if (*bytes > 0) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: sorted elements have changed in memory or in the file",
                         sorter->inspected.name);
 }
 
 /* Drops sorted elements that an earlier run has consumed. */
-static void skip_sorted(struct sorter *sorter, uint64_t count) {
+static void sorter_skip_sorted(struct sorter *sorter, uint64_t count) {
     for (; count > 0 && sorter->merge.count > 0; count--) exchange_merge_pop(&sorter->merge);
 }
 
 /* As many blocks as a program usually holds at once. */
 enum { SLOTS = 3 };
 
-static supply_status_t fail_by_inner(struct sorter *sorter, supply_status_t status, struct failure *failure) {
+static supply_status_t sorter_fail_by_inner(struct sorter *sorter, supply_status_t status, struct failure *failure) {
     /* supply__fail() takes it from there. */
     errno = supply_error_errno(sorter->inner);
     return supply__fail(failure, status, "%s", supply_error(sorter->inner));
 }
 
-static supply_status_t find_column(struct sorter *sorter, struct failure *failure) {
+static supply_status_t sorter_find_column(struct sorter *sorter, struct failure *failure) {
     const struct schema *schema = &sorter->columns.schema;
     const int index = supply_column_index(sorter->inner, sorter->column);
-    if (index < 0) return fail_by_inner(sorter, (supply_status_t)index, failure);
+    if (index < 0) return sorter_fail_by_inner(sorter, (supply_status_t)index, failure);
     sorter->by = (struct sort_column){(uint32_t)index, exchange_key_order(schema->entries[index].format)};
     return SUPPLY_OK;
 }
 
-static supply_status_t learn_columns(struct sorter *sorter, struct failure *failure) {
+static supply_status_t sorter_learn_columns(struct sorter *sorter, struct failure *failure) {
     if (sorter->columns.schema.count != 0) return SUPPLY_OK;
     supply_status_t status = exchange_columns_learn(&sorter->columns, sorter->inner, sorter->inspected.name, failure);
     if (status != SUPPLY_OK || sorter->columns.schema.count == 0) return status;
-    TRY(find_column(sorter, failure));
+    TRY(sorter_find_column(sorter, failure));
     TRY(exchange_slot_init(&sorter->layout, &sorter->columns, failure));
     return supply__filler_set_schema(sorter->handle, &sorter->columns.whole, failure);
 }
@@ -122,28 +119,29 @@ static supply_status_t sorter_learn_schema(void *context, struct failure *failur
     struct sorter *sorter = context;
     const int count = supply_column_count(sorter->inner);
     if (count == SUPPLY_ERROR_NO_SCHEMA) return SUPPLY_OK;
-    return count < 0 ? fail_by_inner(sorter, (supply_status_t)count, failure) : learn_columns(sorter, failure);
+    return count < 0 ? sorter_fail_by_inner(sorter, (supply_status_t)count, failure)
+                     : sorter_learn_columns(sorter, failure);
 }
 
-static supply_status_t begin_sorted(struct sorter *sorter, uint32_t epoch, struct failure *failure) {
+static supply_status_t sorter_begin_sorted(struct sorter *sorter, uint32_t epoch, struct failure *failure) {
     const struct position *start = &sorter->options.start;
     TRY(exchange_sort_kept(sorter, failure));
     sorter->is_sorted = true;
     sorter->epoch = epoch;
     sorter->returned = start->exchange.is_set && start->epoch == epoch ? start->exchange.elements : 0;
-    skip_sorted(sorter, sorter->returned);
+    sorter_skip_sorted(sorter, sorter->returned);
     return SUPPLY_OK;
 }
 
 /* A stream may end in the middle of an epoch. */
-static supply_status_t end_data(struct sorter *sorter, struct failure *failure) {
+static supply_status_t sorter_end_data(struct sorter *sorter, struct failure *failure) {
     if (sorter->kept_elements == 0) return SUPPLY_END_OF_DATA;
     sorter->ends_data = true;
-    return begin_sorted(sorter, sorter->epoch, failure);
+    return sorter_begin_sorted(sorter, sorter->epoch, failure);
 }
 
-static supply_status_t keep(struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
-    TRY(learn_columns(sorter, failure));
+static supply_status_t sorter_keep(struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
+    TRY(sorter_learn_columns(sorter, failure));
     return exchange_keep(sorter, block, failure);
 }
 
@@ -152,11 +150,11 @@ static supply_status_t sorter_next(struct sorter *sorter, bool wait, supply_bloc
 }
 
 /* The other ranks are told at their next agreement. Until then this rank takes part, and drops what it receives. */
-static supply_status_t fail_with_others(struct sorter *sorter, bool wait, struct failure *failure) {
+static supply_status_t sorter_fail_with_others(struct sorter *sorter, bool wait, struct failure *failure) {
     for (;;) {
         supply_block_t block;
         const supply_status_t status = sorter_next(sorter, wait, &block);
-        if (status < 0) return fail_by_inner(sorter, status, failure);
+        if (status < 0) return sorter_fail_by_inner(sorter, status, failure);
         /* No agreement follows: the others have all of their elements. */
         if (status == SUPPLY_END_OF_DATA) {
             *failure = sorter->failed;
@@ -167,10 +165,10 @@ static supply_status_t fail_with_others(struct sorter *sorter, bool wait, struct
     }
 }
 
-static supply_status_t fail_on_all(struct sorter *sorter, bool wait, struct failure *failure) {
+static supply_status_t sorter_fail_on_all(struct sorter *sorter, bool wait, struct failure *failure) {
     sorter->failed = *failure;
     sorter->options.fail(sorter->options.exchange, failure);
-    return fail_with_others(sorter, wait, failure);
+    return sorter_fail_with_others(sorter, wait, failure);
 }
 
 /* SUPPLY_OK: something has been kept, or the epoch has ended. */
@@ -178,14 +176,14 @@ static supply_status_t sorter_collect(struct sorter *sorter, bool wait, struct f
     supply_block_t block;
     const supply_status_t status = sorter_next(sorter, wait, &block);
     supply_status_t own = SUPPLY_OK;
-    if (status < 0) return fail_by_inner(sorter, status, failure);
+    if (status < 0) return sorter_fail_by_inner(sorter, status, failure);
     if (status == SUPPLY_OK)
-        own = keep(sorter, &block, failure);
+        own = sorter_keep(sorter, &block, failure);
     else if (status == SUPPLY_END_OF_EPOCH)
-        own = begin_sorted(sorter, block.epoch, failure);
+        own = sorter_begin_sorted(sorter, block.epoch, failure);
     else
-        own = status == SUPPLY_END_OF_DATA ? end_data(sorter, failure) : status;
-    if (own < 0 && status != SUPPLY_END_OF_DATA) return fail_on_all(sorter, wait, failure);
+        own = status == SUPPLY_END_OF_DATA ? sorter_end_data(sorter, failure) : status;
+    if (own < 0 && status != SUPPLY_END_OF_DATA) return sorter_fail_on_all(sorter, wait, failure);
     return own;
 }
 
@@ -207,7 +205,7 @@ static supply_status_t sorter_take(struct sorter *sorter, const struct slot *slo
 static supply_status_t sorter_fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
                                    struct failure *failure) {
     struct sorter *sorter = context;
-    if (sorter->failed.status != SUPPLY_OK) return fail_with_others(sorter, wait, failure);
+    if (sorter->failed.status != SUPPLY_OK) return sorter_fail_with_others(sorter, wait, failure);
     while (!sorter->is_sorted) {
         const supply_status_t status = sorter_collect(sorter, wait, failure);
         filled->epoch = sorter->epoch;
@@ -232,7 +230,7 @@ static supply_status_t sorter_position(const void *context, const struct positio
 
 static const supply_t *sorter_pair(const void *context) { return ((const struct sorter *)context)->inner; }
 
-static void free_sorter(struct sorter *sorter) {
+static void sorter_free_sorter(struct sorter *sorter) {
     exchange_drop_kept(sorter);
     exchange_window_free(&sorter->window);
     exchange_slot_free(&sorter->layout);
@@ -243,27 +241,27 @@ static void free_sorter(struct sorter *sorter) {
     free(sorter);
 }
 
-static supply_status_t close_sorter(void *context, double seconds, const char *reason, bool *keep) {
+static supply_status_t sorter_close_sorter(void *context, double seconds, const char *reason, bool *keep) {
     struct sorter *sorter = context;
     *keep = false;
     /* The inner handle knows best why: Spark, another rank, or nothing but an early end. */
     (void)reason;
     const supply_status_t status = supply_close_within(sorter->inner, seconds, NULL);
-    if (status != SUPPLY_AGAIN && status != SUPPLY_INTERRUPTED) free_sorter(sorter);
+    if (status != SUPPLY_AGAIN && status != SUPPLY_INTERRUPTED) sorter_free_sorter(sorter);
     return status;
 }
 
-static void abort_sorter(void *context, const char *reason, bool *keep) {
+static void sorter_abort_sorter(void *context, const char *reason, bool *keep) {
     struct sorter *sorter = context;
     *keep = false;
     supply_abort(sorter->inner, reason);
-    free_sorter(sorter);
+    sorter_free_sorter(sorter);
 }
 
 static void sorter_abandon(void *context) {
     struct sorter *sorter = context;
     supply_abandon_in_child(sorter->inner);
-    free_sorter(sorter);
+    sorter_free_sorter(sorter);
 }
 
 supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *options, struct failure *failure) {
@@ -279,8 +277,8 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
                                   .learn_schema = sorter_learn_schema,
                                   .position = sorter_position,
                                   .pair = sorter_pair,
-                                  .close = close_sorter,
-                                  .abort = abort_sorter,
+                                  .close = sorter_close_sorter,
+                                  .abort = sorter_abort_sorter,
                                   .abandon = sorter_abandon};
     supply_status_t status = supply__filler_inspect(*supply, &sorter->inspected);
     if (status == SUPPLY_OK && (sorter->column == NULL || sorter->folder == NULL))
@@ -290,7 +288,7 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
             supply__filler_open(&sorter->handle, &filler, &sorter->inspected,
                                 exchange_slot_bytes(SCHEMA_ENTRIES_MAX, options->block_bytes), SLOTS, NULL, failure);
     if (status != SUPPLY_OK) {
-        free_sorter(sorter);
+        sorter_free_sorter(sorter);
         return status;
     }
     *supply = sorter->handle;
