@@ -31,6 +31,7 @@ static supply_status_t collective_begun(struct collective *collective, supply_st
                                         struct failure *failure) {
     if (status != SUPPLY_OK) return collective_name_pair(collective, failure);
     collective->is_pending = true;
+    collective->begun++;
     exchange_begin_wait(collective);
     return SUPPLY_OK;
 }

@@ -15,6 +15,7 @@ struct collective {
     int64_t end;      /**< of the operation's time (supply__clock_now) */
     bool is_pending;  /**< an operation is under way */
     int64_t polled;   /**< when it was polled last */
+    uint64_t begun;   /**< operations */
     bool is_extended; /**< this rank was away, for which its time was extended once */
 };
 

@@ -49,6 +49,7 @@ static supply_status_t exchange_meet(struct exchange *exchange, struct failure *
     TRY(exchange_poll(&exchange->collective, failure));
     if (exchange->step == STEP_LINK) {
         exchange_neighbours_link(neighbours);
+        exchange->statistics.copying_ranks = neighbours->count;
         exchange_await_window(exchange);
         return SUPPLY_OK;
     }
@@ -80,6 +81,18 @@ static supply_status_t exchange_step(struct exchange *exchange, struct failure *
     }
 }
 
+/* Adds the time of a step that is over, or that the program's call ends. */
+static void exchange_count_time(struct exchange *exchange, enum step step) {
+    supply_exchange_statistics_t *statistics = &exchange->statistics;
+    const int64_t now = supply__clock_now();
+    double *seconds = &statistics->seconds_agreeing;
+    if (step == STEP_GATHER) seconds = &statistics->seconds_gathering;
+    if (step == STEP_COPY || step == STEP_ARRIVE) seconds = &statistics->seconds_copying;
+    if (step == STEP_MOVE) seconds = &statistics->seconds_sending;
+    *seconds += (double)(now - exchange->step_since) / NANOSECONDS;
+    exchange->step_since = now;
+}
+
 /*
  * Does what is possible without waiting. SUPPLY_AGAIN: another rank or Spark must do something first. SUPPLY_OK,
  * _END_OF_EPOCH, _END_OF_DATA: as exchange_fill(), with exchange->filled; or a failure.
@@ -87,7 +100,9 @@ static supply_status_t exchange_step(struct exchange *exchange, struct failure *
 static supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure) {
     const bool is_opening = exchange->step <= STEP_LINK;
     for (;;) {
-        const supply_status_t status = exchange->step == STEP_END ? SUPPLY_OK : exchange_step(exchange, failure);
+        const enum step step = exchange->step;
+        const supply_status_t status = step == STEP_END ? SUPPLY_OK : exchange_step(exchange, failure);
+        if (!is_opening) exchange_count_time(exchange, step);
         if (status != SUPPLY_OK || (is_opening && exchange->step > STEP_LINK)) return status;
         if (exchange->step == STEP_DELIVER) return SUPPLY_OK;
         if (exchange->step != STEP_END) continue;
@@ -120,11 +135,14 @@ static supply_status_t exchange_fill(void *context, const struct slot *slot, boo
                                      struct failure *failure) {
     struct exchange *exchange = context;
     exchange->slot = *slot;
+    exchange->step_since = supply__clock_now();
     if (exchange->step == STEP_END)
         exchange_begin_epoch(exchange);
     else if (exchange->step == STEP_DELIVER)
         exchange_continue(exchange);
     const supply_status_t status = wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
+    exchange->statistics.collectives = exchange->collective.begun;
+    *supply__filler_statistics(exchange->outer) = exchange->statistics;
     if (status >= 0) *filled = exchange->filled;
     return status;
 }
@@ -389,7 +407,7 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     }
     exchange->collective.transport = *transport;
     exchange->round.rank = rank;
-    exchange->round.ranks = ranks;
+    exchange->round.ranks = exchange->statistics.ranks = ranks;
     const supply_status_t status = exchange_open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
     if (status != SUPPLY_OK || supply == NULL) {
         exchange_leave_pair(exchange, &failure);

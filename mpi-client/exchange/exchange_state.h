@@ -63,6 +63,8 @@ struct exchange {
     struct resume resume;
 
     enum step step;
+    int64_t step_since; /**< when it began, or the program's call (supply__clock_now) */
+    supply_exchange_statistics_t statistics;
     bool owns_pair;        /**< false: it is the program's, because the exchange is not open yet */
     bool is_resolved;      /**< the settings have what Spark says */
     bool has_memory;       /**< for the columns */

@@ -173,16 +173,20 @@ void exchange_round_offer(struct round *round, const struct destinations *destin
     }
 }
 
+uint64_t exchange_offered_bytes(const uint64_t *offer, const struct columns *columns) {
+    uint64_t bytes = offer[OFFER_ELEMENTS] * columns->fixed_bytes;
+    for (uint32_t i = 0; i < columns->variable_count; i++) bytes += offer[OFFER_BYTES + i];
+    return bytes;
+}
+
 uint64_t exchange_round_offered(const struct round *round, const struct columns *columns) {
     uint64_t bytes = 0;
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
         const uint64_t *offer = exchange_offer(round->offers_in, round, rank);
         if (offer[OFFER_ELEMENTS] > UINT32_MAX) return UINT64_MAX;
-        bytes += offer[OFFER_ELEMENTS] * columns->fixed_bytes;
-        for (uint32_t i = 0; i < columns->variable_count; i++) {
+        for (uint32_t i = 0; i < columns->variable_count; i++)
             if (offer[OFFER_BYTES + i] > INT32_MAX) return UINT64_MAX;
-            bytes += offer[OFFER_BYTES + i];
-        }
+        bytes += exchange_offered_bytes(offer, columns);
     }
     return bytes;
 }

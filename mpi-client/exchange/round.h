@@ -81,6 +81,9 @@ static inline uint64_t *exchange_offer(uint64_t *offers, const struct round *rou
  */
 void exchange_round_offer(struct round *round, const struct destinations *destinations, bool has_failed);
 
+/** Bytes of elements of an offer. */
+uint64_t exchange_offered_bytes(const uint64_t *offer, const struct columns *columns);
+
 /** Bytes of all that this rank is offered. UINT64_MAX: no rank can offer that. */
 uint64_t exchange_round_offered(const struct round *round, const struct columns *columns);
 

@@ -168,6 +168,16 @@ static void round_leave_elements(struct exchange *exchange) {
     exchange->is_ready = false;
 }
 
+static void round_count_bytes(struct exchange *exchange) {
+    supply_exchange_statistics_t *statistics = &exchange->statistics;
+    statistics->rounds++;
+    for (uint32_t rank = 0; rank < exchange->round.ranks; rank++) {
+        const uint64_t bytes =
+            exchange_offered_bytes(exchange_offer(exchange->round.offers, &exchange->round, rank), &exchange->columns);
+        *(exchange->neighbours.all[rank].ring != NULL ? &statistics->copied_bytes : &statistics->sent_bytes) += bytes;
+    }
+}
+
 /* Copies to each neighbour that has said where. What it says of changes is known when all are copied. */
 static supply_status_t round_copy_all(struct exchange *exchange, struct failure *failure) {
     const struct cargo cargo = round_cargo(exchange);
@@ -179,6 +189,7 @@ static supply_status_t round_copy_all(struct exchange *exchange, struct failure 
     }
     TRY(exchange_wait(&exchange->collective, is_over, failure));
     exchange_neighbours_arrive(&exchange->neighbours);
+    round_count_bytes(exchange);
     round_leave_elements(exchange);
     exchange->step = STEP_MOVE;
     if (!round_has_messages(exchange)) return SUPPLY_OK;

@@ -238,6 +238,7 @@ static void window_begin_window(struct exchange *exchange) {
         exchange_positions_begin_window(&exchange->positions, exchange->epoch, &start, exchange->begins_epoch);
         exchange->begins_epoch = false;
     }
+    exchange->statistics.windows++;
     exchange_policy_draw(&exchange->destinations, &exchange->settings, &draw, exchange->counts);
     exchange_begin_rounds(exchange);
 }

@@ -113,10 +113,7 @@ supply_status_t exchange_copy(const struct transfer *transfer, const struct carg
 }
 
 static size_t transfer_message_bytes(const struct cargo *cargo, const uint64_t *offer) {
-    size_t bytes = sizeof(message_header);
-    for (uint32_t i = 0; i < cargo->columns->buffer_count; i++)
-        bytes += transfer_bytes(cargo, &cargo->columns->buffers[i], offer);
-    return bytes;
+    return sizeof(message_header) + exchange_offered_bytes(offer, cargo->columns);
 }
 
 /* Where messages begin and end. is_received: by what others offer to this rank. */

@@ -392,12 +392,28 @@ typedef struct supply_counts_t {
  */
 SUPPLY_API supply_status_t supply_counts(supply_t *supply, supply_counts_t *counts);
 
+/** Totals of an exchange (supply_exchange.h), as this rank sees them. All are 0 without one. */
+typedef struct supply_exchange_statistics_t {
+    uint32_t ranks;
+    uint32_t copying_ranks;   /**< other ranks into whose memory this one copies; the rest get messages */
+    uint64_t windows;         /**< that this rank has gathered */
+    uint64_t rounds;          /**< more than windows: memory for one round is not enough, or an epoch ends unevenly */
+    uint64_t collectives;     /**< collective operations */
+    uint64_t copied_bytes;    /**< of elements, to those ranks and to itself */
+    uint64_t sent_bytes;      /**< of elements, in messages */
+    double seconds_gathering; /**< until Spark has supplied the next window */
+    double seconds_agreeing;  /**< with all ranks: on a window, and on what each takes */
+    double seconds_copying;   /**< and until neighbours have copied */
+    double seconds_sending;   /**< until all messages have come */
+} supply_exchange_statistics_t;
+
 /** Totals of a handle. */
 typedef struct supply_statistics_t {
     uint64_t elements;     /**< elements in received blocks */
     uint64_t blocks;       /**< received blocks */
     uint64_t bytes;        /**< bytes of those blocks, and of the values that they refer to */
     double seconds_waited; /**< time without a block to hand out, with supply_try_next() from its first SUPPLY_AGAIN */
+    supply_exchange_statistics_t exchange;
 } supply_statistics_t;
 
 SUPPLY_API void supply_statistics(const supply_t *supply, supply_statistics_t *statistics);

@@ -41,6 +41,7 @@ class ExchangeRoundsTest : public ExchangeTest {
         create(std::vector<uint32_t>(sizes.size()));
         rows.assign(sizes.size(), {});
         bytes.assign(sizes.size(), 0);
+        statistics.assign(sizes.size(), {});
         for (const std::vector<size_t> &of_rank : sizes) {
             texts.emplace_back();
             for (const size_t size : of_rank) texts.back().emplace_back(size, 'x');
@@ -49,9 +50,8 @@ class ExchangeRoundsTest : public ExchangeTest {
             rank->pair_options.block_bytes = 4 << 20;
             rank->pair_options.ring_bytes = 8 << 20;
         }
-        run([this](int number) {
+        run([this](int number, ExchangeRank &rank) {
             const auto index = static_cast<size_t>(number);
-            ExchangeRank &rank = *ranks[index];
             rank.status = rank.open(*network, number, &options);
             while (rank.status >= 0 && rank.status != SUPPLY_END_OF_DATA) {
                 supply_block_t block;
@@ -63,6 +63,9 @@ class ExchangeRoundsTest : public ExchangeTest {
                 bytes[index] += column.data_bytes;
                 supply_release(rank.handle.get(), &block);
             }
+            supply_statistics_t all;
+            supply_statistics(rank.handle.get(), &all);
+            statistics[index] = all.exchange;
             if (rank.status < 0) rank.error = supply_error(rank.handle.get());
             rank.handle.reset();
         });
@@ -81,6 +84,7 @@ class ExchangeRoundsTest : public ExchangeTest {
     std::vector<std::vector<std::string>> texts;
     std::vector<std::vector<uint32_t>> rows;
     std::vector<uint64_t> bytes;
+    std::vector<supply_exchange_statistics_t> statistics;
 };
 
 /* AGREE, OFFER, GRANT and the messages; and nobody asks whether rows of one width fit into memory that they fitted in.
@@ -141,6 +145,23 @@ TEST_F(ExchangeRoundsTest, TextsOfLogNormalSizes) {
         const uint64_t windows = 2 * most / options.window_bytes + 2;
         EXPECT_LE(collectives(), opening + end + 12 * windows);
         for (const auto &of_rank : rows) EXPECT_EQ(rows[0].size(), of_rank.size());
+    }
+}
+
+TEST_F(ExchangeRoundsTest, StatisticsSayWhatMovedHow) {
+    options.window_bytes = 20000;
+    for (const bool messages_only : {false, true}) {
+        options.messages_only = messages_only;
+        run_texts({{9000, 9000}, {9000, 9000}});
+        const supply_exchange_statistics_t &all = statistics[0];
+        EXPECT_EQ(2u, all.ranks);
+        EXPECT_EQ(1u, all.windows);
+        EXPECT_EQ(1u, all.rounds);
+        EXPECT_EQ(collectives(), all.collectives);
+        EXPECT_EQ(2u * (9000 + 8 + 4), all.copied_bytes + all.sent_bytes);
+        EXPECT_EQ(network->most_received() > 0, all.sent_bytes > 0);
+        EXPECT_EQ(network->most_received() > 0 ? 0u : 1u, all.copying_ranks);
+        EXPECT_GT(all.seconds_agreeing + all.seconds_gathering, 0);
     }
 }
 

@@ -54,6 +54,7 @@ def test_what_is_called_has_its_parameters_documented():
         "Block",
         "Epoch",
         "EpochStatistics",
+        "ExchangeStatistics",
         "Jagged",
         "LocalData",
         "Matrix",

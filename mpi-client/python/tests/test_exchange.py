@@ -31,6 +31,25 @@ def test_every_element_reaches_one_rank(ranks, exchange):
     check_all_once(sizes, received, epochs=2)
 
 
+@pytest.mark.parametrize("messages_only", [False, True])
+def test_statistics_say_what_moved_how(ranks, messages_only):
+    open_rank = opener(ranks, Exchange("all", messages_only=messages_only))
+
+    def run(rank):
+        with open_rank(rank) as s:
+            task = feeding(ranks[rank], rank, [30], 1, False)
+            epochs_of(s)
+            statistics = s.statistics.exchange
+        task.join()
+        return statistics
+
+    for of_rank in on_ranks(RANKS, run):
+        assert (of_rank.ranks, of_rank.copying_ranks) == (RANKS, 0 if messages_only else RANKS - 1)
+        assert 1 <= of_rank.windows <= of_rank.rounds < of_rank.collectives
+        assert of_rank.copied_bytes > 0 and (of_rank.sent_bytes > 0) == messages_only
+        assert of_rank.seconds_agreeing > 0
+
+
 def test_a_fraction_stays(ranks):
     first, second = receive(ranks, Exchange("all", fraction=0.2), [[60], [60]])
     assert owners(first[0])[0] > 45 and owners(second[0])[1] > 45

@@ -111,6 +111,8 @@ supply_t *supply__filler_failed(const struct failure *failure) {
 
 struct mapped_file_header *supply__filler_header(supply_t *supply) { return supply->pair.mapped_file.header; }
 
+supply_exchange_statistics_t *supply__filler_statistics(supply_t *supply) { return &supply->statistics.exchange; }
+
 static struct slot slot_of(const struct pair *pair, uint64_t sequence) {
     return (struct slot){.address = pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, sequence),
                          .bytes = pair->settings.block_bytes};

@@ -114,6 +114,9 @@ SUPPLY_API supply_t *supply__filler_failed(const struct failure *failure);
 /** The header of the ring, in which the filler stores what a task stores in that of a mapped file. */
 SUPPLY_API struct mapped_file_header *supply__filler_header(supply_t *supply);
 
+/** The statistics of an exchange, which its filler counts. */
+SUPPLY_API supply_exchange_statistics_t *supply__filler_statistics(supply_t *supply);
+
 /** The slot of the block that fill() stores `ahead` blocks after the next one. False: it is not free yet. */
 SUPPLY_API bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
 

@@ -57,6 +57,14 @@ nb::object strided_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std
 }
 
 /* Values of any length: an array of bytes for each. */
+/** None: there is no exchange. */
+nb::object exchanged(const supply_exchange_statistics_t &of) {
+    if (of.ranks == 0) return nb::none();
+    return nb::make_tuple(of.ranks, of.copying_ranks, of.windows, of.rounds, of.collectives, of.copied_bytes,
+                          of.sent_bytes, of.seconds_gathering, of.seconds_agreeing, of.seconds_copying,
+                          of.seconds_sending);
+}
+
 nb::list views(nb::handle self, uint32_t first, uint32_t count) {
     const auto &column = nb::cast<const Column &>(self);
     nb::list list;
@@ -199,7 +207,7 @@ NB_MODULE(_core, module) {
                          supply_statistics_t statistics;
                          supply_statistics(pair.handle(), &statistics);
                          return nb::make_tuple(statistics.elements, statistics.blocks, statistics.bytes,
-                                               statistics.seconds_waited);
+                                               statistics.seconds_waited, exchanged(statistics.exchange));
                      })
         .def_prop_ro("counts", &Pair::counts)
         .def_prop_ro("mapping", [](const Pair &pair) {

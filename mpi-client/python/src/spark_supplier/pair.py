@@ -17,6 +17,38 @@ from spark_supplier.results import ResultWriter
 _LISTED_BLOCKS = 8
 
 
+class ExchangeStatistics(NamedTuple):
+    """Totals of an exchange, as this rank sees them.
+
+    Attributes
+    ----------
+    ranks : int
+        All ranks, this one included.
+    copying_ranks : int
+        Other ranks into whose memory this one copies its rows. The rest get messages.
+    windows, rounds, collectives : int
+        Windows of this rank, the rounds in which they moved, and collective operations. There are more rounds than
+        windows if memory for one round is not enough, or if an epoch ends unevenly.
+    copied_bytes, sent_bytes : int
+        Bytes of rows that were copied, and that were sent in messages.
+    seconds_gathering, seconds_agreeing, seconds_copying, seconds_sending : float
+        Time until Spark had supplied a window; with all ranks, to agree on it; to copy, until neighbours had copied,
+        too; until all messages had come.
+    """
+
+    ranks: int
+    copying_ranks: int
+    windows: int
+    rounds: int
+    collectives: int
+    copied_bytes: int
+    sent_bytes: int
+    seconds_gathering: float
+    seconds_agreeing: float
+    seconds_copying: float
+    seconds_sending: float
+
+
 class Statistics(NamedTuple):
     """Totals of a Reader.
 
@@ -26,12 +58,15 @@ class Statistics(NamedTuple):
         Rows, blocks and bytes that this rank has received.
     seconds_waited : float
         Time without a block to hand out.
+    exchange : ExchangeStatistics or None
+        Of the exchange, if there is one.
     """
 
     elements: int
     blocks: int
     bytes: int
     seconds_waited: float
+    exchange: ExchangeStatistics | None
 
 
 class Reader(Closing):
@@ -195,8 +230,9 @@ class Reader(Closing):
 
     @property
     def statistics(self) -> Statistics:
-        """Received elements, blocks and bytes, and the seconds spent waiting."""
-        return Statistics(*self._pair.statistics)
+        """Received elements, blocks and bytes, the seconds spent waiting, and what an exchange did."""
+        *totals, exchange = self._pair.statistics
+        return Statistics(*totals, exchange and ExchangeStatistics(*exchange))
 
     @property
     def mapping(self) -> tuple[int, int]:

@@ -15,7 +15,17 @@ docs/RANKS.md is the guide.
 from spark_supplier.block import Block
 from spark_supplier.exchange import Exchange
 from spark_supplier.opening import create_results, from_comm, open
-from spark_supplier.pair import Reader, Statistics
+from spark_supplier.pair import ExchangeStatistics, Reader, Statistics
 from spark_supplier.results import ResultWriter
 
-__all__ = ["Block", "Exchange", "Reader", "ResultWriter", "Statistics", "create_results", "from_comm", "open"]
+__all__ = [
+    "Block",
+    "Exchange",
+    "ExchangeStatistics",
+    "Reader",
+    "ResultWriter",
+    "Statistics",
+    "create_results",
+    "from_comm",
+    "open",
+]
