@@ -371,8 +371,8 @@ static supply_status_t exchange_agree_on_opening(struct exchange *exchange, stru
     return status;
 }
 
-static supply_status_t exchange_open_exchange(struct exchange *exchange, supply_t *pair,
-                                              const supply_exchange_options_t *options, struct failure *failure) {
+static supply_status_t exchange_open_all(struct exchange *exchange, supply_t *pair,
+                                         const supply_exchange_options_t *options, struct failure *failure) {
     struct failure own = {0};
     supply_status_t status = exchange_inspect(exchange, pair, &own);
     exchange->collective.name = exchange->inspected.name;
@@ -408,7 +408,7 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     exchange->collective.transport = *transport;
     exchange->round.rank = rank;
     exchange->round.ranks = exchange->statistics.ranks = ranks;
-    const supply_status_t status = exchange_open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
+    const supply_status_t status = exchange_open_all(exchange, supply != NULL ? *supply : NULL, options, &failure);
     if (status != SUPPLY_OK || supply == NULL) {
         exchange_leave_pair(exchange, &failure);
         return status;

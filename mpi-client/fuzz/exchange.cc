@@ -25,7 +25,7 @@ namespace {
 using supply_test::BlockImage;
 using supply_test::Column;
 
-enum { RANKS_MAX = 4, CALLS_MAX = 300, OPERATIONS_MAX = 3000 };
+enum { TABLE_BYTES = 1024, RANKS_MAX = 4, CALLS_MAX = 300, OPERATIONS_MAX = 3000 };
 
 /** The ring of another rank. */
 class NeighbourRing {
@@ -64,35 +64,43 @@ class NeighbourRing {
         }
     }
 
-    /** Takes over what another ring says of its slot, for this sender, and says there that it has copied. */
+    /** Takes over what another ring says of its slot and of this rank, for the sender of that ring. */
     template <typename Others>
-    void say(Others &others, uint8_t *ring, size_t bytes, uint64_t sender) {
+    void say(Others &others, const uint8_t *ring, size_t bytes, size_t entry, uint64_t sender) {
         const auto said = reinterpret_cast<const uint64_t *>(ring + WORDS_OFFSET);
-        auto *const words = reinterpret_cast<uint64_t *>(bytes_ + WORDS_OFFSET);
-        const uint64_t table = said[2];
-        if (bytes_ == nullptr || table > bytes || bytes - table < 4096) return;
-        memcpy(bytes_ + table, ring + table, 4096);
-        const size_t entries = 2 + others.variables, entry = 3 + others.variables; /* as in neighbours.c */
-        reinterpret_cast<uint64_t *>(bytes_ + table)[entries] = sender;
-        memcpy(words, said, 3 * sizeof *words);
-        others.change(bytes_ + table, 128);
-        others.change(bytes_ + WORDS_OFFSET, 3 * sizeof *words);
-        const auto own = reinterpret_cast<uint64_t *>(ring + table);
-        for (size_t at = entries; at < entries + own[0] * entry && at < 500; at += entry) own[at + 1] = 2 * said[0];
+        at_ = said[2];
+        if (bytes_ == nullptr || at_ > bytes || bytes - at_ < TABLE_BYTES) return;
+        memcpy(bytes_ + at_, ring + at_, TABLE_BYTES);
+        reinterpret_cast<uint64_t *>(bytes_ + at_)[entry] = sender;
+        memcpy(bytes_ + WORDS_OFFSET, said, 3 * sizeof *said);
+        others.change(bytes_ + at_, 128);
+        others.change(bytes_ + WORDS_OFFSET, 3 * sizeof *said);
+    }
+
+    /** If the sender has copied its elements there, they come back, and with them that they have. */
+    void answer(uint8_t *ring, size_t entry) {
+        if (bytes_ == nullptr || at_ == 0) return;
+        const uint64_t arrived = reinterpret_cast<uint64_t *>(bytes_ + at_)[entry + 1];
+        if (arrived == 0) return;
+        memset(bytes_ + at_, 0, TABLE_BYTES);
+        memset(bytes_ + WORDS_OFFSET, 0, 3 * sizeof arrived);
+        move_to(ring);
+        reinterpret_cast<uint64_t *>(ring + at_)[entry + 1] = arrived;
+        at_ = 0;
     }
 
   private:
     int fd_ = -1;
     uint8_t *bytes_ = nullptr;
-    size_t size_ = 0;
+    size_t size_ = 0, at_ = 0; /* of the table; 0: it has said nothing */
 };
 
 /** A transport whose operations are complete at once. */
 class OtherRanks {
   public:
     OtherRanks(Input &input, uint8_t shape, bool are_neighbours, size_t columns_of_any_length)
-        : variables(columns_of_any_length), input_(input), ranks_(1 + shape % RANKS_MAX),
-          rank_(shape / RANKS_MAX % ranks_), are_neighbours_(are_neighbours) {}
+        : input_(input), ranks_(1 + shape % RANKS_MAX), rank_(shape / RANKS_MAX % ranks_),
+          variables_(columns_of_any_length), are_neighbours_(are_neighbours) {}
 
     transport interface() {
         return {static_cast<int>(rank_),
@@ -117,19 +125,23 @@ class OtherRanks {
         auto *const ring =
             handle ? static_cast<uint8_t *>(const_cast<void *>(supply_mapping(handle, &bytes))) : nullptr;
         if (ring == nullptr || !are_neighbours_) return;
-        for (size_t rank = 0; rank < ranks_; rank++)
-            if (rank != rank_) rings_[rank].move_to(ring);
-        const auto words = reinterpret_cast<uint64_t *>(ring + WORDS_OFFSET);
-        if (words[0] == round_) return;
-        round_ = words[0];
-        change(ring + RING_OFFSET, bytes - RING_OFFSET);
-        for (size_t rank = 0; rank < ranks_; rank++)
-            if (rank != rank_) rings_[rank].say(*this, ring, bytes, rank_);
+        /* As in neighbours.c: numbers in front of the entries, and numbers of an entry. */
+        const size_t begin = 2 + variables_, numbers = 3 + variables_;
+        const uint64_t round = reinterpret_cast<const uint64_t *>(ring + WORDS_OFFSET)[0];
+        for (size_t rank = 0; rank < ranks_; rank++) {
+            if (rank == rank_) continue;
+            const size_t entry = begin + (rank - (rank > rank_)) * numbers;
+            if (round != round_)
+                rings_[rank].say(*this, ring, bytes, entry, rank_);
+            else
+                rings_[rank].answer(ring, entry);
+        }
+        if (round == round_) change(ring + RING_OFFSET, bytes - RING_OFFSET);
+        round_ = round;
     }
 
     /** Set when it is open: what arrives in its ring must stay there. */
     supply_t *handle = nullptr;
-    const size_t variables;
 
   private:
     friend class NeighbourRing;
@@ -205,7 +217,7 @@ class OtherRanks {
     }
 
     Input &input_;
-    const size_t ranks_, rank_;
+    const size_t ranks_, rank_, variables_; /* the last: columns of any length */
     const bool are_neighbours_;
     std::array<NeighbourRing, RANKS_MAX> rings_;
     unsigned operations_ = 0;
