@@ -53,7 +53,8 @@ typedef struct supply_exchange_options_t {
     /**
      * Bytes of a window: of the elements that a rank contributes to one exchange. An element counts the bytes of its
      * values, 4 more for each value of any length, and 1 for each bit. No element may be larger. 0: half of the pair's
-     * ring. At most 512 MiB. Each rank needs three times 1.25 windows of memory to receive, and one to send messages.
+     * ring. At most 512 MiB. Each rank needs three times 1.25 windows of memory to receive, and 2.25 for messages, if
+     * there are any.
      */
     size_t window_bytes;
     /** RANGE: what a rank keeps in memory of an epoch; more goes to spill_folder, sorted. 0: 1 GiB. */
