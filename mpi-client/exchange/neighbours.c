@@ -5,16 +5,21 @@
  */
 #include "neighbours.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "layout.h"
+#include "base/clock.h"
 #include "base/mix.h"
 
 /* At WORDS_OFFSET. */
@@ -45,6 +50,7 @@ supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t
         .links_in = calloc(ranks, sizeof *neighbours->links_in),
         .changed = calloc(ranks, sizeof *neighbours->changed),
         .fd = -1,
+        .lost = NOBODY_LOST,
     };
     if (neighbours->cards != NULL && neighbours->all != NULL && neighbours->links != NULL &&
         neighbours->links_in != NULL && neighbours->changed != NULL)
@@ -263,7 +269,10 @@ supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t
         *place = neighbours_find_own(neighbours, columns, round);
         return SUPPLY_OK;
     }
-    if (__atomic_load_n(&words->round, __ATOMIC_ACQUIRE) != neighbours->round) return SUPPLY_AGAIN;
+    if (__atomic_load_n(&words->round, __ATOMIC_ACQUIRE) != neighbours->round) {
+        if (neighbour->has_ended) neighbours->lost = rank;
+        return SUPPLY_AGAIN;
+    }
     const uint64_t at = SHARED_READ(words->slot), table_at = SHARED_READ(words->table);
     uint64_t *entry = neighbours_find_entry(neighbours, neighbour, table_at, columns->variable_count);
     if (entry == NULL || at > neighbour->bytes || at % BUFFER_ALIGNMENT != 0) return SUPPLY_ERROR_CONTRACT;
@@ -287,6 +296,26 @@ supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t
     return SUPPLY_OK;
 }
 
+/* While it is awaited, the process may be a zombie, which signals still reach. */
+static bool neighbours_has_ended(pid_t number) {
+    struct pollfd process = {.fd = (int)syscall(SYS_pidfd_open, number, 0), .events = POLLIN};
+    if (process.fd < 0) return kill(number, 0) != 0 && errno == ESRCH;
+    const bool has_ended = poll(&process, 1, 0) > 0;
+    close(process.fd);
+    return has_ended;
+}
+
+/* Between two looks. */
+#define LOOK_SECONDS 0.3
+
+void exchange_neighbours_look(struct neighbours *neighbours) {
+    if (supply__clock_now() < neighbours->looks_at) return;
+    for (uint32_t rank = 0; rank < neighbours->ranks; rank++)
+        if (rank != neighbours->rank && neighbours_is_here(&neighbours->cards[rank], &neighbours->mine))
+            neighbours->all[rank].has_ended = neighbours_has_ended(neighbours->cards[rank].process);
+    neighbours->looks_at = supply__clock_after(LOOK_SECONDS);
+}
+
 /* What a sender stores when it has copied. */
 static uint64_t neighbours_sign(const struct neighbours *neighbours, bool has_changed) {
     return 2 * neighbours->round + has_changed;
@@ -301,14 +330,15 @@ void exchange_neighbours_arrive(struct neighbours *neighbours) {
 
 bool exchange_neighbours_have_arrived(struct neighbours *neighbours) {
     const uint64_t *entry = neighbours->table + TABLE_BYTES + neighbours->variable_count;
+    bool have_all = true;
     for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
         if (rank == neighbours->rank || neighbours->links_in[rank] == 0) continue;
         const uint64_t arrived = __atomic_load_n(&entry[ENTRY_ARRIVED], __ATOMIC_ACQUIRE);
-        if (arrived == neighbours_sign(neighbours, true))
-            neighbours->changed[rank] = true;
-        else if (arrived != neighbours_sign(neighbours, false))
-            return false;
+        const bool has_arrived = arrived / 2 == neighbours->round;
+        if (arrived == neighbours_sign(neighbours, true)) neighbours->changed[rank] = true;
+        if (!has_arrived && neighbours->all[rank].has_ended) neighbours->lost = rank;
+        have_all = have_all && has_arrived;
         entry += ENTRY_BYTES + neighbours->variable_count;
     }
-    return true;
+    return have_all;
 }

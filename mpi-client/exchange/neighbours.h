@@ -30,6 +30,7 @@ struct neighbour {
     uint8_t *ring; /**< as it is mapped here; NULL: that rank is none */
     size_t bytes;
     uint64_t *arrived; /**< in its table: where this rank stores that it has copied; NULL: it has not yet */
+    bool has_ended;    /**< its process, when this rank looked last */
 };
 
 struct neighbours {
@@ -48,6 +49,9 @@ struct neighbours {
     size_t reserved; /**< bytes of each slot whose pages are reserved */
     size_t slot_bytes;
     uint32_t slots;
+
+    int64_t looks_at; /**< when this rank looks again whether their processes live (supply__clock_now) */
+    uint32_t lost;    /**< one whose process has ended, and that has not done its part of the round; NOBODY_LOST */
 
     uint64_t round;          /**< number of the round, since the opening */
     uint64_t *table;         /**< of this round, in this rank's slot */
@@ -109,6 +113,16 @@ void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_
  */
 supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
                                          const struct round *round, struct place *place);
+
+/** Of neighbours->lost. */
+#define NOBODY_LOST UINT32_MAX
+
+/**
+ * While this rank waits for neighbours: looks from time to time whether their processes live. Call it in front of
+ * exchange_neighbours_find() and _have_arrived(), which fill in neighbours->lost: what a process has said before its
+ * end counts.
+ */
+void exchange_neighbours_look(struct neighbours *neighbours);
 
 /** This rank has copied its elements to all neighbours: tells them. */
 void exchange_neighbours_arrive(struct neighbours *neighbours);

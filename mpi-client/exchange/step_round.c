@@ -2,6 +2,8 @@
  * The steps of a round: *offer*, *grant*, *copy*, *move*, *arrive* and *finish*. It runs in the thread that uses the
  * handle, without a lock. What other ranks say is checked in round.c and neighbours.c.
  */
+#include <errno.h>
+
 #include "children.h"
 #include "exchange_state.h"
 
@@ -178,16 +180,26 @@ static void round_count_bytes(struct exchange *exchange) {
     }
 }
 
+/* Waits for words of neighbours. A process that has ended says none. */
+static supply_status_t round_wait(struct exchange *exchange, bool is_over, struct failure *failure) {
+    const struct neighbours *neighbours = &exchange->neighbours;
+    if (is_over || neighbours->lost == NOBODY_LOST) return exchange_wait(&exchange->collective, is_over, failure);
+    errno = ECONNRESET;
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: rank %u (process %d of this machine) has died",
+                        exchange->inspected.name, neighbours->lost, neighbours->cards[neighbours->lost].process);
+}
+
 /* Copies to each neighbour that has said where. What it says of changes is known when all are copied. */
 static supply_status_t round_copy_all(struct exchange *exchange, struct failure *failure) {
     const struct cargo cargo = round_cargo(exchange);
     bool is_over = true;
+    exchange_neighbours_look(&exchange->neighbours);
     for (uint32_t rank = 0; rank < exchange->round.ranks; rank++) {
         const supply_status_t status = rank == exchange->round.rank ? SUPPLY_OK : round_copy(exchange, rank, failure);
         if (status < 0) return status;
         is_over = is_over && status == SUPPLY_OK;
     }
-    TRY(exchange_wait(&exchange->collective, is_over, failure));
+    TRY(round_wait(exchange, is_over, failure));
     exchange_neighbours_arrive(&exchange->neighbours);
     round_count_bytes(exchange);
     round_leave_elements(exchange);
@@ -277,7 +289,8 @@ static supply_status_t round_move(struct exchange *exchange, struct failure *fai
 
 static supply_status_t round_arrive(struct exchange *exchange, struct failure *failure) {
     if (exchange->left == 0) exchange_gather_window(exchange);
-    TRY(exchange_wait(&exchange->collective, exchange_neighbours_have_arrived(&exchange->neighbours), failure));
+    exchange_neighbours_look(&exchange->neighbours);
+    TRY(round_wait(exchange, exchange_neighbours_have_arrived(&exchange->neighbours), failure));
     return round_finish(exchange, failure);
 }
 

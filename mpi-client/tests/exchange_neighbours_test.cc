@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -38,6 +39,16 @@ class ExchangeNeighboursTest : public ExchangeTest {
         task.end_of_data(0);
     }
 
+    /** Instead of its ring a rank offers this memory. */
+    static void offer(card &card, int fd) {
+        struct stat memory = {};
+        EXPECT_EQ(0, ftruncate(fd, static_cast<off_t>(card.ring_bytes)));
+        EXPECT_EQ(0, fstat(fd, &memory));
+        card.descriptor = fd;
+        card.device = memory.st_dev;
+        card.inode = memory.st_ino;
+    }
+
     /** What rank 0 says in its ring, for a first window in which both ranks send 50 of 100 rows to each other. */
     struct Said {
         std::array<uint64_t, 3> words = {1, RING_OFFSET, RING_OFFSET + (1 << 16)}; /* round, slot, table */
@@ -55,7 +66,6 @@ class ExchangeNeighboursTest : public ExchangeTest {
         table.insert(table.end(), {said.rank, 0, said.before});
         if (has_texts) table.push_back(said.bytes_before);
         const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        struct stat memory = {};
         ranks.clear();
         data.clear();
         create({100, 100});
@@ -70,14 +80,10 @@ class ExchangeNeighboursTest : public ExchangeTest {
             return pread(fd, &arrived, 8, entry_at + 8) == 8 ? arrived : 0; /* it has no bytes before the opening */
         };
         change<card>(CARDS, [&](card &card) {
-            EXPECT_EQ(0, ftruncate(fd, static_cast<off_t>(card.ring_bytes)));
+            offer(card, fd);
             EXPECT_EQ(0, fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
             EXPECT_EQ(24, pwrite(fd, said.words.data(), 24, WORDS_OFFSET));
             EXPECT_LT(0, pwrite(fd, table.data(), table.size() * sizeof table[0], table_at));
-            EXPECT_EQ(0, fstat(fd, &memory));
-            card.descriptor = fd;
-            card.device = memory.st_dev;
-            card.inode = memory.st_ino;
         });
         run([&](int number, ExchangeRank &rank) {
             std::thread ending;
@@ -179,19 +185,55 @@ TEST_F(ExchangeNeighboursTest, ACardOfAnotherMachineOrNamespaceOrMemory) {
 /* Memory that its owner could cut would end a rank that copies into it by SIGBUS. */
 TEST_F(ExchangeNeighboursTest, MemoryWithoutASealIsNotMapped) {
     const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    struct stat memory = {};
     create({100, 100});
-    change<card>(CARDS, [&](card &card) {
-        EXPECT_EQ(0, ftruncate(fd, static_cast<off_t>(card.ring_bytes)));
-        EXPECT_EQ(0, fstat(fd, &memory));
-        card.descriptor = fd;
-        card.device = memory.st_dev;
-        card.inode = memory.st_ino;
-    });
+    change<card>(CARDS, [fd](card &card) { offer(card, fd); });
     run_all();
     close(fd);
     expect_once();
     EXPECT_GT(network->most_received(), 0u);
+}
+
+/*
+ * Rank 1 waits for rank 0's place, or for its elements, and sees at once that its process is dead. That process is a
+ * child, which has its ring, too. One of them finds memory of the test instead of the other one's ring, and so no
+ * place.
+ */
+TEST_F(ExchangeNeighboursTest, ANeighbourThatDiesIsNamed) {
+    for (const bool has_place : {false, true}) {
+        const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        ranks.clear();
+        data.clear();
+        create({100, 100});
+        std::atomic<bool> is_over{false};
+        ranks[0]->pair_options.interrupted_context = &is_over;
+        ranks[0]->pair_options.interrupted = [](void *flag) { return static_cast<std::atomic<bool> *>(flag)->load(); };
+        for (const auto &rank : ranks) rank->pair_options.timeout = 300;
+        pid_t child = 0;
+        network->change(has_place ? 0 : 1, CARDS, sizeof(card), [&](void *cards) {
+            offer(static_cast<card *>(cards)[has_place ? 1 : 0], fd);
+            EXPECT_EQ(0, fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
+        });
+        change<card>(CARDS, [&](card &card) {
+            child = fork();
+            while (child == 0) pause();
+            card.process = child;
+        });
+        change<uint64_t>(LINKS, [&](uint64_t) { kill(child, SIGKILL); });
+        const auto begin = std::chrono::steady_clock::now();
+        run([&](int number, ExchangeRank &rank) {
+            if (rank.open(*network, number, &options) == SUPPLY_OK) rank.read_epoch(shape);
+            await_task(number);
+            is_over = true;
+            rank.handle.reset();
+        });
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "the limit is 600 s";
+        EXPECT_EQ(SUPPLY_ERROR_SYSTEM, ranks[1]->status) << ranks[1]->error;
+        const std::string words = "rank 0 (process " + std::to_string(child) + " of this machine) has died";
+        EXPECT_TRUE(says(ranks[1]->error, {words.c_str()}));
+        EXPECT_EQ(SUPPLY_INTERRUPTED, ranks[0]->status) << ranks[0]->error;
+        EXPECT_EQ(child, waitpid(child, nullptr, 0));
+        close(fd);
+    }
 }
 
 /* Larger memory than ulimit -f allows would end the rank by SIGXFSZ. */
