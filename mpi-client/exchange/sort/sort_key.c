@@ -222,7 +222,7 @@ static void key_sort_rests(struct sorted *sorted, struct sort_entry *entries, si
 }
 
 uint32_t *exchange_sort_window(const struct gathered_window *window, const struct sort_column *by) {
-    struct sort_entry *entries = malloc(2 * (size_t)window->elements * sizeof *entries);
+    struct sort_entry *entries = calloc(window->elements, 2 * sizeof *entries);
     uint32_t *order = malloc((size_t)window->elements * sizeof *order);
     if (entries == NULL || order == NULL || window->elements == 0) {
         free(entries);
