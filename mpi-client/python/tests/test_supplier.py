@@ -1,5 +1,6 @@
 """spark_supplier.Supplier.run, with real ranks on this machine."""
 
+import functools
 import os
 import pickle
 import re
@@ -13,7 +14,7 @@ from spark_supplier import Cache, RankError, RunError, RunTimeoutError
 from spark_supplier.node.environment import Versions
 
 from layout import ROOT
-from supplier_session import only_classic, over_connect, rows, session_fixture
+from supplier_session import call, only_classic, over_connect, rows, session_fixture
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 240
@@ -30,6 +31,12 @@ def run(warm):
         return warm(function, df, ranks=ranks, columns=columns, batch_size=BATCH, uneven=uneven, **options)
 
     return run_with_defaults
+
+
+@pytest.fixture
+def run_alone(warm):
+    """Supplier.run with a rank that ends with the call."""
+    return functools.partial(call, folder=warm.folder, columns=["id"], batch_size=BATCH)
 
 
 def gathers_ids():
@@ -231,7 +238,7 @@ def test_a_result_that_cannot_be_pickled_is_named(run, spark):
 
 
 @pytest.mark.long
-def test_threads_and_processes_that_a_function_leaves_are_named(run, spark, capfd):
+def test_threads_and_processes_that_a_function_leaves_are_named(run_alone, spark, capfd):
     def train(data):
         import multiprocessing
         import time
@@ -239,13 +246,13 @@ def test_threads_and_processes_that_a_function_leaves_are_named(run, spark, capf
         threading.Thread(target=time.sleep, args=(2,), name="uploads").start()
         multiprocessing.Process(target=time.sleep, args=(2,), name="copies").start()
 
-    run(train, rows(spark, ROWS), ranks=1)
+    run_alone(train, rows(spark, ROWS))
     says = "[rank 0] the run waits for threads or processes that the function has left running (uploads, copies)"
     assert says in capfd.readouterr().err
 
 
 @pytest.mark.long
-def test_pools_without_work_are_not_named(run, spark, capfd):
+def test_pools_without_work_are_not_named(run_alone, spark, capfd):
     def train(data):
         import sys
         from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -255,19 +262,19 @@ def test_pools_without_work_are_not_named(run, spark, capfd):
         vars(sys)["pools"] = pools
         return [pool.submit(abs, -1).result() for pool in pools]
 
-    assert run(train, rows(spark, ROWS), ranks=1) == [1, 1]
+    assert run_alone(train, rows(spark, ROWS)) == [1, 1]
     assert "left running" not in capfd.readouterr().err
 
 
 @pytest.mark.long
-def test_a_pool_of_processes_ends_quietly(run, spark, capfd):
+def test_a_pool_of_processes_ends_quietly(run_alone, spark, capfd):
     def train(data):
         import multiprocessing
 
         with multiprocessing.Pool(2) as pool:
             return sum(pool.map(abs, [-1, 2]))
 
-    assert run(train, rows(spark, ROWS), ranks=1) == 3
+    assert run_alone(train, rows(spark, ROWS)) == 3
     assert "Traceback" not in capfd.readouterr().err
 
 
