@@ -29,8 +29,10 @@ void exchange_begin_wait(struct collective *collective) {
 
 static supply_status_t collective_begun(struct collective *collective, supply_status_t status,
                                         struct failure *failure) {
-    if (status != SUPPLY_OK) return collective_name_pair(collective, failure);
-    collective->is_pending = true;
+    if (status != SUPPLY_OK) {
+        collective->operation = NO_OPERATION;
+        return collective_name_pair(collective, failure);
+    }
     collective->begun++;
     exchange_begin_wait(collective);
     return SUPPLY_OK;
@@ -39,22 +41,25 @@ static supply_status_t collective_begun(struct collective *collective, supply_st
 supply_status_t exchange_allgather(struct collective *collective, const void *send, void *receive, size_t bytes,
                                    struct failure *failure) {
     const struct transport *transport = &collective->transport;
-    return collective_begun(collective, transport->allgather(transport->context, send, receive, bytes, failure),
-                            failure);
+    return collective_begun(
+        collective, transport->allgather(transport->context, send, receive, bytes, &collective->operation, failure),
+        failure);
 }
 
 supply_status_t exchange_alltoall(struct collective *collective, const void *send, void *receive, size_t bytes,
                                   struct failure *failure) {
     const struct transport *transport = &collective->transport;
-    return collective_begun(collective, transport->alltoall(transport->context, send, receive, bytes, failure),
-                            failure);
+    return collective_begun(
+        collective, transport->alltoall(transport->context, send, receive, bytes, &collective->operation, failure),
+        failure);
 }
 
 supply_status_t exchange_alltoallv(struct collective *collective, const void *send, const struct part *send_parts,
                                    void *receive, const struct part *receive_parts, struct failure *failure) {
     const struct transport *transport = &collective->transport;
     return collective_begun(collective,
-                            transport->alltoallv(transport->context, send, send_parts, receive, receive_parts, failure),
+                            transport->alltoallv(transport->context, send, send_parts, receive, receive_parts,
+                                                 &collective->operation, failure),
                             failure);
 }
 
@@ -82,8 +87,7 @@ supply_status_t exchange_wait(struct collective *collective, bool is_over, struc
 }
 
 supply_status_t exchange_poll(struct collective *collective, struct failure *failure) {
-    const supply_status_t status = collective->transport.poll(collective->transport.context, failure);
-    if (status == SUPPLY_OK) collective->is_pending = false;
+    const supply_status_t status = supply__transport_test(&collective->transport, &collective->operation, failure);
     if (status < 0) return collective_name_pair(collective, failure);
     return exchange_wait(collective, status == SUPPLY_OK, failure);
 }

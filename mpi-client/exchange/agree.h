@@ -13,7 +13,7 @@ struct collective {
     const char *name; /**< of the pair, for messages */
     double limit;     /**< seconds of one operation */
     int64_t end;      /**< of the operation's time (supply__clock_now) */
-    bool is_pending;  /**< an operation is under way */
+    int operation;    /**< that is under way; NO_OPERATION: none is */
     int64_t polled;   /**< when it was polled last */
     uint64_t begun;   /**< operations */
     bool is_extended; /**< this rank was away, for which its time was extended once */

@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "exchange.h"
 #include "exchange_state.h"
 #include "api/filler.h"
 #include "base/wait.h"
 #include "sort/sorter.h"
-#include "transport.h"
 
 /* While a rank waits for Spark, the pair's pipe wakes it. A pair that a feeder has opened has none here. */
 #define PIPE_NANOSECONDS 10000000
 
 static supply_status_t exchange_agreement_failed(struct exchange *exchange, supply_status_t status) {
     /* With a failure of the transport the operation may be under way. After a time-out the call may be repeated. */
-    if (exchange->collective.is_pending) return status;
+    if (exchange->collective.operation != NO_OPERATION) return status;
     exchange->failed = (struct failure){0};
     exchange_await_window(exchange);
     return status;
@@ -203,7 +203,7 @@ static struct exchange *kept;
  * So the context is freed, or as much of it as no pending operation may use. None uses the ring.
  */
 static void exchange_free(struct exchange *exchange, bool *keep) {
-    const bool is_pending = exchange->collective.is_pending;
+    const bool is_pending = exchange->collective.operation != NO_OPERATION;
     const struct transport *transport = &exchange->collective.transport;
     *keep = false;
     transport->free(transport->context, is_pending);
@@ -405,7 +405,7 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
         if (exchange != NULL) exchange_free_memory(exchange);
         return SUPPLY_ERROR_MEMORY;
     }
-    exchange->collective.transport = *transport;
+    exchange->collective = (struct collective){.transport = *transport, .operation = NO_OPERATION};
     exchange->round.rank = rank;
     exchange->round.ranks = exchange->statistics.ranks = ranks;
     const supply_status_t status = exchange_open_all(exchange, supply != NULL ? *supply : NULL, options, &failure);

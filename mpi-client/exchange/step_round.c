@@ -278,7 +278,7 @@ static supply_status_t round_finish(struct exchange *exchange, struct failure *f
 static supply_status_t round_move(struct exchange *exchange, struct failure *failure) {
     const struct cargo cargo = round_cargo(exchange);
     if (exchange->left == 0) exchange_gather_window(exchange);
-    if (exchange->collective.is_pending) {
+    if (exchange->collective.operation != NO_OPERATION) {
         TRY(exchange_poll(&exchange->collective, failure));
         exchange_unpack_messages(&exchange->transfer, &cargo, &exchange->layout);
     }

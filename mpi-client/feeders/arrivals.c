@@ -9,17 +9,17 @@
 #include "base/clock.h"
 #include "remote_state.h"
 
-supply_status_t source_init(struct source *source, const struct link *link, const struct processes *processes,
+supply_status_t source_init(struct source *source, const struct transport *transport, const struct processes *processes,
                             uint32_t pair, struct failure *failure) {
     const int feeder = remote_feeder_of(processes, pair);
-    *source = (struct source){.link = link,
+    *source = (struct source){.transport = transport,
                               .pair = pair,
                               .feeder = feeder,
                               .node = processes->list[feeder].node,
                               .tag = remote_tag(processes, pair),
-                              .sending = LINK_NONE,
-                              .receiving = LINK_NONE,
-                              .dropping = LINK_NONE};
+                              .sending = NO_OPERATION,
+                              .receiving = NO_OPERATION,
+                              .dropping = NO_OPERATION};
     source->notice = malloc(sizeof *source->notice + TAIL_BYTES_MAX);
     if (source->notice == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
@@ -28,7 +28,7 @@ supply_status_t source_init(struct source *source, const struct link *link, cons
 void source_free(struct source *source) {
     free(source->notice);
     free(source->dropped);
-    *source = (struct source){.sending = LINK_NONE, .receiving = LINK_NONE, .dropping = LINK_NONE};
+    *source = (struct source){.sending = NO_OPERATION, .receiving = NO_OPERATION, .dropping = NO_OPERATION};
 }
 
 void source_ask(struct source *source, enum request_kind kind) {
@@ -37,22 +37,22 @@ void source_ask(struct source *source, enum request_kind kind) {
 }
 
 static supply_status_t send_request(struct source *source, struct failure *failure) {
-    supply_status_t status = remote_test(source->link, &source->sending, failure);
+    supply_status_t status = supply__transport_test(source->transport, &source->sending, failure);
     if (status != SUPPLY_OK || !source->has_request) return status;
     source->sent = source->request;
     source->has_request = false;
-    return source->link->send(source->link->context, source->feeder, source->tag + TAG_REQUEST, &source->sent,
-                              sizeof source->sent, &source->sending, failure);
+    return source->transport->send(source->transport->context, source->feeder, source->tag + TAG_REQUEST, &source->sent,
+                                   sizeof source->sent, &source->sending, failure);
 }
 
 supply_status_t source_advance(struct source *source, struct failure *failure) {
-    const struct link *link = source->link;
+    const struct transport *transport = source->transport;
     supply_status_t status = send_request(source, failure);
     if (status < 0 || source->has_notice || source->is_closed) return status < 0 ? status : SUPPLY_OK;
-    if (source->receiving == LINK_NONE)
-        status = link->receive(link->context, source->feeder, source->tag + TAG_NOTICE, source->notice,
-                               sizeof *source->notice + TAIL_BYTES_MAX, &source->receiving, failure);
-    if (status >= 0) status = remote_test(link, &source->receiving, failure);
+    if (source->receiving == NO_OPERATION)
+        status = transport->receive(transport->context, source->feeder, source->tag + TAG_NOTICE, source->notice,
+                                    sizeof *source->notice + TAIL_BYTES_MAX, &source->receiving, failure);
+    if (status >= 0) status = supply__transport_test(transport, &source->receiving, failure);
     source->has_notice = status == SUPPLY_OK;
     if (source->has_notice && source->notice->tail_bytes > TAIL_BYTES_MAX)
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: a notice has a tail of %u bytes",
@@ -74,23 +74,23 @@ static supply_status_t source_receive_block(struct source *source, const struct 
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                             "pair %u on node %s: a block has %zu bytes, more than its slot of %zu", source->pair,
                             source->node, bytes, slot->bytes);
-    return source->link->receive(source->link->context, source->feeder, source->tag + TAG_BLOCK, slot->address, bytes,
-                                 operation, failure);
+    return source->transport->receive(source->transport->context, source->feeder, source->tag + TAG_BLOCK,
+                                      slot->address, bytes, operation, failure);
 }
 
 supply_status_t source_drop(struct source *source, size_t block_bytes, struct failure *failure) {
-    if (source->notice->kind == NOTICE_BLOCK && source->dropping == LINK_NONE) {
+    if (source->notice->kind == NOTICE_BLOCK && source->dropping == NO_OPERATION) {
         if (source->dropped == NULL) source->dropped = malloc(block_bytes);
         if (source->dropped == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
         const struct slot slot = {.address = source->dropped, .bytes = block_bytes};
         TRY(source_receive_block(source, &slot, &source->dropping, failure));
     }
-    TRY(remote_test(source->link, &source->dropping, failure));
+    TRY(supply__transport_test(source->transport, &source->dropping, failure));
     return source_next(source, failure);
 }
 
 bool source_is_pending(const struct source *source) {
-    return source->sending != LINK_NONE || source->receiving != LINK_NONE || source->dropping != LINK_NONE;
+    return source->sending != NO_OPERATION || source->receiving != NO_OPERATION || source->dropping != NO_OPERATION;
 }
 
 supply_status_t source_failure(const struct source *source, struct failure *failure) {
@@ -179,7 +179,7 @@ static void take_end(struct remote *remote, struct source *source, supply_status
     }
     /* A stream may end in the middle of an epoch, for some pairs only. */
     if (all_data || no_data)
-        push(remote, end, source, LINK_NONE);
+        push(remote, end, source, NO_OPERATION);
     else
         remote_ask_for_epoch(remote);
 }
@@ -238,7 +238,8 @@ static supply_status_t take_notices(struct remote *remote, struct failure *failu
 supply_status_t remote_test_arrivals(struct remote *remote, struct failure *failure) {
     supply_status_t all = SUPPLY_OK;
     for (uint32_t i = 0; i < remote->count; i++) {
-        const supply_status_t status = remote_test(&remote->link, &remote_arrival(remote, i)->receiving, failure);
+        const supply_status_t status =
+            supply__transport_test(&remote->transport, &remote_arrival(remote, i)->receiving, failure);
         if (status < 0) return status;
         if (status == SUPPLY_AGAIN) all = SUPPLY_AGAIN;
     }
@@ -266,7 +267,7 @@ supply_status_t remote_take(struct remote *remote, struct filled *filled, struct
         return failure->status;
     }
     const struct arrival *head = remote_arrival(remote, 0);
-    if (head->receiving != LINK_NONE) return SUPPLY_AGAIN;
+    if (head->receiving != NO_OPERATION) return SUPPLY_AGAIN;
     *filled = head->filled;
     remote->first = (remote->first + 1) % remote->capacity;
     remote->count--;

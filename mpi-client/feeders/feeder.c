@@ -36,7 +36,7 @@ enum outlet_state {
 };
 
 struct outlet {
-    const struct link *link;
+    const struct transport *transport;
     uint32_t pair;
     int rank; /**< number of the process that receives */
     int tag;  /**< the pair's first one */
@@ -62,19 +62,20 @@ struct outlet {
  */
 
 static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
-    return outlet->link->receive(outlet->link->context, outlet->rank, outlet->tag + TAG_REQUEST, &outlet->request,
-                                 sizeof outlet->request, &outlet->receiving, failure);
+    return outlet->transport->receive(outlet->transport->context, outlet->rank, outlet->tag + TAG_REQUEST,
+                                      &outlet->request, sizeof outlet->request, &outlet->receiving, failure);
 }
 
 /* The pair of these options. Begins to receive the rank's requests. SUPPLY_OK, or a failure. */
-static supply_status_t outlet_init(struct outlet *outlet, const struct link *link, const struct processes *processes,
-                                   uint32_t pair, const supply_options_t *options, struct failure *failure) {
-    *outlet = (struct outlet){.link = link,
+static supply_status_t outlet_init(struct outlet *outlet, const struct transport *transport,
+                                   const struct processes *processes, uint32_t pair, const supply_options_t *options,
+                                   struct failure *failure) {
+    *outlet = (struct outlet){.transport = transport,
                               .pair = pair,
                               .rank = remote_rank_of(processes, pair),
                               .tag = remote_tag(processes, pair),
                               .options = *options,
-                              .receiving = LINK_NONE};
+                              .receiving = NO_OPERATION};
     outlet->end = &outlet->first;
     outlet->options.rank = (int)pair;
     outlet->options.local_rank = remote_local_rank(processes, pair);
@@ -103,19 +104,19 @@ static supply_status_t send_notice(struct outlet *outlet, const struct notice_me
                                    const supply_block_t *block, struct failure *failure) {
     struct sending *sending = malloc(sizeof *sending + notice->tail_bytes);
     if (sending == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    *sending = (struct sending){.notice = *notice, .notice_operation = LINK_NONE, .block_operation = LINK_NONE};
+    *sending = (struct sending){.notice = *notice, .notice_operation = NO_OPERATION, .block_operation = NO_OPERATION};
     if (tail != NULL) memcpy(remote_tail(&sending->notice), tail, notice->tail_bytes);
     *outlet->end = sending;
     outlet->end = &sending->next;
-    const struct link *link = outlet->link;
+    const struct transport *transport = outlet->transport;
     const supply_status_t status =
-        link->send(link->context, outlet->rank, outlet->tag + TAG_NOTICE, &sending->notice,
-                   sizeof sending->notice + notice->tail_bytes, &sending->notice_operation, failure);
+        transport->send(transport->context, outlet->rank, outlet->tag + TAG_NOTICE, &sending->notice,
+                        sizeof sending->notice + notice->tail_bytes, &sending->notice_operation, failure);
     if (status != SUPPLY_OK || block == NULL) return status;
     sending->block = *block;
     outlet->held++;
-    return link->send(link->context, outlet->rank, outlet->tag + TAG_BLOCK, block->address, block->bytes,
-                      &sending->block_operation, failure);
+    return transport->send(transport->context, outlet->rank, outlet->tag + TAG_BLOCK, block->address, block->bytes,
+                           &sending->block_operation, failure);
 }
 
 static struct failure failure_of(const struct outlet *outlet, supply_status_t status) {
@@ -193,8 +194,8 @@ static bool is_last_request(const struct outlet *outlet) {
 }
 
 static supply_status_t take_requests(struct outlet *outlet, bool *busy, struct failure *failure) {
-    if (outlet->receiving == LINK_NONE) return SUPPLY_OK;
-    supply_status_t status = remote_test(outlet->link, &outlet->receiving, failure);
+    if (outlet->receiving == NO_OPERATION) return SUPPLY_OK;
+    supply_status_t status = supply__transport_test(outlet->transport, &outlet->receiving, failure);
     if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
     *busy = true;
     outlet->request.text[sizeof outlet->request.text - 1] = '\0';
@@ -206,8 +207,8 @@ static supply_status_t take_requests(struct outlet *outlet, bool *busy, struct f
 static supply_status_t finish_sendings(struct outlet *outlet, bool *busy, struct failure *failure) {
     while (outlet->first != NULL) {
         struct sending *sending = outlet->first;
-        supply_status_t status = remote_test(outlet->link, &sending->notice_operation, failure);
-        if (status == SUPPLY_OK) status = remote_test(outlet->link, &sending->block_operation, failure);
+        supply_status_t status = supply__transport_test(outlet->transport, &sending->notice_operation, failure);
+        if (status == SUPPLY_OK) status = supply__transport_test(outlet->transport, &sending->block_operation, failure);
         if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
         if (sending->block.element_count > 0) {
             supply_release(outlet->supply, &sending->block);
@@ -351,7 +352,8 @@ static bool must_end(const struct outlet *outlet) {
     return outlet->state > OUTLET_WAITS_FOR_CLOSE && outlet->first != NULL;
 }
 
-/* Does what it can without waiting. *busy is set to true if that was something. SUPPLY_OK, or a failure of the link. */
+/* Does what it can without waiting. *busy is set to true if that was something. SUPPLY_OK, or a failure of the
+ * transport. */
 static supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure *failure) {
     if (outlet->state == OUTLET_ABANDONED) return SUPPLY_OK;
     TRY(take_requests(outlet, busy, failure));
@@ -416,7 +418,7 @@ static supply_status_t feeder_run(struct outlet *outlets, uint32_t count, const 
     }
 }
 
-supply_status_t supply__feed_over(const struct link *link, const struct processes *processes,
+supply_status_t supply__feed_over(const struct transport *transport, const struct processes *processes,
                                   const supply_options_t *options, void (*log)(const char *line), struct fed *fed,
                                   struct failure *failure) {
     const struct pair_range pairs = remote_own_pairs(processes);
@@ -424,7 +426,7 @@ supply_status_t supply__feed_over(const struct link *link, const struct processe
     if (outlets == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     supply_status_t status = SUPPLY_OK;
     for (uint32_t i = 0; i < pairs.count && status == SUPPLY_OK; i++)
-        status = outlet_init(&outlets[i], link, processes, pairs.first + i, options, failure);
+        status = outlet_init(&outlets[i], transport, processes, pairs.first + i, options, failure);
     if (status == SUPPLY_OK) status = feeder_run(outlets, pairs.count, options, failure);
     feeder_sum_up(outlets, pairs.count, log, fed);
     /* Otherwise operations may still use the memory. */

@@ -95,37 +95,22 @@ static supply_status_t processes_count(struct processes *processes, struct failu
     return SUPPLY_OK;
 }
 
-static supply_status_t processes_await(const struct link *link, int operation, const struct wait_limit *limit,
-                                       struct failure *failure) {
-    struct wait wait = supply__wait_begin(*limit);
-    supply_status_t status;
-    while ((status = remote_test(link, &operation, failure)) == SUPPLY_AGAIN) {
-        const supply_status_t ended = supply__wait_more(&wait);
-        if (ended == SUPPLY_ERROR_TIMEOUT)
-            return supply__fail(failure, SUPPLY_ERROR_TIMEOUT,
-                                "another process has not called supply_remote_open() for %g s: has it failed, or is it "
-                                "another program? Start only "
-                                "the training program and supply-feeder in this mpirun (SUPPLY_TIMEOUT)",
-                                limit->seconds);
-        if (ended == SUPPLY_INTERRUPTED)
-            return supply__fail(failure, SUPPLY_INTERRUPTED,
-                                "the program interrupted the wait for the other processes of supply_remote_open()");
-    }
-    return status;
-}
-
-supply_status_t remote_meet(struct processes *processes, const struct link *link, bool is_feeder, const char *node,
-                            const struct wait_limit *limit, struct failure *failure) {
-    *processes = (struct processes){.count = link->processes, .self = link->process};
-    struct process *all = calloc((size_t)link->processes + 1, sizeof *all);
+supply_status_t remote_meet(struct processes *processes, const struct transport *transport, bool is_feeder,
+                            const char *node, const struct wait_limit *limit, struct failure *failure) {
+    *processes = (struct processes){.count = transport->ranks, .self = transport->rank};
+    struct process *all = calloc((size_t)transport->ranks + 1, sizeof *all);
     if (all == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     processes->list = all;
-    struct process *own = &all[link->processes];
+    struct process *own = &all[transport->ranks];
     *own = (struct process){.messages = MESSAGES_VERSION, .is_feeder = is_feeder};
     supply__copy_line(own->node, sizeof own->node, node, sizeof own->node);
     int operation;
-    supply_status_t status = link->allgather(link->context, own, all, sizeof *all, &operation, failure);
-    if (status == SUPPLY_OK) status = processes_await(link, operation, limit, failure);
+    supply_status_t status = transport->allgather(transport->context, own, all, sizeof *all, &operation, failure);
+    if (status == SUPPLY_OK)
+        status = supply__transport_await(transport, &operation, limit, "supply_remote_open()",
+                                         "is it another program? Start only the training program and supply-feeder in "
+                                         "this mpirun",
+                                         failure);
     /* The operation may still use the memory. */
     if (status != SUPPLY_OK) processes->list = NULL;
     return status == SUPPLY_OK ? processes_count(processes, failure) : status;

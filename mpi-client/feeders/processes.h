@@ -1,8 +1,7 @@
 /** The processes of the communicator, and which pair belongs to which of them. */
 #pragma once
 
-#include "link.h"
-#include "base/wait.h"
+#include "transport.h"
 
 /** What each process tells all others. */
 struct process {
@@ -31,8 +30,8 @@ struct pair_range {
  * _TIMEOUT, _MEMORY, _ARGUMENT (processes with another version of the library, or no rank), SUPPLY_INTERRUPTED. Free
  * with remote_processes_free() in any case.
  */
-supply_status_t remote_meet(struct processes *processes, const struct link *link, bool is_feeder, const char *node,
-                            const struct wait_limit *limit, struct failure *failure);
+supply_status_t remote_meet(struct processes *processes, const struct transport *transport, bool is_feeder,
+                            const char *node, const struct wait_limit *limit, struct failure *failure);
 
 void remote_processes_free(struct processes *processes);
 

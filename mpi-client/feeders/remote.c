@@ -164,9 +164,9 @@ static void remote_free(struct remote *remote, bool *keep) {
     bool is_pending = false;
     *keep = false;
     for (uint32_t i = 0; i < remote->source_count; i++) is_pending |= source_is_pending(&remote->sources[i]);
-    for (uint32_t i = 0; i < remote->count; i++) *keep |= remote_arrival(remote, i)->receiving != LINK_NONE;
+    for (uint32_t i = 0; i < remote->count; i++) *keep |= remote_arrival(remote, i)->receiving != NO_OPERATION;
     is_pending |= *keep;
-    remote->link.free(remote->link.context, is_pending);
+    remote->transport.free(remote->transport.context, is_pending);
     if (is_pending)
         remote->next_kept = __atomic_exchange_n(&kept, remote, __ATOMIC_ACQ_REL);
     else
@@ -187,7 +187,7 @@ static void abort_now(void *context, const char *reason, bool *keep) {
     remote_free(remote, keep);
 }
 
-/* The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards. */
+/* The program ends its messages without closing the handle: closes the pairs. Nothing uses the transport afterwards. */
 static void remote_end(void *context) {
     struct remote *remote = context;
     remote->interruption = (struct interruption){0};
@@ -196,7 +196,7 @@ static void remote_end(void *context) {
     remote->has_no_link = true;
 }
 
-/* The link belongs to the parent: MPI must not be called in a child. */
+/* The transport belongs to the parent: MPI must not be called in a child. */
 static void remote_abandon(void *context) { remote_free_memory(context); }
 
 /* The handle's filler. */
@@ -226,7 +226,7 @@ static supply_status_t make_sources(struct remote *remote, struct failure *failu
     remote->sources = calloc(pairs.count, sizeof *remote->sources);
     if (remote->sources == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < pairs.count; i++) {
-        TRY(source_init(&remote->sources[i], &remote->link, &remote->processes, pairs.first + i, failure));
+        TRY(source_init(&remote->sources[i], &remote->transport, &remote->processes, pairs.first + i, failure));
         remote->source_count++;
     }
     remote_set_name(remote, &pairs);
@@ -312,17 +312,17 @@ static void leave(struct remote *remote, const struct failure *failure) {
     filler.abort(remote, failure->text, &keep);
 }
 
-supply_status_t supply__remote_over(supply_t **supply, const struct link *link, struct processes *processes,
+supply_status_t supply__remote_over(supply_t **supply, const struct transport *transport, struct processes *processes,
                                     const supply_options_t *options) {
     struct failure failure = {0};
     *supply = NULL;
     struct remote *remote = calloc(1, sizeof *remote);
     if (remote == NULL) {
-        link->free(link->context, false);
+        transport->free(transport->context, false);
         remote_processes_free(processes);
         return SUPPLY_ERROR_MEMORY;
     }
-    remote->link = *link;
+    remote->transport = *transport;
     remote->processes = *processes;
     *processes = (struct processes){0};
     supply_options_t known;
@@ -336,7 +336,7 @@ supply_status_t supply__remote_over(supply_t **supply, const struct link *link, 
         *supply = supply__filler_failed(&failure);
         return status;
     }
-    if (link->on_end != NULL) link->on_end(link->context, remote_end, remote);
+    if (transport->on_end != NULL) transport->on_end(transport->context, remote_end, remote);
     *supply = remote->handle;
     return SUPPLY_OK;
 }

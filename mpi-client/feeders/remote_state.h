@@ -9,7 +9,7 @@
 #include "processes.h"
 
 struct source {
-    const struct link *link;
+    const struct transport *transport;
     uint32_t pair;
     int feeder;       /**< number of the process */
     const char *node; /**< of the feeder */
@@ -32,7 +32,7 @@ struct source {
 };
 
 /** SUPPLY_OK, or _MEMORY. Free with source_free() in any case. */
-supply_status_t source_init(struct source *source, const struct link *link, const struct processes *processes,
+supply_status_t source_init(struct source *source, const struct transport *transport, const struct processes *processes,
                             uint32_t pair, struct failure *failure);
 
 void source_free(struct source *source);
@@ -49,7 +49,7 @@ supply_status_t source_next(struct source *source, struct failure *failure);
 /** Drops the notice, and its block. SUPPLY_OK; SUPPLY_AGAIN: its block is on its way; or a failure. */
 supply_status_t source_drop(struct source *source, size_t block_bytes, struct failure *failure);
 
-/** True if operations of the link may still use the source's memory. */
+/** True if operations of the transport may still use the source's memory. */
 bool source_is_pending(const struct source *source);
 
 /** The failure of the notice, with the feeder's node. Returns its status. */
@@ -65,7 +65,7 @@ struct arrival {
 
 struct remote {
     struct remote *next_kept; /**< a context that is never freed, either */
-    struct link link;
+    struct transport transport;
     struct processes processes;
     supply_t *handle;
     char name[512];

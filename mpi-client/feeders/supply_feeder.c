@@ -8,7 +8,7 @@
 #include "command_line.h"
 #include "feeder.h"
 #include "api/filler.h"
-#include "mpi_link.h"
+#include "processes_mpi.h"
 #include "files/options.h"
 
 enum { TIMEOUT = COMMAND_LINE_OWN, GROUP };
@@ -43,15 +43,15 @@ static void print(const char *line) { fprintf(stderr, "supply-feeder: %s\n", lin
 
 /* Returns the exit status. */
 static int feed(const supply_options_t *options) {
-    struct link link;
+    struct transport transport;
     struct processes processes = {0};
     struct failure failure;
     struct fed fed;
     double timeout;
     supply_status_t status = supply__options_timeout(options, &timeout, &failure);
     const struct wait_limit limit = {.seconds = FILLER_LIMIT_FACTOR * timeout};
-    if (status == SUPPLY_OK) status = remote_mpi_meet(&link, &processes, MPI_COMM_WORLD, true, &limit, &failure);
-    if (status == SUPPLY_OK) status = supply__feed_over(&link, &processes, options, print, &fed, &failure);
+    if (status == SUPPLY_OK) status = remote_mpi_meet(&transport, &processes, MPI_COMM_WORLD, true, &limit, &failure);
+    if (status == SUPPLY_OK) status = supply__feed_over(&transport, &processes, options, print, &fed, &failure);
     if (status != SUPPLY_OK) {
         print(failure.text);
         MPI_Abort(MPI_COMM_WORLD, 1);
@@ -60,7 +60,7 @@ static int feed(const supply_options_t *options) {
     const struct pair_range pairs = remote_own_pairs(&processes);
     fprintf(stderr, "supply-feeder: node %s sent %" PRIu64 " elements, %.3f GB, of %u pairs (from %u)\n",
             processes.list[processes.self].node, fed.elements, (double)fed.bytes / 1e9, pairs.count, pairs.first);
-    link.free(link.context, false);
+    transport.free(transport.context, false);
     remote_processes_free(&processes);
     return fed.failed > 0;
 }

@@ -6,9 +6,8 @@
 
 #include <stdlib.h>
 
-#include "communicator.h"
 #include "api/filler.h"
-#include "mpi_link.h"
+#include "processes_mpi.h"
 #include "files/options.h"
 #include "remote.h"
 #include "supply_mpi.h"
@@ -48,7 +47,7 @@ static bool have_feeders_served;
 
 static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_options_t *given, int *members,
                                 MPI_Comm *ranks, struct failure *failure) {
-    struct link link;
+    struct transport transport;
     struct processes processes = {0};
     supply_options_t options;
     double timeout;
@@ -59,11 +58,12 @@ static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_o
     TRY(supply__options_complete(given, &options, failure));
     TRY(supply__options_timeout(&options, &timeout, failure));
     const struct wait_limit limit = {FILLER_LIMIT_FACTOR * timeout, {options.interrupted, options.interrupted_context}};
-    TRY(remote_mpi_meet(&link, &processes, comm, false, &limit, failure));
+    TRY(remote_mpi_meet(&transport, &processes, comm, false, &limit, failure));
     supply_status_t status = make_ranks(&processes, comm, members, ranks, failure);
     have_feeders_served = processes.feeders > 0;
-    if (status == SUPPLY_OK && have_feeders_served) return supply__remote_over(supply, &link, &processes, &options);
-    link.free(link.context, false);
+    if (status == SUPPLY_OK && have_feeders_served)
+        return supply__remote_over(supply, &transport, &processes, &options);
+    transport.free(transport.context, false);
     remote_processes_free(&processes);
     return status == SUPPLY_OK ? open_local(supply, *ranks, &options, failure) : status;
 }

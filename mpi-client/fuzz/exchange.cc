@@ -16,7 +16,7 @@
 
 extern "C" {
 #include "neighbours.h"
-#include "transport.h"
+#include "exchange.h"
 }
 
 namespace supply_fuzz {
@@ -107,9 +107,12 @@ class OtherRanks {
                 static_cast<int>(ranks_),
                 this,
                 allgather,
+                nullptr,
+                nullptr,
                 alltoall,
                 alltoallv,
-                [](void *, failure *) { return SUPPLY_OK; },
+                [](void *, int, failure *) { return SUPPLY_OK; },
+                nullptr,
                 [](void *, bool) {}};
     }
 
@@ -167,12 +170,14 @@ class OtherRanks {
     }
 
     /** An input that never ends the exchange is not interesting. */
-    supply_status_t count(failure *failure) {
+    supply_status_t count(int *operation, failure *failure) {
+        *operation = 0;
         if (++operations_ < OPERATIONS_MAX) return SUPPLY_OK;
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "too many operations");
     }
 
-    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
+    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                     failure *failure) {
         OtherRanks &others = of(context);
         for (size_t rank = 0; rank < others.ranks_; rank++) {
             uint8_t *to = static_cast<uint8_t *>(receive) + rank * bytes;
@@ -181,15 +186,16 @@ class OtherRanks {
                 others.rings_[rank].show(*reinterpret_cast<card *>(to));
             if (rank != others.rank_) others.change(to, bytes);
         }
-        return others.count(failure);
+        return others.count(operation, failure);
     }
 
-    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
+    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                    failure *failure) {
         OtherRanks &others = of(context);
         memcpy(receive, send, others.ranks_ * bytes);
         for (size_t rank = 0; rank < others.ranks_; rank++)
             if (rank != others.rank_) others.change(static_cast<uint8_t *>(receive) + rank * bytes, bytes);
-        return others.count(failure);
+        return others.count(operation, failure);
     }
 
     /** Parts in a ring must lie in one of its slots; the sanitizer checks other memory. */
@@ -201,7 +207,7 @@ class OtherRanks {
     }
 
     static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
-                                     const part *receive_parts, failure *failure) {
+                                     const part *receive_parts, int *operation, failure *failure) {
         OtherRanks &others = of(context);
         for (size_t rank = 0; rank < others.ranks_; rank++) {
             const part &sent = send_parts[rank], &received = receive_parts[rank];
@@ -213,7 +219,7 @@ class OtherRanks {
             memcpy(to, bytes.data(), std::min(bytes.size(), received.bytes));
             others.change(to, received.bytes);
         }
-        return others.count(failure);
+        return others.count(operation, failure);
     }
 
     Input &input_;

@@ -11,8 +11,8 @@ namespace supply_test {
 
 namespace {
 
-supply_status_t begin(void *, const void *, void *, size_t, failure *) { return SUPPLY_OK; }
-supply_status_t never(void *, failure *) { return SUPPLY_AGAIN; }
+supply_status_t begin(void *, const void *, void *, size_t, int *, failure *) { return SUPPLY_OK; }
+supply_status_t never(void *, int, failure *) { return SUPPLY_AGAIN; }
 
 class ExchangeCollectiveTest : public ::testing::Test {
   protected:
@@ -20,7 +20,7 @@ class ExchangeCollectiveTest : public ::testing::Test {
         of.name = "pair 0";
         of.limit = 100;
         of.transport.allgather = begin;
-        of.transport.poll = never;
+        of.transport.test = never;
         EXPECT_EQ(SUPPLY_OK, exchange_allgather(&of, nullptr, nullptr, 0, &why));
     }
 

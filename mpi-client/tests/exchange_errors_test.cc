@@ -5,7 +5,7 @@
 #include "exchange_ranks.h"
 
 extern "C" {
-#include "transport.h"
+#include "exchange.h"
 }
 
 namespace supply_test {

@@ -47,10 +47,10 @@ def test_a_transport_that_raises(ranks):
 
 def test_a_transport_that_fails_when_it_is_polled(ranks):
     class Stalled(ThreadTransport):
-        def poll(self):
+        def test(self, operation):
             if self._operation > 3:
                 raise RuntimeError("connection closed by peer")
-            return super().poll()
+            return super().test(operation)
 
     assert_all_fail(ranks, "all", spark_supplier.SupplyOSError, "connection closed by peer", transport=Stalled)
 
@@ -77,13 +77,14 @@ def test_closing_waits_for_other_ranks_at_the_end(ranks):
         began = 0.0
 
         def allgather(self, *buffers):
-            super().allgather(*buffers)
+            operation = super().allgather(*buffers)
             self.began = time.monotonic()
+            return operation
 
-        def poll(self):
+        def test(self, operation):
             if self.rank == 0 and self.began and time.monotonic() > self.began + 2.4:
                 has_waited.set()
-            return super().poll()
+            return super().test(operation)
 
     open_rank = opener(ranks, "all", timeout=2, transport=Patient)
 
@@ -101,8 +102,8 @@ def test_closing_waits_for_other_ranks_at_the_end(ranks):
 
 def test_a_transport_that_returns_another_truth(ranks):
     class Counting(ThreadTransport):
-        def poll(self):
-            return int(super().poll())
+        def test(self, operation):
+            return int(super().test(operation))
 
     check_all_once([[40], [40]], receive(ranks, "all", [[40], [40]], transport=Counting), epochs=1)
 
@@ -111,11 +112,11 @@ def test_an_interruption_leaves_the_exchange_usable(ranks):
     class Interrupted(ThreadTransport):
         is_interrupted = False
 
-        def poll(self):
+        def test(self, operation):
             if self._operation > 4 and not self.is_interrupted:
                 self.is_interrupted = True
                 raise KeyboardInterrupt
-            return super().poll()
+            return super().test(operation)
 
     open_rank = opener(ranks, "all", transport=Interrupted)
 
@@ -133,7 +134,7 @@ def test_an_interruption_leaves_the_exchange_usable(ranks):
 
 def test_an_interruption_while_opening_closes_the_pair(ranks):
     class Interrupted(ThreadTransport):
-        def poll(self):
+        def test(self, operation):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -145,10 +146,10 @@ def test_another_thread_closes_while_one_waits(ranks):
     waits = threading.Event()
 
     class Watched(ThreadTransport):
-        def poll(self):
+        def test(self, operation):
             if self._operation > 3 and self.rank == 0:
                 waits.set()
-            return super().poll()
+            return super().test(operation)
 
     open_rank = opener(ranks, "all", transport=Watched)
 

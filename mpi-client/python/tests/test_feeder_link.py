@@ -32,8 +32,8 @@ class ThreadLink:
     """A link between processes that are threads: messages of feeders, without MPI."""
 
     def __init__(self, post, process):
-        self.process = process
-        self.processes = post.processes
+        self.rank = process
+        self.ranks = post.processes
         self.is_closed = False
         self._post = post
         self._operations = []
@@ -41,12 +41,12 @@ class ThreadLink:
     def send(self, to, tag, buffer):
         message = [bytes(buffer), False]
         with self._post.lock:
-            self._post.messages.setdefault((self.process, to, tag), []).append(message)
+            self._post.messages.setdefault((self.rank, to, tag), []).append(message)
         return self._begin(lambda: message[1])
 
     def receive(self, source, tag, buffer):
         def arrived():
-            waiting = self._post.messages.get((source, self.process, tag))
+            waiting = self._post.messages.get((source, self.rank, tag))
             if not waiting:
                 return False
             message = waiting.pop(0)
@@ -58,12 +58,12 @@ class ThreadLink:
 
     def allgather(self, send, receive):
         with self._post.lock:
-            self._post.gathered[self.process] = bytes(send)
+            self._post.gathered[self.rank] = bytes(send)
 
         def gathered():
-            if len(self._post.gathered) < self.processes:
+            if len(self._post.gathered) < self.ranks:
                 return False
-            receive[:] = b"".join(self._post.gathered[process] for process in range(self.processes))
+            receive[:] = b"".join(self._post.gathered[process] for process in range(self.ranks))
             return True
 
         return self._begin(gathered)

@@ -22,16 +22,16 @@ class ThreadTransport:
         self._receive = []
 
     def allgather(self, send, receive):
-        self._begin([send] * self.ranks, receive, _equal_parts(receive, self.ranks))
+        return self._begin([send] * self.ranks, receive, _equal_parts(receive, self.ranks))
 
     def alltoall(self, send, receive):
-        self._begin(_pieces(send, _equal_parts(send, self.ranks)), receive, _equal_parts(receive, self.ranks))
+        return self._begin(_pieces(send, _equal_parts(send, self.ranks)), receive, _equal_parts(receive, self.ranks))
 
     def alltoallv(self, send, send_parts, receive, receive_parts):
-        self._begin(_pieces(send, send_parts), receive, receive_parts)
+        return self._begin(_pieces(send, send_parts), receive, receive_parts)
 
-    def poll(self):
-        keys = [(self._operation, sender, self.rank) for sender in range(self.ranks)]
+    def test(self, operation):
+        keys = [(operation, sender, self.rank) for sender in range(self.ranks)]
         with self._mail.lock:
             if not all(key in self._mail.messages for key in keys):
                 return False
@@ -49,6 +49,7 @@ class ThreadTransport:
         with self._mail.lock:
             for receiver, piece in enumerate(pieces):
                 self._mail.messages[self._operation, self.rank, receiver] = bytes(piece)
+        return self._operation
 
 
 def _pieces(buffer, parts):

@@ -7,7 +7,7 @@
 #include <thread>
 
 extern "C" {
-#include "transport.h"
+#include "exchange.h"
 }
 
 namespace supply_test {

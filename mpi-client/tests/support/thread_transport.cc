@@ -6,7 +6,8 @@
 namespace supply_test {
 
 transport ThreadNetwork::of(int rank) {
-    return {rank, ranks_, new Context{this, rank}, allgather, alltoall, alltoallv, poll, free};
+    return {rank,    ranks_, new Context{this, rank}, allgather, nullptr, nullptr, alltoall, alltoallv, test,
+            nullptr, free};
 }
 
 void ThreadNetwork::fail_from(int rank, uint64_t operation) {
@@ -100,32 +101,35 @@ void ThreadNetwork::copy(const Operation &operation, int from, int to) {
         memcpy(receive + received.offset, send + sent.offset, sent.bytes);
 }
 
-supply_status_t ThreadNetwork::poll(int rank) {
+supply_status_t ThreadNetwork::test(int rank) {
     std::lock_guard<std::mutex> lock(mutex_);
     return operations_[begun_[static_cast<size_t>(rank)] - 1]->is_done ? SUPPLY_OK : SUPPLY_AGAIN;
 }
 
-supply_status_t ThreadNetwork::allgather(void *context, const void *send, void *receive, size_t bytes,
+supply_status_t ThreadNetwork::allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                          failure *failure) {
     const Context &of = *static_cast<Context *>(context);
+    *operation = 0;
     return of.network->begin(of.rank, {Kind::allgather, send, receive, bytes, nullptr, nullptr}, failure);
 }
 
-supply_status_t ThreadNetwork::alltoall(void *context, const void *send, void *receive, size_t bytes,
+supply_status_t ThreadNetwork::alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                         failure *failure) {
     const Context &of = *static_cast<Context *>(context);
+    *operation = 0;
     return of.network->begin(of.rank, {Kind::alltoall, send, receive, bytes, nullptr, nullptr}, failure);
 }
 
 supply_status_t ThreadNetwork::alltoallv(void *context, const void *send, const part *send_parts, void *receive,
-                                         const part *receive_parts, failure *failure) {
+                                         const part *receive_parts, int *operation, failure *failure) {
     const Context &of = *static_cast<Context *>(context);
+    *operation = 0;
     return of.network->begin(of.rank, {Kind::alltoallv, send, receive, 0, send_parts, receive_parts}, failure);
 }
 
-supply_status_t ThreadNetwork::poll(void *context, failure *) {
+supply_status_t ThreadNetwork::test(void *context, int, failure *) {
     const Context &of = *static_cast<Context *>(context);
-    return of.network->poll(of.rank);
+    return of.network->test(of.rank);
 }
 
 void ThreadNetwork::free(void *context, bool pending) {

@@ -56,15 +56,17 @@ class ThreadNetwork {
     };
 
     supply_status_t begin(int rank, const Call &call, failure *failure);
-    supply_status_t poll(int rank);
+    supply_status_t test(int rank);
     void complete(Operation &operation, uint64_t number);
     void copy(const Operation &operation, int from, int to);
 
-    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure);
-    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, failure *failure);
+    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                     failure *failure);
+    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                    failure *failure);
     static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
-                                     const part *receive_parts, failure *failure);
-    static supply_status_t poll(void *context, failure *failure);
+                                     const part *receive_parts, int *operation, failure *failure);
+    static supply_status_t test(void *context, int operation, failure *failure);
     static void free(void *context, bool pending);
 
     const int ranks_;

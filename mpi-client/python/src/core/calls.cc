@@ -2,14 +2,22 @@
 
 #include <nanobind/stl/string.h>
 
-#include <cerrno>
+#include <sched.h>
+#include <unistd.h>
 
-extern "C" {
-#include "base/failure.h"
-}
+#include <algorithm>
+#include <cerrno>
 
 namespace nb = nanobind;
 
+namespace {
+
+/* Between ranks that are ready, an operation takes less time than the shortest sleep. */
+constexpr unsigned kYields = 30;
+constexpr unsigned kShortestPauseMicroseconds = 50;
+constexpr unsigned kLongestPauseMicroseconds = 1000;
+
+/* A memoryview of the library's memory. Writable also for what is sent: PyTorch warns of memory that is not. */
 nb::object view(const void *address, size_t bytes) {
     static char nothing;
     /* Python has no views of NULL. */
@@ -17,6 +25,30 @@ nb::object view(const void *address, size_t bytes) {
     PyObject *const made = PyMemoryView_FromMemory(start, static_cast<Py_ssize_t>(bytes), PyBUF_WRITE);
     if (made == nullptr) throw nb::python_error();
     return nb::steal(made);
+}
+
+} // namespace
+
+Calls::Calls(nb::object object, const char *what)
+    : object_(std::move(object)), what_(what), rank_(nb::cast<int>(object_.attr("rank"))),
+      ranks_(nb::cast<int>(object_.attr("ranks"))) {}
+
+transport Calls::functions() {
+    return {rank_,     ranks_,    new std::shared_ptr<Calls>(shared_from_this()),
+            allgather, send,      receive,
+            alltoall,  alltoallv, test,
+            nullptr,   free};
+}
+
+void Calls::pause() {
+    nb::gil_scoped_release released;
+    if (yields_ > 0) {
+        yields_--;
+        sched_yield();
+        return;
+    }
+    usleep(pause_microseconds_);
+    pause_microseconds_ = std::min(2 * pause_microseconds_, kLongestPauseMicroseconds);
 }
 
 void Calls::throw_interruption() {
@@ -45,35 +77,92 @@ supply_status_t Calls::fail(failure *failure, const char *operation, const nb::p
 }
 
 /* A signal that arrives now must not leave it unknown whether the operation has begun, so its handler runs first. */
-supply_status_t Calls::begin(failure *failure, const char *operation, const Call &call, int *number) {
+supply_status_t Calls::begin(failure *failure, const char *name, int *operation, const Call &call) {
+    yields_ = kYields;
+    pause_microseconds_ = kShortestPauseMicroseconds;
+    *operation = NO_OPERATION;
     nb::gil_scoped_acquire acquired;
     if (!is_waiting_ && PyErr_CheckSignals() != 0) keep_interruption(nb::python_error());
     try {
-        const nb::object returned = call(object_);
-        if (number != nullptr) *number = nb::cast<int>(returned);
+        const long number = PyLong_AsLong(call(object_).ptr());
+        if (PyErr_Occurred() != nullptr) throw nb::python_error();
+        *operation = static_cast<int>(number);
         return SUPPLY_OK;
     } catch (nb::python_error &error) {
-        fail(failure, operation, error);
+        fail(failure, name, error);
         if (!error.matches(PyExc_Exception)) keep_interruption(std::move(error));
         return SUPPLY_ERROR_SYSTEM;
     }
 }
 
-supply_status_t Calls::ask(failure *failure, const char *operation, const Call &call) {
+supply_status_t Calls::allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                 failure *failure) {
+    Calls &calls = in(context);
+    return calls.begin(failure, "allgather", operation, [&](const nb::object &object) {
+        return object.attr("allgather")(view(send, bytes), view(receive, bytes * calls.ranks_));
+    });
+}
+
+supply_status_t Calls::send(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
+                            failure *failure) {
+    return in(context).begin(failure, "send", operation, [&](const nb::object &object) {
+        return object.attr("send")(to, tag, view(buffer, bytes));
+    });
+}
+
+supply_status_t Calls::receive(void *context, int from, int tag, void *buffer, size_t bytes, int *operation,
+                               failure *failure) {
+    return in(context).begin(failure, "receive", operation, [&](const nb::object &object) {
+        return object.attr("receive")(from, tag, view(buffer, bytes));
+    });
+}
+
+supply_status_t Calls::alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                failure *failure) {
+    Calls &calls = in(context);
+    return calls.begin(failure, "alltoall", operation, [&](const nb::object &object) {
+        const size_t all = bytes * calls.ranks_;
+        return object.attr("alltoall")(view(send, all), view(receive, all));
+    });
+}
+
+supply_status_t Calls::alltoallv(void *context, const void *send, const part *send_parts, void *receive,
+                                 const part *receive_parts, int *operation, failure *failure) {
+    Calls &calls = in(context);
+    return calls.begin(failure, "alltoallv", operation, [&](const nb::object &object) {
+        return object.attr("alltoallv")(calls.view_of(send, send_parts), calls.tuples(send_parts),
+                                        calls.view_of(receive, receive_parts), calls.tuples(receive_parts));
+    });
+}
+
+nb::object Calls::view_of(const void *start, const part *parts) const {
+    size_t end = 0;
+    for (int i = 0; i < ranks_; i++) end = std::max(end, parts[i].offset + parts[i].bytes);
+    return view(start, end);
+}
+
+nb::list Calls::tuples(const part *parts) const {
+    nb::list list;
+    for (int i = 0; i < ranks_; i++) list.append(nb::make_tuple(parts[i].offset, parts[i].bytes));
+    return list;
+}
+
+supply_status_t Calls::test(void *context, int operation, failure *failure) {
+    Calls &calls = in(context);
     nb::gil_scoped_acquire acquired;
     try {
-        if (is_waiting_ && PyErr_CheckSignals() != 0) {
-            keep_interruption(nb::python_error());
-            return fail(failure, operation, *interruption_);
+        if (calls.is_waiting_ && PyErr_CheckSignals() != 0) {
+            calls.keep_interruption(nb::python_error());
+            return calls.fail(failure, "test", *calls.interruption_);
         }
-        const int answer = PyObject_IsTrue(call(object_).ptr());
+        const int answer = PyObject_IsTrue(calls.object_.attr("test")(operation).ptr());
         if (answer < 0) throw nb::python_error();
         return answer != 0 ? SUPPLY_OK : SUPPLY_AGAIN;
     } catch (nb::python_error &error) {
         const bool is_interruption = !error.matches(PyExc_Exception);
-        const bool ends = is_waiting_ || !is_interruption;
-        if (ends) fail(failure, operation, error);
-        if (is_interruption) keep_interruption(std::move(error));
+        const bool ends = calls.is_waiting_ || !is_interruption;
+        if (ends) calls.fail(failure, "test", error);
+        if (is_interruption) calls.keep_interruption(std::move(error));
         return ends ? SUPPLY_ERROR_SYSTEM : SUPPLY_AGAIN;
     }
 }

@@ -1,4 +1,4 @@
-/** What the library's calls of Python objects share: of an exchange's transport, and of a link to feeders. */
+/** A transport (mpi/transport.h) over an object in Python, for an exchange, and for feeders and their ranks. */
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,20 +7,35 @@
 #include <memory>
 #include <string>
 
-#include "supply.h"
-
-struct failure;
-
-/** A memoryview of the library's memory. Writable also for what is sent: PyTorch warns of memory that is not. */
-nanobind::object view(const void *address, size_t bytes);
+extern "C" {
+#include "mpi/transport.h"
+}
 
 /** Calls the methods of a Python object. The library may call it without the interpreter's lock. */
 class Calls : public std::enable_shared_from_this<Calls> {
   public:
     /** what: the object is, for texts. */
-    Calls(nanobind::object object, const char *what) : object_(std::move(object)), what_(what) {}
+    Calls(nanobind::object object, const char *what);
     Calls(const Calls &) = delete;
     Calls &operator=(const Calls &) = delete;
+
+    /** The transport as the library has it. It keeps this object until free(). */
+    struct ::transport functions();
+
+    /** While it lives, a call of the library waits: what a signal handler raises ends it as a failure. */
+    class Waiting {
+      public:
+        explicit Waiting(Calls &calls) : calls_(calls) { calls.is_waiting_ = true; }
+        ~Waiting() { calls_.is_waiting_ = false; }
+        Waiting(const Waiting &) = delete;
+        Waiting &operator=(const Waiting &) = delete;
+
+      private:
+        Calls &calls_;
+    };
+
+    /** A pause between two calls of supply_try_next(), without the interpreter's lock. It grows if nothing happens. */
+    void pause();
 
     /** Throws what a signal handler has raised while the library called the object. */
     void throw_interruption();
@@ -28,29 +43,36 @@ class Calls : public std::enable_shared_from_this<Calls> {
     /** The text of the last failure; empty: there was none. */
     const std::string &failure_text() const { return failure_text_; }
 
-  protected:
+  private:
     using Call = std::function<nanobind::object(const nanobind::object &)>;
 
-    /** The context of the library's functions. It keeps this object until free(). */
-    void *context() { return new std::shared_ptr<Calls>(shared_from_this()); }
     static Calls &in(void *context) { return **static_cast<std::shared_ptr<Calls> *>(context); }
+    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                     failure *failure);
+    static supply_status_t send(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
+                                failure *failure);
+    static supply_status_t receive(void *context, int from, int tag, void *buffer, size_t bytes, int *operation,
+                                   failure *failure);
+    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
+                                    failure *failure);
+    static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
+                                     const part *receive_parts, int *operation, failure *failure);
+    static supply_status_t test(void *context, int operation, failure *failure);
     /** Closes the object, or never frees it if an operation is pending, which may still use it. */
     static void free(void *context, bool pending);
 
-    /** Begins an operation. number: gets what the call returns, if it is not NULL. */
-    supply_status_t begin(failure *failure, const char *operation, const Call &call, int *number = nullptr);
-    /** SUPPLY_OK if the call returns something true, else SUPPLY_AGAIN. */
-    supply_status_t ask(failure *failure, const char *operation, const Call &call);
-
-    nanobind::object object_;
-    /** Whether a call of the library waits: what a signal handler raises ends it as a failure. */
-    bool is_waiting_ = false;
-
-  private:
+    supply_status_t begin(failure *failure, const char *name, int *operation, const Call &call);
+    nanobind::object view_of(const void *start, const part *parts) const;
+    nanobind::list tuples(const part *parts) const;
     supply_status_t fail(failure *failure, const char *operation, const nanobind::python_error &error);
     void keep_interruption(nanobind::python_error &&error);
 
+    nanobind::object object_;
     const char *const what_;
+    const int rank_, ranks_;
+    /** Whether a call of the library waits: what a signal handler raises ends it as a failure. */
+    bool is_waiting_ = false;
+    unsigned yields_ = 0, pause_microseconds_ = 0;
     std::string failure_text_;
     std::unique_ptr<nanobind::python_error> interruption_;
 };

@@ -23,11 +23,12 @@ const char *set(const std::string &text) { return text.empty() ? nullptr : text.
 } // namespace
 
 Meeting::Meeting(nb::object calls, bool is_feeder, const std::string &node, double seconds)
-    : link_(std::make_shared<Link>(std::move(calls))), functions_(link_->functions()) {
+    : link_(std::make_shared<Calls>(std::move(calls), "the link between feeders and ranks")),
+      functions_(link_->functions()) {
     failure failure = {};
     supply_status_t status;
     {
-        const Link::Waiting waiting(*link_);
+        const Calls::Waiting waiting(*link_);
         nb::gil_scoped_release released;
         // The link raises what a signal handler raises.
         const wait_limit limit = {seconds, {}};
@@ -58,11 +59,11 @@ void Meeting::check_unused() const {
 
 supply_status_t Meeting::open(supply_t **supply, const supply_options_t &options) {
     check_unused();
-    const struct ::link taken = functions_;
+    const struct ::transport taken = functions_;
     functions_.context = nullptr;
     supply_status_t status;
     {
-        const Link::Waiting waiting(*link_);
+        const Calls::Waiting waiting(*link_);
         nb::gil_scoped_release released;
         status = supply__remote_over(supply, &taken, &processes_, &options);
     }
@@ -87,7 +88,7 @@ nb::tuple Meeting::feed(const std::string &mapped_files, const std::string &name
     failure failure = {};
     supply_status_t status;
     {
-        const Link::Waiting waiting(*link_);
+        const Calls::Waiting waiting(*link_);
         nb::gil_scoped_release released;
         status = supply__feed_over(&functions_, &processes_, &options, print, &fed, &failure);
     }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "feeder_link.h"
+#include "calls.h"
 
 extern "C" {
 #include "feeders/processes.h"
@@ -30,13 +30,13 @@ class Meeting {
      */
     nanobind::tuple feed(const std::string &mapped_files, const std::string &named_pipes, const std::string &group);
 
-    const std::shared_ptr<Link> &link() const { return link_; }
+    const std::shared_ptr<Calls> &link() const { return link_; }
 
   private:
     void check_unused() const;
 
-    const std::shared_ptr<Link> link_;
-    struct ::link functions_;
+    const std::shared_ptr<Calls> link_;
+    struct ::transport functions_;
     processes processes_ = {};
     uint32_t feeders_ = 0;
     std::vector<int> ranks_;

@@ -95,12 +95,12 @@ void Pair::check(int status) const {
 
 void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
     handle();
-    exchange_ = std::make_shared<Exchange>(std::move(transport));
+    exchange_ = std::make_shared<Calls>(std::move(transport), "the exchange between ranks");
     supply_t *taken = take();
     supply_status_t status;
     {
         nb::gil_scoped_release released;
-        status = exchange_->open(&taken, options);
+        status = open_exchange(*exchange_, &taken, options);
     }
     supply_ = taken;
     exchange_->throw_interruption();
@@ -171,7 +171,7 @@ supply_status_t Pair::try_next(supply_block_t &block) {
 void Pair::pause() {
     /* No descriptor reports other ranks, for which an exchange waits, or feeders. */
     if (exchange_ != nullptr) return exchange_->pause();
-    if (link_ != nullptr) return Link::pause();
+    if (link_ != nullptr) return link_->pause();
     pollfd poller = {supply_fd(supply_), POLLIN, 0};
     nb::gil_scoped_release released;
     poll(&poller, 1, kPauseMilliseconds);

@@ -136,8 +136,8 @@ class Pair {
     const std::shared_ptr<References> references_ = std::make_shared<References>();
     const Opener opener_;
     bool close_interrupted_ = false;
-    std::shared_ptr<Exchange> exchange_;
-    std::shared_ptr<Link> link_; /**< to feeders */
+    std::shared_ptr<Calls> exchange_; /**< with other ranks */
+    std::shared_ptr<Calls> link_;     /**< to feeders */
     /* The thread in supply_try_next(). An exchange and a link run Python code there, and so may let other threads run.
      */
     std::thread::id receiver_;

@@ -101,23 +101,24 @@ Policy = Union[Exchange, PolicyName]
 
 @runtime_checkable
 class Transport(Protocol):
-    """Collective operations between ranks (mpi-client/exchange/transport.h). An operation is begun, and then polled
-    until it is complete. At most one is under way. An exception ends the exchange with its text.
+    """Collective operations between ranks (mpi-client/mpi/transport.h). An operation is begun, which returns its
+    number, and then tested until it is complete. At most one is under way. An exception ends the exchange with its
+    text.
     """
 
     rank: int
     ranks: int
 
-    def allgather(self, send: memoryview, receive: memoryview) -> None:
+    def allgather(self, send: memoryview, receive: memoryview) -> int:
         """Begins to send the same bytes to each rank."""
 
-    def alltoall(self, send: memoryview, receive: memoryview) -> None:
+    def alltoall(self, send: memoryview, receive: memoryview) -> int:
         """Begins to send one piece to each rank. All have the same size."""
 
-    def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> None:
+    def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> int:
         """Begins to send one part to each rank."""
 
-    def poll(self) -> bool:
+    def test(self, operation: int) -> bool:
         """Whether the operation is complete."""
 
     def close(self) -> None:
@@ -153,9 +154,9 @@ def transport_over(comm: Any = None, timeout: float | None = None) -> Transport:
     if isinstance(comm, Transport):
         return comm
     if mpi is not None and isinstance(comm, mpi.Comm):
-        from spark_supplier.mpi import MpiTransport
+        from spark_supplier.mpi import ABSENT_RANK, MpiTransport
 
-        return MpiTransport(comm, limit_of(timeout))
+        return MpiTransport(comm, limit_of(timeout), ABSENT_RANK)
     if distributed is not None and isinstance(comm, distributed.ProcessGroup):
         from spark_supplier.torch_transport import TorchTransport
 

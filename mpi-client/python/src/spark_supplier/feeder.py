@@ -43,10 +43,10 @@ def meet(comm: Any, timeout: float | None, is_feeder: bool) -> _core.Meeting:
     """All processes tell each other what they are. Collective."""
     from mpi4py import MPI
 
-    from spark_supplier.mpi import MpiLink
+    from spark_supplier.mpi import ABSENT_PEER, MpiTransport
 
     limit = limit_of(timeout)
-    return _core.Meeting(MpiLink(comm, limit), is_feeder, MPI.Get_processor_name(), limit)
+    return _core.Meeting(MpiTransport(comm, limit, ABSENT_PEER), is_feeder, MPI.Get_processor_name(), limit)
 
 
 def job_of(feeders: Any, timeout: float | None) -> Job:

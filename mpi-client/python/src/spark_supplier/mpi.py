@@ -19,31 +19,6 @@ _PAUSE_SECONDS = 50e-6
 _kept: list[tuple[MPI.Comm, MPI.Request]] = []
 
 
-class OwnCommunicator:
-    """What a Transport and a link over MPI share."""
-
-    def __init__(self, comm: MPI.Comm, limit: float, absent: str) -> None:
-        """Collective.
-
-        limit: seconds to wait for the other processes.
-        absent: what another one has not done when they have passed, and why not, with a place for the seconds.
-        """
-        self._comm = _copy(comm, limit, absent)
-        # Other threads may call MPI only if MPI has been initialized for that. The workers' server is one.
-        self._thread = None if MPI.Query_thread() == MPI.THREAD_MULTIPLE else threading.get_ident()
-
-    def close(self) -> None:
-        if not MPI.Is_finalized():
-            self._comm.Free()
-
-    def _check_thread(self) -> None:
-        if self._thread not in (None, threading.get_ident()):
-            raise SupplyError(
-                "another thread than the one that opened this supply reads, but MPI is not initialized with "
-                "MPI_THREAD_MULTIPLE (mpi4py.rc.thread_level): set num_workers=0, or read in the thread that opened"
-            )
-
-
 def _copy(comm: MPI.Comm, limit: float, absent: str) -> MPI.Comm:
     """Not Dup(), which waits for ever and lets no signal handler run."""
     end = time.monotonic() + limit
@@ -57,49 +32,71 @@ def _copy(comm: MPI.Comm, limit: float, absent: str) -> MPI.Comm:
     return copy
 
 
-_ABSENT_PEER = (
+ABSENT_PEER = (
     "a process of the communicator has not called ranks.open(feeders=...), and is no feeder, for {}: has it failed, or "
     "is it another program? (timeout / SUPPLY_TIMEOUT)"
 )
 
+ABSENT_RANK = (
+    "another rank has not opened its exchange for {}: has it failed, or opened its pairs in another order? "
+    "(timeout / SUPPLY_TIMEOUT)"
+)
 
-class MpiLink(OwnCommunicator):
-    """A link (mpi-client/feeders/link.h) over a copy of the communicator.
 
-    The calls that begin an operation return its number. The buffer must stay as it is until test() has returned True.
+class MpiTransport:
+    """A Transport over a copy of the communicator, which sends messages, too.
+
+    The calls that begin an operation return its number. Buffers must stay as they are until test() has returned True.
     """
 
-    def __init__(self, comm: MPI.Comm, limit: float) -> None:
-        """limit: seconds to wait for the other processes."""
-        super().__init__(comm, limit, _ABSENT_PEER)
-        self.process: int = self._comm.rank
-        self.processes: int = self._comm.size
+    def __init__(self, comm: MPI.Comm, limit: float, absent: str) -> None:
+        """Collective.
+
+        limit: seconds to wait for the other processes.
+        absent: what another one has not done when they have passed, and why not, with a place for the seconds.
+        """
+        self._comm = _copy(comm, limit, absent)
+        # Other threads may call MPI only if MPI has been initialized for that. The workers' server is one.
+        self._thread = None if MPI.Query_thread() == MPI.THREAD_MULTIPLE else threading.get_ident()
+        self.rank: int = self._comm.rank
+        self.ranks: int = self._comm.size
         # By number of the operation.
         self._requests: list[MPI.Request] = []
         self._free: list[int] = []
 
     def send(self, to: int, tag: int, buffer: memoryview) -> int:
         """Complete when the receiver has begun to receive."""
-        self._check_thread()
-        return self._begun(self._comm.Issend([buffer, MPI.BYTE], to, tag))
+        return self._begun(self._own().Issend([buffer, MPI.BYTE], to, tag))
 
     def receive(self, source: int, tag: int, buffer: memoryview) -> int:
         """The next message of that process with that tag, of at most as many bytes as the buffer has."""
-        self._check_thread()
-        return self._begun(self._comm.Irecv([buffer, MPI.BYTE], source, tag))
+        return self._begun(self._own().Irecv([buffer, MPI.BYTE], source, tag))
 
     def allgather(self, send: memoryview, receive: memoryview) -> int:
-        """The same number of bytes of each process."""
-        self._check_thread()
-        return self._begun(self._comm.Iallgather([send, MPI.BYTE], [receive, MPI.BYTE]))
+        return self._begun(self._own().Iallgather([send, MPI.BYTE], [receive, MPI.BYTE]))
+
+    def alltoall(self, send: memoryview, receive: memoryview) -> int:
+        return self._begun(self._own().Ialltoall([send, MPI.BYTE], [receive, MPI.BYTE]))
+
+    def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> int:
+        return self._begun(
+            self._own().Ialltoallv(
+                [send, *_counts_and_places(send_parts), MPI.BYTE],
+                [receive, *_counts_and_places(receive_parts), MPI.BYTE],
+            )
+        )
 
     def test(self, operation: int) -> bool:
         """Whether the operation is complete. Its number is free then."""
-        self._check_thread()
+        self._own()
         if not self._requests[operation].Test():
             return False
         self._free.append(operation)
         return True
+
+    def close(self) -> None:
+        if not MPI.Is_finalized():
+            self._comm.Free()
 
     def _begun(self, request: MPI.Request) -> int:
         if not self._free:
@@ -109,40 +106,14 @@ class MpiLink(OwnCommunicator):
         self._requests[number] = request
         return number
 
-
-_ABSENT_RANK = (
-    "another rank has not opened its exchange for {}: has it failed, or opened its pairs in another order? "
-    "(timeout / SUPPLY_TIMEOUT)"
-)
-
-
-class MpiTransport(OwnCommunicator):
-    """A Transport over a copy of the communicator."""
-
-    def __init__(self, comm: MPI.Comm, limit: float) -> None:
-        """limit: seconds to wait for the other ranks."""
-        super().__init__(comm, limit, _ABSENT_RANK)
-        self.rank: int = self._comm.rank
-        self.ranks: int = self._comm.size
-        self._request = MPI.REQUEST_NULL
-
-    def allgather(self, send: memoryview, receive: memoryview) -> None:
-        self._check_thread()
-        self._request = self._comm.Iallgather([send, MPI.BYTE], [receive, MPI.BYTE])
-
-    def alltoall(self, send: memoryview, receive: memoryview) -> None:
-        self._check_thread()
-        self._request = self._comm.Ialltoall([send, MPI.BYTE], [receive, MPI.BYTE])
-
-    def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> None:
-        self._check_thread()
-        self._request = self._comm.Ialltoallv(
-            [send, *_counts_and_places(send_parts), MPI.BYTE], [receive, *_counts_and_places(receive_parts), MPI.BYTE]
-        )
-
-    def poll(self) -> bool:
-        self._check_thread()
-        return bool(self._request.Test())
+    def _own(self) -> MPI.Comm:
+        """The communicator, for a thread that may call MPI."""
+        if self._thread not in (None, threading.get_ident()):
+            raise SupplyError(
+                "another thread than the one that opened this supply reads, but MPI is not initialized with "
+                "MPI_THREAD_MULTIPLE (mpi4py.rc.thread_level): set num_workers=0, or read in the thread that opened"
+            )
+        return self._comm
 
 
 def _counts_and_places(parts: Parts) -> tuple[list[int], list[int]]:

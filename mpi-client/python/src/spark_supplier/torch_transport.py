@@ -42,21 +42,24 @@ class TorchTransport:
         # Of the operation that is under way.
         self._work: Any = None
 
-    def allgather(self, send: memoryview, receive: memoryview) -> None:
+    def allgather(self, send: memoryview, receive: memoryview) -> int:
         pieces = list(_tensor(receive).chunk(self.ranks))
         self._work = self._group.allgather([pieces], [_tensor(send)])
+        return 0
 
-    def alltoall(self, send: memoryview, receive: memoryview) -> None:
+    def alltoall(self, send: memoryview, receive: memoryview) -> int:
         self._work = self._group.alltoall_base(_tensor(receive), _tensor(send), [], [])
+        return 0
 
-    def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> None:
+    def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> int:
         sizes = [size for _, size in receive_parts], [size for _, size in send_parts]
         if sum(sizes[1]) != len(send):
             # Several parts are the same bytes.
             send = memoryview(bytearray().join(send[offset:][:size] for offset, size in send_parts))
         self._work = self._group.alltoall_base(_tensor(receive), _tensor(send), *sizes)
+        return 0
 
-    def poll(self) -> bool:
+    def test(self, _operation: int) -> bool:
         if not self._work.is_completed():
             return False
         # Raises the error of a failed one.
