@@ -56,8 +56,7 @@ nb::object strided_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std
     return tensor(strided_array<nb::no_framework>(self, kind, bits, shape, first, step));
 }
 
-/* Values of any length: an array of bytes for each. */
-/** None: there is no exchange. */
+/* None: there is no exchange. */
 nb::object exchanged(const supply_exchange_statistics_t &of) {
     if (of.ranks == 0) return nb::none();
     return nb::make_tuple(of.ranks, of.copying_ranks, of.windows, of.rounds, of.collectives, of.copied_bytes,
@@ -65,6 +64,7 @@ nb::object exchanged(const supply_exchange_statistics_t &of) {
                           of.seconds_sending);
 }
 
+/* Values of any length: an array of bytes for each. */
 nb::list views(nb::handle self, uint32_t first, uint32_t count) {
     const auto &column = nb::cast<const Column &>(self);
     nb::list list;

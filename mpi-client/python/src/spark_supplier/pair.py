@@ -231,8 +231,8 @@ class Reader(Closing):
     @property
     def statistics(self) -> Statistics:
         """Received elements, blocks and bytes, the seconds spent waiting, and what an exchange did."""
-        *totals, exchange = self._pair.statistics
-        return Statistics(*totals, exchange and ExchangeStatistics(*exchange))
+        elements, blocks, nbytes, seconds, exchange = self._pair.statistics
+        return Statistics(elements, blocks, nbytes, seconds, exchange and ExchangeStatistics(*exchange))
 
     @property
     def mapping(self) -> tuple[int, int]:
