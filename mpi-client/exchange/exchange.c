@@ -345,7 +345,12 @@ static supply_status_t exchange_prepare(struct exchange *exchange, const supply_
     exchange->begins_epoch = true;
     TRY(exchange_round_init(&exchange->round, rank, ranks, capacity, failure));
     if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) TRY(exchange_range_init(&exchange->range, ranks, failure));
-    TRY(exchange_transfer_init(&exchange->transfer, ranks, window_bytes, capacity, failure));
+    exchange->transfer = (struct transfer){.columns = &exchange->columns,
+                                           .destinations = &exchange->destinations,
+                                           .round = &exchange->round,
+                                           .neighbours = &exchange->neighbours,
+                                           .collective = &exchange->collective};
+    TRY(exchange_transfer_init(&exchange->transfer, window_bytes, capacity, failure));
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
     exchange->columns_of_other = calloc(1, SCHEMA_BYTES_MAX);
     if (exchange->counts == NULL || exchange->columns_of_other == NULL)

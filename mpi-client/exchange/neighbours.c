@@ -141,7 +141,7 @@ size_t exchange_neighbours_table_bytes(uint32_t senders, uint32_t variable_count
 supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, const struct columns *columns,
                                                 struct failure *failure) {
     neighbours->table_bytes = exchange_neighbours_table_bytes(neighbours->senders, columns->variable_count);
-    neighbours->variable_count = columns->variable_count;
+    neighbours->columns = columns;
     neighbours->before = calloc(columns->variable_count + 1, sizeof *neighbours->before);
     if (neighbours->before == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return exchange_slot_init(&neighbours->layout, columns, failure);
@@ -186,25 +186,24 @@ supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_
     return SUPPLY_OK;
 }
 
-struct place exchange_neighbours_first(struct neighbours *neighbours, const struct columns *columns,
-                                       const struct slot_layout *layout) {
-    memset(neighbours->before, 0, columns->variable_count * sizeof *neighbours->before);
+struct place exchange_neighbours_first(struct neighbours *neighbours, const struct slot_layout *layout) {
+    memset(neighbours->before, 0, neighbours->columns->variable_count * sizeof *neighbours->before);
     return (struct place){layout, 0, neighbours->before};
 }
 
-void exchange_neighbours_next(struct neighbours *neighbours, const struct columns *columns, const uint64_t *offer,
-                              struct place *place) {
+void exchange_neighbours_next(struct neighbours *neighbours, const uint64_t *offer, struct place *place) {
     place->elements += offer[OFFER_ELEMENTS];
-    for (uint32_t i = 0; i < columns->variable_count; i++) neighbours->before[i] += offer[OFFER_BYTES + i];
+    for (uint32_t i = 0; i < neighbours->columns->variable_count; i++) neighbours->before[i] += offer[OFFER_BYTES + i];
 }
 
 void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
-                               const struct columns *columns, const struct round *round) {
+                               const struct round *round) {
+    const struct columns *columns = neighbours->columns;
     const size_t bytes = columns->variable_count * sizeof(uint64_t);
     struct neighbour *own = &neighbours->all[neighbours->rank];
     uint64_t *table = (uint64_t *)(void *)(layout->slot.address + layout->end);
     uint64_t *entry = table + TABLE_BYTES + columns->variable_count;
-    struct place place = exchange_neighbours_first(neighbours, columns, layout);
+    struct place place = exchange_neighbours_first(neighbours, layout);
     table[TABLE_SENDERS] = neighbours->senders;
     table[TABLE_ELEMENTS] = layout->elements;
     memcpy(table + TABLE_BYTES, layout->value_bytes, bytes);
@@ -217,7 +216,7 @@ void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_
             entry += ENTRY_BYTES + columns->variable_count;
         }
         neighbours->all[rank].arrived = NULL;
-        exchange_neighbours_next(neighbours, columns, exchange_offer(round->offers_in, round, rank), &place);
+        exchange_neighbours_next(neighbours, exchange_offer(round->offers_in, round, rank), &place);
     }
     struct ring_words *words = (struct ring_words *)(void *)(own->ring + WORDS_OFFSET);
     words->slot = (uint64_t)(layout->slot.address - own->ring);
@@ -235,7 +234,8 @@ static bool neighbours_is_within(uint64_t before, uint64_t mine, uint64_t all, u
 
 /* The entry of this rank in a table; NULL: the table is not within the ring, or has none. */
 static uint64_t *neighbours_find_entry(const struct neighbours *neighbours, const struct neighbour *neighbour,
-                                       uint64_t at, uint32_t variable_count) {
+                                       uint64_t at) {
+    const uint32_t variable_count = neighbours->columns->variable_count;
     if (at % sizeof(uint64_t) != 0 || at > neighbour->bytes ||
         neighbour->bytes - at < exchange_neighbours_table_bytes(0, variable_count))
         return NULL;
@@ -251,22 +251,23 @@ static uint64_t *neighbours_find_entry(const struct neighbours *neighbours, cons
 }
 
 /* This rank's place in its own slot. */
-static struct place neighbours_find_own(struct neighbours *neighbours, const struct columns *columns,
-                                        const struct round *round) {
-    struct place place = exchange_neighbours_first(neighbours, columns, neighbours->own_layout);
+static struct place neighbours_find_own(struct neighbours *neighbours, const struct round *round) {
+    struct place place = exchange_neighbours_first(neighbours, neighbours->own_layout);
     for (uint32_t rank = 0; rank < neighbours->rank; rank++)
-        exchange_neighbours_next(neighbours, columns, exchange_offer(round->offers_in, round, rank), &place);
+        exchange_neighbours_next(neighbours, exchange_offer(round->offers_in, round, rank), &place);
     return place;
 }
 
-supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
-                                         const struct round *round, struct place *place) {
+supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct round *round,
+                                         struct place *place) {
+    const struct columns *columns = neighbours->columns;
     struct neighbour *neighbour = &neighbours->all[rank];
     struct slot_layout *layout = &neighbours->layout;
     const struct ring_words *words = (const struct ring_words *)(const void *)(neighbour->ring + WORDS_OFFSET);
     const uint64_t *sent = exchange_offer(round->offers, round, rank);
     if (rank == neighbours->rank) {
-        *place = neighbours_find_own(neighbours, columns, round);
+        *place = neighbours_find_own(neighbours, round);
+        neighbour->arrived = &neighbours->own_arrived;
         return SUPPLY_OK;
     }
     if (__atomic_load_n(&words->round, __ATOMIC_ACQUIRE) != neighbours->round) {
@@ -274,7 +275,7 @@ supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t
         return SUPPLY_AGAIN;
     }
     const uint64_t at = SHARED_READ(words->slot), table_at = SHARED_READ(words->table);
-    uint64_t *entry = neighbours_find_entry(neighbours, neighbour, table_at, columns->variable_count);
+    uint64_t *entry = neighbours_find_entry(neighbours, neighbour, table_at);
     if (entry == NULL || at > neighbour->bytes || at % BUFFER_ALIGNMENT != 0) return SUPPLY_ERROR_CONTRACT;
     const uint64_t *table = (const uint64_t *)(const void *)(neighbour->ring + table_at);
     const uint64_t elements = SHARED_READ(entry[ENTRY_ELEMENTS]);
@@ -329,7 +330,7 @@ void exchange_neighbours_arrive(struct neighbours *neighbours) {
 }
 
 bool exchange_neighbours_have_arrived(struct neighbours *neighbours) {
-    const uint64_t *entry = neighbours->table + TABLE_BYTES + neighbours->variable_count;
+    const uint64_t *entry = neighbours->table + TABLE_BYTES + neighbours->columns->variable_count;
     bool have_all = true;
     for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
         if (rank == neighbours->rank || neighbours->links_in[rank] == 0) continue;
@@ -338,7 +339,7 @@ bool exchange_neighbours_have_arrived(struct neighbours *neighbours) {
         if (arrived == neighbours_sign(neighbours, true)) neighbours->changed[rank] = true;
         if (!has_arrived && neighbours->all[rank].has_ended) neighbours->lost = rank;
         have_all = have_all && has_arrived;
-        entry += ENTRY_BYTES + neighbours->variable_count;
+        entry += ENTRY_BYTES + neighbours->columns->variable_count;
     }
     return have_all;
 }

@@ -29,7 +29,7 @@ struct card {
 struct neighbour {
     uint8_t *ring; /**< as it is mapped here; NULL: that rank is none */
     size_t bytes;
-    uint64_t *arrived; /**< in its table: where this rank stores that it has copied; NULL: it has not yet */
+    uint64_t *arrived; /**< where this rank stores that it has copied: in its table; NULL: it has not yet */
     bool has_ended;    /**< its process, when this rank looked last */
 };
 
@@ -53,11 +53,12 @@ struct neighbours {
     int64_t looks_at; /**< when this rank looks again whether their processes live (supply__clock_now) */
     uint32_t lost;    /**< one whose process has ended, and that has not done its part of the round; NOBODY_LOST */
 
-    uint64_t round;          /**< number of the round, since the opening */
-    uint64_t *table;         /**< of this round, in this rank's slot */
-    size_t table_bytes;      /**< 0: the columns are not known yet */
-    uint64_t *before;        /**< of each column of any length: bytes of the ranks before one */
-    uint32_t variable_count; /**< columns of any length */
+    uint64_t round;       /**< number of the round, since the opening */
+    uint64_t *table;      /**< of this round, in this rank's slot */
+    uint64_t own_arrived; /**< that this rank has copied to itself */
+    size_t table_bytes;   /**< 0: the columns are not known yet */
+    uint64_t *before;     /**< of each column of any length: bytes of the ranks before one */
+    const struct columns *columns;
     const struct slot_layout *own_layout;
     struct slot_layout layout; /**< of a neighbour's slot */
 };
@@ -98,21 +99,19 @@ struct place {
 };
 
 /** The places of all ranks in this rank's slot, one after the other: of rank 0; and then of the rank after `offer`. */
-struct place exchange_neighbours_first(struct neighbours *neighbours, const struct columns *columns,
-                                       const struct slot_layout *layout);
-void exchange_neighbours_next(struct neighbours *neighbours, const struct columns *columns, const uint64_t *offer,
-                              struct place *place);
+struct place exchange_neighbours_first(struct neighbours *neighbours, const struct slot_layout *layout);
+void exchange_neighbours_next(struct neighbours *neighbours, const uint64_t *offer, struct place *place);
 
 /** Begins a round: tells the neighbours where the elements of each of them begin in this rank's slot. */
 void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
-                               const struct columns *columns, const struct round *round);
+                               const struct round *round);
 
 /**
  * Where this rank's elements for a neighbour begin. SUPPLY_AGAIN: it has not said it yet. _CONTRACT: the place is not
  * in that rank's ring, or has no space for what was offered.
  */
-supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct columns *columns,
-                                         const struct round *round, struct place *place);
+supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct round *round,
+                                         struct place *place);
 
 /** Of neighbours->lost. */
 #define NOBODY_LOST UINT32_MAX

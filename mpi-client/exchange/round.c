@@ -246,10 +246,6 @@ uint64_t exchange_round_decide(struct round *round) {
     return verdict;
 }
 
-struct pick exchange_round_pick(const struct round *round, const struct destinations *destinations, uint32_t rank) {
-    return (struct pick){.rows = destinations->rows + round->begins[rank], .count = round->counts[rank]};
-}
-
 uint32_t exchange_round_advance(struct round *round, const struct destinations *destinations) {
     uint32_t left = 0;
     for (uint32_t rank = 0; rank < round->ranks; rank++) {

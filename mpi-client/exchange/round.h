@@ -93,9 +93,6 @@ void exchange_round_grant(struct round *round, uint64_t verdict);
 /** After the grants of all ranks. What it returns holds for all: _FITS: the offers move; _LESS: smaller ones follow. */
 uint64_t exchange_round_decide(struct round *round);
 
-/** The elements for that rank in this round. */
-struct pick exchange_round_pick(const struct round *round, const struct destinations *destinations, uint32_t rank);
-
 /** This round's elements are packed: the next ones follow. Returns how many are left. */
 uint32_t exchange_round_advance(struct round *round, const struct destinations *destinations);
 

@@ -2,22 +2,8 @@
  * The steps of a round: *offer*, *grant*, *copy*, *move*, *arrive* and *finish*. It runs in the thread that uses the
  * handle, without a lock. What other ranks say is checked in round.c and neighbours.c.
  */
-#include <errno.h>
-
 #include "children.h"
 #include "exchange_state.h"
-
-static struct cargo round_cargo(struct exchange *exchange) {
-    return (struct cargo){.columns = &exchange->columns,
-                          .destinations = &exchange->destinations,
-                          .round = &exchange->round,
-                          .neighbours = &exchange->neighbours};
-}
-
-/* The rank still does its part of the round, and tells the others: what it sends them is wrong. */
-static void round_tell_change(struct exchange *exchange) {
-    exchange->neighbours.changed[exchange->neighbours.rank] = true;
-}
 
 /* If a rank's elements have changed, all ranks fail in the next agreement. False: none have. */
 static bool round_fail_by_change(struct exchange *exchange) {
@@ -44,10 +30,9 @@ static bool round_has_messages(const struct exchange *exchange) {
 static bool round_has_elements(const struct exchange *exchange) { return !exchange->has_rounds || exchange->left > 0; }
 
 void exchange_begin_rounds(struct exchange *exchange) {
-    const struct cargo cargo = round_cargo(exchange);
     const bool is_equal = !exchange_has_key(&exchange->settings);
     exchange_round_begin_window(&exchange->round, &exchange->destinations, exchange->together.elements, is_equal);
-    if (!exchange_transfer_begin_window(&exchange->transfer, &cargo, &exchange->window)) round_tell_change(exchange);
+    exchange_transfer_begin_window(&exchange->transfer, &exchange->window);
 }
 
 /*
@@ -82,11 +67,10 @@ static supply_status_t round_reserve(struct exchange *exchange, uint64_t offered
 
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure) {
     struct round *round = &exchange->round;
-    const struct cargo cargo = round_cargo(exchange);
     const bool has_failed = exchange->failed.status != SUPPLY_OK;
     const bool offers = !has_failed && round_has_elements(exchange);
     exchange_round_offer(round, offers ? &exchange->destinations : NULL, has_failed);
-    if (offers) exchange_transfer_measure(&exchange->transfer, &cargo);
+    if (offers) exchange_transfer_measure(&exchange->transfer);
     exchange->step = STEP_OFFER;
     return exchange_alltoall(&exchange->collective, round->offers, round->offers_in,
                              round->width * sizeof *round->offers, failure);
@@ -113,35 +97,16 @@ static supply_status_t round_fail_by_library(const struct exchange *exchange, co
                         exchange->inspected.name, what);
 }
 
-/* Copies the elements for a rank, if it is a neighbour. SUPPLY_AGAIN: it has not said where yet. */
-static supply_status_t round_copy(struct exchange *exchange, uint32_t rank, struct failure *failure) {
-    struct neighbour *neighbour = &exchange->neighbours.all[rank];
-    if (neighbour->ring == NULL || neighbour->arrived != NULL) return SUPPLY_OK;
-    const struct cargo cargo = round_cargo(exchange);
-    bool has_changed = false;
-    const supply_status_t status = exchange_copy(&exchange->transfer, &cargo, rank, &has_changed);
-    if (has_changed) round_tell_change(exchange);
-    if (status != SUPPLY_ERROR_CONTRACT) return status;
-    return supply__fail(failure, status,
-                        "%s: rank %u has named a place outside of its ring: use the same libsupply_exchange on all "
-                        "ranks",
-                        exchange->inspected.name, rank);
-}
-
 /* All offers move: lays out the slot, and tells the neighbours. */
 static supply_status_t round_place(struct exchange *exchange, struct failure *failure) {
-    struct neighbours *neighbours = &exchange->neighbours;
-    const struct cargo cargo = round_cargo(exchange);
+    const struct neighbours *neighbours = &exchange->neighbours;
     const struct slot slot = {exchange->slot.address, neighbours->reserved - neighbours->table_bytes};
     const uint64_t offered = exchange_round_offered(&exchange->round, &exchange->columns);
     if (exchange->keeps ? offered > 0
                         : offered > exchange->round.capacity ||
                               !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &slot))
         return round_fail_by_library(exchange, "other ranks send more than this rank has space for", failure);
-    exchange_neighbours_place(neighbours, &exchange->layout, &exchange->columns, &exchange->round);
-    TRY(round_copy(exchange, neighbours->rank, failure));
-    if (round_has_messages(exchange) && !exchange_pack_messages(&exchange->transfer, &cargo))
-        round_tell_change(exchange);
+    exchange_transfer_begin(&exchange->transfer, &exchange->layout, round_has_messages(exchange));
     exchange->step = STEP_COPY;
     exchange_begin_wait(&exchange->collective);
     return SUPPLY_OK;
@@ -180,33 +145,12 @@ static void round_count_bytes(struct exchange *exchange) {
     }
 }
 
-/* Waits for words of neighbours. A process that has ended says none. */
-static supply_status_t round_wait(struct exchange *exchange, bool is_over, struct failure *failure) {
-    const struct neighbours *neighbours = &exchange->neighbours;
-    if (is_over || neighbours->lost == NOBODY_LOST) return exchange_wait(&exchange->collective, is_over, failure);
-    errno = ECONNRESET;
-    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: rank %u (process %d of this machine) has died",
-                        exchange->inspected.name, neighbours->lost, neighbours->cards[neighbours->lost].process);
-}
-
-/* Copies to each neighbour that has said where. What it says of changes is known when all are copied. */
-static supply_status_t round_copy_all(struct exchange *exchange, struct failure *failure) {
-    const struct cargo cargo = round_cargo(exchange);
-    bool is_over = true;
-    exchange_neighbours_look(&exchange->neighbours);
-    for (uint32_t rank = 0; rank < exchange->round.ranks; rank++) {
-        const supply_status_t status = rank == exchange->round.rank ? SUPPLY_OK : round_copy(exchange, rank, failure);
-        if (status < 0) return status;
-        is_over = is_over && status == SUPPLY_OK;
-    }
-    TRY(round_wait(exchange, is_over, failure));
-    exchange_neighbours_arrive(&exchange->neighbours);
+static supply_status_t round_copy(struct exchange *exchange, struct failure *failure) {
+    TRY(exchange_transfer_copy(&exchange->transfer, failure));
     round_count_bytes(exchange);
     round_leave_elements(exchange);
     exchange->step = STEP_MOVE;
-    if (!round_has_messages(exchange)) return SUPPLY_OK;
-    return exchange_move(&exchange->transfer, &cargo, exchange->neighbours.changed[exchange->round.rank],
-                         &exchange->collective, failure);
+    return round_has_messages(exchange) ? exchange_transfer_send(&exchange->transfer, failure) : SUPPLY_OK;
 }
 
 /* Makes a block of what has arrived, unless an earlier run has consumed it. */
@@ -276,12 +220,8 @@ static supply_status_t round_finish(struct exchange *exchange, struct failure *f
 }
 
 static supply_status_t round_move(struct exchange *exchange, struct failure *failure) {
-    const struct cargo cargo = round_cargo(exchange);
     if (exchange->left == 0) exchange_gather_window(exchange);
-    if (exchange->collective.operation != NO_OPERATION) {
-        TRY(exchange_poll(&exchange->collective, failure));
-        exchange_unpack_messages(&exchange->transfer, &cargo, &exchange->layout);
-    }
+    TRY(exchange_transfer_receive(&exchange->transfer, failure));
     exchange->step = STEP_ARRIVE;
     exchange_begin_wait(&exchange->collective);
     return SUPPLY_OK;
@@ -289,8 +229,7 @@ static supply_status_t round_move(struct exchange *exchange, struct failure *fai
 
 static supply_status_t round_arrive(struct exchange *exchange, struct failure *failure) {
     if (exchange->left == 0) exchange_gather_window(exchange);
-    exchange_neighbours_look(&exchange->neighbours);
-    TRY(round_wait(exchange, exchange_neighbours_have_arrived(&exchange->neighbours), failure));
+    TRY(exchange_transfer_arrive(&exchange->transfer, failure));
     return round_finish(exchange, failure);
 }
 
@@ -303,7 +242,7 @@ supply_status_t exchange_continue_round(struct exchange *exchange, struct failur
             TRY(exchange_poll(&exchange->collective, failure));
             return round_decide(exchange, failure);
         case STEP_COPY:
-            return round_copy_all(exchange, failure);
+            return round_copy(exchange, failure);
         case STEP_MOVE:
             return round_move(exchange, failure);
         default:

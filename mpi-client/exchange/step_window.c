@@ -56,7 +56,7 @@ static supply_status_t window_gather(struct exchange *exchange, struct failure *
     supply_status_t status = exchange_gather(&exchange->gather, &exchange->window, failure);
     if (status == SUPPLY_OK) status = window_resolve(exchange, failure);
     if (status == SUPPLY_OK)
-        status = exchange_transfer_reserve(&exchange->transfer, &exchange->columns, exchange->window.elements, failure);
+        status = exchange_transfer_reserve(&exchange->transfer, exchange->window.elements, failure);
     if (status != SUPPLY_OK) return status;
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,

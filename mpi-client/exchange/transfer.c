@@ -4,21 +4,21 @@
  */
 #include "transfer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* In front of the values of a message. */
 typedef uint64_t message_header;
 
-supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks, size_t window_bytes, size_t capacity,
+supply_status_t exchange_transfer_init(struct transfer *transfer, size_t window_bytes, size_t capacity,
                                        struct failure *failure) {
+    const uint32_t ranks = transfer->round->ranks;
     const size_t headers = ranks * sizeof(message_header);
-    *transfer = (struct transfer){
-        .send = malloc(window_bytes + headers),
-        .receive = malloc(capacity + headers),
-        .send_parts = calloc(ranks, sizeof *transfer->send_parts),
-        .receive_parts = calloc(ranks, sizeof *transfer->receive_parts),
-    };
+    transfer->send = malloc(window_bytes + headers);
+    transfer->receive = malloc(capacity + headers);
+    transfer->send_parts = calloc(ranks, sizeof *transfer->send_parts);
+    transfer->receive_parts = calloc(ranks, sizeof *transfer->receive_parts);
     if (transfer->send != NULL && transfer->receive != NULL && transfer->send_parts != NULL &&
         transfer->receive_parts != NULL)
         return SUPPLY_OK;
@@ -26,9 +26,8 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
                         "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
 }
 
-supply_status_t exchange_transfer_reserve(struct transfer *transfer, const struct columns *columns, uint32_t elements,
-                                          struct failure *failure) {
-    const size_t bytes = (size_t)elements * columns->variable_count * sizeof(int32_t);
+supply_status_t exchange_transfer_reserve(struct transfer *transfer, uint32_t elements, struct failure *failure) {
+    const size_t bytes = (size_t)elements * transfer->columns->variable_count * sizeof(int32_t);
     if (bytes <= transfer->lengths_bytes) return SUPPLY_OK;
     free(transfer->lengths);
     transfer->lengths = malloc(bytes);
@@ -52,10 +51,14 @@ static int32_t *transfer_lengths(const struct transfer *transfer, const struct w
     return transfer->lengths + (size_t)buffer->variable * transfer->elements + first;
 }
 
-bool exchange_transfer_begin_window(struct transfer *transfer, const struct cargo *cargo,
-                                    const struct gathered_window *window) {
-    const struct columns *columns = cargo->columns;
-    const struct pick all = {.rows = cargo->destinations->rows, .count = window->elements};
+/* The rank still does its part of the round, and tells the others: what it sends them is wrong. */
+static void transfer_tell_change(const struct transfer *transfer) {
+    transfer->neighbours->changed[transfer->neighbours->rank] = true;
+}
+
+void exchange_transfer_begin_window(struct transfer *transfer, const struct gathered_window *window) {
+    const struct columns *columns = transfer->columns;
+    const struct pick all = {.rows = transfer->destinations->rows, .count = window->elements};
     uint64_t bytes = window->elements * columns->fixed_bytes;
     transfer->elements = window->elements;
     for (uint32_t i = 0; i < columns->buffer_count && columns->variable_count > 0; i++) {
@@ -64,15 +67,16 @@ bool exchange_transfer_begin_window(struct transfer *transfer, const struct carg
         exchange_pack_lengths(&all, columns->buffers[i].column, lengths);
         for (uint32_t k = 0; k < all.count; k++) bytes += (uint32_t)lengths[k];
     }
-    if (bytes == window->bytes) return true;
+    if (bytes == window->bytes) return;
     memset(transfer->lengths, 0, (size_t)window->elements * columns->variable_count * sizeof *transfer->lengths);
-    return false;
+    transfer_tell_change(transfer);
 }
 
-void exchange_transfer_measure(const struct transfer *transfer, const struct cargo *cargo) {
-    struct round *round = cargo->round;
-    for (uint32_t i = 0; i < cargo->columns->buffer_count && cargo->columns->variable_count > 0; i++) {
-        const struct wire_buffer *buffer = &cargo->columns->buffers[i];
+void exchange_transfer_measure(const struct transfer *transfer) {
+    const struct columns *columns = transfer->columns;
+    struct round *round = transfer->round;
+    for (uint32_t i = 0; i < columns->buffer_count && columns->variable_count > 0; i++) {
+        const struct wire_buffer *buffer = &columns->buffers[i];
         if (buffer->kind != WIRE_LENGTHS) continue;
         for (uint32_t rank = 0; rank < round->ranks; rank++) {
             const int32_t *lengths = transfer_lengths(transfer, buffer, round->begins[rank]);
@@ -84,94 +88,126 @@ void exchange_transfer_measure(const struct transfer *transfer, const struct car
 }
 
 /* Packs a wire buffer for that rank. */
-static bool transfer_pack(const struct transfer *transfer, const struct cargo *cargo, const struct wire_buffer *buffer,
-                          uint32_t rank, uint8_t *to) {
-    const struct pick pick = exchange_round_pick(cargo->round, cargo->destinations, rank);
-    return exchange_pack(cargo->columns, buffer, &pick, transfer_lengths(transfer, buffer, cargo->round->begins[rank]),
-                         to);
+static void transfer_pack(const struct transfer *transfer, const struct wire_buffer *buffer, uint32_t rank,
+                          uint8_t *to) {
+    const uint32_t begin = transfer->round->begins[rank];
+    const struct pick pick = {.rows = transfer->destinations->rows + begin, .count = transfer->round->counts[rank]};
+    if (!exchange_pack(transfer->columns, buffer, &pick, transfer_lengths(transfer, buffer, begin), to))
+        transfer_tell_change(transfer);
 }
 
 /* Bytes of a wire buffer of what a rank offers. */
-static size_t transfer_bytes(const struct cargo *cargo, const struct wire_buffer *buffer, const uint64_t *offer) {
-    return exchange_wire_bytes(cargo->columns, buffer, offer[OFFER_ELEMENTS], offer + OFFER_BYTES);
+static size_t transfer_bytes(const struct transfer *transfer, const struct wire_buffer *buffer, const uint64_t *offer) {
+    return exchange_wire_bytes(transfer->columns, buffer, offer[OFFER_ELEMENTS], offer + OFFER_BYTES);
 }
 
 /* Where a wire buffer of a rank begins in a slot. */
-static uint8_t *transfer_place(const struct cargo *cargo, uint32_t index, const struct place *place) {
+static uint8_t *transfer_place(const struct transfer *transfer, uint32_t index, const struct place *place) {
     return place->layout->slot.address + place->layout->offsets[index] +
-           exchange_wire_bytes(cargo->columns, &cargo->columns->buffers[index], place->elements, place->value_bytes);
-}
-
-supply_status_t exchange_copy(const struct transfer *transfer, const struct cargo *cargo, uint32_t rank,
-                              bool *has_changed) {
-    struct place place;
-    TRY(exchange_neighbours_find(cargo->neighbours, rank, cargo->columns, cargo->round, &place));
-    for (uint32_t i = 0; i < cargo->columns->buffer_count && cargo->round->counts[rank] > 0; i++)
-        if (!transfer_pack(transfer, cargo, &cargo->columns->buffers[i], rank, transfer_place(cargo, i, &place)))
-            *has_changed = true;
-    return SUPPLY_OK;
-}
-
-static size_t transfer_message_bytes(const struct cargo *cargo, const uint64_t *offer) {
-    return sizeof(message_header) + exchange_offered_bytes(offer, cargo->columns);
+           exchange_wire_bytes(transfer->columns, &transfer->columns->buffers[index], place->elements,
+                               place->value_bytes);
 }
 
 /* Where messages begin and end. is_received: by what others offer to this rank. */
-static void transfer_divide(const struct cargo *cargo, bool is_received, struct part *parts) {
-    const struct neighbours *neighbours = cargo->neighbours;
-    uint64_t *offers = is_received ? cargo->round->offers_in : cargo->round->offers;
+static void transfer_divide(const struct transfer *transfer, bool is_received, struct part *parts) {
+    const struct neighbours *neighbours = transfer->neighbours;
+    uint64_t *offers = is_received ? transfer->round->offers_in : transfer->round->offers;
     size_t at = 0;
-    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
         const bool is_copied = is_received ? neighbours->links_in[rank] != 0 : neighbours->all[rank].ring != NULL;
-        const uint64_t *offer = exchange_offer(offers, cargo->round, rank);
-        parts[rank] = (struct part){.offset = at, .bytes = is_copied ? 0 : transfer_message_bytes(cargo, offer)};
+        const uint64_t *offer = exchange_offer(offers, transfer->round, rank);
+        const size_t bytes = sizeof(message_header) + exchange_offered_bytes(offer, transfer->columns);
+        parts[rank] = (struct part){.offset = at, .bytes = is_copied ? 0 : bytes};
         at += parts[rank].bytes;
     }
 }
 
-bool exchange_pack_messages(struct transfer *transfer, const struct cargo *cargo) {
-    bool is_whole = true;
-    transfer_divide(cargo, false, transfer->send_parts);
-    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+void exchange_transfer_begin(struct transfer *transfer, const struct slot_layout *layout, bool has_messages) {
+    exchange_neighbours_place(transfer->neighbours, layout, transfer->round);
+    if (!has_messages) return;
+    transfer_divide(transfer, false, transfer->send_parts);
+    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
         uint8_t *to = transfer->send + transfer->send_parts[rank].offset + sizeof(message_header);
-        const uint64_t *offer = exchange_offer(cargo->round->offers, cargo->round, rank);
-        for (uint32_t i = 0; i < cargo->columns->buffer_count && transfer->send_parts[rank].bytes > 0; i++) {
-            is_whole &= transfer_pack(transfer, cargo, &cargo->columns->buffers[i], rank, to);
-            to += transfer_bytes(cargo, &cargo->columns->buffers[i], offer);
+        const uint64_t *offer = exchange_offer(transfer->round->offers, transfer->round, rank);
+        for (uint32_t i = 0; i < transfer->columns->buffer_count && transfer->send_parts[rank].bytes > 0; i++) {
+            transfer_pack(transfer, &transfer->columns->buffers[i], rank, to);
+            to += transfer_bytes(transfer, &transfer->columns->buffers[i], offer);
         }
     }
-    return is_whole;
 }
 
-supply_status_t exchange_move(struct transfer *transfer, const struct cargo *cargo, bool has_changed,
-                              struct collective *collective, struct failure *failure) {
-    const message_header header = has_changed;
-    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++)
+/* SUPPLY_OK; or _AGAIN, _CONTRACT: as exchange_neighbours_find(). */
+static supply_status_t transfer_copy(const struct transfer *transfer, uint32_t rank) {
+    const struct neighbour *neighbour = &transfer->neighbours->all[rank];
+    struct place place;
+    if (neighbour->ring == NULL || neighbour->arrived != NULL) return SUPPLY_OK;
+    TRY(exchange_neighbours_find(transfer->neighbours, rank, transfer->round, &place));
+    for (uint32_t i = 0; i < transfer->columns->buffer_count && transfer->round->counts[rank] > 0; i++)
+        transfer_pack(transfer, &transfer->columns->buffers[i], rank, transfer_place(transfer, i, &place));
+    return SUPPLY_OK;
+}
+
+/* Waits for words of neighbours. A process that has ended says none. */
+static supply_status_t transfer_wait(const struct transfer *transfer, bool is_over, struct failure *failure) {
+    const struct neighbours *neighbours = transfer->neighbours;
+    if (is_over || neighbours->lost == NOBODY_LOST) return exchange_wait(transfer->collective, is_over, failure);
+    errno = ECONNRESET;
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: rank %u (process %d of this machine) has died",
+                        transfer->collective->name, neighbours->lost, neighbours->cards[neighbours->lost].process);
+}
+
+supply_status_t exchange_transfer_copy(const struct transfer *transfer, struct failure *failure) {
+    bool is_over = true;
+    exchange_neighbours_look(transfer->neighbours);
+    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
+        const supply_status_t status = transfer_copy(transfer, rank);
+        if (status == SUPPLY_ERROR_CONTRACT)
+            return supply__fail(failure, status,
+                                "%s: rank %u has named a place outside of its ring: use the same libsupply_exchange on "
+                                "all ranks",
+                                transfer->collective->name, rank);
+        is_over = is_over && status == SUPPLY_OK;
+    }
+    TRY(transfer_wait(transfer, is_over, failure));
+    /* Whether elements have changed is known when all are copied. */
+    exchange_neighbours_arrive(transfer->neighbours);
+    return SUPPLY_OK;
+}
+
+supply_status_t exchange_transfer_send(struct transfer *transfer, struct failure *failure) {
+    const message_header header = transfer->neighbours->changed[transfer->neighbours->rank];
+    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++)
         if (transfer->send_parts[rank].bytes > 0)
             memcpy(transfer->send + transfer->send_parts[rank].offset, &header, sizeof header);
-    transfer_divide(cargo, true, transfer->receive_parts);
-    return exchange_alltoallv(collective, transfer->send, transfer->send_parts, transfer->receive,
+    transfer_divide(transfer, true, transfer->receive_parts);
+    return exchange_alltoallv(transfer->collective, transfer->send, transfer->send_parts, transfer->receive,
                               transfer->receive_parts, failure);
 }
 
-void exchange_unpack_messages(const struct transfer *transfer, const struct cargo *cargo,
-                              const struct slot_layout *layout) {
-    const struct columns *columns = cargo->columns;
-    struct place place = exchange_neighbours_first(cargo->neighbours, columns, layout);
-    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+supply_status_t exchange_transfer_receive(const struct transfer *transfer, struct failure *failure) {
+    if (transfer->collective->operation == NO_OPERATION) return SUPPLY_OK;
+    TRY(exchange_poll(transfer->collective, failure));
+    struct place place = exchange_neighbours_first(transfer->neighbours, transfer->neighbours->own_layout);
+    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
         const uint8_t *from = transfer->receive + transfer->receive_parts[rank].offset;
-        const uint64_t *offer = exchange_offer(cargo->round->offers_in, cargo->round, rank);
+        const uint64_t *offer = exchange_offer(transfer->round->offers_in, transfer->round, rank);
         if (transfer->receive_parts[rank].bytes > 0) {
             message_header header;
             memcpy(&header, from, sizeof header);
             from += sizeof header;
-            if (header != 0) cargo->neighbours->changed[rank] = true;
-            for (uint32_t i = 0; i < columns->buffer_count; i++) {
-                const size_t bytes = transfer_bytes(cargo, &columns->buffers[i], offer);
-                memcpy(transfer_place(cargo, i, &place), from, bytes);
+            if (header != 0) transfer->neighbours->changed[rank] = true;
+            for (uint32_t i = 0; i < transfer->columns->buffer_count; i++) {
+                const size_t bytes = transfer_bytes(transfer, &transfer->columns->buffers[i], offer);
+                memcpy(transfer_place(transfer, i, &place), from, bytes);
                 from += bytes;
             }
         }
-        exchange_neighbours_next(cargo->neighbours, columns, offer, &place);
+        exchange_neighbours_next(transfer->neighbours, offer, &place);
     }
+    return SUPPLY_OK;
+}
+
+supply_status_t exchange_transfer_arrive(const struct transfer *transfer, struct failure *failure) {
+    exchange_neighbours_look(transfer->neighbours);
+    return transfer_wait(transfer, exchange_neighbours_have_arrived(transfer->neighbours), failure);
 }
