@@ -169,9 +169,11 @@ int workspace_check(struct workspace *workspace) {
     if (supply_call_check_memory(workspace->call, added) != 0) return 1;
     int failed = workspace->failed;
     MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, supply_call_comm(workspace->call));
+    char node[MPI_MAX_PROCESSOR_NAME];
+    MPI_Get_processor_name(node, &(int){0});
     if (workspace->failed)
-        supply_call_fail(workspace->call, "no memory for %.3f GB: use more ranks, or more nodes",
-                         (double)workspace->bytes / 1e9);
+        supply_call_fail(workspace->call, "no memory for %.3f GB on node %s: use more ranks, or more nodes",
+                         (double)workspace->bytes / 1e9, node);
     return failed;
 }
 
