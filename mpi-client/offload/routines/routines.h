@@ -68,6 +68,13 @@ int routine_kmeans(supply_call_t *call);
 int routine_qr(supply_call_t *call);
 
 /**
+ * Random features of the Gaussian kernel exp(−‖x − y‖² / (2 `bandwidth`²)): sqrt(2 / `features`) cos(A Ω + 1 bᵀ), Ω
+ * normal and b uniform (Rahimi and Recht, NIPS 2007) → `Z`: rows, m × features. A may be sparse. `seed` alone decides Ω
+ * and b, so that two calls map two matrices alike.
+ */
+int routine_random_features(supply_call_t *call);
+
+/**
  * Applies AᵀA to v `iterations` times, and scales the vector to norm 1 in between: the power method. v: n × 1, a small
  * array or rows. → `vector`: array, n × 1, not scaled. A may be sparse.
  */

@@ -182,6 +182,21 @@ def test_qr(ranks, matrices):
     assert_close(found_r, (r.T * signs).T, 1e-12)
 
 
+def test_random_features_are_those_of_the_kernel(ranks, matrices):
+    a = matrices["right"].to_numpy()
+    z = call(ranks, "random_features", matrices["right"], features=20000, bandwidth=2.0, seed=1)
+    kernel = numpy.exp(-((a[:, None] - a) ** 2).sum(2) / (2 * 2.0**2))
+    assert abs(z @ z.T - kernel).max() < 0.05
+
+
+def test_the_seed_alone_decides_random_features(ranks, matrices):
+    parameters = {"features": 40, "bandwidth": 2.5}
+    z = call(ranks, "random_features", matrices["dense"], seed=9, **parameters)
+    few = ranks.matrix(matrices["dense"].to_numpy()[:7])
+    assert_close(call(ranks, "random_features", few, seed=9, **parameters), z[:7], 1e-13)
+    assert abs(call(ranks, "random_features", few, seed=8, **parameters) - z[:7]).max() > 0.1
+
+
 def test_gram_vector(ranks, matrices, small):
     a, v = matrices["dense"].to_numpy(), small["vector"].to_numpy()
     once = ranks.call("gram_vector", matrices["dense"], small["vector"])
@@ -220,6 +235,8 @@ def test_sparse_rows(spark, ranks):
     assert_close(variance, a.var(0, ddof=1), 1e-13)
     right = ranks.call("truncated_svd", sparse, k=2)[0]
     assert_close(call(ranks, "multiply", sparse, right), a @ right.to_numpy())
+    z = call(ranks, "random_features", sparse, features=5)
+    assert_close(z, call(ranks, "random_features", ranks.matrix(a), features=5), 1e-13)
 
 
 WRONG = {
@@ -244,6 +261,9 @@ WRONG = {
         "ridge", a["dense"], a["column"], method="cg", iterations=2
     ),
     "l2 is -1: it must not be negative": lambda ranks, a: ranks.call("ridge", a["dense"], a["column"], l2=-1.0),
+    "bandwidth is 0: it must be positive": lambda ranks, a: ranks.call(
+        "random_features", a["dense"], features=2, bandwidth=0.0
+    ),
 }
 
 

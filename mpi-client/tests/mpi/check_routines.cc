@@ -584,6 +584,19 @@ static void check_clusters() {
     }
 }
 
+static void check_random_features(const Case &one) {
+    for (const double bandwidth : {1e-5, 2.}) {
+        const supply_call call =
+            run("random_features", {{{"A", one.A}}, {{"features", 8}, {"bandwidth", bandwidth}, {"seed", 1}}}, layout,
+                sparse);
+        if (succeeds(call)) expect_most(largest(Exact(call.results.at("Z"))), 0.5000001L, "a feature");
+    }
+    if (one.name == "values of 1e160")
+        expect_text(run("random_features", {{{"A", one.A}}, {{"features", 8}, {"bandwidth", 1e-160}, {"seed", 1}}},
+                        layout, sparse),
+                    "A / bandwidth has a value that is NaN, or too large");
+}
+
 /* A symmetric matrix, and its eigenvalues by the definition of the case, ascending. */
 static void check_eigenvalues(const std::string &name, const Matrix &A, std::vector<Real> known, double size) {
     std::sort(known.begin(), known.end());
@@ -642,8 +655,8 @@ static void check_all_eigenvalues() {
 
 /* Each routine refuses values that are not finite. */
 static void check_not_finite() {
-    const std::map<std::string, double> numbers = {{"k", 2},  {"iterations", 5}, {"seed", 0}, {"tolerance", 1e-4},
-                                                   {"l2", 0}, {"intercept", 1}};
+    const std::map<std::string, double> numbers = {{"k", 2},  {"iterations", 5}, {"seed", 0},     {"tolerance", 1e-4},
+                                                   {"l2", 0}, {"intercept", 1},  {"features", 3}, {"bandwidth", 1}};
     for (const double value : {(double)NAN, -(double)INFINITY})
         for (const supply_routine_t *routine = routines; routine->name != nullptr; routine++) {
             const std::string name = routine->name;
@@ -669,6 +682,8 @@ static void check(const Case &one) {
     const auto as = [&](const std::string &what) { label = what + ", " + one.name + place; };
     as("products");
     check_products(one);
+    as("random_features");
+    check_random_features(one);
     for (const double l2 : {0., 1e-3})
         for (const bool intercept : {true, false}) {
             if (sparse && intercept && one.name == "means of 1e10") continue;
