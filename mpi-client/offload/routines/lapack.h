@@ -7,10 +7,8 @@
 double dlansy_(const char *norm, const char *uplo, const int *n, const double *a, const int *lda, double *work,
                size_t norm_length, size_t uplo_length);
 
-/* Cholesky: A = L Lᵀ; then A X = B, and the reciprocal of A's condition in norm 1, from its norm. */
+/* Cholesky: A = L Lᵀ; then the reciprocal of A's condition in norm 1, from its norm. */
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t uplo_length);
-void dpotrs_(const char *uplo, const int *n, const int *columns, const double *a, const int *lda, double *b,
-             const int *ldb, int *info, size_t uplo_length);
 void dpocon_(const char *uplo, const int *n, const double *a, const int *lda, const double *norm, double *reciprocal,
              double *work, int *integers, int *info, size_t uplo_length);
 

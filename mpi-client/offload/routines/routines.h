@@ -42,13 +42,14 @@ int routine_multiply(supply_call_t *call);
 int routine_transpose_multiply(supply_call_t *call);
 
 /**
- * The coefficients w, and the intercept c, of least ‖A w + c 1 − b‖² + `l2` ‖w‖² (Hoerl and Kennard, 1970).
- * b: rows like A, with one column. `intercept`: 0 or 1; 0: c is 0. → `coefficients`: array, n × 1; `intercept`: array,
- * 1 × 1. `method`: `cholesky` of AᵀA (LAPACK's dpotrf); `cg`, conjugate gradients (least_squares.c), to
- * `tolerance` in at most `iterations`; `auto`: cholesky for dense matrices with at most 4,000 columns. A may be sparse,
- * for cg. Both scale each column to the same norm. Fails if the residual of the normal equations is large, and cholesky
- * if AᵀA + l2 I is singular, also because a column is constant beside the intercept; cg then gives, of all solutions,
- * the one with the least norm of coefficients of scaled columns.
+ * For each column b of B the coefficients w, and the intercept c, of least ‖A w + c 1 − b‖² + `l2` ‖w‖² (Hoerl and
+ * Kennard, 1970). The parameter `b` is B: rows like A, m × q. `intercept`: 0 or 1; 0: c is 0. → `coefficients`: array,
+ * n × q; `intercept`: array, q × 1. `method`: `cholesky` of AᵀA (LAPACK's dpotrf); `cg`, conjugate gradients
+ * (least_squares.c), to `tolerance` in at most `iterations`, with one pass over the rows an iteration for all columns;
+ * `auto`: cholesky for dense matrices with at most 4,000 columns. A may be sparse, for cg. Both scale each column to
+ * the same norm. Fails if the residual of the normal equations is large, and cholesky if AᵀA + l2 I is singular, also
+ * because a column is constant beside the intercept; cg then gives, of all solutions, the one with the least norm of
+ * coefficients of scaled columns.
  */
 int routine_ridge(supply_call_t *call);
 

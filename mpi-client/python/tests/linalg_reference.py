@@ -17,11 +17,17 @@ def singular_values(a, k):
 
 
 def ridge(a, b, l2, intercept):
-    """Coefficients and intercept."""
-    mean = a.mean(0) * intercept
+    """Coefficients and intercept of each column of b; of a single one as an array."""
+    mean, mean_of_b = a.mean(0) * intercept, b.mean(0) * intercept
     x = a - mean
-    w = numpy.linalg.solve(x.T @ x + l2 * numpy.eye(a.shape[1]), x.T @ (b - b.mean() * intercept)).ravel()
-    return w, [intercept * b.mean() - mean @ w]
+    w = numpy.linalg.solve(x.T @ x + l2 * numpy.eye(a.shape[1]), x.T @ (b - mean_of_b))
+    return w.ravel() if b.shape[1] == 1 else w, mean_of_b - mean @ w
+
+
+def fitted(a, b):
+    """The columns of b as A and an intercept explain them."""
+    w, intercept = ridge(a, b, 0, 1)
+    return (a @ w + intercept).reshape(b.shape)
 
 
 def lloyd(a, k, seed):

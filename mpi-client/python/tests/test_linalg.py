@@ -17,6 +17,8 @@ spark = session_fixture(3)
 ROWS, COLUMNS = 90, 12
 HAS_SLEPC = has_slepc()
 needs_slepc = pytest.mark.skipif(not HAS_SLEPC, reason="libsupply_linalg was built without SLEPc")
+# Of the columns of b.
+SCALES = numpy.array([1, 0, *10.0 ** numpy.linspace(-6, 6, 38)])
 LANCZOS = pytest.param("lanczos", marks=needs_slepc)
 
 
@@ -27,12 +29,15 @@ def arrays():
     dense = random.normal(size=(ROWS, COLUMNS)) * numpy.linspace(4, 1, COLUMNS) + 3
     centers = random.normal(size=(6, 4)) * 8 + 1e4
     low_rank = random.normal(size=(ROWS, 2)) @ random.normal(size=(2, 5))
+    targets = dense @ random.normal(size=(COLUMNS, 40)) + random.normal(size=(ROWS, 40))
+    # Nothing but rounding is left of the products of one column with those of A.
+    targets[:, 3:4] -= reference.fitted(dense, targets[:, 3:4])
     unknown = dense.copy()
     unknown[50, 3] = 1e200
     return {
         "dense": dense,
         "right": random.normal(size=(ROWS, 4)),
-        "column": dense @ random.normal(size=(COLUMNS, 1)) + random.normal(size=(ROWS, 1)),
+        **{f"targets_{columns}": (targets * SCALES)[:, :columns] for columns in (1, 3, 40)},
         "points": centers[random.integers(6, size=ROWS)] + random.normal(size=(ROWS, 4)),
         "low_rank": low_rank,
         "low_rank_column": low_rank[:, :1],
@@ -80,6 +85,10 @@ def symmetric(spark, ranks):
 def call(ranks, routine, *arguments, **parameters):
     results = ranks.call(routine, *arguments, **parameters)
     return [result.to_numpy() for result in results] if isinstance(results, tuple) else results.to_numpy()
+
+
+def sparse_vectors(a):
+    return [Vectors.sparse(len(row), row.nonzero()[0].tolist(), row[row.nonzero()].tolist()) for row in a]
 
 
 def assert_close(found, expected, tolerance=1e-8):
@@ -147,15 +156,33 @@ def test_multiply_takes_many_rows_in_parts(ranks, symmetric):
     assert_close(product, symmetric.to_numpy() @ large.to_numpy(), 1e-14)
 
 
+def assert_ridge(ranks, a, b, expected, **parameters):
+    """Each column of b as closely as if it were the only one; the second one is 0."""
+    units = numpy.where(SCALES == 0, 1, SCALES)[: b.shape[1]]
+    for found, value in zip(call(ranks, "ridge", a, b, tolerance=1e-12, **parameters), expected, strict=True):
+        assert_close(found / units, value / units)
+        assert b.shape[1] == 1 or not found[..., 1].any()
+
+
 @pytest.mark.parametrize("method", ["auto", "cholesky", "cg"])
 @pytest.mark.parametrize("intercept", [0, 1])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
-def test_ridge(ranks, matrices, method, intercept, l2):
-    expected = reference.ridge(matrices["dense"].to_numpy(), matrices["column"].to_numpy(), l2, intercept)
-    parameters = {"l2": l2, "intercept": intercept, "method": method, "tolerance": 1e-12}
-    found = call(ranks, "ridge", matrices["dense"], matrices["column"], **parameters)
-    for one, value in zip(found, expected, strict=True):
-        assert_close(one, value)
+@pytest.mark.parametrize("columns", [1, 3, 40])
+def test_ridge(ranks, arrays, matrices, method, intercept, l2, columns):
+    targets = f"targets_{columns}"
+    expected = reference.ridge(arrays["dense"], arrays[targets], l2, intercept)
+    assert_ridge(ranks, matrices["dense"], matrices[targets], expected, l2=l2, intercept=intercept, method=method)
+
+
+@pytest.mark.parametrize("columns", [1, 40])
+def test_ridge_of_sparse_rows(spark, ranks, arrays, columns):
+    sparse = numpy.where(abs(arrays["dense"] - 3) > 3, arrays["dense"], 0)
+    targets = arrays[f"targets_{columns}"]
+    rows = list(zip(sparse_vectors(sparse), targets.tolist(), strict=True))
+    df = spark.createDataFrame(rows, ["a", "b"]).repartition(2).cache()
+    a, b = ranks.matrix(df, "a", sparse=True), ranks.matrix(df, "b")
+    df.unpersist()
+    assert_ridge(ranks, a, b, reference.ridge(sparse, targets, 0.5, 1), l2=0.5, intercept=1)
 
 
 def test_kmeans(ranks, matrices):
@@ -221,7 +248,7 @@ def test_sparse_rows(spark, ranks):
     random = numpy.random.default_rng(6)
     a = random.normal(size=(40, 40)) * (random.uniform(size=(40, 40)) < 0.2)
     a += a.T
-    vectors = [(Vectors.sparse(40, row.nonzero()[0].tolist(), row[row.nonzero()].tolist()),) for row in a]
+    vectors = [(vector,) for vector in sparse_vectors(a)]
     sparse = ranks.matrix(spark.createDataFrame(vectors, ["v"]).coalesce(1), "v", sparse=True)
     u, s, v = reference.singular_values(a, 3)
     for one, expected in zip(call(ranks, "truncated_svd", sparse, k=3), (u, s, v), strict=True):
@@ -245,7 +272,6 @@ WRONG = {
     "k is 91: it must be from 1 to 90": lambda ranks, a: ranks.call("kmeans", a["dense"], k=91),
     "method is 'x': it must be one of auto, gram": lambda ranks, a: ranks.call("pca", a["dense"], k=1, method="x"),
     "A is 90 × 12, and B is 90 × 4: B must have a row": lambda ranks, a: ranks.call("multiply", a["dense"], a["right"]),
-    "A is 90 × 12, and b is 90 × 4: b must have one": lambda ranks, a: ranks.call("ridge", a["dense"], a["right"]),
     "A is 90 × 12, and B is 12 × 3: they must have the same number of rows": lambda ranks, a: ranks.call(
         "transpose_multiply", a["dense"], a["small"]
     ),
@@ -258,9 +284,9 @@ WRONG = {
     "A: column 3 .from 0. has a value that is NaN, or too large": lambda ranks, a: ranks.call("gram", a["too_large"]),
     "singular, or nearly": lambda ranks, a: ranks.call("ridge", a["low_rank"], a["low_rank_column"]),
     "did not converge: after 2 iterations a residual is": lambda ranks, a: ranks.call(
-        "ridge", a["dense"], a["column"], method="cg", iterations=2
+        "ridge", a["dense"], a["targets_3"], method="cg", iterations=2
     ),
-    "l2 is -1: it must not be negative": lambda ranks, a: ranks.call("ridge", a["dense"], a["column"], l2=-1.0),
+    "l2 is -1: it must not be negative": lambda ranks, a: ranks.call("ridge", a["dense"], a["targets_1"], l2=-1.0),
     "bandwidth is 0: it must be positive": lambda ranks, a: ranks.call(
         "random_features", a["dense"], features=2, bandwidth=0.0
     ),
