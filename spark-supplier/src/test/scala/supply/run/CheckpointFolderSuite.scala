@@ -29,7 +29,7 @@ class CheckpointFolderSuite extends AnyFunSuite {
     folder.complete(number, states.map(_._1), s"the text of $number", keep = 2)
   }
 
-  /** A folder with so many checkpoints of rank 0. */
+  /** A folder with this many checkpoints of rank 0. */
   private def withCheckpoints(saved: Int = 0)(body: (CheckpointFolder, Path) => Unit): Unit =
     TemporaryFolder { temporary =>
       val path = temporary.resolve("new/checkpoints")

@@ -15,7 +15,7 @@ import supply.testing.{Background, LocalSpark}
 trait JobsThatFailEarly extends LocalSpark { this: AnyFunSuite =>
   import Background.{inBackground, result}
 
-  /** Runs `body` while tasks of another job hold so many cores. */
+  /** Runs `body` while tasks of another job hold this many cores. */
   protected def whileBusy(cores: Int, description: String)(body: => Unit): Unit = {
     JobsThatFailEarly.begun.drainPermits()
     val blocking = inBackground(PlacedJob.inGroup(sc, "blocking", description) {
