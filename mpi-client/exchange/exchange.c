@@ -171,7 +171,7 @@ static supply_status_t exchange_check_position(const struct exchange *exchange, 
 static supply_status_t exchange_find_position(const void *context, const struct position *consumed,
                                               struct position *position) {
     const struct exchange *exchange = context;
-    if (!exchange_positions_find(&exchange->positions, &exchange->resume, consumed, exchange->fingerprint, position))
+    if (!exchange_positions_find(&exchange->positions, &exchange->start, consumed, exchange->fingerprint, position))
         return SUPPLY_ERROR_ARGUMENT;
     return exchange_check_position(exchange, position);
 }
@@ -338,9 +338,9 @@ static supply_status_t exchange_prepare(struct exchange *exchange, const supply_
                                        .position = pair->start};
     exchange->gather.position.exchange = (struct exchange_position){0};
     exchange_gather_begin(&exchange->gather, &exchange->window);
-    exchange->resume.start = pair->start;
+    exchange->start = pair->start;
     /* The sorter drops what an earlier run has consumed. */
-    if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) exchange->resume.start.exchange.elements = 0;
+    if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) exchange->start.exchange.elements = 0;
     exchange->number = pair->start.exchange.window;
     exchange->begins_epoch = true;
     TRY(exchange_round_init(&exchange->round, rank, ranks, capacity, failure));
@@ -363,8 +363,10 @@ static supply_status_t exchange_prepare(struct exchange *exchange, const supply_
 
 static supply_status_t exchange_agree_on_opening(struct exchange *exchange, struct failure *failure) {
     struct rank_state *state = &exchange->agree.mine;
-    *state = (struct rank_state){.status = exchange->failed.status, .error = exchange->failed.error};
-    exchange_resume_state(&exchange->resume, state);
+    *state = (struct rank_state){.status = exchange->failed.status,
+                                 .error = exchange->failed.error,
+                                 .epoch = exchange->start.epoch,
+                                 .window = exchange->start.exchange.window};
     if (state->status == SUPPLY_OK)
         state->settings = exchange_settings_fingerprint(&exchange->settings, (int)exchange->agree.ranks);
     exchange->step = STEP_OPEN;

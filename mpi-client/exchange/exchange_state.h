@@ -60,7 +60,7 @@ struct exchange {
     struct slot_layout layout;
     size_t space; /**< bytes of elements for which memory is reserved */
     struct positions positions;
-    struct resume resume;
+    struct position start; /**< at which the program opened the pair */
 
     enum step step;
     int64_t step_since; /**< when it began, or the program's call (supply__clock_now) */

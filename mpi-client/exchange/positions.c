@@ -4,15 +4,9 @@
  */
 #include "positions.h"
 
-void exchange_resume_state(const struct resume *resume, struct rank_state *state) {
-    state->epoch = resume->start.epoch;
-    state->window = resume->start.exchange.window;
-}
-
-uint64_t exchange_resume_consumed(const struct resume *resume, uint32_t epoch, uint32_t window) {
-    const struct exchange_position *exchange = &resume->start.exchange;
-    const bool is_of_window = exchange->is_set && epoch == resume->start.epoch && window == exchange->window;
-    return is_of_window ? exchange->elements : 0;
+uint64_t exchange_positions_consumed(const struct position *start, uint32_t epoch, uint32_t window) {
+    const bool is_of_window = start->exchange.is_set && epoch == start->epoch && window == start->exchange.window;
+    return is_of_window ? start->exchange.elements : 0;
 }
 
 static struct kept_window *positions_add(struct positions *positions, uint32_t epoch) {
@@ -62,24 +56,24 @@ static void positions_fill_in(struct position *position, const struct window_sta
 }
 
 /* Nothing of the epoch has been received in this run. */
-static void positions_find_beginning(const struct kept_window *kept, const struct resume *resume,
+static void positions_find_beginning(const struct kept_window *kept, const struct position *start,
                                      const struct position *consumed, uint64_t settings, struct position *position) {
-    const struct exchange_position *start = &resume->start.exchange;
-    const bool resumes = resume->start.epoch == consumed->epoch;
-    if (kept != NULL && kept->has_last && (!resumes || !start->is_set || kept->last.number >= start->window)) {
+    const bool resumes = start->epoch == consumed->epoch;
+    if (kept != NULL && kept->has_last &&
+        (!resumes || !start->exchange.is_set || kept->last.number >= start->exchange.window)) {
         positions_fill_in(position, &kept->last, WHOLE_WINDOW, settings);
     } else if (resumes) {
         const uint64_t plan = position->plan;
-        *position = resume->start;
+        *position = *start;
         if (plan != 0) position->plan = plan;
     }
 }
 
-bool exchange_positions_find(const struct positions *positions, const struct resume *resume,
+bool exchange_positions_find(const struct positions *positions, const struct position *start,
                              const struct position *consumed, uint64_t settings, struct position *position) {
     const struct kept_window *kept = positions_find(positions, consumed);
     if (!consumed->inside)
-        positions_find_beginning(kept, resume, consumed, settings, position);
+        positions_find_beginning(kept, start, consumed, settings, position);
     else if (kept == NULL)
         return false;
     else if (kept->is_complete && consumed->element >= kept->received)

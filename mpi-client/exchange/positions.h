@@ -5,18 +5,13 @@
 #ifndef SUPPLY_EXCHANGE_POSITIONS_H
 #define SUPPLY_EXCHANGE_POSITIONS_H
 
-#include "agree.h"
 #include "window.h"
 
-struct resume {
-    struct position start; /**< at which the program opened the pair */
-};
-
-/** What this rank tells the others at the opening. They fail if their windows or epochs differ. */
-void exchange_resume_state(const struct resume *resume, struct rank_state *state);
-
-/** How many of the elements that this rank receives in that window the program has consumed in an earlier run. */
-uint64_t exchange_resume_consumed(const struct resume *resume, uint32_t epoch, uint32_t window);
+/**
+ * How many of the elements that this rank receives in that window the program has consumed in an earlier run. start: at
+ * which it has opened the pair.
+ */
+uint64_t exchange_positions_consumed(const struct position *start, uint32_t epoch, uint32_t window);
 
 /** A program may ask for the position after a block that it has released: one of the last 64 windows that gave it some
  * (supply.h). */
@@ -63,7 +58,7 @@ void exchange_positions_receive(struct positions *positions, uint32_t epoch, uin
  * Adds to *position, which is `consumed`, what a run that resumes needs. settings: their fingerprint. False: the window
  * is remembered no more, so there is no position.
  */
-bool exchange_positions_find(const struct positions *positions, const struct resume *resume,
+bool exchange_positions_find(const struct positions *positions, const struct position *start,
                              const struct position *consumed, uint64_t settings, struct position *position);
 
 #endif

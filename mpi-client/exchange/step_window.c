@@ -18,7 +18,7 @@ void exchange_fail_later(struct exchange *exchange, const struct failure *failur
 }
 
 static supply_status_t window_check_position(const struct exchange *exchange, struct failure *failure) {
-    const struct exchange_position *start = &exchange->resume.start.exchange;
+    const struct exchange_position *start = &exchange->start.exchange;
     if (!start->is_set || start->settings == exchange->fingerprint) return SUPPLY_OK;
     char text[AGREE_TEXT_BYTES];
     exchange_settings_text(&exchange->settings, text, sizeof text);
@@ -234,7 +234,7 @@ static void window_begin_window(struct exchange *exchange) {
     window_learn_fingerprint(exchange);
     if (is_first_part) {
         exchange->received = 0;
-        exchange->consumed = exchange_resume_consumed(&exchange->resume, exchange->epoch, exchange->number);
+        exchange->consumed = exchange_positions_consumed(&exchange->start, exchange->epoch, exchange->number);
         exchange_positions_begin_window(&exchange->positions, exchange->epoch, &start, exchange->begins_epoch);
         exchange->begins_epoch = false;
     }

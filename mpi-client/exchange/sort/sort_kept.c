@@ -219,7 +219,7 @@ static supply_status_t kept_append_sorted(struct sorter *sorter, const struct sl
         uint32_t elements;
         size_t bytes;
         TRY(exchange_take_sorted(sorter, slot, &elements, &bytes, failure));
-        TRY(runs_append(&sorter->runs, slot->address, bytes, elements, sorter->folder, failure));
+        TRY(runs_append(&sorter->runs, slot->address, bytes, elements, sorter->options.folder, failure));
     }
     return SUPPLY_OK;
 }
@@ -230,7 +230,7 @@ static supply_status_t kept_write_run(struct sorter *sorter, struct failure *fai
     if (memory == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     /* The gaps between columns reach the file, too. */
     memset(memory, 0, slot_bytes);
-    supply_status_t status = runs_begin(&sorter->runs, sorter->folder, failure);
+    supply_status_t status = runs_begin(&sorter->runs, sorter->options.folder, failure);
     if (status == SUPPLY_OK) status = kept_begin_order(sorter, failure);
     if (status == SUPPLY_OK) status = kept_append_sorted(sorter, &(struct slot){memory, slot_bytes}, failure);
     free(memory);

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "children.h"
 
@@ -100,7 +99,7 @@ static supply_status_t sorter_fail_by_inner(struct sorter *sorter, supply_status
 
 static supply_status_t sorter_find_column(struct sorter *sorter, struct failure *failure) {
     const struct schema *schema = &sorter->columns.schema;
-    const int index = supply_column_index(sorter->inner, sorter->column);
+    const int index = supply_column_index(sorter->inner, sorter->options.column);
     if (index < 0) return sorter_fail_by_inner(sorter, (supply_status_t)index, failure);
     sorter->by = (struct sort_column){(uint32_t)index, exchange_key_order(schema->entries[index].format)};
     return SUPPLY_OK;
@@ -236,8 +235,6 @@ static void sorter_free_sorter(struct sorter *sorter) {
     exchange_slot_free(&sorter->layout);
     exchange_columns_free(&sorter->columns);
     free(sorter->picked);
-    free(sorter->column);
-    free(sorter->folder);
     free(sorter);
 }
 
@@ -269,8 +266,6 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
     if (sorter == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     sorter->inner = *supply;
     sorter->options = *options;
-    sorter->column = strdup(options->column);
-    sorter->folder = strdup(options->folder);
     exchange_window_clear(&sorter->window);
     const struct filler filler = {.context = sorter,
                                   .fill = sorter_fill,
@@ -281,8 +276,6 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
                                   .abort = sorter_abort_sorter,
                                   .abandon = sorter_abandon};
     supply_status_t status = supply__filler_inspect(*supply, &sorter->inspected);
-    if (status == SUPPLY_OK && (sorter->column == NULL || sorter->folder == NULL))
-        status = supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     if (status == SUPPLY_OK)
         status =
             supply__filler_open(&sorter->handle, &filler, &sorter->inspected,

@@ -52,13 +52,14 @@ static inline uint32_t exchange_merge_peek(const struct merge *merge) {
 /** Goes to the next one. */
 void exchange_merge_pop(struct merge *merge);
 
+/** What it points to outlives the handle. */
 struct sorter_options {
     const char *column;
-    size_t memory_bytes;      /**< of the elements that are kept in memory */
-    const char *folder;       /**< of the runs; not NULL */
-    size_t block_bytes;       /**< of the elements of a block */
-    const uint64_t *settings; /**< fingerprint of the exchange, known from the first block on; outlives the handle */
-    const struct mapped_file_header *header; /**< of the pair; outlives the handle */
+    size_t memory_bytes;                     /**< of the elements that are kept in memory */
+    const char *folder;                      /**< of the runs; not NULL */
+    size_t block_bytes;                      /**< of the elements of a block */
+    const uint64_t *settings;                /**< fingerprint of the exchange, known from the first block on */
+    const struct mapped_file_header *header; /**< of the pair */
     struct position start; /**< at which the program opened the pair: says how many sorted elements are consumed */
     /** Makes the inner handle fail on all ranks, with this failure. */
     void (*fail)(void *exchange, const struct failure *failure);
@@ -78,8 +79,6 @@ struct sorter {
     supply_t *handle; /**< of the program */
     struct filler_pair inspected;
     struct sorter_options options;
-    char *column;
-    char *folder;
     struct columns columns;
     struct slot_layout layout;
     struct sort_column by;
