@@ -69,7 +69,7 @@ def test_a_supplier_that_is_killed(start_supplier, make_pairs, start_rank, entri
     supplier.kill()
     assert rank.finish() == 1
     line = one_line(rank)
-    assert "the Spark task of pair 0" in line and "has left" in line and "Supplier's log" in line
+    assert "the Spark task of pair 0" in line and "has left" in line and "Spark's log" in line
 
 
 def test_help_names_every_option(start_supplier):

@@ -42,7 +42,7 @@ def test_the_driver_dies(start_program, counted):
         assert f"process {program.process.pid}" in text
         assert (
             f"has left and no other attempt came within {run.timeout} s" in text
-            and "Supplier's log" in text
+            and "Spark's log" in text
             and "--timeout" in text
         )
 

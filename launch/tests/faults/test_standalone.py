@@ -90,7 +90,7 @@ def test_executors_are_lost_for_good(make_run, start_standalone, start_program, 
     assert run.finish_ranks() == [1, 1]
     for rank in run.ranks.values():
         text = one_line(rank)
-        assert f"has left and no other attempt came within {PATIENT} s" in text and "Supplier's log" in text
+        assert f"has left and no other attempt came within {PATIENT} s" in text and "Spark's log" in text
     assert program.finish() == 1
     text = program.failure()
     assert f"has had no Spark task for {PATIENT} s" in text and "lost for good" in text and "--timeout" in text

@@ -172,8 +172,8 @@ int workspace_check(struct workspace *workspace) {
     char node[MPI_MAX_PROCESSOR_NAME];
     MPI_Get_processor_name(node, &(int){0});
     if (workspace->failed)
-        supply_call_fail(workspace->call, "no memory for %.3f GB on node %s: use more ranks, or more nodes",
-                         (double)workspace->bytes / 1e9, node);
+        supply_call_fail(workspace->call, "node %s has no memory for %.3f GB: use more ranks, or more nodes", node,
+                         (double)workspace->bytes / 1e9);
     return failed;
 }
 

@@ -29,7 +29,8 @@ def arrays():
     dense = random.normal(size=(ROWS, COLUMNS)) * numpy.linspace(4, 1, COLUMNS) + 3
     centers = random.normal(size=(6, 4)) * 8 + 1e4
     low_rank = random.normal(size=(ROWS, 2)) @ random.normal(size=(2, 5))
-    targets = dense @ random.normal(size=(COLUMNS, 40)) + random.normal(size=(ROWS, 40))
+    noise = numpy.random.default_rng(3)
+    targets = dense @ noise.normal(size=(COLUMNS, 40)) + noise.normal(size=(ROWS, 40))
     # Nothing but rounding is left of the products of one column with those of A.
     targets[:, 3:4] -= reference.fitted(dense, targets[:, 3:4])
     unknown = dense.copy()
@@ -37,7 +38,9 @@ def arrays():
     return {
         "dense": dense,
         "right": random.normal(size=(ROWS, 4)),
-        **{f"targets_{columns}": (targets * SCALES)[:, :columns] for columns in (1, 3, 40)},
+        "targets_1": dense @ random.normal(size=(COLUMNS, 1)) + random.normal(size=(ROWS, 1)),
+        "targets_3": (targets * SCALES)[:, :3],
+        "targets_40": targets * SCALES,
         "points": centers[random.integers(6, size=ROWS)] + random.normal(size=(ROWS, 4)),
         "low_rank": low_rank,
         "low_rank_column": low_rank[:, :1],

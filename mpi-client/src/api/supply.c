@@ -155,8 +155,8 @@ static void explain_end(supply_t *supply, supply_status_t status) {
                      name);
     else if (status == SUPPLY_ERROR_TIMEOUT)
         supply__fail(failure, status,
-                     "%s: this rank has received everything, but Spark has not confirmed it within %g s: see the "
-                     "Supplier's log (--timeout / SUPPLY_TIMEOUT)",
+                     "%s: this rank has received everything, but Spark has not confirmed it within %g s: see Spark's "
+                     "log (--timeout / SUPPLY_TIMEOUT)",
                      name, supply->pair.settings.timeout);
     else if (status == SUPPLY_ERROR_CONTRACT)
         supply__fail(failure, status,
