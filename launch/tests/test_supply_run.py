@@ -181,7 +181,7 @@ def test_ranks_that_want_nothing(supply_run, entries, make_pairs, of_user):
 def test_one_rank_that_wants_nothing(supply_run, entries):
     some = 'test "$OMPI_COMM_WORLD_RANK" = 1 || exec "$@"'
     run = supply_run(
-        "--lmdb", entries, "--ranks", 2, "--timeout", 5, program=("bash", "-c", some, "bash", SUPPLY_CAT, "--count")
+        "--lmdb", entries, "--ranks", 2, "--timeout", 15, program=("bash", "-c", some, "bash", SUPPLY_CAT, "--count")
     )
     assert run.finish() != 0
     assert "no rank has opened it" in last_message(run)
