@@ -263,7 +263,7 @@ CONNECT_TESTS := $(addprefix mpi-client/python/tests/test_,attach.py estimator.p
 	supplier_callers.py supplier_causes.py supplier_cut_files.py supplier_inputs.py supplier_limits.py supplier_mpirun.py supplier_results.py supplier_rows.py warm_ranks.py)
 nightly-trainers-debian nightly-trainers-newest: nightly-%: test-%
 nightly-connect-%:
-	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/connect-$*.xml $(shell echo $(CONNECT_TESTS) | tr ' ' '\n' | awk 'NR % 2 == $* % 2')
+	@SUPPLY_TEST_SESSION=connect $(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/connect-$*.xml $(shell echo $(CONNECT_TESTS) | tr ' ' '\n' | awk 'NR % 2 == $* % 2')
 
 # PYTORCH=debian or newest: only with one of them.
 test-trainers: packages-for-tests build $(WHEEL_READY) # every program of docs/COMING-FROM.md, with Debian's PyTorch and the newest one; downloads 3.3 GB, or 1.4 if pip finds a PyTorch for CPUs

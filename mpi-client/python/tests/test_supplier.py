@@ -243,8 +243,9 @@ def test_threads_and_processes_that_a_function_leaves_are_named(run_alone, spark
         import multiprocessing
         import time
 
-        threading.Thread(target=time.sleep, args=(2,), name="uploads").start()
-        multiprocessing.Process(target=time.sleep, args=(2,), name="copies").start()
+        # Longer than a busy machine takes from here to the end of the rank.
+        threading.Thread(target=time.sleep, args=(8,), name="uploads").start()
+        multiprocessing.Process(target=time.sleep, args=(8,), name="copies").start()
 
     run_alone(train, rows(spark, ROWS))
     says = "[rank 0] the run waits for threads or processes that the function has left running (uploads, copies)"
