@@ -36,7 +36,7 @@ void source_ask(struct source *source, enum request_kind kind) {
     source->has_request = true;
 }
 
-static supply_status_t send_request(struct source *source, struct failure *failure) {
+static supply_status_t arrivals_send_request(struct source *source, struct failure *failure) {
     supply_status_t status = supply__transport_test(source->transport, &source->sending, failure);
     if (status != SUPPLY_OK || !source->has_request) return status;
     source->sent = source->request;
@@ -47,7 +47,7 @@ static supply_status_t send_request(struct source *source, struct failure *failu
 
 supply_status_t source_advance(struct source *source, struct failure *failure) {
     const struct transport *transport = source->transport;
-    supply_status_t status = send_request(source, failure);
+    supply_status_t status = arrivals_send_request(source, failure);
     if (status < 0 || source->has_notice || source->is_closed) return status < 0 ? status : SUPPLY_OK;
     if (source->receiving == NO_OPERATION)
         status = transport->receive(transport->context, source->feeder, source->tag + TAG_NOTICE, source->notice,
@@ -100,7 +100,7 @@ supply_status_t source_failure(const struct source *source, struct failure *fail
 }
 
 /* What Spark says in the header of the mapped file, in that of the ring. */
-static void copy_header(struct remote *remote, const struct notice_message *notice) {
+static void arrivals_copy_header(struct remote *remote, const struct notice_message *notice) {
     struct mapped_file_header *header = supply__filler_header(remote->handle);
     header->plan = notice->plan;
     header->exchange = notice->exchange;
@@ -131,7 +131,7 @@ static supply_status_t arrivals_take_schema(struct remote *remote, const struct 
                         source->pair, source->node);
 }
 
-static void push(struct remote *remote, supply_status_t status, const struct source *source, int receiving) {
+static void arrivals_push(struct remote *remote, supply_status_t status, const struct source *source, int receiving) {
     *remote_arrival(remote, remote->count++) =
         (struct arrival){.status = status, .filled = source->notice->filled, .receiving = receiving, .source = source};
     remote->reported.status = SUPPLY_OK;
@@ -153,7 +153,7 @@ static supply_status_t arrivals_take_block(struct remote *remote, struct source 
                                            struct failure *failure) {
     int receiving;
     TRY(source_receive_block(source, slot, &receiving, failure));
-    push(remote, SUPPLY_OK, source, receiving);
+    arrivals_push(remote, SUPPLY_OK, source, receiving);
     remote->turn = (uint32_t)(source - remote->sources + 1) % remote->source_count;
     return SUPPLY_OK;
 }
@@ -168,7 +168,7 @@ void remote_ask_for_epoch(struct remote *remote) {
 }
 
 /* The rank's epoch ends when it has ended on all of its pairs, and the data in the same way. */
-static void take_end(struct remote *remote, struct source *source, supply_status_t end) {
+static void arrivals_take_end(struct remote *remote, struct source *source, supply_status_t end) {
     source->has_ended = true;
     source->has_ended_data = end == SUPPLY_END_OF_DATA;
     if (remote_next_source(remote) != NULL) return;
@@ -179,7 +179,7 @@ static void take_end(struct remote *remote, struct source *source, supply_status
     }
     /* A stream may end in the middle of an epoch, for some pairs only. */
     if (all_data || no_data)
-        push(remote, end, source, NO_OPERATION);
+        arrivals_push(remote, end, source, NO_OPERATION);
     else
         remote_ask_for_epoch(remote);
 }
@@ -188,22 +188,22 @@ static void take_end(struct remote *remote, struct source *source, supply_status
  * A feeder that waits for Spark reports it each time that its time limit is over, whether the program waits or not. So
  * at most one and a half limits after the program has begun to wait, such a report counts.
  */
-static bool has_waited(const struct remote *remote) {
+static bool arrivals_has_waited(const struct remote *remote) {
     return remote->waits_since != 0 && supply__clock_now() - remote->waits_since > (int64_t)(remote->timeout * 1e9 / 2);
 }
 
-static void take_failure(struct remote *remote, const struct source *source) {
+static void arrivals_take_failure(struct remote *remote, const struct source *source) {
     if (source->notice->status != SUPPLY_ERROR_TIMEOUT)
         source_failure(source, &remote->failed);
-    else if (has_waited(remote))
+    else if (arrivals_has_waited(remote))
         source_failure(source, &remote->reported);
 }
 
 /* SUPPLY_OK: the notice is used. SUPPLY_AGAIN: it needs a slot that is not free yet. */
-static supply_status_t take_notice(struct remote *remote, struct source *source, struct failure *failure) {
+static supply_status_t arrivals_take_notice(struct remote *remote, struct source *source, struct failure *failure) {
     struct slot slot;
     const struct notice_message *notice = source->notice;
-    copy_header(remote, notice);
+    arrivals_copy_header(remote, notice);
     switch (notice->kind) {
         case NOTICE_SCHEMA:
             return arrivals_take_schema(remote, source, failure);
@@ -213,10 +213,11 @@ static supply_status_t take_notice(struct remote *remote, struct source *source,
         case NOTICE_END_OF_EPOCH:
         case NOTICE_END_OF_DATA:
             if (!supply__filler_slot(remote->handle, remote->count, &slot)) return SUPPLY_AGAIN;
-            take_end(remote, source, notice->kind == NOTICE_END_OF_EPOCH ? SUPPLY_END_OF_EPOCH : SUPPLY_END_OF_DATA);
+            arrivals_take_end(remote, source,
+                              notice->kind == NOTICE_END_OF_EPOCH ? SUPPLY_END_OF_EPOCH : SUPPLY_END_OF_DATA);
             return SUPPLY_OK;
         case NOTICE_FAILURE:
-            take_failure(remote, source);
+            arrivals_take_failure(remote, source);
             return SUPPLY_OK;
         default:
             return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: an unexpected notice of kind %u",
@@ -224,10 +225,10 @@ static supply_status_t take_notice(struct remote *remote, struct source *source,
     }
 }
 
-static supply_status_t take_notices(struct remote *remote, struct failure *failure) {
+static supply_status_t arrivals_take_notices(struct remote *remote, struct failure *failure) {
     struct source *source;
     while (remote->failed.status == SUPPLY_OK && (source = remote_next_source(remote)) != NULL && source->has_notice) {
-        supply_status_t status = take_notice(remote, source, failure);
+        supply_status_t status = arrivals_take_notice(remote, source, failure);
         if (status == SUPPLY_AGAIN) break;
         if (status == SUPPLY_OK) status = source_next(source, failure);
         if (status != SUPPLY_OK) return status;
@@ -250,7 +251,7 @@ supply_status_t remote_advance(struct remote *remote, struct failure *failure) {
     for (uint32_t i = 0; i < remote->source_count; i++) {
         TRY(source_advance(&remote->sources[i], failure));
     }
-    supply_status_t status = take_notices(remote, failure);
+    supply_status_t status = arrivals_take_notices(remote, failure);
     if (status == SUPPLY_OK) status = remote_test_arrivals(remote, failure);
     return status == SUPPLY_AGAIN ? SUPPLY_OK : status;
 }

@@ -61,7 +61,7 @@ struct outlet {
  * them as they lie in the mapped file, and releases them when they are sent.
  */
 
-static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
+static supply_status_t outlet_receive_request(struct outlet *outlet, struct failure *failure) {
     return outlet->transport->receive(outlet->transport->context, outlet->rank, outlet->tag + TAG_REQUEST,
                                       &outlet->request, sizeof outlet->request, &outlet->receiving, failure);
 }
@@ -81,11 +81,11 @@ static supply_status_t outlet_init(struct outlet *outlet, const struct transport
     outlet->options.local_rank = remote_local_rank(processes, pair);
     /* The feeder's own, until the rank says with which one the pair is opened. It may close without that. */
     TRY(supply__options_timeout(options, &outlet->options.timeout, failure));
-    return receive_request(outlet, failure);
+    return outlet_receive_request(outlet, failure);
 }
 
 /* The notice with what Spark says in the header. */
-static struct notice_message notice_of(const struct outlet *outlet, enum notice_kind kind) {
+static struct notice_message outlet_notice_of(const struct outlet *outlet, enum notice_kind kind) {
     struct notice_message notice = {.kind = kind};
     const struct mapped_file_header *header = outlet->inspected.header;
     if (outlet->supply == NULL || header == NULL) return notice;
@@ -100,8 +100,8 @@ static struct notice_message notice_of(const struct outlet *outlet, enum notice_
     return notice;
 }
 
-static supply_status_t send_notice(struct outlet *outlet, const struct notice_message *notice, const void *tail,
-                                   const supply_block_t *block, struct failure *failure) {
+static supply_status_t outlet_send_notice(struct outlet *outlet, const struct notice_message *notice, const void *tail,
+                                          const supply_block_t *block, struct failure *failure) {
     struct sending *sending = malloc(sizeof *sending + notice->tail_bytes);
     if (sending == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     *sending = (struct sending){.notice = *notice, .notice_operation = NO_OPERATION, .block_operation = NO_OPERATION};
@@ -119,22 +119,23 @@ static supply_status_t send_notice(struct outlet *outlet, const struct notice_me
                            &sending->block_operation, failure);
 }
 
-static struct failure failure_of(const struct outlet *outlet, supply_status_t status) {
+static struct failure outlet_failure_of(const struct outlet *outlet, supply_status_t status) {
     struct failure failure = {.status = status, .error = supply_error_errno(outlet->supply)};
     supply__copy_line(failure.text, sizeof failure.text, supply_error(outlet->supply), sizeof failure.text);
     return failure;
 }
 
-static supply_status_t send_failure(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
-    struct notice_message notice = notice_of(outlet, NOTICE_FAILURE);
+static supply_status_t outlet_send_failure(struct outlet *outlet, const struct failure *of_pair,
+                                           struct failure *failure) {
+    struct notice_message notice = outlet_notice_of(outlet, NOTICE_FAILURE);
     notice.status = of_pair->status;
     notice.error = of_pair->error;
     notice.tail_bytes = (uint32_t)strlen(of_pair->text);
-    return send_notice(outlet, &notice, of_pair->text, NULL, failure);
+    return outlet_send_notice(outlet, &notice, of_pair->text, NULL, failure);
 }
 
 /* Until then the rank must receive what is under way, or close a pair that has failed. */
-static void begin_wait(struct outlet *outlet) {
+static void outlet_begin_wait(struct outlet *outlet) {
     outlet->send_end = supply__clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
 }
 
@@ -142,12 +143,12 @@ static void begin_wait(struct outlet *outlet) {
 static supply_status_t outlet_fail(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
     outlet->failure = *of_pair;
     outlet->state = OUTLET_WAITS_FOR_CLOSE;
-    begin_wait(outlet);
-    return send_failure(outlet, of_pair, failure);
+    outlet_begin_wait(outlet);
+    return outlet_send_failure(outlet, of_pair, failure);
 }
 
-static supply_status_t fail_by_status(struct outlet *outlet, supply_status_t status, struct failure *failure) {
-    const struct failure of_pair = failure_of(outlet, status);
+static supply_status_t outlet_fail_by_status(struct outlet *outlet, supply_status_t status, struct failure *failure) {
+    const struct failure of_pair = outlet_failure_of(outlet, status);
     return outlet_fail(outlet, &of_pair, failure);
 }
 
@@ -157,23 +158,23 @@ static supply_status_t outlet_open_pair(struct outlet *outlet, struct failure *f
     options->exchange = outlet->request.exchange;
     options->position = outlet->request.has_position ? &outlet->request.position : NULL;
     const supply_status_t status = supply_open(&outlet->supply, options);
-    if (status != SUPPLY_OK) return fail_by_status(outlet, status, failure);
+    if (status != SUPPLY_OK) return outlet_fail_by_status(outlet, status, failure);
     supply__filler_inspect(outlet->supply, &outlet->inspected);
     outlet->state = OUTLET_SUPPLIES;
-    struct notice_message notice = notice_of(outlet, NOTICE_OPENED);
+    struct notice_message notice = outlet_notice_of(outlet, NOTICE_OPENED);
     notice.block_bytes = outlet->inspected.slot_bytes;
     notice.block_count = outlet->inspected.slots;
-    return send_notice(outlet, &notice, NULL, NULL, failure);
+    return outlet_send_notice(outlet, &notice, NULL, NULL, failure);
 }
 
-static supply_status_t begin_close(struct outlet *outlet) {
+static supply_status_t outlet_begin_close(struct outlet *outlet) {
     if (outlet->request.kind == REMOTE_STOP) supply__filler_stop(outlet->supply, outlet->request.text);
     outlet->state = OUTLET_CLOSES;
-    begin_wait(outlet);
+    outlet_begin_wait(outlet);
     return SUPPLY_OK;
 }
 
-static supply_status_t take_request(struct outlet *outlet, struct failure *failure) {
+static supply_status_t outlet_take_request(struct outlet *outlet, struct failure *failure) {
     switch (outlet->request.kind) {
         case REMOTE_OPEN:
             return outlet->state == OUTLET_WAITS_FOR_OPEN ? outlet_open_pair(outlet, failure) : SUPPLY_OK;
@@ -182,29 +183,29 @@ static supply_status_t take_request(struct outlet *outlet, struct failure *failu
             return SUPPLY_OK;
         case REMOTE_CLOSE:
         case REMOTE_STOP:
-            return begin_close(outlet);
+            return outlet_begin_close(outlet);
         default:
             return supply__fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u: an unknown request %u of process %d",
                                 outlet->pair, outlet->request.kind, outlet->rank);
     }
 }
 
-static bool is_last_request(const struct outlet *outlet) {
+static bool outlet_is_last_request(const struct outlet *outlet) {
     return outlet->request.kind == REMOTE_CLOSE || outlet->request.kind == REMOTE_STOP;
 }
 
-static supply_status_t take_requests(struct outlet *outlet, bool *busy, struct failure *failure) {
+static supply_status_t outlet_take_requests(struct outlet *outlet, bool *busy, struct failure *failure) {
     if (outlet->receiving == NO_OPERATION) return SUPPLY_OK;
     supply_status_t status = supply__transport_test(outlet->transport, &outlet->receiving, failure);
     if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
     *busy = true;
     outlet->request.text[sizeof outlet->request.text - 1] = '\0';
-    TRY(take_request(outlet, failure));
-    return !is_last_request(outlet) ? receive_request(outlet, failure) : SUPPLY_OK;
+    TRY(outlet_take_request(outlet, failure));
+    return !outlet_is_last_request(outlet) ? outlet_receive_request(outlet, failure) : SUPPLY_OK;
 }
 
 /* Releases the blocks that have been sent. In order: the pair gets its slots back in order, too. */
-static supply_status_t finish_sendings(struct outlet *outlet, bool *busy, struct failure *failure) {
+static supply_status_t outlet_finish_sendings(struct outlet *outlet, bool *busy, struct failure *failure) {
     while (outlet->first != NULL) {
         struct sending *sending = outlet->first;
         supply_status_t status = supply__transport_test(outlet->transport, &sending->notice_operation, failure);
@@ -231,7 +232,7 @@ static bool outlet_has_views(const struct schema *schema) {
     return false;
 }
 
-static supply_status_t send_schema(struct outlet *outlet, struct failure *failure) {
+static supply_status_t outlet_send_schema(struct outlet *outlet, struct failure *failure) {
     const struct schema *schema;
     struct failure of_pair;
     if (supply__filler_schema(outlet->supply, &schema, &of_pair) != SUPPLY_OK)
@@ -246,64 +247,65 @@ static supply_status_t send_schema(struct outlet *outlet, struct failure *failur
             outlet->inspected.name);
         return outlet_fail(outlet, &of_pair, failure);
     }
-    struct notice_message notice = notice_of(outlet, NOTICE_SCHEMA);
+    struct notice_message notice = outlet_notice_of(outlet, NOTICE_SCHEMA);
     notice.schema_columns = schema->count;
     notice.tail_bytes = (uint32_t)supply__schema_bytes(schema);
-    return send_notice(outlet, &notice, schema->entries, NULL, failure);
+    return outlet_send_notice(outlet, &notice, schema->entries, NULL, failure);
 }
 
-static supply_status_t send_place(struct outlet *outlet, enum notice_kind kind, const supply_block_t *block,
-                                  struct failure *failure) {
-    struct notice_message notice = notice_of(outlet, kind);
+static supply_status_t outlet_send_place(struct outlet *outlet, enum notice_kind kind, const supply_block_t *block,
+                                         struct failure *failure) {
+    struct notice_message notice = outlet_notice_of(outlet, kind);
     const bool is_block = kind == NOTICE_BLOCK;
     notice.filled = (struct filled){.epoch = block->epoch,
                                     .partition = block->partition,
                                     .first_element = block->first_element,
                                     .element_count = is_block ? block->element_count : 0,
                                     .bytes = is_block ? block->bytes : 0};
-    return send_notice(outlet, &notice, NULL, is_block ? block : NULL, failure);
+    return outlet_send_notice(outlet, &notice, NULL, is_block ? block : NULL, failure);
 }
 
-static bool knows_schema(const struct outlet *outlet) {
+static bool outlet_knows_schema(const struct outlet *outlet) {
     return __atomic_load_n(&outlet->inspected.header->schema_columns, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* A slow Spark: the pair may still supply something. */
-static supply_status_t report_timeout(struct outlet *outlet, struct failure *failure) {
-    const struct failure timeout = failure_of(outlet, SUPPLY_ERROR_TIMEOUT);
-    return send_failure(outlet, &timeout, failure);
+static supply_status_t outlet_report_timeout(struct outlet *outlet, struct failure *failure) {
+    const struct failure timeout = outlet_failure_of(outlet, SUPPLY_ERROR_TIMEOUT);
+    return outlet_send_failure(outlet, &timeout, failure);
 }
 
 /* What the pair has next. SUPPLY_AGAIN: nothing. */
-static supply_status_t supply_once(struct outlet *outlet, struct failure *failure) {
+static supply_status_t outlet_supply_once(struct outlet *outlet, struct failure *failure) {
     supply_block_t block = {0};
-    if (!outlet->has_sent_schema && knows_schema(outlet)) return send_schema(outlet, failure);
+    if (!outlet->has_sent_schema && outlet_knows_schema(outlet)) return outlet_send_schema(outlet, failure);
     if (outlet->held == outlet->inspected.slots) return SUPPLY_AGAIN;
     const supply_status_t status = supply_try_next(outlet->supply, &block);
     /* The task may have attached since the schema was looked for. A pair without elements needs it, too (A6). */
-    if (status >= 0 && !outlet->has_sent_schema && knows_schema(outlet) && send_schema(outlet, failure) != SUPPLY_OK)
+    if (status >= 0 && !outlet->has_sent_schema && outlet_knows_schema(outlet) &&
+        outlet_send_schema(outlet, failure) != SUPPLY_OK)
         return failure->status;
     if (outlet->state != OUTLET_SUPPLIES) return SUPPLY_AGAIN;
     switch (status) {
         case SUPPLY_OK:
-            return send_place(outlet, NOTICE_BLOCK, &block, failure);
+            return outlet_send_place(outlet, NOTICE_BLOCK, &block, failure);
         case SUPPLY_END_OF_EPOCH:
             outlet->state = OUTLET_WAITS_FOR_EPOCH;
-            return send_place(outlet, NOTICE_END_OF_EPOCH, &block, failure);
+            return outlet_send_place(outlet, NOTICE_END_OF_EPOCH, &block, failure);
         case SUPPLY_END_OF_DATA:
             outlet->state = OUTLET_WAITS_FOR_CLOSE;
-            return send_place(outlet, NOTICE_END_OF_DATA, &block, failure);
+            return outlet_send_place(outlet, NOTICE_END_OF_DATA, &block, failure);
         case SUPPLY_ERROR_TIMEOUT:
-            return report_timeout(outlet, failure);
+            return outlet_report_timeout(outlet, failure);
         default:
-            return status < 0 ? fail_by_status(outlet, status, failure) : SUPPLY_AGAIN;
+            return status < 0 ? outlet_fail_by_status(outlet, status, failure) : SUPPLY_AGAIN;
     }
 }
 
-static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct failure *failure) {
+static supply_status_t outlet_supply_blocks(struct outlet *outlet, bool *busy, struct failure *failure) {
     supply_status_t status = SUPPLY_OK;
     while (status == SUPPLY_OK && outlet->state == OUTLET_SUPPLIES) {
-        status = supply_once(outlet, failure);
+        status = outlet_supply_once(outlet, failure);
         *busy |= status == SUPPLY_OK;
     }
     return status < 0 ? status : SUPPLY_OK;
@@ -316,15 +318,15 @@ static supply_status_t outlet_abandon(struct outlet *outlet) {
     supply__fail(&outlet->failure, SUPPLY_ERROR_TIMEOUT,
                  "%s%sprocess %d of the communicator %s: has it died, or does it no longer call MPI?", before->text,
                  before->status != SUPPLY_OK ? "; " : "", outlet->rank,
-                 is_last_request(outlet) ? "closed the pair, and does not receive what was under way"
-                                         : "does not close the pair");
+                 outlet_is_last_request(outlet) ? "closed the pair, and does not receive what was under way"
+                                                : "does not close the pair");
     return SUPPLY_OK;
 }
 
 /* The rank may be busy for any time as long as Spark lives. */
-static supply_status_t check_spark(struct outlet *outlet, struct failure *failure) {
+static supply_status_t outlet_check_spark(struct outlet *outlet, struct failure *failure) {
     const supply_status_t status = supply__filler_check_running(outlet->supply);
-    return status == SUPPLY_OK ? SUPPLY_OK : fail_by_status(outlet, status, failure);
+    return status == SUPPLY_OK ? SUPPLY_OK : outlet_fail_by_status(outlet, status, failure);
 }
 
 /* Closes the pair when nothing of its ring is on its way any more. */
@@ -339,15 +341,15 @@ static supply_status_t outlet_close_pair(struct outlet *outlet, bool *busy, stru
     if (status != SUPPLY_OK && outlet->failure.status == SUPPLY_OK)
         supply__fail(&outlet->failure, status, "the pair was not closed well: %s", supply_status_name(status));
     outlet->state = OUTLET_SENDS_CLOSED;
-    begin_wait(outlet);
+    outlet_begin_wait(outlet);
     *busy = true;
-    struct notice_message notice = notice_of(outlet, NOTICE_CLOSED);
+    struct notice_message notice = outlet_notice_of(outlet, NOTICE_CLOSED);
     notice.status = status;
-    return send_notice(outlet, &notice, NULL, NULL, failure);
+    return outlet_send_notice(outlet, &notice, NULL, NULL, failure);
 }
 
 /* Whether something that only the rank can end must end by send_end. */
-static bool must_end(const struct outlet *outlet) {
+static bool outlet_must_end(const struct outlet *outlet) {
     if (outlet->state == OUTLET_WAITS_FOR_CLOSE) return outlet->failure.status != SUPPLY_OK;
     return outlet->state > OUTLET_WAITS_FOR_CLOSE && outlet->first != NULL;
 }
@@ -356,15 +358,15 @@ static bool must_end(const struct outlet *outlet) {
  * transport. */
 static supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure *failure) {
     if (outlet->state == OUTLET_ABANDONED) return SUPPLY_OK;
-    TRY(take_requests(outlet, busy, failure));
-    TRY(finish_sendings(outlet, busy, failure));
-    if (must_end(outlet)) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : outlet_abandon(outlet);
+    TRY(outlet_take_requests(outlet, busy, failure));
+    TRY(outlet_finish_sendings(outlet, busy, failure));
+    if (outlet_must_end(outlet)) return supply__clock_now() < outlet->send_end ? SUPPLY_OK : outlet_abandon(outlet);
     if (outlet->state == OUTLET_SUPPLIES && outlet->held < outlet->inspected.slots)
-        return supply_blocks(outlet, busy, failure);
+        return outlet_supply_blocks(outlet, busy, failure);
     if (outlet->state == OUTLET_CLOSES) return outlet_close_pair(outlet, busy, failure);
     if (outlet->state == OUTLET_SENDS_CLOSED) outlet->state = OUTLET_CLOSED;
     const bool is_open = outlet->state > OUTLET_WAITS_FOR_OPEN && outlet->state < OUTLET_CLOSES;
-    return is_open ? check_spark(outlet, failure) : SUPPLY_OK;
+    return is_open ? outlet_check_spark(outlet, failure) : SUPPLY_OK;
 }
 
 /* A failure of the pair, or why its rank stopped early. */
@@ -388,12 +390,12 @@ static void feeder_sum_up(const struct outlet *outlets, uint32_t count, void (*l
     }
 }
 
-static bool is_over(const struct outlet *outlet) {
+static bool outlet_is_over(const struct outlet *outlet) {
     return outlet->state == OUTLET_CLOSED || outlet->state == OUTLET_ABANDONED;
 }
 
 /* A rank that does not receive does not end the pairs of others. */
-static supply_status_t check_abandoned(const struct outlet *outlets, uint32_t count, struct failure *failure) {
+static supply_status_t feeder_check_abandoned(const struct outlet *outlets, uint32_t count, struct failure *failure) {
     for (uint32_t i = 0; i < count; i++)
         if (outlets[i].state == OUTLET_ABANDONED)
             return supply__fail(failure, SUPPLY_ERROR_TIMEOUT, "pair %u: %s", outlets[i].pair, outlets[i].failure.text);
@@ -409,9 +411,9 @@ static supply_status_t feeder_run(struct outlet *outlets, uint32_t count, const 
         bool busy = false, is_open = false;
         for (uint32_t i = 0; i < count; i++) {
             TRY(outlet_advance(&outlets[i], &busy, failure));
-            is_open |= !is_over(&outlets[i]);
+            is_open |= !outlet_is_over(&outlets[i]);
         }
-        if (!is_open) return check_abandoned(outlets, count, failure);
+        if (!is_open) return feeder_check_abandoned(outlets, count, failure);
         if (busy) supply__wait_progressed(&wait);
         if (busy ? supply__is_interrupted(&wait.interruption) : supply__wait_more(&wait) == SUPPLY_INTERRUPTED)
             return SUPPLY_INTERRUPTED;

@@ -10,53 +10,57 @@
 #include "messages.h"
 
 /* The first pair of member `index` of `members`: pair p belongs to member p * members / pairs. */
-static uint32_t first_pair(const struct processes *processes, uint32_t members, uint32_t index) {
+static uint32_t processes_first_pair(const struct processes *processes, uint32_t members, uint32_t index) {
     return (uint32_t)(((uint64_t)index * processes->pairs + members - 1) / members);
 }
 
-static uint32_t members_of(const struct processes *processes, bool feeders) {
+static uint32_t processes_members_of(const struct processes *processes, bool feeders) {
     return feeders ? processes->feeders : processes->ranks;
 }
 
-static struct pair_range pairs_of(const struct processes *processes, bool feeders, uint32_t index) {
-    const uint32_t members = members_of(processes, feeders);
-    const uint32_t first = first_pair(processes, members, index);
-    return (struct pair_range){.first = first, .count = first_pair(processes, members, index + 1) - first};
+static struct pair_range processes_pairs_of(const struct processes *processes, bool feeders, uint32_t index) {
+    const uint32_t members = processes_members_of(processes, feeders);
+    const uint32_t first = processes_first_pair(processes, members, index);
+    return (struct pair_range){.first = first, .count = processes_first_pair(processes, members, index + 1) - first};
 }
 
 /* Number of a process among those of its kind. */
-static uint32_t index_of(const struct processes *processes, int process) {
+static uint32_t processes_index_of(const struct processes *processes, int process) {
     uint32_t index = 0;
     for (int i = 0; i < process; i++) index += processes->list[i].is_feeder == processes->list[process].is_feeder;
     return index;
 }
 
 /* The process that has that number among those of its kind. */
-static int process_at(const struct processes *processes, bool feeders, uint32_t index) {
+static int processes_at(const struct processes *processes, bool feeders, uint32_t index) {
     int process = 0;
     for (;; process++)
         if ((processes->list[process].is_feeder != 0) == feeders && index-- == 0) return process;
 }
 
-static int owner_of(const struct processes *processes, bool feeders, uint32_t pair) {
-    const uint64_t members = members_of(processes, feeders);
-    return process_at(processes, feeders, (uint32_t)(pair * members / processes->pairs));
+static int processes_owner_of(const struct processes *processes, bool feeders, uint32_t pair) {
+    const uint64_t members = processes_members_of(processes, feeders);
+    return processes_at(processes, feeders, (uint32_t)(pair * members / processes->pairs));
 }
 
 struct pair_range remote_own_pairs(const struct processes *processes) {
     const bool feeders = processes->list[processes->self].is_feeder;
-    return pairs_of(processes, feeders, index_of(processes, processes->self));
+    return processes_pairs_of(processes, feeders, processes_index_of(processes, processes->self));
 }
 
-int remote_feeder_of(const struct processes *processes, uint32_t pair) { return owner_of(processes, true, pair); }
+int remote_feeder_of(const struct processes *processes, uint32_t pair) {
+    return processes_owner_of(processes, true, pair);
+}
 
-int remote_rank_of(const struct processes *processes, uint32_t pair) { return owner_of(processes, false, pair); }
+int remote_rank_of(const struct processes *processes, uint32_t pair) {
+    return processes_owner_of(processes, false, pair);
+}
 
-int remote_own_rank(const struct processes *processes) { return (int)index_of(processes, processes->self); }
+int remote_own_rank(const struct processes *processes) { return (int)processes_index_of(processes, processes->self); }
 
 int remote_tag(const struct processes *processes, uint32_t pair) {
-    const uint32_t feeder = index_of(processes, remote_feeder_of(processes, pair));
-    return (int)(pair - pairs_of(processes, true, feeder).first) * TAGS_OF_PAIR;
+    const uint32_t feeder = processes_index_of(processes, remote_feeder_of(processes, pair));
+    return (int)(pair - processes_pairs_of(processes, true, feeder).first) * TAGS_OF_PAIR;
 }
 
 int remote_local_rank(const struct processes *processes, uint32_t pair) {
@@ -65,10 +69,10 @@ int remote_local_rank(const struct processes *processes, uint32_t pair) {
     for (int i = 0; i < feeder; i++) {
         if (!processes->list[i].is_feeder) continue;
         if (strcmp(processes->list[i].node, processes->list[feeder].node) == 0)
-            before += pairs_of(processes, true, index).count;
+            before += processes_pairs_of(processes, true, index).count;
         index++;
     }
-    return (int)(before + pair - pairs_of(processes, true, index).first);
+    return (int)(before + pair - processes_pairs_of(processes, true, index).first);
 }
 
 static supply_status_t processes_count(struct processes *processes, struct failure *failure) {

@@ -13,7 +13,7 @@
 #include "files/options.h"
 #include "remote_state.h"
 
-static void begin_closing(struct remote *remote, const char *reason) {
+static void remote_begin_closing(struct remote *remote, const char *reason) {
     remote->is_closing = true;
     remote->close_end = supply__clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
     for (uint32_t i = 0; i < remote->source_count; i++) {
@@ -37,7 +37,7 @@ static supply_status_t remote_drop_all(struct remote *remote, struct source *sou
 }
 
 /* SUPPLY_OK: all pairs are closed. */
-static supply_status_t advance_closing(struct remote *remote, struct failure *failure) {
+static supply_status_t remote_advance_closing(struct remote *remote, struct failure *failure) {
     supply_status_t all = SUPPLY_OK;
     for (uint32_t i = 0; i < remote->source_count; i++) {
         const supply_status_t status = remote_drop_all(remote, &remote->sources[i], failure);
@@ -55,31 +55,31 @@ static supply_status_t remote_close(struct remote *remote, double seconds, const
     if (remote->has_no_link) return remote->close_status;
     struct wait wait = supply__wait_begin((struct wait_limit){INFINITY, remote->interruption});
     wait.part_end = supply__clock_after(seconds);
-    if (!remote->is_closing) begin_closing(remote, reason);
+    if (!remote->is_closing) remote_begin_closing(remote, reason);
     wait.end = remote->close_end;
     supply_status_t status;
-    while ((status = advance_closing(remote, &failure)) == SUPPLY_AGAIN) TRY(supply__wait_more(&wait));
+    while ((status = remote_advance_closing(remote, &failure)) == SUPPLY_AGAIN) TRY(supply__wait_more(&wait));
     return status == SUPPLY_OK ? remote->close_status : status;
 }
 
 /* supply_abort() gives the feeders this many seconds to receive what is under way. */
 #define ABORT_SECONDS 5
 
-static void ask_for_epoch(struct remote *remote) {
+static void remote_begin_epoch(struct remote *remote) {
     remote->at_end_of_epoch = false;
     remote->turn = 0;
     remote_ask_for_epoch(remote);
 }
 
 /* The source for which the program waits. */
-static const struct source *awaited(const struct remote *remote) {
+static const struct source *remote_awaited(const struct remote *remote) {
     if (remote->count > 0) return remote_arrival(remote, 0)->source;
     const struct source *source = remote_next_source(remote);
     return source != NULL ? source : &remote->sources[0];
 }
 
-static supply_status_t fail_by_silence(const struct remote *remote, double limit, struct failure *failure) {
-    const struct source *source = awaited(remote);
+static supply_status_t remote_fail_by_silence(const struct remote *remote, double limit, struct failure *failure) {
+    const struct source *source = remote_awaited(remote);
     return supply__fail(
         failure, SUPPLY_ERROR_TIMEOUT,
         "%s: supply-feeder on node %s (process %d of the communicator) has sent nothing for %g s, not even "
@@ -88,14 +88,14 @@ static supply_status_t fail_by_silence(const struct remote *remote, double limit
 }
 
 /* How long the program has waited. If it was away meanwhile, nothing could move, and its wait begins again. */
-static int64_t wait_so_far(struct remote *remote, int64_t now) {
+static int64_t remote_wait_so_far(struct remote *remote, int64_t now) {
     if (remote->waits_since == 0 || now - remote->polled > (int64_t)(remote->timeout * 1e9 / 2))
         remote->waits_since = now;
     remote->polled = now;
     return now - remote->waits_since;
 }
 
-static supply_status_t fill_once(struct remote *remote, struct filled *filled, struct failure *failure) {
+static supply_status_t remote_fill_once(struct remote *remote, struct filled *filled, struct failure *failure) {
     TRY(remote_advance(remote, failure));
     return remote_take(remote, filled, failure);
 }
@@ -105,15 +105,15 @@ static supply_status_t remote_fill(void *context, const struct slot *slot, bool 
     (void)slot; /* supply__filler_slot() gave it earlier */
     struct remote *remote = context;
     const double limit = FILLER_LIMIT_FACTOR * remote->timeout;
-    if (remote->at_end_of_epoch) ask_for_epoch(remote);
+    if (remote->at_end_of_epoch) remote_begin_epoch(remote);
     struct wait waiting = supply__wait_begin((struct wait_limit){INFINITY, remote->interruption});
     supply_status_t status;
     do {
-        const int64_t waited = wait_so_far(remote, supply__clock_now());
-        status = fill_once(remote, filled, failure);
+        const int64_t waited = remote_wait_so_far(remote, supply__clock_now());
+        status = remote_fill_once(remote, filled, failure);
         if (status != SUPPLY_AGAIN) break;
         if (waited > (int64_t)(limit * 1e9)) {
-            status = fail_by_silence(remote, limit, failure);
+            status = remote_fail_by_silence(remote, limit, failure);
             break;
         }
         if (!wait) return SUPPLY_AGAIN;
@@ -180,7 +180,7 @@ static supply_status_t remote_close_within(void *context, double seconds, const 
 }
 
 /* The feeder waits for what is under way to be received, so this must not be interrupted. */
-static void abort_now(void *context, const char *reason, bool *keep) {
+static void remote_abort(void *context, const char *reason, bool *keep) {
     struct remote *remote = context;
     remote->interruption = (struct interruption){0};
     remote_close(remote, ABORT_SECONDS, reason != NULL ? reason : "the rank failed and did not say why");
@@ -208,7 +208,7 @@ static struct filler remote_filler(struct remote *remote) {
                            .position = remote_position,
                            .pair = remote_no_pair,
                            .close = remote_close_within,
-                           .abort = abort_now,
+                           .abort = remote_abort,
                            .abandon = remote_abandon};
 }
 
@@ -221,7 +221,7 @@ static void remote_set_name(struct remote *remote, const struct pair_range *pair
                  pairs->first + pairs->count - 1, node);
 }
 
-static supply_status_t make_sources(struct remote *remote, struct failure *failure) {
+static supply_status_t remote_make_sources(struct remote *remote, struct failure *failure) {
     const struct pair_range pairs = remote_own_pairs(&remote->processes);
     remote->sources = calloc(pairs.count, sizeof *remote->sources);
     if (remote->sources == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -233,8 +233,8 @@ static supply_status_t make_sources(struct remote *remote, struct failure *failu
     return SUPPLY_OK;
 }
 
-static supply_status_t read_position(const struct remote *remote, const supply_options_t *options,
-                                     struct position *start, struct failure *failure) {
+static supply_status_t remote_read_position(const struct remote *remote, const supply_options_t *options,
+                                            struct position *start, struct failure *failure) {
     *start = (struct position){0};
     if (options->position == NULL) return SUPPLY_OK;
     if (!supply__position_unpack(options->position, start))
@@ -249,7 +249,7 @@ static supply_status_t read_position(const struct remote *remote, const supply_o
 }
 
 /* Asks the feeders to open the pairs. */
-static void ask(struct remote *remote, const struct filler_pair *like, const supply_position_t *position) {
+static void remote_ask(struct remote *remote, const struct filler_pair *like, const supply_position_t *position) {
     for (uint32_t i = 0; i < remote->source_count; i++) {
         struct request_message *request = &remote->sources[i].request;
         request->exchange = like->accepts_exchange;
@@ -261,8 +261,8 @@ static void ask(struct remote *remote, const struct filler_pair *like, const sup
 }
 
 /* SUPPLY_OK: the pair is open. */
-static supply_status_t await_opened(struct remote *remote, struct source *source, struct wait *wait,
-                                    struct failure *failure) {
+static supply_status_t remote_await_opened(struct remote *remote, struct source *source, struct wait *wait,
+                                           struct failure *failure) {
     for (;;) {
         TRY(source_advance(source, failure));
         if (source->has_notice) break;
@@ -286,19 +286,21 @@ static supply_status_t await_opened(struct remote *remote, struct source *source
 }
 
 /* Opens the pairs, and the handle on them. */
-static supply_status_t open_remote(struct remote *remote, const supply_options_t *options, struct failure *failure) {
+static supply_status_t remote_open_pairs(struct remote *remote, const supply_options_t *options,
+                                         struct failure *failure) {
     struct filler_pair like = {.name = remote->name,
                                .rank = remote_own_rank(&remote->processes),
                                .timeout = remote->timeout,
                                .interruption = remote->interruption,
                                .accepts_exchange = options->exchange != 0};
-    TRY(read_position(remote, options, &like.start, failure));
-    ask(remote, &like, options->position);
+    TRY(remote_read_position(remote, options, &like.start, failure));
+    remote_ask(remote, &like, options->position);
     struct wait wait =
         supply__wait_begin((struct wait_limit){FILLER_LIMIT_FACTOR * remote->timeout, remote->interruption});
     /* All feeders open their pairs at the same time. */
     for (uint32_t i = 0; i < remote->source_count; i++) TRY(source_advance(&remote->sources[i], failure));
-    for (uint32_t i = 0; i < remote->source_count; i++) TRY(await_opened(remote, &remote->sources[i], &wait, failure));
+    for (uint32_t i = 0; i < remote->source_count; i++)
+        TRY(remote_await_opened(remote, &remote->sources[i], &wait, failure));
     if (remote->capacity <= remote->source_count) remote->capacity = remote->source_count + 1;
     remote->arrivals = calloc(remote->capacity, sizeof *remote->arrivals);
     if (remote->arrivals == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -306,7 +308,7 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
     return supply__filler_open(&remote->handle, &filler, &like, remote->slot_bytes, remote->capacity, NULL, failure);
 }
 
-static void leave(struct remote *remote, const struct failure *failure) {
+static void remote_leave(struct remote *remote, const struct failure *failure) {
     const struct filler filler = remote_filler(remote);
     bool keep;
     filler.abort(remote, failure->text, &keep);
@@ -329,10 +331,10 @@ supply_status_t supply__remote_over(supply_t **supply, const struct transport *t
     supply_status_t status = supply__options_complete(options, &known, &failure);
     if (status == SUPPLY_OK) status = supply__options_timeout(&known, &remote->timeout, &failure);
     remote->interruption = (struct interruption){known.interrupted, known.interrupted_context};
-    if (status == SUPPLY_OK) status = make_sources(remote, &failure);
-    if (status == SUPPLY_OK) status = open_remote(remote, &known, &failure);
+    if (status == SUPPLY_OK) status = remote_make_sources(remote, &failure);
+    if (status == SUPPLY_OK) status = remote_open_pairs(remote, &known, &failure);
     if (status != SUPPLY_OK) {
-        leave(remote, &failure);
+        remote_leave(remote, &failure);
         *supply = supply__filler_failed(&failure);
         return status;
     }
