@@ -152,7 +152,7 @@ static supply_status_t transfer_wait(const struct transfer *transfer, bool is_ov
     const struct neighbours *neighbours = transfer->neighbours;
     if (is_over || neighbours->lost == NOBODY_LOST) return exchange_wait(transfer->collective, is_over, failure);
     errno = ECONNRESET;
-    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: rank %u (process %d of this machine) has died",
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: rank %u, process %d of this machine, has died",
                         transfer->collective->name, neighbours->lost, neighbours->cards[neighbours->lost].process);
 }
 

@@ -228,7 +228,7 @@ TEST_F(ExchangeNeighboursTest, ANeighbourThatDiesIsNamed) {
         });
         EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "the limit is 600 s";
         EXPECT_EQ(SUPPLY_ERROR_SYSTEM, ranks[1]->status) << ranks[1]->error;
-        const std::string words = "rank 0 (process " + std::to_string(child) + " of this machine) has died";
+        const std::string words = "rank 0, process " + std::to_string(child) + " of this machine, has died";
         EXPECT_TRUE(says(ranks[1]->error, {words.c_str()}));
         EXPECT_EQ(SUPPLY_INTERRUPTED, ranks[0]->status) << ranks[0]->error;
         EXPECT_EQ(child, waitpid(child, nullptr, 0));
