@@ -85,7 +85,7 @@ is_unchanged = $(if $(SINCE),$(shell set -- Makefile mk .ci $(1); \
 CHANGED_SUITES = $(foreach suite,$(TEST_SUITES),$(if $(call is_unchanged,$(or $(FOLDERS_$(suite)),$(FOLDERS))),,$(suite)))
 left_out = $(foreach each,offload exchange feeders lmdb,$(if $(call is_unchanged,$(FOLDERS_$(each)) $(INTERFACES)),$(TESTS_OF_$(each))))
 
-test: built-for-tests ## every part: C, Scala, Python, both languages together, and the model of their protocol; about 12 minutes
+test: built-for-tests ## every part: C, Scala, Python, both languages together, and the model of their protocol; about 15 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	$(eval suites := $(CHANGED_SUITES))
 	-@$(if $(suites),$(call run_suites,$(suites)))
