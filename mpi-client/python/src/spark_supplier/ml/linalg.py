@@ -93,6 +93,12 @@ class RanksEstimator(SetsParams, JavaEstimator[_Model], InJar):
         self._ranks = value
         return self
 
+    def clear(self, param: Param[Any]) -> None:
+        """Give a param its default back."""
+        # Over Spark Connect, PySpark's own method does nothing.
+        Params.clear(self, param)
+        super().clear(param)
+
     def _fit(self, dataset: Any) -> _Model:
         if self._ranks is None:
             raise RunError(f"{self.uid} has no ranks, which are not saved with it: call setRanks(ranks)")
