@@ -27,7 +27,7 @@ from spark_supplier.ml.features import Features, Label, Labels, weight_column
 from spark_supplier.ml.torch_model import Held
 from spark_supplier.ml.training import Training
 
-from supplier_session import session_fixture, shared_memory
+from supplier_session import only_classic, session_fixture, shared_memory
 
 RANKS, ROWS, EPOCHS = 2, 1000, 6
 
@@ -388,6 +388,7 @@ class Twice(torch.nn.Module):
 """
 
 
+@only_classic("the program has a session of its own")
 def test_a_saved_model_of_a_module_beside_the_program_without_the_jar(spark, tmp_path, monkeypatch):
     folder = tmp_path / "program"
     folder.mkdir()
