@@ -69,7 +69,11 @@ def test_a_rank_and_its_executor_die_together(start_run, fault, counted):
     counted()
     os.kill(executor, signal.SIGKILL)
     text = run.fails()
-    assert "their rank is dead, and no new rank has opened it" in text and "waited 15 s" in text and "--timeout" in text
+    assert (
+        "their rank is dead, and no new rank has opened it" in text
+        and "waited 15 s" in text
+        and "--rank-timeout" in text
+    )
     assert run.finish_ranks() == [-signal.SIGKILL]
     run.pairs.clean()
 
