@@ -357,7 +357,7 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     struct array_export *of_array = NULL;
     struct ArrowArray exported;
     if (array != NULL) {
-        const struct block *held = BLOCK_AT(&supply->blocks, &supply->pair, block->sequence);
+        const struct block *held = supply__blocks_at(&supply->blocks, &supply->pair, block->sequence);
         of_array = new_array(&range, all_copied_bytes(known, held, &range));
         if (of_array != NULL) status = export_array(of_array, supply, held, &range, all, &exported);
     }

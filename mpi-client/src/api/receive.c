@@ -75,7 +75,7 @@ supply_status_t supply__check_credit(supply_t *supply, const char *advice) {
 static void consume_and_publish(supply_t *supply, uint64_t sequence) {
     if (sequence == supply->pair.released) return;
     for (; sequence < supply->pair.released; sequence++)
-        supply__position_advance(&supply->consumed, &BLOCK_AT(&supply->blocks, &supply->pair, sequence)->notification);
+        supply__position_advance(&supply->consumed, &supply__blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
     supply__pair_publish_released(&supply->pair);
 }
 
@@ -108,7 +108,7 @@ static void end_export(supply_t *supply, uint64_t sequence) {
 /* A checked block; or the end of an epoch or of the data, which has no elements and is released at once. */
 static supply_status_t hand_out(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     const uint64_t sequence = supply->pair.expected;
-    const struct block *checked = BLOCK_AT(&supply->blocks, &supply->pair, sequence);
+    const struct block *checked = supply__blocks_at(&supply->blocks, &supply->pair, sequence);
     const bool is_block = notification->kind == NOTIFICATION_BLOCK;
     supply__pair_receive(&supply->pair);
     supply->epoch = notification->epoch;

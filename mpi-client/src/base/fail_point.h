@@ -12,6 +12,6 @@ void supply__fail_point(const char *step);
 
 #else
 
-#define supply__fail_point(step) ((void)(step))
+static inline void supply__fail_point(const char *step) { (void)step; }
 
 #endif

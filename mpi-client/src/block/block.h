@@ -2,6 +2,7 @@
 #pragma once
 
 #include "block/foreign_files.h"
+#include "block/resident_file.h"
 #include "block/schema.h"
 #include "pair/pair.h"
 
@@ -13,15 +14,6 @@ struct block {
     uint32_t *elements;            /**< as many: the elements of each */
     struct block_windows *windows; /**< as many; NULL: no column has views */
     uint32_t referenced_bytes;     /**< in foreign files */
-};
-
-/** What was checked of a resident file, in this process's own memory. */
-struct resident_file {
-    const struct foreign_file_mapping *mapping; /**< NULL: not opened */
-    uint64_t generation;
-    uint64_t ring_offset; /**< where its blocks begin */
-    uint64_t block_bytes;
-    uint32_t block_count;
 };
 
 /** The blocks of a ring, one for each slot, and their schema. */
@@ -45,7 +37,13 @@ void supply__blocks_free(struct blocks *blocks);
 supply_status_t supply__blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure);
 
 /** The block of that number, received or about to be. */
-#define BLOCK_AT(blocks, pair, sequence) (&(blocks)->slots[(sequence) % (pair)->settings.block_count])
+static inline struct block *supply__blocks_at(const struct blocks *blocks, const struct pair *pair, uint64_t sequence) {
+    return &blocks->slots[sequence % pair->settings.block_count];
+}
+
+/** SUPPLY_OK, or _CONTRACT with the first field of the copy in the memory of a task that is not the notification's. */
+supply_status_t supply__notification_check_copy(const struct notification *notification, const void *shared,
+                                                struct failure *failure);
 
 /**
  * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot. May
