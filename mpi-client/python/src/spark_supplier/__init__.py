@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spark_supplier import hf, ml, offload, ranks, testing, torch, xgboost
     from spark_supplier._core import contract_version
     from spark_supplier._core import version as __version__
-    from spark_supplier.driver.class_loader import jars
+    from spark_supplier.driver.jar import jars
     from spark_supplier.driver.results import RunResult
     from spark_supplier.driver.spark_session import session
     from spark_supplier.driver.statistics import RunStatistics
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "_core": ("contract_version", "__version__"),
-    "driver.class_loader": ("jars",),
+    "driver.jar": ("jars",),
     "driver.results": ("RunResult",),
     "driver.spark_session": ("session",),
     "driver.statistics": ("RunStatistics",),

@@ -27,7 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_supplier.arguments import shown
-from spark_supplier.driver import class_loader
+from spark_supplier.driver import jar
 from spark_supplier.driver.hub_key import KeyAgreement, proof
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.node import exceptions
@@ -252,7 +252,7 @@ class ClassicSession(Session):
 
     def check(self, what: str) -> None:
         self.check_running(what)
-        if not class_loader.has_jar(self.jvm):
+        if not jar.has_jar(self.jvm):
             raise RunError(
                 f"{what} does not have the Supplier's jar (ADD JAR gives it to one thread only): call "
                 "spark_supplier.session(), which adds it. With spark-submit, give the path of spark_supplier.jars() to "
@@ -329,12 +329,10 @@ class ConnectSession(Session):
             raise RunError("over Spark Connect, supply needs PySpark 4, and a server of it")
         self.check_running(what)
         if self._find() is None:
-            class_loader.give_jar(self)
+            jar.give_jar(self)
             if self._find() is None:
-                raise class_loader.server_error(
-                    "does not have the Supplier's jar, and does not find one of addArtifacts"
-                )
-        class_loader.check_server(self, self._about)
+                raise jar.server_error("does not have the Supplier's jar, and does not find one of addArtifacts")
+        jar.check_server(self, self._about)
 
     def _find(self) -> dict[str, Any] | None:
         """What the server says of itself; None: it has no jar."""

@@ -8,7 +8,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from spark_supplier.driver.class_loader import add_jar, has_jar, jars
+from spark_supplier.driver.jar import add_jar, has_jar, jars
 from spark_supplier.driver.sessions import ClassicSession, session_of
 from spark_supplier.driver.spark_jobs import use_python_of_driver
 
