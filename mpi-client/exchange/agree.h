@@ -2,8 +2,7 @@
  * The step in which all ranks tell each other their state, and fail together if one has failed or they differ; and the
  * time limit that every collective operation has.
  */
-#ifndef SUPPLY_EXCHANGE_AGREE_H
-#define SUPPLY_EXCHANGE_AGREE_H
+#pragma once
 
 #include "base/clock.h"
 #include "transport.h"
@@ -85,5 +84,3 @@ supply_status_t exchange_agree_begin(struct agree *agree, struct collective *col
  */
 supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective, exchange_describe *describe,
                                     const void *context, struct failure *failure);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * These are never fewer bytes than the buffers of a block need, but for their alignment.
  */
-#ifndef SUPPLY_EXCHANGE_CHILDREN_H
-#define SUPPLY_EXCHANGE_CHILDREN_H
+#pragma once
 
 #include "settings.h"
 
@@ -30,5 +29,3 @@ void exchange_children_free(supply_column_t *column);
  */
 supply_status_t exchange_children_unpack(const struct columns *columns, const struct slot *slot, uint32_t elements,
                                          size_t *bytes, struct failure *failure);
-
-#endif

@@ -1,6 +1,5 @@
 /** How an exchange is opened over a transport, without MPI. */
-#ifndef SUPPLY_EXCHANGE_H_CORE
-#define SUPPLY_EXCHANGE_H_CORE
+#pragma once
 
 #include "supply_exchange_options.h"
 #include "transport.h"
@@ -14,5 +13,3 @@
  */
 supply_status_t supply__exchange_over(supply_t **supply, const struct transport *transport,
                                       const supply_exchange_options_t *options);
-
-#endif

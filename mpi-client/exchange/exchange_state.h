@@ -1,6 +1,5 @@
 /** The state of an exchange between the calls of the program. */
-#ifndef SUPPLY_EXCHANGE_STATE_H
-#define SUPPLY_EXCHANGE_STATE_H
+#pragma once
 
 #include "gather.h"
 #include "positions.h"
@@ -131,5 +130,3 @@ void exchange_fail_later(struct exchange *exchange, const struct failure *failur
 
 /** The program asks for what follows the end of an epoch. */
 void exchange_begin_epoch(struct exchange *exchange);
-
-#endif

@@ -1,6 +1,5 @@
 /** Gathers the windows of a rank from the blocks of its pair. */
-#ifndef SUPPLY_EXCHANGE_GATHER_H
-#define SUPPLY_EXCHANGE_GATHER_H
+#pragma once
 
 #include "api/filler.h"
 #include "window.h"
@@ -43,5 +42,3 @@ void exchange_gather_drop(struct gather *gather, struct gathered_window *window)
 
 /** Frees the held blocks. The pair may be closed already. */
 void exchange_gather_free(struct gather *gather);
-
-#endif

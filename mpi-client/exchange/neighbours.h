@@ -6,8 +6,7 @@
  * In a round, neighbours agree without messages: a receiver stores in the ring's header where its slot and a table are;
  * the table says where each sender's elements begin; and in the table each sender stores that it has copied them.
  */
-#ifndef SUPPLY_EXCHANGE_NEIGHBOURS_H
-#define SUPPLY_EXCHANGE_NEIGHBOURS_H
+#pragma once
 
 #include "slot.h"
 
@@ -128,5 +127,3 @@ void exchange_neighbours_arrive(struct neighbours *neighbours);
 
 /** Whether all neighbours have copied theirs. Fills in neighbours->changed. */
 bool exchange_neighbours_have_arrived(struct neighbours *neighbours);
-
-#endif

@@ -2,8 +2,7 @@
  * The destination of each element of a window, and the order in which a rank sends them. RANGE gives each rank the keys
  * between two splitters, which are quantiles of a sample of all ranks.
  */
-#ifndef SUPPLY_EXCHANGE_POLICY_H
-#define SUPPLY_EXCHANGE_POLICY_H
+#pragma once
 
 #include "settings.h"
 #include "sort/sort_key.h"
@@ -100,5 +99,3 @@ supply_status_t exchange_prepare_hash(struct destinations *destinations, const s
 /** Index of the key's column. SUPPLY_OK, or _ARGUMENT: it is missing or nullable. purpose: "hash" or "sort". */
 supply_status_t exchange_find_key(const struct exchange_settings *settings, const struct columns *columns,
                                   const char *purpose, uint32_t *index, struct failure *failure);
-
-#endif

@@ -2,8 +2,7 @@
  * Positions of an exchange: where windows begin, for blocks that the program still has; and how all ranks continue with
  * the same window, and drop what they have consumed of it.
  */
-#ifndef SUPPLY_EXCHANGE_POSITIONS_H
-#define SUPPLY_EXCHANGE_POSITIONS_H
+#pragma once
 
 #include "window.h"
 
@@ -60,5 +59,3 @@ void exchange_positions_receive(struct positions *positions, uint32_t epoch, uin
  */
 bool exchange_positions_find(const struct positions *positions, const struct position *start,
                              const struct position *consumed, uint64_t settings, struct position *position);
-
-#endif

@@ -2,8 +2,7 @@
  * A round: how many elements each rank sends to each other one, so that every slot has space for what it receives; and
  * how their values are copied out of a window.
  */
-#ifndef SUPPLY_EXCHANGE_ROUND_H
-#define SUPPLY_EXCHANGE_ROUND_H
+#pragma once
 
 #include "agree.h"
 #include "policy.h"
@@ -101,5 +100,3 @@ void exchange_round_end(struct round *round);
 
 /** Whether a rank has elements left, so that another round follows. */
 bool exchange_round_is_last(const struct round *round);
-
-#endif

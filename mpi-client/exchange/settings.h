@@ -2,8 +2,7 @@
  * What all ranks of an exchange must have alike: its columns, with the buffers in which their values travel, and its
  * checked options. Fingerprints compare them.
  */
-#ifndef SUPPLY_EXCHANGE_SETTINGS_H
-#define SUPPLY_EXCHANGE_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -99,5 +98,3 @@ uint64_t exchange_settings_fingerprint(const struct exchange_settings *settings,
 void exchange_settings_text(const struct exchange_settings *settings, char *text, size_t text_bytes);
 
 void exchange_settings_free(struct exchange_settings *settings);
-
-#endif

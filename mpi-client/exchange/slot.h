@@ -1,7 +1,6 @@
 /** The layout of a slot of the handle's ring: where the values of a round arrive, and the block that is made of them.
  */
-#ifndef SUPPLY_EXCHANGE_SLOT_H
-#define SUPPLY_EXCHANGE_SLOT_H
+#pragma once
 
 #include "api/filler.h"
 #include "round.h"
@@ -32,5 +31,3 @@ bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *col
  * 0: a rank has sent other lengths than it has announced.
  */
 size_t exchange_slot_finish(const struct slot_layout *layout, const struct columns *columns, uint64_t skipped);
-
-#endif

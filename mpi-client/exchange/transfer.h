@@ -2,8 +2,7 @@
  * Moves the elements of a round to their ranks, on two paths: copied into the slots of neighbours, or in one message
  * for each pair of ranks, which the receiver copies into its slot.
  */
-#ifndef SUPPLY_EXCHANGE_TRANSFER_H
-#define SUPPLY_EXCHANGE_TRANSFER_H
+#pragma once
 
 #include "neighbours.h"
 
@@ -59,5 +58,3 @@ supply_status_t exchange_transfer_receive(const struct transfer *transfer, struc
 
 /** Whether all neighbours have copied theirs. */
 supply_status_t exchange_transfer_arrive(const struct transfer *transfer, struct failure *failure);
-
-#endif

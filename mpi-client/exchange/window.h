@@ -1,6 +1,5 @@
 /** What one rank contributes to one exchange: its next elements, in pieces of held blocks of the pair. */
-#ifndef SUPPLY_EXCHANGE_WINDOW_H
-#define SUPPLY_EXCHANGE_WINDOW_H
+#pragma once
 
 #include "settings.h"
 #include "base/position.h"
@@ -98,5 +97,3 @@ static inline const struct piece *exchange_window_find(const struct gathered_win
     *row = piece->row + (index - piece->start);
     return piece;
 }
-
-#endif

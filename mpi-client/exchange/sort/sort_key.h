@@ -2,8 +2,7 @@
  * The order of a column's values, as Spark sorts them: numbers by value (NaN after all others, −0 equal to 0), false
  * before true, text and bytes by their bytes, nulls last; and the order of a window's elements by it.
  */
-#ifndef SUPPLY_EXCHANGE_SORT_KEY_H
-#define SUPPLY_EXCHANGE_SORT_KEY_H
+#pragma once
 
 #include "supply.h"
 #include "window.h"
@@ -57,5 +56,3 @@ static inline void exchange_read_key(const struct gathered_window *window, const
     const struct piece *piece = exchange_window_find(window, element, &row);
     exchange_key_read(by->order, &piece->held->columns[by->index], row, key);
 }
-
-#endif

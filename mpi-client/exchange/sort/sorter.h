@@ -2,8 +2,7 @@
  * Sorts what a handle receives in an epoch, by one column: a filler whose elements come from another handle. It keeps
  * all elements of the epoch, in memory or in sorted runs in files, and then returns them in order.
  */
-#ifndef SUPPLY_SORT_SORTER_H
-#define SUPPLY_SORT_SORTER_H
+#pragma once
 
 #include "api/filler.h"
 #include "transfer.h"
@@ -112,5 +111,3 @@ supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *s
 
 /** Drops everything that is kept. */
 void exchange_drop_kept(struct sorter *sorter);
-
-#endif
