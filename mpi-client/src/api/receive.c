@@ -75,7 +75,8 @@ supply_status_t supply__check_credit(supply_t *supply, const char *advice) {
 static void consume_and_publish(supply_t *supply, uint64_t sequence) {
     if (sequence == supply->pair.released) return;
     for (; sequence < supply->pair.released; sequence++)
-        supply__position_advance(&supply->consumed, &supply__blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
+        supply__position_advance(&supply->consumed,
+                                 &supply__blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
     supply__pair_publish_released(&supply->pair);
 }
 
