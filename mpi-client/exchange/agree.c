@@ -11,87 +11,6 @@
 
 #include "window.h"
 
-/* A rank that has not polled for this part of the limit was away. An operation needs more than one poll to complete. */
-#define ABSENT_PART 0.5
-
-/* Puts the pair's name in front of the text. */
-static supply_status_t collective_name_pair(const struct collective *collective, struct failure *failure) {
-    /* supply__fail() takes it from there. */
-    errno = failure->error;
-    return supply__fail(failure, failure->status, "%s: %s", collective->name, failure->text);
-}
-
-void exchange_begin_wait(struct collective *collective) {
-    collective->is_extended = false;
-    collective->polled = supply__clock_now();
-    collective->end = supply__clock_after(collective->limit);
-}
-
-static supply_status_t collective_begun(struct collective *collective, supply_status_t status,
-                                        struct failure *failure) {
-    if (status != SUPPLY_OK) {
-        collective->operation = NO_OPERATION;
-        return collective_name_pair(collective, failure);
-    }
-    collective->begun++;
-    exchange_begin_wait(collective);
-    return SUPPLY_OK;
-}
-
-supply_status_t exchange_allgather(struct collective *collective, const void *send, void *receive, size_t bytes,
-                                   struct failure *failure) {
-    const struct transport *transport = &collective->transport;
-    return collective_begun(
-        collective, transport->allgather(transport->context, send, receive, bytes, &collective->operation, failure),
-        failure);
-}
-
-supply_status_t exchange_alltoall(struct collective *collective, const void *send, void *receive, size_t bytes,
-                                  struct failure *failure) {
-    const struct transport *transport = &collective->transport;
-    return collective_begun(
-        collective, transport->alltoall(transport->context, send, receive, bytes, &collective->operation, failure),
-        failure);
-}
-
-supply_status_t exchange_alltoallv(struct collective *collective, const void *send, const struct part *send_parts,
-                                   void *receive, const struct part *receive_parts, struct failure *failure) {
-    const struct transport *transport = &collective->transport;
-    return collective_begun(collective,
-                            transport->alltoallv(transport->context, send, send_parts, receive, receive_parts,
-                                                 &collective->operation, failure),
-                            failure);
-}
-
-/*
- * The limit is over. True: not because of the others, so that they get another one, once in an operation. The next one
- * begins also after a failure: a call that waits again has the whole limit.
- */
-static bool collective_extend(struct collective *collective, bool was_absent) {
-    const bool extends = was_absent && !collective->is_extended;
-    collective->end = supply__clock_after(collective->limit);
-    collective->is_extended |= extends;
-    return extends;
-}
-
-supply_status_t exchange_wait(struct collective *collective, bool is_over, struct failure *failure) {
-    const int64_t now = supply__clock_now();
-    const bool was_absent = (double)(now - collective->polled) > ABSENT_PART * collective->limit * NANOSECONDS;
-    collective->polled = now;
-    if (is_over) return SUPPLY_OK;
-    if (now < collective->end || collective_extend(collective, was_absent)) return SUPPLY_AGAIN;
-    return supply__fail(failure, SUPPLY_ERROR_TIMEOUT,
-                        "%s: another rank has not taken part in the exchange for %g s: has it stopped reading, or "
-                        "died? (--timeout / SUPPLY_TIMEOUT)",
-                        collective->name, collective->limit);
-}
-
-supply_status_t exchange_poll(struct collective *collective, struct failure *failure) {
-    const supply_status_t status = supply__transport_test(&collective->transport, &collective->operation, failure);
-    if (status < 0) return collective_name_pair(collective, failure);
-    return exchange_wait(collective, status == SUPPLY_OK, failure);
-}
-
 supply_status_t exchange_agree_init(struct agree *agree, uint32_t rank, uint32_t ranks, struct failure *failure) {
     *agree = (struct agree){
         .rank = rank,
@@ -158,8 +77,7 @@ static supply_status_t agree_check_states(const struct agree *agree, const char 
         const bool has_columns = state->schema != 0 && state->columns != 0 && state->columns <= SCHEMA_ENTRIES_MAX &&
                                  state->text_bytes <= SCHEMA_BYTES_MAX - state->columns * sizeof(struct schema_entry);
         const bool has_none = state->schema == 0 && state->columns == 0 && state->elements == 0;
-        if (has_status && (has_columns || has_none) && state->elements <= UINT32_MAX &&
-            state->end <= WINDOW_ENDS_DATA && state->neighbours < agree->ranks)
+        if (has_status && (has_columns || has_none) && state->elements <= UINT32_MAX && state->end <= WINDOW_ENDS_DATA)
             continue;
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT,
                             "%s: rank %u has sent a state that libsupply_exchange %s does not know: use the same "

@@ -1,41 +1,7 @@
-/**
- * The step in which all ranks tell each other their state, and fail together if one has failed or they differ; and the
- * time limit that every collective operation has.
- */
+/** The step in which all ranks tell each other their state, and fail together if one has failed or they differ. */
 #pragma once
 
-#include "base/clock.h"
-#include "transport.h"
-
-struct collective {
-    struct transport transport;
-    const char *name; /**< of the pair, for messages */
-    double limit;     /**< seconds of one operation */
-    int64_t end;      /**< of the operation's time (supply__clock_now) */
-    int operation;    /**< that is under way; NO_OPERATION: none is */
-    int64_t polled;   /**< when it was polled last */
-    uint64_t begun;   /**< operations */
-    bool is_extended; /**< this rank was away, for which its time was extended once */
-};
-
-/** Begin an operation. SUPPLY_OK, or _SYSTEM. */
-supply_status_t exchange_allgather(struct collective *collective, const void *send, void *receive, size_t bytes,
-                                   struct failure *failure);
-supply_status_t exchange_alltoall(struct collective *collective, const void *send, void *receive, size_t bytes,
-                                  struct failure *failure);
-supply_status_t exchange_alltoallv(struct collective *collective, const void *send, const struct part *send_parts,
-                                   void *receive, const struct part *receive_parts, struct failure *failure);
-
-/**
- * SUPPLY_OK: complete. SUPPLY_AGAIN: not yet. _SYSTEM; _TIMEOUT: another rank does not take part; the operation is
- * still under way, and the next call waits for it as long again.
- */
-supply_status_t exchange_poll(struct collective *collective, struct failure *failure);
-
-/** A wait for other ranks without an operation has the same limit. Begin it, and then say whether it is over:
- * SUPPLY_OK, SUPPLY_AGAIN, or _TIMEOUT, as exchange_poll(). */
-void exchange_begin_wait(struct collective *collective);
-supply_status_t exchange_wait(struct collective *collective, bool is_over, struct failure *failure);
+#include "collective.h"
 
 /** What one rank tells the others. */
 struct rank_state {
@@ -46,11 +12,11 @@ struct rank_state {
     uint32_t end; /**< enum window_end */
     uint32_t columns;
     uint32_t text_bytes; /**< of the columns */
-    uint32_t neighbours; /**< that it has */
     uint32_t space;      /**< bytes of elements for which its memory is reserved */
-    uint64_t elements;   /**< of the window */
-    uint64_t settings;   /**< fingerprint; 0: not known yet */
-    uint64_t schema;     /**< fingerprint; 0: not known yet */
+    uint32_t padding;
+    uint64_t elements; /**< of the window */
+    uint64_t settings; /**< fingerprint; 0: not known yet */
+    uint64_t schema;   /**< fingerprint; 0: not known yet */
 };
 
 /** On what the ranks do not agree. */

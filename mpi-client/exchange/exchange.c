@@ -16,7 +16,7 @@
 
 static supply_status_t exchange_agreement_failed(struct exchange *exchange, supply_status_t status) {
     /* With a failure of the transport the operation may be under way. After a time-out the call may be repeated. */
-    if (exchange->collective.operation != NO_OPERATION) return status;
+    if (exchange->collective.kind != COLLECTIVE_NONE) return status;
     exchange->failed = (struct failure){0};
     exchange_await_window(exchange);
     return status;
@@ -44,19 +44,42 @@ static supply_status_t exchange_agree(struct exchange *exchange, struct failure 
                               failure);
 }
 
+/* The exchange is open. A rank that has no memory for the numbers says so in the first agreement. */
+static supply_status_t exchange_opened(struct exchange *exchange) {
+    struct levels *levels = &exchange->collective.levels;
+    struct failure failure;
+    size_t bytes = exchange->range.of_rank * sizeof *exchange->range.mine;
+    if (bytes < AGREE_TEXT_BYTES) bytes = AGREE_TEXT_BYTES;
+    if (exchange_levels_reserve(levels, levels->nodes * bytes, &failure) != SUPPLY_OK)
+        exchange_fail_later(exchange, &failure);
+    exchange->statistics.copying_ranks = exchange->neighbours.count;
+    exchange_await_window(exchange);
+    return SUPPLY_OK;
+}
+
+/* The steps of the opening after the first agreement. */
 static supply_status_t exchange_meet(struct exchange *exchange, struct failure *failure) {
+    struct collective *collective = &exchange->collective;
     struct neighbours *neighbours = &exchange->neighbours;
-    TRY(exchange_poll(&exchange->collective, failure));
-    if (exchange->step == STEP_LINK) {
-        exchange_neighbours_link(neighbours);
-        exchange->statistics.copying_ranks = neighbours->count;
-        exchange_await_window(exchange);
-        return SUPPLY_OK;
+    struct levels *levels = &collective->levels;
+    TRY(exchange_poll(collective, failure));
+    switch (exchange->step++) {
+        case STEP_MEET:
+            exchange_neighbours_map(neighbours);
+            return exchange_allgather(collective, neighbours->mine_linked, neighbours->links,
+                                      neighbours->link_words * sizeof *neighbours->links, failure);
+        case STEP_LINK:
+            exchange_neighbours_link(neighbours);
+            if (collective->transport.split == NULL || !exchange_levels_find(levels)) return exchange_opened(exchange);
+            exchange_levels_make_board(levels, exchange->round.capacity);
+            return exchange_allgather(collective, &levels->mine, levels->cards, sizeof levels->mine, failure);
+        case STEP_BOARDS:
+            exchange_levels_open(levels, &collective->transport);
+            return exchange_allgather(collective, &levels->opens, levels->opened, sizeof levels->opens, failure);
+        default:
+            exchange_levels_decide(levels);
+            return exchange_opened(exchange);
     }
-    exchange_neighbours_map(neighbours);
-    exchange->step = STEP_LINK;
-    return exchange_alltoall(&exchange->collective, neighbours->links, neighbours->links_in, sizeof *neighbours->links,
-                             failure);
 }
 
 /* One step. SUPPLY_OK: it is over, or has progressed. */
@@ -67,6 +90,8 @@ static supply_status_t exchange_step(struct exchange *exchange, struct failure *
             return exchange_agree(exchange, failure);
         case STEP_MEET:
         case STEP_LINK:
+        case STEP_BOARDS:
+        case STEP_RAILS:
             return exchange_meet(exchange, failure);
         case STEP_GATHER:
             if (!exchange->has_rounds) TRY(exchange_gather_window(exchange));
@@ -98,12 +123,12 @@ static void exchange_count_time(struct exchange *exchange, enum step step) {
  * _END_OF_EPOCH, _END_OF_DATA: as exchange_fill(), with exchange->filled; or a failure.
  */
 static supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure) {
-    const bool is_opening = exchange->step <= STEP_LINK;
+    const bool is_opening = exchange->step < STEP_GATHER;
     for (;;) {
         const enum step step = exchange->step;
         const supply_status_t status = step == STEP_END ? SUPPLY_OK : exchange_step(exchange, failure);
         if (!is_opening) exchange_count_time(exchange, step);
-        if (status != SUPPLY_OK || (is_opening && exchange->step > STEP_LINK)) return status;
+        if (status != SUPPLY_OK || (is_opening && exchange->step >= STEP_GATHER)) return status;
         if (exchange->step == STEP_DELIVER) return SUPPLY_OK;
         if (exchange->step != STEP_END) continue;
         exchange->filled = (struct filled){.epoch = exchange->epoch};
@@ -186,6 +211,7 @@ static void exchange_free_memory(struct exchange *exchange) {
     exchange_round_free(&exchange->round);
     exchange_range_free(&exchange->range);
     exchange_transfer_free(&exchange->transfer);
+    exchange_levels_free(&exchange->collective.levels);
     exchange_neighbours_free(&exchange->neighbours);
     exchange_slot_free(&exchange->layout);
     exchange_columns_free(&exchange->columns);
@@ -206,12 +232,17 @@ static void exchange_free(struct exchange *exchange, bool *keep) {
     const bool is_pending = exchange->collective.operation != NO_OPERATION;
     const struct transport *transport = &exchange->collective.transport;
     *keep = false;
+    if (is_pending) {
+        exchange_levels_leave(&exchange->collective.levels);
+        exchange_neighbours_leave(&exchange->neighbours);
+    } else {
+        exchange_levels_free(&exchange->collective.levels);
+    }
     transport->free(transport->context, is_pending);
     if (!is_pending) {
         exchange_free_memory(exchange);
         return;
     }
-    exchange_neighbours_leave(&exchange->neighbours);
     exchange->next_kept = __atomic_exchange_n(&kept, exchange, __ATOMIC_ACQ_REL);
 }
 
@@ -237,6 +268,7 @@ static void exchange_abort_pair(void *context, const char *reason, bool *keep) {
 static void exchange_abandon(void *context) {
     struct exchange *exchange = context;
     supply_abandon_in_child(exchange->pair);
+    exchange->collective.levels.has_rail = false;
     exchange_free_memory(exchange);
 }
 
@@ -405,14 +437,16 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     const uint32_t rank = (uint32_t)transport->rank, ranks = (uint32_t)transport->ranks;
     struct exchange *exchange = calloc(1, sizeof *exchange);
     /* exchange_free_memory() would close descriptor 0. */
-    if (exchange != NULL) exchange->neighbours.fd = -1;
+    if (exchange != NULL) exchange->neighbours.fd = exchange->collective.levels.fd = -1;
     if (exchange == NULL || exchange_agree_init(&exchange->agree, rank, ranks, &failure) != SUPPLY_OK ||
-        exchange_neighbours_init(&exchange->neighbours, rank, ranks, &failure) != SUPPLY_OK) {
+        exchange_neighbours_init(&exchange->neighbours, rank, ranks, &failure) != SUPPLY_OK ||
+        exchange_levels_init(&exchange->collective.levels, &exchange->neighbours, &failure) != SUPPLY_OK) {
         transport->free(transport->context, false);
         if (exchange != NULL) exchange_free_memory(exchange);
         return SUPPLY_ERROR_MEMORY;
     }
-    exchange->collective = (struct collective){.transport = *transport, .operation = NO_OPERATION};
+    exchange->collective.transport = *transport;
+    exchange->collective.operation = NO_OPERATION;
     exchange->round.rank = rank;
     exchange->round.ranks = exchange->statistics.ranks = ranks;
     const supply_status_t status = exchange_open_all(exchange, supply != NULL ? *supply : NULL, options, &failure);

@@ -1,6 +1,8 @@
 /** The state of an exchange between the calls of the program. */
 #pragma once
 
+#include "agree.h"
+#include "base/clock.h"
 #include "gather.h"
 #include "positions.h"
 #include "transfer.h"
@@ -9,7 +11,9 @@
 enum step {
     STEP_OPEN,    /**< wait for the agreement at the opening */
     STEP_MEET,    /**< wait for the cards of all ranks */
-    STEP_LINK,    /**< wait until all have mapped the rings of their neighbours: the exchange is open */
+    STEP_LINK,    /**< wait until all have mapped the rings of their neighbours */
+    STEP_BOARDS,  /**< wait for the cards of their boards, if there are two levels */
+    STEP_RAILS,   /**< wait until all have opened boards and rails: the exchange is open */
     STEP_GATHER,  /**< gather the next window */
     STEP_AGREE,   /**< wait for the agreement on a window, or on another round of one */
     STEP_SAMPLE,  /**< wait for the samples of all ranks */
@@ -32,7 +36,6 @@ struct together {
     uint32_t incomplete;
     uint32_t knowing; /**< ranks that know the columns */
     uint32_t first_knowing;
-    uint64_t links; /**< neighbours of all ranks */
     uint32_t space; /**< for as many bytes of elements every rank has reserved memory */
 };
 

@@ -41,19 +41,21 @@ enum { ENTRY_RANK, ENTRY_ARRIVED, ENTRY_ELEMENTS, ENTRY_BYTES };
 
 supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t rank, uint32_t ranks,
                                          struct failure *failure) {
+    const size_t words = (ranks + 63) / 64;
     *neighbours = (struct neighbours){
         .rank = rank,
         .ranks = ranks,
         .cards = calloc(ranks, sizeof *neighbours->cards),
         .all = calloc(ranks, sizeof *neighbours->all),
-        .links = calloc(ranks, sizeof *neighbours->links),
-        .links_in = calloc(ranks, sizeof *neighbours->links_in),
+        .link_words = words,
+        .mine_linked = calloc(words, sizeof *neighbours->mine_linked),
+        .links = calloc(ranks, words * sizeof *neighbours->links),
         .changed = calloc(ranks, sizeof *neighbours->changed),
         .fd = -1,
         .lost = NOBODY_LOST,
     };
-    if (neighbours->cards != NULL && neighbours->all != NULL && neighbours->links != NULL &&
-        neighbours->links_in != NULL && neighbours->changed != NULL)
+    if (neighbours->cards != NULL && neighbours->all != NULL && neighbours->mine_linked != NULL &&
+        neighbours->links != NULL && neighbours->changed != NULL)
         return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
@@ -67,17 +69,11 @@ static uint64_t neighbours_machine(void) {
     return bytes > 0 ? supply__hash(name, (size_t)bytes, 0) : 0;
 }
 
-void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring, size_t slot_bytes, uint32_t slots) {
-    const size_t bytes = RING_OFFSET + slots * slot_bytes;
-    struct stat processes, memory;
-    neighbours->fd = fd;
-    neighbours->slot_bytes = slot_bytes;
-    neighbours->slots = slots;
-    neighbours->all[neighbours->rank] = (struct neighbour){.ring = ring, .bytes = bytes};
-    neighbours->links[neighbours->rank] = 1;
+bool exchange_fill_card(struct card *card, int fd, size_t bytes) {
     const uint64_t here = neighbours_machine();
-    if (fd < 0 || here == 0 || fstat(fd, &memory) != 0 || stat("/proc/self/ns/pid", &processes) != 0) return;
-    neighbours->mine = (struct card){
+    struct stat processes, memory;
+    if (fd < 0 || here == 0 || fstat(fd, &memory) != 0 || stat("/proc/self/ns/pid", &processes) != 0) return false;
+    *card = (struct card){
         .ring_bytes = bytes,
         .machine = here,
         .processes = processes.st_ino,
@@ -86,6 +82,21 @@ void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring
         .process = getpid(),
         .descriptor = fd,
     };
+    return true;
+}
+
+static void neighbours_add_link(struct neighbours *neighbours, uint32_t rank) {
+    neighbours->mine_linked[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
+void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring, size_t slot_bytes, uint32_t slots) {
+    const size_t bytes = RING_OFFSET + slots * slot_bytes;
+    neighbours->fd = fd;
+    neighbours->slot_bytes = slot_bytes;
+    neighbours->slots = slots;
+    neighbours->all[neighbours->rank] = (struct neighbour){.ring = ring, .bytes = bytes};
+    neighbours_add_link(neighbours, neighbours->rank);
+    exchange_fill_card(&neighbours->mine, fd, bytes);
 }
 
 static bool neighbours_is_memory_of(const struct stat *found, const struct card *card) {
@@ -93,8 +104,7 @@ static bool neighbours_is_memory_of(const struct stat *found, const struct card 
            (uint64_t)found->st_size == card->ring_bytes;
 }
 
-/* The ring of a card; NULL: this process may not map it. Nothing else than that memory is ever opened. */
-static uint8_t *neighbours_map(const struct card *card) {
+uint8_t *exchange_map_card(const struct card *card) {
     char path[64];
     struct stat found;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", card->process, card->descriptor);
@@ -118,19 +128,24 @@ void exchange_neighbours_map(struct neighbours *neighbours) {
     for (uint32_t rank = 0; rank < neighbours->ranks && neighbours->mine.ring_bytes > 0; rank++) {
         const struct card *card = &neighbours->cards[rank];
         if (rank == neighbours->rank || !neighbours_is_here(card, &neighbours->mine)) continue;
-        uint8_t *ring = neighbours_map(card);
+        uint8_t *ring = exchange_map_card(card);
         if (ring == NULL) continue;
         neighbours->all[rank] = (struct neighbour){.ring = ring, .bytes = card->ring_bytes};
-        neighbours->links[rank] = 1;
+        neighbours_add_link(neighbours, rank);
         neighbours->count++;
     }
 }
 
 void exchange_neighbours_link(struct neighbours *neighbours) {
-    neighbours->links_in[neighbours->rank] = 0;
-    for (uint32_t rank = 0; rank < neighbours->ranks; rank++) neighbours->senders += neighbours->links_in[rank] != 0;
-    /* A rank's own elements are copied, whatever others say. */
-    neighbours->links_in[neighbours->rank] = 1;
+    /* Of this rank, whatever others say. */
+    memcpy(neighbours->links + neighbours->rank * neighbours->link_words, neighbours->mine_linked,
+           neighbours->link_words * sizeof *neighbours->links);
+    neighbours->are_all = true;
+    for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
+        neighbours->senders += rank != neighbours->rank && exchange_has_link(neighbours, rank, neighbours->rank);
+        for (uint32_t to = 0; to < neighbours->ranks; to++)
+            neighbours->are_all &= exchange_has_link(neighbours, rank, to);
+    }
 }
 
 size_t exchange_neighbours_table_bytes(uint32_t senders, uint32_t variable_count) {
@@ -161,8 +176,8 @@ void exchange_neighbours_free(struct neighbours *neighbours) {
     exchange_neighbours_leave(neighbours);
     free(neighbours->cards);
     free(neighbours->all);
+    free(neighbours->mine_linked);
     free(neighbours->links);
-    free(neighbours->links_in);
     free(neighbours->changed);
     free(neighbours->before);
     exchange_slot_free(&neighbours->layout);
@@ -208,7 +223,7 @@ void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_
     table[TABLE_ELEMENTS] = layout->elements;
     memcpy(table + TABLE_BYTES, layout->value_bytes, bytes);
     for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
-        if (rank != neighbours->rank && neighbours->links_in[rank] != 0) {
+        if (rank != neighbours->rank && exchange_has_link(neighbours, rank, neighbours->rank)) {
             entry[ENTRY_RANK] = rank;
             entry[ENTRY_ARRIVED] = 0;
             entry[ENTRY_ELEMENTS] = place.elements;
@@ -333,7 +348,7 @@ bool exchange_neighbours_have_arrived(struct neighbours *neighbours) {
     const uint64_t *entry = neighbours->table + TABLE_BYTES + neighbours->columns->variable_count;
     bool have_all = true;
     for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
-        if (rank == neighbours->rank || neighbours->links_in[rank] == 0) continue;
+        if (rank == neighbours->rank || !exchange_has_link(neighbours, rank, neighbours->rank)) continue;
         const uint64_t arrived = __atomic_load_n(&entry[ENTRY_ARRIVED], __ATOMIC_ACQUIRE);
         const bool has_arrived = arrived / 2 == neighbours->round;
         if (arrived == neighbours_sign(neighbours, true)) neighbours->changed[rank] = true;

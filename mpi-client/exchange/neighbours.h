@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "slot.h"
 
 /** Of what a receiver stores in the ring's header, after all that a mapped file has there. */
@@ -39,9 +41,11 @@ struct neighbours {
     struct card mine;
     struct card *cards;    /**< of each rank */
     struct neighbour *all; /**< of each rank */
-    uint64_t *links;       /**< for each rank: 1: it is a neighbour of this one */
-    uint64_t *links_in;    /**< for each rank: 1: this one is its neighbour, and so gets its elements in the slot */
+    size_t link_words;     /**< of a row of links: a bit for each rank */
+    uint64_t *mine_linked; /**< the row of this rank: its neighbours, and itself */
+    uint64_t *links;       /**< the rows of all ranks */
     uint32_t senders;      /**< ranks beside itself of which this one is a neighbour */
+    bool are_all;          /**< every rank is one of every other one: there are no messages */
     bool *changed;         /**< of each rank: its elements have, since they were gathered */
 
     int fd;          /**< of this rank's ring; -1: it is private memory */
@@ -69,8 +73,25 @@ supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t
 /** This rank's ring, with slots of that size. fd: taken over; -1: the ring is private memory. */
 void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring, size_t slot_bytes, uint32_t slots);
 
-/** After the cards of all ranks: maps the rings that it may, and fills in neighbours->links. */
+/** Fills in the card of memory that others may map. False: they cannot find it. */
+bool exchange_fill_card(struct card *card, int fd, size_t bytes);
+
+/** Maps the memory of a card; NULL: this process may not. Nothing else than that memory is ever opened. */
+uint8_t *exchange_map_card(const struct card *card);
+
+/** After the cards of all ranks: maps the rings that it may, and fills in neighbours->mine_linked. */
 void exchange_neighbours_map(struct neighbours *neighbours);
+
+/** Whether `from` copies its elements into the slot of `to`. */
+static inline bool exchange_has_link(const struct neighbours *neighbours, uint32_t from, uint32_t to) {
+    return (neighbours->links[from * neighbours->link_words + to / 64] >> to % 64 & 1) != 0;
+}
+
+/** Whether two ranks have the same neighbours. */
+static inline bool exchange_have_same_links(const struct neighbours *neighbours, uint32_t one, uint32_t other) {
+    const size_t words = neighbours->link_words;
+    return memcmp(neighbours->links + one * words, neighbours->links + other * words, words * sizeof(uint64_t)) == 0;
+}
 
 /** After the links of all ranks. */
 void exchange_neighbours_link(struct neighbours *neighbours);

@@ -125,7 +125,7 @@ supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t
 
 supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns,
                                            struct failure *failure) {
-    round->width = OFFER_BYTES + columns->variable_count;
+    round->width = (uint32_t)(exchange_offer_bytes(columns->variable_count) / sizeof(uint64_t));
     const size_t count = (size_t)round->ranks * round->width;
     round->offers = calloc(count, sizeof *round->offers);
     round->offers_in = calloc(count, sizeof *round->offers_in);
@@ -175,18 +175,20 @@ void exchange_round_offer(struct round *round, const struct destinations *destin
 
 uint64_t exchange_offered_bytes(const uint64_t *offer, const struct columns *columns) {
     uint64_t bytes = offer[OFFER_ELEMENTS] * columns->fixed_bytes;
-    for (uint32_t i = 0; i < columns->variable_count; i++) bytes += offer[OFFER_BYTES + i];
+    if (offer[OFFER_ELEMENTS] > UINT32_MAX) return UINT64_MAX;
+    for (uint32_t i = 0; i < columns->variable_count; i++) {
+        if (offer[OFFER_BYTES + i] > INT32_MAX) return UINT64_MAX;
+        bytes += offer[OFFER_BYTES + i];
+    }
     return bytes;
 }
 
 uint64_t exchange_round_offered(const struct round *round, const struct columns *columns) {
     uint64_t bytes = 0;
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        const uint64_t *offer = exchange_offer(round->offers_in, round, rank);
-        if (offer[OFFER_ELEMENTS] > UINT32_MAX) return UINT64_MAX;
-        for (uint32_t i = 0; i < columns->variable_count; i++)
-            if (offer[OFFER_BYTES + i] > INT32_MAX) return UINT64_MAX;
-        bytes += exchange_offered_bytes(offer, columns);
+        const uint64_t offered = exchange_offered_bytes(exchange_offer(round->offers_in, round, rank), columns);
+        if (offered == UINT64_MAX) return UINT64_MAX;
+        bytes += offered;
     }
     return bytes;
 }

@@ -4,7 +4,6 @@
  */
 #pragma once
 
-#include "agree.h"
 #include "policy.h"
 #include "window.h"
 
@@ -26,6 +25,13 @@ bool exchange_pack(const struct columns *columns, const struct wire_buffer *buff
 
 /** What one rank has for another one in a round: these numbers, and then the bytes of each column of any length. */
 enum { OFFER_ELEMENTS, OFFER_LEFT, OFFER_BYTES };
+
+static inline size_t exchange_offer_bytes(uint32_t variable_count) {
+    return (OFFER_BYTES + (size_t)variable_count) * sizeof(uint64_t);
+}
+
+/** In front of the elements of a message. 1: they have changed since they were gathered. */
+typedef uint64_t message_header;
 
 /** What one rank answers to another one's offer. */
 struct grant {
@@ -80,7 +86,7 @@ static inline uint64_t *exchange_offer(uint64_t *offers, const struct round *rou
  */
 void exchange_round_offer(struct round *round, const struct destinations *destinations, bool has_failed);
 
-/** Bytes of elements of an offer. */
+/** Bytes of elements of an offer. UINT64_MAX: no rank can offer that. */
 uint64_t exchange_offered_bytes(const uint64_t *offer, const struct columns *columns);
 
 /** Bytes of all that this rank is offered. UINT64_MAX: no rank can offer that. */

@@ -19,12 +19,6 @@ static bool round_fail_by_change(struct exchange *exchange) {
     return false;
 }
 
-/* If all ranks are neighbours, nothing is left for the transport. */
-static bool round_has_messages(const struct exchange *exchange) {
-    const uint64_t ranks = exchange->round.ranks;
-    return exchange->together.links < ranks * (ranks - 1);
-}
-
 /* In the first round: always. In later ones, a rank that has moved all its elements has gathered the next window
  * already. */
 static bool round_has_elements(const struct exchange *exchange) { return !exchange->has_rounds || exchange->left > 0; }
@@ -44,9 +38,10 @@ static uint64_t round_most_bytes(const struct exchange *exchange) {
     return (exchange->together.elements / exchange->round.ranks + 1) * exchange->columns.fixed_bytes;
 }
 
-/* Whether every rank surely has space for them: then no grants are needed. */
+/* Whether every rank surely has space for them: then no grants are needed. What a rail brings is not known. */
 static bool round_fits(const struct exchange *exchange) {
-    return !exchange->has_rounds && round_most_bytes(exchange) <= exchange->together.space;
+    return !exchange->has_rounds && !exchange->collective.levels.is_open &&
+           round_most_bytes(exchange) <= exchange->together.space;
 }
 
 /* A later window is rarely larger than this one by more: with its memory it needs none. */
@@ -76,16 +71,33 @@ supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *
                              round->width * sizeof *round->offers, failure);
 }
 
+/*
+ * Whether this rank can take what it is offered, and what its rail brings, which it reserves memory for. One element
+ * for each rank of the node cannot be less, so more memory is taken for it.
+ */
+static supply_status_t round_take(struct exchange *exchange, uint64_t *verdict, struct failure *failure) {
+    struct levels *levels = &exchange->collective.levels;
+    const struct round *round = &exchange->round;
+    const uint64_t offered = exchange_round_offered(round, &exchange->columns);
+    uint64_t elements = 0, brought = 0;
+    if (levels->is_open)
+        brought = exchange_levels_offered(levels, &exchange->columns, round->width * sizeof *round->offers, &elements);
+    const bool is_least = elements <= levels->peers && brought <= levels->messages_bytes;
+    *verdict = GRANT_LESS;
+    if (offered > round->capacity || (brought > round->capacity && !is_least)) return SUPPLY_OK;
+    *verdict = GRANT_NOTHING;
+    TRY(round_reserve(exchange, offered, failure));
+    TRY(exchange_levels_reserve_messages(levels, brought, failure));
+    *verdict = GRANT_FITS;
+    return SUPPLY_OK;
+}
+
 /* Without memory a rank takes nothing, so the others reach the next agreement, too. */
 static supply_status_t round_grant(struct exchange *exchange, struct failure *failure) {
     struct round *round = &exchange->round;
     struct failure own;
-    const uint64_t offered = exchange_round_offered(round, &exchange->columns);
-    uint64_t verdict = offered <= round->capacity ? GRANT_FITS : GRANT_LESS;
-    if (verdict == GRANT_FITS && round_reserve(exchange, offered, &own) != SUPPLY_OK) {
-        exchange_fail_later(exchange, &own);
-        verdict = GRANT_NOTHING;
-    }
+    uint64_t verdict;
+    if (round_take(exchange, &verdict, &own) != SUPPLY_OK) exchange_fail_later(exchange, &own);
     exchange_round_grant(round, verdict);
     exchange->step = STEP_GRANT;
     return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
@@ -106,7 +118,7 @@ static supply_status_t round_place(struct exchange *exchange, struct failure *fa
                         : offered > exchange->round.capacity ||
                               !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &slot))
         return round_fail_by_library(exchange, "other ranks send more than this rank has space for", failure);
-    exchange_transfer_begin(&exchange->transfer, &exchange->layout, round_has_messages(exchange));
+    exchange_transfer_begin(&exchange->transfer, &exchange->layout, !exchange->neighbours.are_all);
     exchange->step = STEP_COPY;
     exchange_begin_wait(&exchange->collective);
     return SUPPLY_OK;
@@ -150,7 +162,7 @@ static supply_status_t round_copy(struct exchange *exchange, struct failure *fai
     round_count_bytes(exchange);
     round_leave_elements(exchange);
     exchange->step = STEP_MOVE;
-    return round_has_messages(exchange) ? exchange_transfer_send(&exchange->transfer, failure) : SUPPLY_OK;
+    return !exchange->neighbours.are_all ? exchange_transfer_send(&exchange->transfer, failure) : SUPPLY_OK;
 }
 
 /* Makes a block of what has arrived, unless an earlier run has consumed it. */

@@ -36,6 +36,8 @@ static supply_status_t window_use_columns(struct exchange *exchange, struct fail
     TRY(exchange_round_set_columns(&exchange->round, columns, failure));
     TRY(exchange_neighbours_set_columns(&exchange->neighbours, columns, failure));
     TRY(exchange_slot_init(&exchange->layout, columns, failure));
+    TRY(exchange_levels_reserve(&exchange->collective.levels,
+                                exchange->round.ranks * exchange_offer_bytes(columns->variable_count), failure));
     TRY(exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(columns->whole.count, 0), failure));
     supply_status_t status = supply__filler_set_schema(exchange->handle, &columns->whole, failure);
     exchange->has_memory = status == SUPPLY_OK;
@@ -93,7 +95,6 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
         .text_bytes = exchange->columns.whole.text_bytes,
         .settings = exchange->fingerprint,
         .schema = exchange->columns.fingerprint,
-        .neighbours = exchange->neighbours.count,
         .space = (uint32_t)exchange->space,
     };
     window_state_window(exchange, state);
@@ -127,7 +128,6 @@ static struct together window_join(const struct agree *agree) {
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
         const struct rank_state *state = &agree->all[rank];
         together.elements += state->elements;
-        together.links += state->neighbours;
         if (state->space < together.space) together.space = state->space;
         if (state->epoch != EPOCH_UNKNOWN) together.epoch = state->epoch;
         together.ended += state->end != WINDOW_GOES_ON;
@@ -151,22 +151,15 @@ supply_status_t exchange_end(struct exchange *exchange) {
     return SUPPLY_OK;
 }
 
-/* The lowest rank that knows the columns sends them to those that do not. */
+/* The lowest rank that knows the columns sends them to all. */
 static supply_status_t window_send_columns(struct exchange *exchange, struct failure *failure) {
     const struct agree *agree = &exchange->agree;
     const uint32_t sender = exchange->together.first_knowing;
-    struct part *send = exchange->transfer.send_parts, *receive = exchange->transfer.receive_parts;
     const size_t bytes =
         agree->all[sender].columns * sizeof *exchange->columns_of_other + agree->all[sender].text_bytes;
-    for (uint32_t rank = 0; rank < agree->ranks; rank++) {
-        const bool sends = agree->rank == sender && agree->all[rank].schema == 0;
-        const bool receives = agree->all[agree->rank].schema == 0 && rank == sender;
-        send[rank] = (struct part){.bytes = sends ? bytes : 0};
-        receive[rank] = (struct part){.bytes = receives ? bytes : 0};
-    }
     exchange->step = STEP_COLUMNS;
-    return exchange_alltoallv(&exchange->collective, exchange->columns.whole.entries, send, exchange->columns_of_other,
-                              receive, failure);
+    return exchange_send_all(&exchange->collective, sender, exchange->columns.whole.entries, exchange->columns_of_other,
+                             bytes, failure);
 }
 
 /* A rank that has no memory for them says so in another agreement: the others would wait for it in the round. */

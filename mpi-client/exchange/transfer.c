@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In front of the values of a message. */
-typedef uint64_t message_header;
-
 supply_status_t exchange_transfer_init(struct transfer *transfer, size_t window_bytes, size_t capacity,
                                        struct failure *failure) {
     const uint32_t ranks = transfer->round->ranks;
@@ -18,9 +15,9 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, size_t window_
     transfer->send = malloc(window_bytes + headers);
     transfer->receive = malloc(capacity + headers);
     transfer->send_parts = calloc(ranks, sizeof *transfer->send_parts);
-    transfer->receive_parts = calloc(ranks, sizeof *transfer->receive_parts);
+    transfer->receive_bytes = calloc(ranks, sizeof *transfer->receive_bytes);
     if (transfer->send != NULL && transfer->receive != NULL && transfer->send_parts != NULL &&
-        transfer->receive_parts != NULL)
+        transfer->receive_bytes != NULL)
         return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY,
                         "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
@@ -41,7 +38,7 @@ void exchange_transfer_free(struct transfer *transfer) {
     free(transfer->send);
     free(transfer->receive);
     free(transfer->send_parts);
-    free(transfer->receive_parts);
+    free(transfer->receive_bytes);
     *transfer = (struct transfer){0};
 }
 
@@ -108,24 +105,29 @@ static uint8_t *transfer_place(const struct transfer *transfer, uint32_t index, 
                                place->value_bytes);
 }
 
-/* Where messages begin and end. is_received: by what others offer to this rank. */
-static void transfer_divide(const struct transfer *transfer, bool is_received, struct part *parts) {
-    const struct neighbours *neighbours = transfer->neighbours;
-    uint64_t *offers = is_received ? transfer->round->offers_in : transfer->round->offers;
+/* Bytes of a message with what is offered. */
+static uint64_t transfer_message_bytes(const struct transfer *transfer, const uint64_t *offer) {
+    return sizeof(message_header) + exchange_offered_bytes(offer, transfer->columns);
+}
+
+/* Where the messages to other ranks begin: those to the ranks of a node one after the other. */
+static void transfer_divide(const struct transfer *transfer) {
+    const struct levels *levels = &transfer->collective->levels;
     size_t at = 0;
-    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
-        const bool is_copied = is_received ? neighbours->links_in[rank] != 0 : neighbours->all[rank].ring != NULL;
-        const uint64_t *offer = exchange_offer(offers, transfer->round, rank);
-        const size_t bytes = sizeof(message_header) + exchange_offered_bytes(offer, transfer->columns);
-        parts[rank] = (struct part){.offset = at, .bytes = is_copied ? 0 : bytes};
-        at += parts[rank].bytes;
+    for (uint32_t i = 0; i < levels->ranks; i++) {
+        const uint32_t rank = levels->order[i];
+        const uint64_t *offer = exchange_offer(transfer->round->offers, transfer->round, rank);
+        const bool is_copied = transfer->neighbours->all[rank].ring != NULL;
+        transfer->send_parts[rank] =
+            (struct part){.offset = at, .bytes = is_copied ? 0 : transfer_message_bytes(transfer, offer)};
+        at += transfer->send_parts[rank].bytes;
     }
 }
 
 void exchange_transfer_begin(struct transfer *transfer, const struct slot_layout *layout, bool has_messages) {
     exchange_neighbours_place(transfer->neighbours, layout, transfer->round);
     if (!has_messages) return;
-    transfer_divide(transfer, false, transfer->send_parts);
+    transfer_divide(transfer);
     for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
         uint8_t *to = transfer->send + transfer->send_parts[rank].offset + sizeof(message_header);
         const uint64_t *offer = exchange_offer(transfer->round->offers, transfer->round, rank);
@@ -147,15 +149,6 @@ static supply_status_t transfer_copy(const struct transfer *transfer, uint32_t r
     return SUPPLY_OK;
 }
 
-/* Waits for words of neighbours. A process that has ended says none. */
-static supply_status_t transfer_wait(const struct transfer *transfer, bool is_over, struct failure *failure) {
-    const struct neighbours *neighbours = transfer->neighbours;
-    if (is_over || neighbours->lost == NOBODY_LOST) return exchange_wait(transfer->collective, is_over, failure);
-    errno = ECONNRESET;
-    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: rank %u, process %d of this machine, has died",
-                        transfer->collective->name, neighbours->lost, neighbours->cards[neighbours->lost].process);
-}
-
 supply_status_t exchange_transfer_copy(const struct transfer *transfer, struct failure *failure) {
     bool is_over = true;
     exchange_neighbours_look(transfer->neighbours);
@@ -168,7 +161,7 @@ supply_status_t exchange_transfer_copy(const struct transfer *transfer, struct f
                                 transfer->collective->name, rank);
         is_over = is_over && status == SUPPLY_OK;
     }
-    TRY(transfer_wait(transfer, is_over, failure));
+    TRY(exchange_wait(transfer->collective, is_over, failure));
     /* Whether elements have changed is known when all are copied. */
     exchange_neighbours_arrive(transfer->neighbours);
     return SUPPLY_OK;
@@ -179,29 +172,38 @@ supply_status_t exchange_transfer_send(struct transfer *transfer, struct failure
     for (uint32_t rank = 0; rank < transfer->round->ranks; rank++)
         if (transfer->send_parts[rank].bytes > 0)
             memcpy(transfer->send + transfer->send_parts[rank].offset, &header, sizeof header);
-    transfer_divide(transfer, true, transfer->receive_parts);
-    return exchange_alltoallv(transfer->collective, transfer->send, transfer->send_parts, transfer->receive,
-                              transfer->receive_parts, failure);
+    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
+        const uint64_t *offer = exchange_offer(transfer->round->offers_in, transfer->round, rank);
+        const bool is_copied = exchange_has_link(transfer->neighbours, rank, transfer->round->rank);
+        transfer->receive_bytes[rank] = is_copied ? 0 : transfer_message_bytes(transfer, offer);
+    }
+    return exchange_move(transfer->collective, transfer->send, transfer->send_parts, transfer->receive,
+                         transfer->receive_bytes, failure);
+}
+
+/* Copies the message of a rank to its place in the slot. */
+static void transfer_unpack(const struct transfer *transfer, uint32_t rank, const uint64_t *offer,
+                            const struct place *place) {
+    const uint8_t *from = exchange_message(transfer->collective, rank, transfer->receive_bytes[rank]);
+    message_header header = 1;
+    if (from != NULL) memcpy(&header, from, sizeof header);
+    if (header != 0) transfer->neighbours->changed[rank] = true;
+    if (from == NULL) return;
+    from += sizeof header;
+    for (uint32_t i = 0; i < transfer->columns->buffer_count; i++) {
+        const size_t bytes = transfer_bytes(transfer, &transfer->columns->buffers[i], offer);
+        memcpy(transfer_place(transfer, i, place), from, bytes);
+        from += bytes;
+    }
 }
 
 supply_status_t exchange_transfer_receive(const struct transfer *transfer, struct failure *failure) {
-    if (transfer->collective->operation == NO_OPERATION) return SUPPLY_OK;
+    if (transfer->collective->kind == COLLECTIVE_NONE) return SUPPLY_OK;
     TRY(exchange_poll(transfer->collective, failure));
     struct place place = exchange_neighbours_first(transfer->neighbours, transfer->neighbours->own_layout);
     for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
-        const uint8_t *from = transfer->receive + transfer->receive_parts[rank].offset;
         const uint64_t *offer = exchange_offer(transfer->round->offers_in, transfer->round, rank);
-        if (transfer->receive_parts[rank].bytes > 0) {
-            message_header header;
-            memcpy(&header, from, sizeof header);
-            from += sizeof header;
-            if (header != 0) transfer->neighbours->changed[rank] = true;
-            for (uint32_t i = 0; i < transfer->columns->buffer_count; i++) {
-                const size_t bytes = transfer_bytes(transfer, &transfer->columns->buffers[i], offer);
-                memcpy(transfer_place(transfer, i, &place), from, bytes);
-                from += bytes;
-            }
-        }
+        if (transfer->receive_bytes[rank] > 0) transfer_unpack(transfer, rank, offer, &place);
         exchange_neighbours_next(transfer->neighbours, offer, &place);
     }
     return SUPPLY_OK;
@@ -209,5 +211,5 @@ supply_status_t exchange_transfer_receive(const struct transfer *transfer, struc
 
 supply_status_t exchange_transfer_arrive(const struct transfer *transfer, struct failure *failure) {
     exchange_neighbours_look(transfer->neighbours);
-    return transfer_wait(transfer, exchange_neighbours_have_arrived(transfer->neighbours), failure);
+    return exchange_wait(transfer->collective, exchange_neighbours_have_arrived(transfer->neighbours), failure);
 }

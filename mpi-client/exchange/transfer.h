@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "neighbours.h"
+#include "collective.h"
 
 /** A message is a number, 1: the sender's elements have changed since they were gathered; and then each wire buffer. */
 struct transfer {
@@ -17,8 +17,8 @@ struct transfer {
     size_t lengths_bytes;
     uint8_t *send, *receive;
     struct part *send_parts;
-    struct part *receive_parts;
-    uint32_t elements; /**< of the window */
+    uint64_t *receive_bytes; /**< of the message of each rank */
+    uint32_t elements;       /**< of the window */
 };
 
 /**

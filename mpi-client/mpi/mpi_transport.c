@@ -116,6 +116,9 @@ static supply_status_t mpi_alltoallv(void *context, const void *send, const stru
 static supply_status_t mpi_test(void *context, int operation, struct failure *failure) {
     struct mpi_context *mpi = context;
     int is_complete = 0;
+    if (operation == NO_OPERATION)
+        return supply__mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, mpi->comm, &is_complete, MPI_STATUS_IGNORE),
+                                 "MPI_Iprobe", failure);
     TRY(supply__mpi_check(MPI_Test(&mpi->requests[operation], &is_complete, MPI_STATUS_IGNORE), "MPI_Test", failure));
     return is_complete ? SUPPLY_OK : SUPPLY_AGAIN;
 }
@@ -170,25 +173,69 @@ static supply_status_t mpi_duplicate(const struct transport *transport, MPI_Comm
     return supply__mpi_check(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
 }
 
-supply_status_t supply__mpi_transport(struct transport *transport, MPI_Comm comm, const struct wait_limit *limit,
-                                      const char *call, struct failure *failure) {
-    *transport = (struct transport){.allgather = mpi_allgather,
-                                    .send = mpi_send,
-                                    .receive = mpi_receive,
-                                    .alltoall = mpi_alltoall,
-                                    .alltoallv = mpi_alltoallv,
-                                    .test = mpi_test,
-                                    .on_end = mpi_on_end,
-                                    .free = mpi_free};
-    TRY(supply__mpi_rank(comm, call, &transport->rank, &transport->ranks, failure));
+static struct mpi_context *mpi_context_of(int ranks, struct failure *failure) {
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
-    if (mpi != NULL) mpi->parts = calloc((size_t)transport->ranks, 4 * sizeof *mpi->parts);
+    if (mpi != NULL) mpi->parts = calloc((size_t)ranks, 4 * sizeof *mpi->parts);
     if (mpi == NULL || mpi->parts == NULL) {
         free(mpi);
-        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+        return NULL;
     }
-    mpi->ranks = transport->ranks;
+    mpi->comm = MPI_COMM_NULL;
+    mpi->ranks = ranks;
     mpi->end_key = MPI_KEYVAL_INVALID;
+    return mpi;
+}
+
+static supply_status_t mpi_create_group(const struct mpi_context *mpi, const int *of, int ranks, MPI_Comm *comm,
+                                        struct failure *failure) {
+    MPI_Group all, some;
+    TRY(supply__mpi_check(MPI_Comm_group(mpi->comm, &all), "MPI_Comm_group", failure));
+    supply_status_t status = supply__mpi_check(MPI_Group_incl(all, ranks, of, &some), "MPI_Group_incl", failure);
+    if (status == SUPPLY_OK) {
+        status = supply__mpi_check(MPI_Comm_create_group(mpi->comm, some, 0, comm), "MPI_Comm_create_group", failure);
+        MPI_Group_free(&some);
+    }
+    MPI_Group_free(&all);
+    if (status != SUPPLY_OK) return status;
+    return supply__mpi_check(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
+}
+
+static supply_status_t mpi_split(void *context, const int *of, int ranks, int rank, struct transport *part,
+                                 struct failure *failure);
+
+static const struct transport mpi_functions = {.allgather = mpi_allgather,
+                                               .send = mpi_send,
+                                               .receive = mpi_receive,
+                                               .alltoall = mpi_alltoall,
+                                               .alltoallv = mpi_alltoallv,
+                                               .test = mpi_test,
+                                               .split = mpi_split,
+                                               .on_end = mpi_on_end,
+                                               .free = mpi_free};
+
+static supply_status_t mpi_split(void *context, const int *of, int ranks, int rank, struct transport *part,
+                                 struct failure *failure) {
+    struct mpi_context *mpi = mpi_context_of(ranks, failure);
+    if (mpi == NULL) return failure->status;
+    const supply_status_t status = mpi_create_group(context, of, ranks, &mpi->comm, failure);
+    if (status != SUPPLY_OK) {
+        mpi_free_memory(mpi);
+        return status;
+    }
+    *part = mpi_functions;
+    part->rank = rank;
+    part->ranks = ranks;
+    part->context = mpi;
+    return SUPPLY_OK;
+}
+
+supply_status_t supply__mpi_transport(struct transport *transport, MPI_Comm comm, const struct wait_limit *limit,
+                                      const char *call, struct failure *failure) {
+    *transport = mpi_functions;
+    TRY(supply__mpi_rank(comm, call, &transport->rank, &transport->ranks, failure));
+    struct mpi_context *mpi = mpi_context_of(transport->ranks, failure);
+    if (mpi == NULL) return failure->status;
     transport->context = mpi;
     const supply_status_t status = mpi_duplicate(transport, comm, limit, call, failure);
     /* MPI cannot cancel a duplication: it may write to the context for ever. */

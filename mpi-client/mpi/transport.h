@@ -53,9 +53,18 @@ struct transport {
     supply_status_t (*alltoallv)(void *context, const void *send, const struct part *send_parts, void *receive,
                                  const struct part *receive_parts, int *operation, struct failure *failure);
 
-    /** SUPPLY_OK: the operation is complete, and its number is free; SUPPLY_AGAIN: not yet; _SYSTEM: it failed. Gives
-     * MPI a chance to move data. */
+    /**
+     * SUPPLY_OK: the operation is complete, and its number is free; SUPPLY_AGAIN: not yet; _SYSTEM: it failed. Gives
+     * MPI a chance to move data, also with NO_OPERATION.
+     */
     supply_status_t (*test)(void *context, int operation, struct failure *failure);
+
+    /**
+     * A transport among some ranks, in this order; `rank` is this process's number there. All of them call it, and wait
+     * for one another. Free it before this one. NULL: this transport cannot. For the exchange.
+     */
+    supply_status_t (*split)(void *context, const int *of, int ranks, int rank, struct transport *part,
+                             struct failure *failure);
 
     /**
      * Calls end(argument) when the program ends its messages (MPI_Finalize), while they still work, unless the

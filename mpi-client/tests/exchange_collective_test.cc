@@ -4,7 +4,8 @@
 #include <string>
 
 extern "C" {
-#include "agree.h"
+#include "base/clock.h"
+#include "collective.h"
 }
 
 namespace supply_test {
@@ -19,6 +20,8 @@ class ExchangeCollectiveTest : public ::testing::Test {
     ExchangeCollectiveTest() {
         of.name = "pair 0";
         of.limit = 100;
+        of.levels.neighbours = &none;
+        none.lost = NOBODY_LOST;
         of.transport.allgather = begin;
         of.transport.test = never;
         EXPECT_EQ(SUPPLY_OK, exchange_allgather(&of, nullptr, nullptr, 0, &why));
@@ -27,6 +30,7 @@ class ExchangeCollectiveTest : public ::testing::Test {
     supply_status_t poll() { return exchange_poll(&of, &why); }
 
     collective of = {};
+    neighbours none = {};
     failure why = {};
 };
 

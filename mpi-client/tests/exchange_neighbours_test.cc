@@ -13,7 +13,7 @@
 #include "exchange_ranks.h"
 
 extern "C" {
-#include "neighbours.h"
+#include "agree.h"
 }
 
 namespace supply_test {
@@ -150,11 +150,7 @@ TEST_F(ExchangeNeighboursTest, RanksOfThreeNodesInTurns) {
         shape = each;
         options.window_bytes = 3000;
         create({300, 0, 200, 100, 50, 1, 250});
-        for (uint32_t rank = 0; rank < ranks.size(); rank++)
-            network->change(static_cast<int>(rank), CARDS, sizeof(card), [this, rank](void *cards) {
-                for (uint32_t other = 0; other < ranks.size(); other++)
-                    static_cast<card *>(cards)[other].machine += rank % 3 != other % 3;
-            });
+        spread([](size_t rank) { return rank % 3; });
         run_all();
         expect_once();
         EXPECT_GT(network->most_received(), 0u);

@@ -25,8 +25,7 @@ supply_status_t supply__filler_reserve(int fd, size_t begin, size_t bytes, struc
                         strerror(error));
 }
 
-/* Memory without a name, which nobody can cut. -1: the system does not give it, or ulimit -f ends who asks for it. */
-static int shared_memory(size_t bytes) {
+int supply__filler_memory(size_t bytes) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes > limit.rlim_cur) return -1;
     /* memfd_create() is not in glibc 2.26, for which the wheel is compiled. */
@@ -42,7 +41,7 @@ static int shared_memory(size_t bytes) {
 static supply_status_t allocate_ring(struct pair *pair, int *fd, struct failure *failure) {
     struct mapped_file *ring = &pair->mapped_file;
     ring->bytes = RING_OFFSET + pair->settings.block_bytes * pair->settings.block_count;
-    if (fd != NULL) *fd = shared_memory(ring->bytes);
+    if (fd != NULL) *fd = supply__filler_memory(ring->bytes);
     const bool is_shared = fd != NULL && *fd >= 0;
     const int flags = is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *address = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, flags, is_shared ? *fd : -1, 0);

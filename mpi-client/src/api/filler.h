@@ -105,7 +105,11 @@ SUPPLY_API supply_status_t supply__filler_open(supply_t **supply, const struct f
                                                const struct filler_pair *like, size_t slot_bytes, uint32_t slots,
                                                int *ring, struct failure *failure);
 
-/** Reserves pages of a ring that others can map, also if signals interrupt it. SUPPLY_OK, or _NO_SPACE, _MEMORY. */
+/** Memory without a name, which nobody can cut; its first RING_OFFSET bytes are reserved. -1: there is none, or ulimit
+ * -f would end who asks for it. */
+SUPPLY_API int supply__filler_memory(size_t bytes);
+
+/** Reserves pages of memory that others can map, also if signals interrupt it. SUPPLY_OK, or _NO_SPACE, _MEMORY. */
 SUPPLY_API supply_status_t supply__filler_reserve(int fd, size_t begin, size_t bytes, struct failure *failure);
 
 /** A handle that is not open, for supply_error() and supply_close(). NULL: no memory. */

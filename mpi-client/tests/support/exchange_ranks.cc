@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "exchange.h"
+#include "neighbours.h"
 }
 
 namespace supply_test {
@@ -78,6 +79,18 @@ void ExchangeTest::create(const std::vector<uint32_t> &counts, uint32_t epochs) 
         std::iota(data.back().ids.begin(), data.back().ids.end(), next);
         next += count;
     }
+    if (getenv("SUPPLY_TEST_TWO_NODES") != nullptr && counts.size() >= 4 && counts.size() % 2 == 0)
+        spread([](size_t rank) { return rank % 2; });
+}
+
+void ExchangeTest::spread(const std::function<size_t(size_t)> &node_of) {
+    const uint64_t cards = 1; /* the second operation */
+    const size_t all = ranks.size();
+    for (size_t rank = 0; rank < all; rank++)
+        network->change(static_cast<int>(rank), cards, sizeof(card), [all, rank, node_of](void *received) {
+            for (size_t other = 0; other < all; other++)
+                static_cast<card *>(received)[other].machine += node_of(rank) != node_of(other);
+        });
 }
 
 /* Some tests let a rank leave early. */

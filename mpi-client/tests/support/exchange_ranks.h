@@ -50,6 +50,9 @@ class ExchangeTest : public ::testing::Test {
     /** Creates the ranks and their data: row numbers from 0 on, `counts[r]` of them on rank r. */
     void create(const std::vector<uint32_t> &counts, uint32_t epochs = 1);
 
+    /** Created ranks stand for ranks of several nodes. node_of: of each rank. */
+    void spread(const std::function<size_t(size_t)> &node_of);
+
     /** Runs the task of each rank, and `use` for each rank, in threads; each rank's `status` and `error` say how. */
     void run(const std::function<void(int, ExchangeRank &)> &use);
     /** The same for ranks that have opened. */

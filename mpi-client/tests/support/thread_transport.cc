@@ -6,7 +6,7 @@
 namespace supply_test {
 
 transport ThreadNetwork::of(int rank) {
-    return {rank,    ranks_, new Context{this, rank}, allgather, nullptr, nullptr, alltoall, alltoallv, test,
+    return {rank,    ranks_, new Context{this, rank}, allgather, nullptr, nullptr, alltoall, alltoallv, test, split,
             nullptr, free};
 }
 
@@ -32,8 +32,22 @@ int ThreadNetwork::freed_while_pending() {
 }
 
 std::string ThreadNetwork::mistakes() {
+    std::string mistakes;
+    for (ThreadNetwork *part : parts()) mistakes += part->mistakes();
     std::lock_guard<std::mutex> lock(mutex_);
-    return mistakes_;
+    return mistakes + mistakes_;
+}
+
+std::vector<ThreadNetwork *> ThreadNetwork::parts() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<ThreadNetwork *> parts;
+    for (const auto &part : parts_) parts.push_back(part.second.get());
+    return parts;
+}
+
+void ThreadNetwork::refuse_to_split(int rank) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    refusing_rank_ = rank;
 }
 
 size_t ThreadNetwork::most_received() {
@@ -127,9 +141,24 @@ supply_status_t ThreadNetwork::alltoallv(void *context, const void *send, const 
     return of.network->begin(of.rank, {Kind::alltoallv, send, receive, 0, send_parts, receive_parts}, failure);
 }
 
-supply_status_t ThreadNetwork::test(void *context, int, failure *) {
+supply_status_t ThreadNetwork::test(void *context, int operation, failure *) {
     const Context &of = *static_cast<Context *>(context);
-    return of.network->test(of.rank);
+    return operation == NO_OPERATION ? SUPPLY_OK : of.network->test(of.rank);
+}
+
+supply_status_t ThreadNetwork::split(void *context, const int *of, int ranks, int rank, transport *part,
+                                     failure *failure) {
+    const Context &all = *static_cast<Context *>(context);
+    std::lock_guard<std::mutex> lock(all.network->mutex_);
+    if (all.rank == all.network->refusing_rank_) {
+        failure->status = SUPPLY_ERROR_SYSTEM;
+        strcpy(failure->text, "the test's network does not split");
+        return SUPPLY_ERROR_SYSTEM;
+    }
+    std::unique_ptr<ThreadNetwork> &network = all.network->parts_[std::vector<int>(of, of + ranks)];
+    if (network == nullptr) network = std::make_unique<ThreadNetwork>(ranks);
+    *part = network->of(rank);
+    return SUPPLY_OK;
 }
 
 void ThreadNetwork::free(void *context, bool pending) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -35,6 +36,10 @@ class ThreadNetwork {
     std::string mistakes();
     /** The most bytes that one rank has received in one alltoallv. */
     size_t most_received();
+    /** The networks that ranks have split off, each for some of them. */
+    std::vector<ThreadNetwork *> parts();
+    /** From now on, splitting fails for that rank. */
+    void refuse_to_split(int rank);
 
   private:
     enum class Kind { allgather, alltoall, alltoallv };
@@ -67,6 +72,7 @@ class ThreadNetwork {
     static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
                                      const part *receive_parts, int *operation, failure *failure);
     static supply_status_t test(void *context, int operation, failure *failure);
+    static supply_status_t split(void *context, const int *of, int ranks, int rank, transport *part, failure *failure);
     static void free(void *context, bool pending);
 
     const int ranks_;
@@ -84,6 +90,8 @@ class ThreadNetwork {
     int failing_rank_ = -1, freed_while_pending_ = 0;
     uint64_t failing_from_ = 0;
     size_t most_received_ = 0;
+    std::map<std::vector<int>, std::unique_ptr<ThreadNetwork>> parts_;
+    int refusing_rank_ = -1;
 };
 
 } // namespace supply_test

@@ -31,13 +31,21 @@ nb::object view(const void *address, size_t bytes) {
 
 Calls::Calls(nb::object object, const char *what)
     : object_(std::move(object)), what_(what), rank_(nb::cast<int>(object_.attr("rank"))),
-      ranks_(nb::cast<int>(object_.attr("ranks"))) {}
+      ranks_(nb::cast<int>(object_.attr("ranks"))), splits_(nb::hasattr(object_, "split")) {}
 
 transport Calls::functions() {
-    return {rank_,     ranks_,    new std::shared_ptr<Calls>(shared_from_this()),
-            allgather, send,      receive,
-            alltoall,  alltoallv, test,
-            nullptr,   free};
+    return {rank_,
+            ranks_,
+            new std::shared_ptr<Calls>(shared_from_this()),
+            allgather,
+            send,
+            receive,
+            alltoall,
+            alltoallv,
+            test,
+            splits_ ? split : nullptr,
+            nullptr,
+            free};
 }
 
 void Calls::pause() {
@@ -72,7 +80,7 @@ supply_status_t Calls::fail(failure *failure, const char *operation, const nb::p
     errno = 0;
     const supply_status_t status =
         supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed in %s: %s", what_, operation, text.c_str());
-    failure_text_ = failure->text;
+    whole().failure_text_ = failure->text;
     return status;
 }
 
@@ -82,7 +90,7 @@ supply_status_t Calls::begin(failure *failure, const char *name, int *operation,
     pause_microseconds_ = kShortestPauseMicroseconds;
     *operation = NO_OPERATION;
     nb::gil_scoped_acquire acquired;
-    if (!is_waiting_ && PyErr_CheckSignals() != 0) keep_interruption(nb::python_error());
+    if (!whole().is_waiting_ && PyErr_CheckSignals() != 0) whole().keep_interruption(nb::python_error());
     try {
         const long number = PyLong_AsLong(call(object_).ptr());
         if (PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -90,7 +98,7 @@ supply_status_t Calls::begin(failure *failure, const char *name, int *operation,
         return SUPPLY_OK;
     } catch (nb::python_error &error) {
         fail(failure, name, error);
-        if (!error.matches(PyExc_Exception)) keep_interruption(std::move(error));
+        if (!error.matches(PyExc_Exception)) whole().keep_interruption(std::move(error));
         return SUPPLY_ERROR_SYSTEM;
     }
 }
@@ -148,22 +156,42 @@ nb::list Calls::tuples(const part *parts) const {
 }
 
 supply_status_t Calls::test(void *context, int operation, failure *failure) {
-    Calls &calls = in(context);
+    Calls &calls = in(context), &whole = calls.whole();
     nb::gil_scoped_acquire acquired;
     try {
-        if (calls.is_waiting_ && PyErr_CheckSignals() != 0) {
-            calls.keep_interruption(nb::python_error());
-            return calls.fail(failure, "test", *calls.interruption_);
+        if (whole.is_waiting_ && PyErr_CheckSignals() != 0) {
+            whole.keep_interruption(nb::python_error());
+            return calls.fail(failure, "test", *whole.interruption_);
         }
         const int answer = PyObject_IsTrue(calls.object_.attr("test")(operation).ptr());
         if (answer < 0) throw nb::python_error();
         return answer != 0 ? SUPPLY_OK : SUPPLY_AGAIN;
     } catch (nb::python_error &error) {
         const bool is_interruption = !error.matches(PyExc_Exception);
-        const bool ends = calls.is_waiting_ || !is_interruption;
+        const bool ends = whole.is_waiting_ || !is_interruption;
         if (ends) calls.fail(failure, "test", error);
-        if (is_interruption) calls.keep_interruption(std::move(error));
+        if (is_interruption) whole.keep_interruption(std::move(error));
         return ends ? SUPPLY_ERROR_SYSTEM : SUPPLY_AGAIN;
+    }
+}
+
+supply_status_t Calls::split(void *context, const int *of, int ranks, int rank, struct ::transport *part,
+                             failure *failure) {
+    Calls &calls = in(context);
+    nb::gil_scoped_acquire acquired;
+    try {
+        nb::list list;
+        for (int i = 0; i < ranks; i++) list.append(of[i]);
+        const auto made = std::make_shared<Calls>(calls.object_.attr("split")(list), calls.what_);
+        made->whole_ = calls.whole().shared_from_this();
+        *part = made->functions();
+        if (made->rank_ == rank && made->ranks_ == ranks) return SUPPLY_OK;
+        free(part->context, false);
+        return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: split() has other ranks", calls.what_);
+    } catch (nb::python_error &error) {
+        calls.fail(failure, "split", error);
+        if (!error.matches(PyExc_Exception)) calls.whole().keep_interruption(std::move(error));
+        return SUPPLY_ERROR_SYSTEM;
     }
 }
 

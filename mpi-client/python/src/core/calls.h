@@ -58,6 +58,8 @@ class Calls : public std::enable_shared_from_this<Calls> {
     static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
                                      const part *receive_parts, int *operation, failure *failure);
     static supply_status_t test(void *context, int operation, failure *failure);
+    static supply_status_t split(void *context, const int *of, int ranks, int rank, struct ::transport *part,
+                                 failure *failure);
     /** Closes the object, or never frees it if an operation is pending, which may still use it. */
     static void free(void *context, bool pending);
 
@@ -67,9 +69,14 @@ class Calls : public std::enable_shared_from_this<Calls> {
     supply_status_t fail(failure *failure, const char *operation, const nanobind::python_error &error);
     void keep_interruption(nanobind::python_error &&error);
 
+    /** Which has split this one off, or this one: it keeps what a signal handler has raised. */
+    Calls &whole() { return whole_ ? *whole_ : *this; }
+
     nanobind::object object_;
     const char *const what_;
+    std::shared_ptr<Calls> whole_;
     const int rank_, ranks_;
+    const bool splits_;
     /** Whether a call of the library waits: what a signal handler raises ends it as a failure. */
     bool is_waiting_ = false;
     unsigned yields_ = 0, pause_microseconds_ = 0;

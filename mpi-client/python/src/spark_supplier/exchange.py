@@ -103,7 +103,8 @@ Policy = Union[Exchange, PolicyName]
 class Transport(Protocol):
     """Collective operations between ranks (mpi-client/mpi/transport.h). An operation is begun, which returns its
     number, and then tested until it is complete. At most one is under way. An exception ends the exchange with its
-    text.
+    text. If it has split(ranks), nodes with equally many ranks exchange in two levels: split() returns a Transport among
+    some of the ranks, in this order; all of them call it.
     """
 
     rank: int
@@ -119,7 +120,7 @@ class Transport(Protocol):
         """Begins to send one part to each rank."""
 
     def test(self, operation: int) -> bool:
-        """Whether the operation is complete."""
+        """Whether the operation is complete. -1: there is none; MPI may move data meanwhile."""
 
     def close(self) -> None:
         """No operation is under way, and none will follow."""

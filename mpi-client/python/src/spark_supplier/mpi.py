@@ -55,14 +55,27 @@ class MpiTransport:
         limit: seconds to wait for the other processes.
         absent: what another one has not done when they have passed, and why not, with a place for the seconds.
         """
-        self._comm = _copy(comm, limit, absent)
+        self._use(_copy(comm, limit, absent))
+
+    def _use(self, comm: MPI.Comm) -> None:
+        self._comm = comm
         # Other threads may call MPI only if MPI has been initialized for that. The workers' server is one.
         self._thread = None if MPI.Query_thread() == MPI.THREAD_MULTIPLE else threading.get_ident()
-        self.rank: int = self._comm.rank
-        self.ranks: int = self._comm.size
+        self.rank: int = comm.rank
+        self.ranks: int = comm.size
         # By number of the operation.
         self._requests: list[MPI.Request] = []
         self._free: list[int] = []
+
+    def split(self, ranks: list[int]) -> MpiTransport:
+        """Among some of the ranks, in this order. All of them call it."""
+        every = self._own().Get_group()
+        some = every.Incl(ranks)
+        part = MpiTransport.__new__(MpiTransport)
+        part._use(self._comm.Create_group(some))
+        some.Free()
+        every.Free()
+        return part
 
     def send(self, to: int, tag: int, buffer: memoryview) -> int:
         """Complete when the receiver has begun to receive."""
@@ -87,8 +100,11 @@ class MpiTransport:
         )
 
     def test(self, operation: int) -> bool:
-        """Whether the operation is complete. Its number is free then."""
-        self._own()
+        """Whether the operation is complete. Its number is free then. -1: there is none; MPI moves data."""
+        comm = self._own()
+        if operation < 0:
+            comm.Iprobe()
+            return True
         if not self._requests[operation].Test():
             return False
         self._free.append(operation)

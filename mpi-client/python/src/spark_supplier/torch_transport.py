@@ -29,7 +29,7 @@ class TorchTransport:
         """
         if group is distributed.group.WORLD:
             # NCCL takes no CPU tensors, and the program uses the default group at the same time.
-            group = _new_group(limit)
+            group = _new_group(None, limit)
         backend = distributed.get_backend(group)
         if not any(able in backend for able in ("gloo", "mpi")):
             raise ConfigError(
@@ -37,6 +37,7 @@ class TorchTransport:
                 "or leave comm out"
             )
         self._group = group
+        self._limit = limit
         self.rank: int = group.rank()
         self.ranks: int = group.size()
         # Of the operation that is under way.
@@ -59,7 +60,16 @@ class TorchTransport:
         self._work = self._group.alltoall_base(_tensor(receive), _tensor(send), *sizes)
         return 0
 
-    def test(self, _operation: int) -> bool:
+    def split(self, ranks: list[int]) -> TorchTransport:
+        """Among some of the ranks, in ascending order. All of them call it."""
+        if ranks != sorted(ranks):
+            raise ConfigError(f"torch.distributed has groups in ascending order, not of {ranks}")
+        of = distributed.get_process_group_ranks(self._group)
+        return TorchTransport(_new_group([of[rank] for rank in ranks], self._limit), self._limit)
+
+    def test(self, operation: int) -> bool:
+        if operation < 0:
+            return True
         if not self._work.is_completed():
             return False
         # Raises the error of a failed one.
@@ -70,10 +80,14 @@ class TorchTransport:
         """The group goes with the program's other groups."""
 
 
-def _new_group(limit: float) -> distributed.ProcessGroup:
+def _new_group(ranks: list[int] | None, limit: float) -> distributed.ProcessGroup:
+    """ranks: of the default group, which call this; None: all."""
     begun = time.monotonic()
     try:
-        return distributed.new_group(backend="gloo", timeout=timedelta(seconds=limit + _MARGIN_SECONDS))
+        timeout = timedelta(seconds=limit + _MARGIN_SECONDS)
+        # Only members of a part call it. PyTorch before 2.1 cannot do that, so there ranks exchange on one level.
+        local = {} if ranks is None else {"use_local_synchronization": True}
+        return distributed.new_group(ranks, backend="gloo", timeout=timeout, **local)
     except RuntimeError as error:
         if time.monotonic() < begun + limit:
             raise
