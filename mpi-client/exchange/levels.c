@@ -112,6 +112,7 @@ static uint8_t *levels_numbers(const struct levels *levels, uint32_t place) {
 
 static void levels_lay_out(struct levels *levels, size_t capacity) {
     const size_t ranks = levels->ranks, headers = ranks * sizeof(uint64_t);
+    /* As much as the slots of the node have space for. */
     const size_t messages = levels->peers * capacity + headers;
     levels->numbers_offset = supply__aligned(sizeof(struct board) + headers);
     levels->numbers_bytes = supply__aligned(ranks * exchange_offer_bytes(SCHEMA_ENTRIES_MAX));

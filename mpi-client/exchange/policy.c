@@ -9,6 +9,8 @@
 
 #include "base/mix.h"
 
+#define GOLDEN_SECTION 0.6180339887498949
+
 /* What the policies with a key share. */
 
 supply_status_t exchange_find_key(const struct exchange_settings *settings, const struct columns *columns,
@@ -90,14 +92,28 @@ static uint64_t policy_missing(const struct sums *sums, uint32_t rank) {
     return policy_quota(sums, rank) - policy_kept(sums, rank);
 }
 
-/* How often it was that rank's turn when `dealt` elements have been dealt to the ranks in turn. */
-static uint64_t policy_turns(uint64_t dealt, uint32_t rank, uint32_t ranks) {
-    return dealt / ranks + (dealt % ranks > rank);
+/* How often it was a rank's turn, which has that place among the turns, when `dealt` elements have been dealt. */
+static uint64_t policy_turns(uint64_t dealt, uint64_t place, uint32_t ranks) {
+    return dealt / ranks + (dealt % ranks > place);
+}
+
+static uint32_t policy_divisor(uint32_t a, uint32_t b) { return b == 0 ? a : policy_divisor(b, a % b); }
+
+/*
+ * From one turn to the next is a golden section of the ranks, or a little more: a few elements one after the other go
+ * to ranks far apart, and so do those of ranks with equally many. Else the ranks of one node could get all that the
+ * ranks of a rail have. Returns the distance of two neighbouring ranks' turns.
+ */
+static uint32_t policy_turn_distance(uint32_t ranks) {
+    uint32_t step = (uint32_t)(ranks * GOLDEN_SECTION) + 1, distance = 1;
+    while (policy_divisor(step, ranks) != 1) step++;
+    while ((uint64_t)distance * step % ranks != 1 % ranks) distance++;
+    return distance;
 }
 
 /*
  * What all ranks send, in the order of ranks: this rank's part of it, and how it is dealt. If three ranks miss 4, 2 and
- * 3 elements, the first 6 go to ranks 0 1 2 0 1 2 in turn, and the other 3 fill what is missing: 0 0 2.
+ * 3 elements, the first 6 go to ranks 0 2 1 0 2 1 in turn, and the other 3 fill what is missing: 0 0 2.
  */
 struct deal {
     uint64_t begin; /* of this rank's elements */
@@ -142,9 +158,11 @@ void exchange_draw_deal(struct destinations *destinations, const struct exchange
     const struct deal deal = policy_find_deal(&sums, draw->rank);
     const uint64_t first = policy_least(deal.begin, deal.in_turn), last = policy_least(deal.end, deal.in_turn);
     uint64_t filled = deal.in_turn;
+    uint64_t place = 0;
     uint32_t end = 0;
-    for (uint32_t rank = 0; rank < ranks; rank++) {
-        const uint64_t in_turn = policy_turns(last, rank, ranks) - policy_turns(first, rank, ranks);
+    const uint32_t distance = policy_turn_distance(ranks);
+    for (uint32_t rank = 0; rank < ranks; rank++, place = (place + distance) % ranks) {
+        const uint64_t in_turn = policy_turns(last, place, ranks) - policy_turns(first, place, ranks);
         const uint64_t before = filled;
         filled += policy_missing(&sums, rank) - deal.in_turn / ranks;
         const uint64_t from = before > deal.begin ? before : deal.begin, to = policy_least(filled, deal.end);

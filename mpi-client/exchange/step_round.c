@@ -72,9 +72,21 @@ supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *
 }
 
 /*
- * Whether this rank can take what it is offered, and what its rail brings, which it reserves memory for. One element
- * for each rank of the node cannot be less, so more memory is taken for it.
+ * All rails of a node bring as much as its ranks take, and one rail of many by chance more than others. It must not
+ * bring more than this part of what a rank takes: rounds halve. But one element for each rank of the node cannot be
+ * less.
  */
+#define RAIL_FACTOR 2
+
+static bool round_rail_fits(const struct exchange *exchange, uint64_t brought, uint64_t elements) {
+    const struct levels *levels = &exchange->collective.levels;
+    const uint64_t headers = exchange->round.ranks * sizeof(message_header);
+    const bool is_least = elements <= levels->peers;
+    return brought <= RAIL_FACTOR * exchange->round.capacity + headers ||
+           (is_least && brought <= levels->messages_bytes);
+}
+
+/* Whether this rank has space for what it is offered, and for what its rail brings. SUPPLY_OK, or _MEMORY. */
 static supply_status_t round_take(struct exchange *exchange, uint64_t *verdict, struct failure *failure) {
     struct levels *levels = &exchange->collective.levels;
     const struct round *round = &exchange->round;
@@ -82,9 +94,8 @@ static supply_status_t round_take(struct exchange *exchange, uint64_t *verdict, 
     uint64_t elements = 0, brought = 0;
     if (levels->is_open)
         brought = exchange_levels_offered(levels, &exchange->columns, round->width * sizeof *round->offers, &elements);
-    const bool is_least = elements <= levels->peers && brought <= levels->messages_bytes;
     *verdict = GRANT_LESS;
-    if (offered > round->capacity || (brought > round->capacity && !is_least)) return SUPPLY_OK;
+    if (offered > round->capacity || !round_rail_fits(exchange, brought, elements)) return SUPPLY_OK;
     *verdict = GRANT_NOTHING;
     TRY(round_reserve(exchange, offered, failure));
     TRY(exchange_levels_reserve_messages(levels, brought, failure));

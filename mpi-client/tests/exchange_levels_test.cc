@@ -94,31 +94,30 @@ TEST_F(ExchangeLevelsTest, OneHotKey) {
     }
 }
 
-/* Each of two ranks could take half of the window, but one rail brings both halves: they are halved again. */
+/* Each of three ranks could take a third of the window, but one rail brings all: the round is halved. */
 TEST_F(ExchangeLevelsTest, ARailThatBringsTooMuchHalvesTheRound) {
     options.window_bytes = 20000;
-    create_nodes(4, std::vector<uint32_t>(8));
-    for (const size_t rank : {0u, 2u, 4u}) send(rank, {6, 7}, 2500);
+    create_nodes(4, std::vector<uint32_t>(12));
+    for (const size_t rank : {0u, 3u, 6u}) send(rank, {9, 10, 11}, 2500);
     run_all();
     expect_once();
-    EXPECT_GT(most_on_rails(), 10000u);
-    EXPECT_LE(most_on_rails(), 20000u + 20000u / 4 + 8 * ranks.size());
+    EXPECT_GT(most_on_rails(), 25000u);
+    EXPECT_LE(most_on_rails(), 2 * 25000u + 8 * ranks.size());
 }
 
 /* One element for each rank of the node is more than a window: the board takes them together. */
 TEST_F(ExchangeLevelsTest, ElementsAsLargeAsAWindow) {
     shape = Shape::wide;
     options.window_bytes = 1700;
-    create_nodes(3, std::vector<uint32_t>(6));
-    send(0, {4}, 20);
-    send(2, {5}, 20);
+    create_nodes(6, std::vector<uint32_t>(30));
+    for (const uint32_t place : {0u, 1u, 2u, 3u, 4u}) send(place * 5, {25 + place}, 20);
     for (const auto &rank : ranks) {
         rank->pair_options.block_bytes = 1 << 18;
         rank->pair_options.ring_bytes = 1 << 20;
     }
     run_all();
     expect_once();
-    EXPECT_GT(most_on_rails(), 2u * 1600);
+    EXPECT_GT(most_on_rails(), 5u * 1600);
 }
 
 /* If one rank cannot, no rank does. */
@@ -170,6 +169,36 @@ TEST_F(ExchangeLevelsTest, AMessageOutsideOfItsBoard) {
     }
     *place = of.board_bytes - 100;
     EXPECT_NE(nullptr, exchange_levels_message(&of, 2, 100));
+    exchange_levels_free(&of);
+    exchange_neighbours_free(&all);
+}
+
+/* Whoever waits for the boards of a node names a rank that has ended without its part. */
+TEST_F(ExchangeLevelsTest, ARankThatEndsBeforeItPosts) {
+    levels of = {};
+    neighbours all = {};
+    failure why = {};
+    ASSERT_EQ(SUPPLY_OK, exchange_neighbours_init(&all, 0, 4, &why));
+    ASSERT_EQ(SUPPLY_OK, exchange_levels_init(&of, &all, &why));
+    std::vector<uint64_t> board_of_1(8);
+    const uint64_t rows[] = {3, 3, 12, 12};
+    std::copy(std::begin(rows), std::end(rows), all.links);
+    ASSERT_TRUE(exchange_levels_find(&of));
+    exchange_levels_make_board(&of, 1000);
+    of.boards[1] = reinterpret_cast<board *>(board_of_1.data());
+    of.number = 7;
+    exchange_levels_post(&of);
+    board_of_1[0] = 6;
+    EXPECT_FALSE(exchange_levels_have_posted(&of));
+    EXPECT_EQ(NOBODY_LOST, all.lost);
+    all.all[1].has_ended = true;
+    board_of_1[0] = 7;
+    EXPECT_TRUE(exchange_levels_have_posted(&of)) << "what it has posted before counts";
+    EXPECT_EQ(NOBODY_LOST, all.lost);
+    of.number = 8;
+    EXPECT_FALSE(exchange_levels_have_posted(&of));
+    EXPECT_EQ(1u, all.lost);
+    of.boards[1] = nullptr;
     exchange_levels_free(&of);
     exchange_neighbours_free(&all);
 }

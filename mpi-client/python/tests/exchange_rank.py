@@ -5,6 +5,7 @@ each rank; ALONE: the rank that has no neighbours. With `missing` only rank 0 op
 must end by END: a signal, or the limit.
 """
 
+import importlib
 import json
 import os
 import pathlib
@@ -33,7 +34,21 @@ else:
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
 
 
+def parts_of(transport):
+    """A list that gets the transports which it splits off."""
+    made, split = [], transport.split
+
+    def splitting(self, ranks):
+        made.append(split(self, ranks))
+        return made[-1]
+
+    transport.split = splitting
+    return made
+
+
 def exchange(policy, sizes, alone):
+    module, name = ("mpi", "MpiTransport") if over == "mpi" else ("torch_transport", "TorchTransport")
+    parts = parts_of(getattr(importlib.import_module(f"spark_supplier.{module}"), name))
     files = make_files(folder, rank)
     given = spark_supplier.ranks.Exchange(
         policy, column="user" if policy == "hash" else None, window=2048, messages_only=rank == int(alone)
@@ -42,6 +57,7 @@ def exchange(policy, sizes, alone):
         task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)
         received = epochs_of(s)
     task.join()
+    (folder / f"{rank}.rail").write_text(" ".join(str(part.ranks) for part in parts))
     (folder / f"{rank}.json").write_text(json.dumps(received))
     assert files.remaining() == []
 

@@ -1,5 +1,6 @@
 """The exchange between ranks that are processes, over mpi4py and over torch.distributed."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ from task import wait_until
 
 LIMIT_SECONDS = 120
 # The third rank gets nothing from Spark.
-SIZES = [[30, 30, 1], [47], []]
+SIZES = [[30, 30, 1], [47], [], [12]]
 pytestmark = pytest.mark.slow
 
 
@@ -43,9 +44,12 @@ def run_over_mpi(ranks, program):
         end_mpirun(mpirun)
 
 
-def run_over_torch(ranks, program):
+def run_over_torch(ranks, program, inside=None):
+    inside = inside or [[]] * ranks
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "WORLD_SIZE": str(ranks)}
-    started = {subprocess.Popen(program, env={**environment, "RANK": str(rank)}) for rank in range(ranks)}
+    started = {
+        subprocess.Popen([*inside[rank], *program], env={**environment, "RANK": str(rank)}) for rank in range(ranks)
+    }
     running = set(started)
 
     def succeeded():
@@ -61,6 +65,61 @@ def run_over_torch(ranks, program):
         for process in started:
             process.kill()
             process.wait()
+
+
+@contextlib.contextmanager
+def namespaces(count):
+    """Processes in namespaces of their own stand for nodes: ranks of two of them cannot map each other's memory. Gives
+    for each the words in front of a program that runs there.
+    """
+    holders, words = [], []
+    try:
+        for _ in range(count):
+            holder = subprocess.Popen(
+                ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "echo; exec sleep 600"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            holders.append(holder)
+            if not holder.stdout.readline():
+                pytest.skip(f"no namespaces of processes: {holder.stderr.read().strip()}")
+            (child,) = pathlib.Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
+            words.append(["nsenter", "--target", child, "--pid", "--mount"])
+        yield words
+    finally:
+        for holder in holders:
+            holder.kill()
+            holder.communicate()
+
+
+# Four ranks on two nodes: one after the other, and in turns.
+NODES = pytest.mark.parametrize("node_of", [(0, 0, 1, 1), (0, 1, 0, 1)])
+
+
+def check_two_levels(folder):
+    check_all_once(SIZES, received(folder, 4), epochs=2)
+    assert [(folder / f"{rank}.rail").read_text() for rank in range(4)] == ["2"] * 4
+
+
+@NEEDS_MPI
+@NODES
+def test_two_levels_over_mpi(folder, node_of):
+    with namespaces(2) as words:
+        inside = [words[node] for node in node_of]
+        choice = "; ".join(f'{rank}) exec {" ".join(at)} "$@";' for rank, at in enumerate(inside))
+        shell = ["sh", "-c", f"case $OMPI_COMM_WORLD_RANK in {choice}; esac", "sh"]
+        # Open MPI's shared memory would look for the processes of other namespaces.
+        over_tcp = ["env", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_btl_tcp_if_include=lo"]
+        run_over_mpi(4, [*over_tcp, *shell, *exchange("mpi", "all", folder, -1)])
+    check_two_levels(folder)
+
+
+@NODES
+def test_two_levels_over_torch(folder, node_of):
+    with namespaces(2) as words:
+        run_over_torch(4, exchange("torch", "all", folder, -1), [words[node] for node in node_of])
+    check_two_levels(folder)
 
 
 def received(folder, ranks):

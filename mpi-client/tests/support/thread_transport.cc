@@ -1,5 +1,6 @@
 #include "thread_transport.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -36,6 +37,13 @@ std::string ThreadNetwork::mistakes() {
     for (ThreadNetwork *part : parts()) mistakes += part->mistakes();
     std::lock_guard<std::mutex> lock(mutex_);
     return mistakes + mistakes_;
+}
+
+size_t ThreadNetwork::connections(int rank) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t count = 0;
+    for (const auto &connection : connections_) count += connection.first == rank || connection.second == rank;
+    return count;
 }
 
 std::vector<ThreadNetwork *> ThreadNetwork::parts() {
@@ -102,6 +110,9 @@ void ThreadNetwork::copy(const Operation &operation, int from, int to) {
     const Call &receiver = operation.calls[static_cast<size_t>(to)];
     const char *send = static_cast<const char *>(sender.send);
     char *receive = static_cast<char *>(receiver.receive);
+    const bool is_message =
+        sender.kind == Kind::alltoallv ? sender.send_parts[to].bytes > 0 : sender.kind == Kind::alltoall;
+    if (is_message && from != to) connections_.insert({std::min(from, to), std::max(from, to)});
     if (sender.kind != Kind::alltoallv) {
         const size_t piece = sender.kind == Kind::alltoall ? static_cast<size_t>(to) : 0;
         memcpy(receive + static_cast<size_t>(from) * sender.bytes, send + piece * sender.bytes, sender.bytes);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class ThreadNetwork {
     std::string mistakes();
     /** The most bytes that one rank has received in one alltoallv. */
     size_t most_received();
+    /** Other ranks to which a rank has sent pieces or messages, or from which it has received them: an allgather needs
+     * fewer. */
+    size_t connections(int rank);
     /** The networks that ranks have split off, each for some of them. */
     std::vector<ThreadNetwork *> parts();
     /** From now on, splitting fails for that rank. */
@@ -90,6 +94,7 @@ class ThreadNetwork {
     int failing_rank_ = -1, freed_while_pending_ = 0;
     uint64_t failing_from_ = 0;
     size_t most_received_ = 0;
+    std::set<std::pair<int, int>> connections_;
     std::map<std::vector<int>, std::unique_ptr<ThreadNetwork>> parts_;
     int refusing_rank_ = -1;
 };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 # The group's timeout holds for its operations, too. The exchange's own limit, with a better text, passes first.
 _MARGIN_SECONDS = 5
 
+_TOKEN_BYTES = 16
+
 
 class TorchTransport:
     """A Transport over a group that can move CPU tensors. It calls the group itself: the function of a rank may have
@@ -29,19 +32,35 @@ class TorchTransport:
         """
         if group is distributed.group.WORLD:
             # NCCL takes no CPU tensors, and the program uses the default group at the same time.
-            group = _new_group(None, limit)
+            group = _new_group(limit)
         backend = distributed.get_backend(group)
         if not any(able in backend for able in ("gloo", "mpi")):
             raise ConfigError(
                 f"comm is a group with the backend {backend}, which does not exchange CPU tensors: pass a gloo group, "
                 "or leave comm out"
             )
+        self._use(group, limit)
+
+    def _use(self, group: distributed.ProcessGroup, limit: float) -> None:
         self._group = group
         self._limit = limit
         self.rank: int = group.rank()
         self.ranks: int = group.size()
         # Of the operation that is under way.
         self._work: Any = None
+
+    def split(self, ranks: list[int]) -> TorchTransport:
+        """Among some of the ranks, in this order. All ranks of the group call it together, each with its own list."""
+        token = _tensor(memoryview(bytearray(os.urandom(_TOKEN_BYTES))))
+        tokens = [torch.empty_like(token) for _ in range(self.ranks)]
+        self._group.allgather([tokens], [token]).wait()
+        # new_group() would wait for all ranks of the default group, for each group that any of them needs.
+        name = f"spark_supplier/{bytes(tokens[ranks[0]]).hex()}"
+        store = distributed.PrefixStore(name, distributed.distributed_c10d._get_default_store())
+        part = TorchTransport.__new__(TorchTransport)
+        timeout = timedelta(seconds=self._limit + _MARGIN_SECONDS)
+        part._use(distributed.ProcessGroupGloo(store, ranks.index(self.rank), len(ranks), timeout), self._limit)
+        return part
 
     def allgather(self, send: memoryview, receive: memoryview) -> int:
         pieces = list(_tensor(receive).chunk(self.ranks))
@@ -60,13 +79,6 @@ class TorchTransport:
         self._work = self._group.alltoall_base(_tensor(receive), _tensor(send), *sizes)
         return 0
 
-    def split(self, ranks: list[int]) -> TorchTransport:
-        """Among some of the ranks, in ascending order. All of them call it."""
-        if ranks != sorted(ranks):
-            raise ConfigError(f"torch.distributed has groups in ascending order, not of {ranks}")
-        of = distributed.get_process_group_ranks(self._group)
-        return TorchTransport(_new_group([of[rank] for rank in ranks], self._limit), self._limit)
-
     def test(self, operation: int) -> bool:
         if operation < 0:
             return True
@@ -80,14 +92,10 @@ class TorchTransport:
         """The group goes with the program's other groups."""
 
 
-def _new_group(ranks: list[int] | None, limit: float) -> distributed.ProcessGroup:
-    """ranks: of the default group, which call this; None: all."""
+def _new_group(limit: float) -> distributed.ProcessGroup:
     begun = time.monotonic()
     try:
-        timeout = timedelta(seconds=limit + _MARGIN_SECONDS)
-        # Only members of a part call it. PyTorch before 2.1 cannot do that, so there ranks exchange on one level.
-        local = {} if ranks is None else {"use_local_synchronization": True}
-        return distributed.new_group(ranks, backend="gloo", timeout=timeout, **local)
+        return distributed.new_group(backend="gloo", timeout=timedelta(seconds=limit + _MARGIN_SECONDS))
     except RuntimeError as error:
         if time.monotonic() < begun + limit:
             raise
