@@ -39,6 +39,7 @@ supply_status_t exchange_agree_begin(struct agree *agree, struct collective *col
 static bool agree_compared(const struct rank_state *state, enum difference kind, uint64_t *value) {
     *value = kind == SETTINGS_DIFFER  ? state->settings
              : kind == COLUMNS_DIFFER ? state->schema
+             : kind == STEPS_DIFFER   ? state->steps
                                       : (uint64_t)state->epoch << 32 | state->window;
     return kind == WINDOWS_DIFFER ? state->epoch != EPOCH_UNKNOWN : *value != 0;
 }
@@ -63,7 +64,7 @@ static bool agree_find_other(const struct agree *agree, enum difference kind, ui
 static enum difference agree_find_difference(const struct agree *agree, uint32_t *one, uint32_t *other) {
     for (*one = 0; *one < agree->ranks; (*one)++)
         if (agree->all[*one].status < 0) return FAILED;
-    for (enum difference kind = SETTINGS_DIFFER; kind <= WINDOWS_DIFFER; kind++)
+    for (enum difference kind = SETTINGS_DIFFER; kind <= STEPS_DIFFER; kind++)
         if (agree_find_other(agree, kind, one, other)) return kind;
     return AGREED;
 }
@@ -110,6 +111,10 @@ static supply_status_t agree_fail(const struct agree *agree, struct failure *fai
             {SUPPLY_ERROR_ARGUMENT, "the places in the data",
              "all ranks must open their pairs with positions of the same step, or none; with the policy hash save "
              "positions at the end of an epoch"},
+        [STEPS_DIFFER] =
+            {SUPPLY_ERROR_CONTRACT, "the steps",
+             "this is a fault of libsupply_exchange: report it with this text, and use the same library on "
+             "all ranks"},
     };
     uint32_t one = 0, other = 0;
     const enum difference difference = agree_find_difference(agree, &one, &other);

@@ -13,14 +13,14 @@ struct rank_state {
     uint32_t columns;
     uint32_t text_bytes; /**< of the columns */
     uint32_t space;      /**< bytes of elements for which its memory is reserved */
-    uint32_t padding;
-    uint64_t elements; /**< of the window */
-    uint64_t settings; /**< fingerprint; 0: not known yet */
-    uint64_t schema;   /**< fingerprint; 0: not known yet */
+    uint32_t steps;      /**< fingerprint of what all ranks have passed alike; 0: nothing yet */
+    uint64_t elements;   /**< of the window */
+    uint64_t settings;   /**< fingerprint; 0: not known yet */
+    uint64_t schema;     /**< fingerprint; 0: not known yet */
 };
 
 /** On what the ranks do not agree. */
-enum difference { AGREED, FAILED, SETTINGS_DIFFER, COLUMNS_DIFFER, WINDOWS_DIFFER };
+enum difference { AGREED, FAILED, SETTINGS_DIFFER, COLUMNS_DIFFER, WINDOWS_DIFFER, STEPS_DIFFER };
 
 /** What a rank says of itself if the ranks do not agree. */
 #define AGREE_TEXT_BYTES 1024

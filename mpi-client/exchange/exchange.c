@@ -28,6 +28,8 @@ static void exchange_describe_state(const void *context, enum difference differe
         supply__copy_line(text, AGREE_TEXT_BYTES, exchange->failed.text, sizeof exchange->failed.text);
     else if (difference == SETTINGS_DIFFER)
         exchange_settings_text(&exchange->settings, text, AGREE_TEXT_BYTES);
+    else if (difference == STEPS_DIFFER)
+        exchange_steps_text(exchange, text, AGREE_TEXT_BYTES);
     else
         exchange_columns_text(&exchange->columns, text, AGREE_TEXT_BYTES);
 }

@@ -106,6 +106,9 @@ supply_status_t exchange_gather_window(struct exchange *exchange);
 /** Sends this rank's state to the others. */
 supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failure *failure);
 
+/** Writes the steps that this rank has passed, for a message. */
+void exchange_steps_text(const struct exchange *exchange, char *text, size_t text_bytes);
+
 /** All ranks have agreed on a window, or on another round of one. */
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure);
 

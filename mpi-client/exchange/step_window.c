@@ -2,8 +2,11 @@
  * The steps *gather* and *agree* of an exchange: a window of this rank, and what all ranks make of theirs. It runs in
  * the thread that uses the handle, without a lock. What other ranks say is checked in agree.c.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/mix.h"
 #include "exchange_state.h"
 
 /* While nothing comes from Spark, the others get a sign of this rank when this part of its time limit is over. */
@@ -87,6 +90,33 @@ static void window_state_window(const struct exchange *exchange, struct rank_sta
     state->end = exchange->window.end;
 }
 
+/*
+ * What all ranks have passed alike. It costs nothing beside the rest of the state, and a rank that is elsewhere than
+ * the others would begin another operation than they: a text instead of a wait for ever.
+ */
+static uint32_t window_fingerprint_steps(const struct exchange *exchange) {
+    const struct round *round = &exchange->round;
+    const struct together *together = &exchange->together;
+    const uint64_t steps[] = {
+        exchange->epoch,      exchange->number, exchange->begins_epoch, exchange->confirms_columns,
+        exchange->has_rounds, exchange->dealt,  round->number,          round->parts,
+        round->quota,         together->space,  together->elements,     together->ended,
+    };
+    const uint32_t fingerprint = (uint32_t)supply__hash(steps, sizeof steps, 0);
+    return fingerprint ? fingerprint : 1;
+}
+
+void exchange_steps_text(const struct exchange *exchange, char *text, size_t text_bytes) {
+    const struct round *round = &exchange->round;
+    const struct together *together = &exchange->together;
+    snprintf(text, text_bytes,
+             "epoch %u (begins %d), window %u (dealt %" PRIu64 ", columns %d), round %u (follows %d, parts %" PRIu64
+             ", quota %" PRIu64 "), elements %" PRIu64 ", ended %u, space %u",
+             exchange->epoch, exchange->begins_epoch, exchange->number, exchange->dealt, exchange->confirms_columns,
+             round->number, exchange->has_rounds, round->parts, round->quota, together->elements, together->ended,
+             together->space);
+}
+
 supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failure *failure) {
     struct rank_state *state = &exchange->agree.mine;
     *state = (struct rank_state){
@@ -96,6 +126,7 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
         .settings = exchange->fingerprint,
         .schema = exchange->columns.fingerprint,
         .space = (uint32_t)exchange->space,
+        .steps = window_fingerprint_steps(exchange),
     };
     window_state_window(exchange, state);
     if (exchange->failed.status != SUPPLY_OK) {

@@ -5,6 +5,7 @@
 #include "exchange_ranks.h"
 
 extern "C" {
+#include "agree.h"
 #include "exchange.h"
 }
 
@@ -74,6 +75,19 @@ TEST_F(ExchangeErrorsTest, WrongOptionsOfOneRank) {
         run_with(other);
         expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 1", "supply_exchange_options_init"});
     }
+}
+
+/* A fault of the library: rank 1 takes the first window for a larger one. Nobody waits for it, and all say what
+ * differs.
+ */
+TEST_F(ExchangeErrorsTest, ARankThatHasPassedOtherSteps) {
+    create({100, 100, 100});
+    const uint64_t first_window = 3;
+    network->change(1, first_window, sizeof(rank_state),
+                    [](void *all) { static_cast<rank_state *>(all)->elements += 3; });
+    run_all();
+    expect_failure(SUPPLY_ERROR_CONTRACT, {"the steps of the ranks differ: rank 0 has epoch 0", "rank 1 has epoch 0",
+                                           "window 1", "a fault of libsupply_exchange"});
 }
 
 TEST_F(ExchangeErrorsTest, APairWithoutTheOption) {
