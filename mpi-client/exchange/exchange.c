@@ -108,10 +108,11 @@ static supply_status_t exchange_step(struct exchange *exchange, struct failure *
     }
 }
 
-/* Adds the time of a step that is over, or that the program's call ends. */
+/* Adds the time since the last call to that step. */
 static void exchange_count_time(struct exchange *exchange, enum step step) {
     supply_exchange_statistics_t *statistics = &exchange->statistics;
     const int64_t now = supply__clock_now();
+    if (step <= STEP_LINK) return;
     double *seconds = &statistics->seconds_agreeing;
     if (step == STEP_GATHER) seconds = &statistics->seconds_gathering;
     if (step == STEP_COPY || step == STEP_ARRIVE) seconds = &statistics->seconds_copying;
@@ -128,8 +129,10 @@ static supply_status_t exchange_advance(struct exchange *exchange, struct failur
     const bool is_opening = exchange->step < STEP_GATHER;
     for (;;) {
         const enum step step = exchange->step;
+        exchange_count_time(exchange, step);
         const supply_status_t status = step == STEP_END ? SUPPLY_OK : exchange_step(exchange, failure);
-        if (!is_opening) exchange_count_time(exchange, step);
+        /* The step in front of *copy* packs the messages when its wait is over. */
+        exchange_count_time(exchange, exchange->step == STEP_COPY ? STEP_COPY : step);
         if (status != SUPPLY_OK || (is_opening && exchange->step >= STEP_GATHER)) return status;
         if (exchange->step == STEP_DELIVER) return SUPPLY_OK;
         if (exchange->step != STEP_END) continue;
@@ -154,7 +157,9 @@ static supply_status_t exchange_await(struct exchange *exchange, struct failure 
         const supply_status_t status = exchange_advance(exchange, failure);
         if (status != SUPPLY_AGAIN) return status;
         if (exchange->step != step) wait = exchange_wait_in_step(exchange);
-        if (supply__wait_more(&wait) == SUPPLY_INTERRUPTED) return SUPPLY_INTERRUPTED;
+        if (supply__wait_more(&wait) != SUPPLY_INTERRUPTED) continue;
+        exchange_count_time(exchange, exchange->step);
+        return SUPPLY_INTERRUPTED;
     }
 }
 
@@ -162,7 +167,9 @@ static supply_status_t exchange_fill(void *context, const struct slot *slot, boo
                                      struct failure *failure) {
     struct exchange *exchange = context;
     exchange->slot = *slot;
-    exchange->step_since = supply__clock_now();
+    /* Time between the calls of one wait is part of it, as in seconds_waited. */
+    if (!supply__filler_is_waiting(exchange->handle) || !supply__filler_is_waiting(exchange->outer))
+        exchange->step_since = supply__clock_now();
     if (exchange->step == STEP_END)
         exchange_begin_epoch(exchange);
     else if (exchange->step == STEP_DELIVER)

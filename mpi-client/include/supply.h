@@ -402,9 +402,9 @@ typedef struct supply_exchange_statistics_t {
     uint64_t copied_bytes;    /**< of elements, to those ranks and to itself */
     uint64_t sent_bytes;      /**< of elements, in messages */
     double seconds_gathering; /**< until Spark has supplied the next window */
-    double seconds_agreeing;  /**< with all ranks: on a window, and on what each takes */
-    double seconds_copying;   /**< and until neighbours have copied */
-    double seconds_sending;   /**< until all messages have come */
+    double seconds_agreeing;  /**< with all ranks: on a window, on its order, and on what each takes */
+    double seconds_copying;   /**< and to pack messages, until neighbours have copied, and to make the block */
+    double seconds_sending;   /**< until all messages have come, and are copied */
 } supply_exchange_statistics_t;
 
 /** Totals of a handle. */

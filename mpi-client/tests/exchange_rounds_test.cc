@@ -1,6 +1,9 @@
 /** How many collectives a window needs: few, whatever the sizes of its rows and the number of its columns. */
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <random>
+#include <thread>
 
 #include "exchange_ranks.h"
 
@@ -29,6 +32,7 @@ class ExchangeRoundsTest : public ExchangeTest {
 
     void supply(int rank, Task &task) override {
         if (texts.empty()) return ExchangeTest::supply(rank, task);
+        if (polls) wait_until("the rank's polls", [&] { return polled[rank] > 50; });
         const std::vector<std::string> &own = texts[static_cast<size_t>(rank)];
         supply_texts(task, std::vector<int64_t>(own.size(), 7), own);
     }
@@ -42,6 +46,7 @@ class ExchangeRoundsTest : public ExchangeTest {
         rows.assign(sizes.size(), {});
         bytes.assign(sizes.size(), 0);
         statistics.assign(sizes.size(), {});
+        waited.assign(sizes.size(), 0);
         for (const std::vector<size_t> &of_rank : sizes) {
             texts.emplace_back();
             for (const size_t size : of_rank) texts.back().emplace_back(size, 'x');
@@ -56,7 +61,7 @@ class ExchangeRoundsTest : public ExchangeTest {
             while (rank.status >= 0 && rank.status != SUPPLY_END_OF_DATA) {
                 supply_block_t block;
                 supply_column_t column;
-                rank.status = supply_next(rank.handle.get(), &block);
+                rank.status = polls ? poll_next(number, rank, &block) : supply_next(rank.handle.get(), &block);
                 if (rank.status != SUPPLY_OK) continue;
                 EXPECT_EQ(SUPPLY_OK, supply_column(rank.handle.get(), &block, 1, &column));
                 rows[index].push_back(block.element_count);
@@ -66,6 +71,7 @@ class ExchangeRoundsTest : public ExchangeTest {
             supply_statistics_t all;
             supply_statistics(rank.handle.get(), &all);
             statistics[index] = all.exchange;
+            waited[index] = all.seconds_waited;
             if (rank.status < 0) rank.error = supply_error(rank.handle.get());
             rank.handle.reset();
         });
@@ -81,10 +87,23 @@ class ExchangeRoundsTest : public ExchangeTest {
 
     uint64_t collectives() { return network->begun(0); }
 
+    /** Waits by supply_try_next(). The task supplies after some polls. */
+    supply_status_t poll_next(int number, ExchangeRank &rank, supply_block_t *block) {
+        supply_status_t status;
+        while ((status = supply_try_next(rank.handle.get(), block)) == SUPPLY_AGAIN) {
+            polled[number]++;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return status;
+    }
+
     std::vector<std::vector<std::string>> texts;
     std::vector<std::vector<uint32_t>> rows;
     std::vector<uint64_t> bytes;
     std::vector<supply_exchange_statistics_t> statistics;
+    std::vector<double> waited; /* seconds */
+    bool polls = false;
+    std::atomic<int> polled[1] = {};
 };
 
 /* AGREE, OFFER, GRANT and the messages; and nobody asks whether rows of one width fit into memory that they fitted in.
@@ -163,6 +182,17 @@ TEST_F(ExchangeRoundsTest, StatisticsSayWhatMovedHow) {
         EXPECT_EQ(network->most_received() > 0 ? 0u : 1u, all.copying_ranks);
         EXPECT_GT(all.seconds_agreeing + all.seconds_gathering, 0);
     }
+}
+
+/* The rank waits for its task, and most of that time lies between two calls. */
+TEST_F(ExchangeRoundsTest, TheSecondsOfTheStepsAreThoseOfTheWait) {
+    polls = true;
+    run_texts({{9000, 9000}});
+    const supply_exchange_statistics_t &all = statistics[0];
+    const double seconds = all.seconds_gathering + all.seconds_agreeing + all.seconds_copying + all.seconds_sending;
+    EXPECT_LE(seconds, waited[0]);
+    EXPECT_GT(seconds, 0.5 * waited[0]);
+    EXPECT_GT(all.seconds_gathering, all.seconds_sending);
 }
 
 /* A rank receives all windows of all: the rounds follow from its rows, and its slots stay as they are. */

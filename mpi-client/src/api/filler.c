@@ -110,6 +110,8 @@ supply_t *supply__filler_failed(const struct failure *failure) {
 
 struct mapped_file_header *supply__filler_header(supply_t *supply) { return supply->pair.mapped_file.header; }
 
+bool supply__filler_is_waiting(const supply_t *supply) { return supply->quiet_since != 0; }
+
 supply_exchange_statistics_t *supply__filler_statistics(supply_t *supply) { return &supply->statistics.exchange; }
 
 static struct slot slot_of(const struct pair *pair, uint64_t sequence) {

@@ -118,6 +118,9 @@ SUPPLY_API supply_t *supply__filler_failed(const struct failure *failure);
 /** The header of the ring, in which the filler stores what a task stores in that of a mapped file. */
 SUPPLY_API struct mapped_file_header *supply__filler_header(supply_t *supply);
 
+/** Whether the call before returned SUPPLY_AGAIN, and the program has waited since then. */
+SUPPLY_API bool supply__filler_is_waiting(const supply_t *supply);
+
 /** The statistics of an exchange, which its filler counts. */
 SUPPLY_API supply_exchange_statistics_t *supply__filler_statistics(supply_t *supply);
 
