@@ -85,7 +85,7 @@ def test_pairs_with_a_rank_and_without(make_pairs, start_rank):
     }.items():
         [(labels, found)] = metrics[name]
         assert (labels["pair"], found) == ("0", value), name
-    assert metrics["supply_epoch"] == metrics["supply_task_attempt"] == []
+    assert metrics["supply_epoch"] == metrics["supply_task_attempt"] == metrics["supply_exchange_ranks"] == []
     [(_, seconds)] = metrics["supply_waiting_seconds"]
     assert seconds >= 1
     rank.process.terminate()

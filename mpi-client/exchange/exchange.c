@@ -163,6 +163,31 @@ static supply_status_t exchange_await(struct exchange *exchange, struct failure 
     }
 }
 
+/* For the program, and in the mapped file for supply-stat, which may read while a number is stored. */
+static void exchange_publish(struct exchange *exchange) {
+    supply_exchange_statistics_t *all = &exchange->statistics;
+    all->collectives = exchange->collective.begun;
+    *supply__filler_statistics(exchange->outer) = *all;
+    const struct exchange_totals totals = {
+        .ranks = all->ranks,
+        .copying_ranks = all->copying_ranks,
+        .forwarded_ranks = all->forwarded_ranks,
+        .window_bytes = all->window_bytes,
+        .windows = all->windows,
+        .rounds = all->rounds,
+        .collectives = all->collectives,
+        .copied_bytes = all->copied_bytes,
+        .sent_bytes = all->sent_bytes,
+        .gathering = (uint64_t)(all->seconds_gathering * NANOSECONDS),
+        .agreeing = (uint64_t)(all->seconds_agreeing * NANOSECONDS),
+        .copying = (uint64_t)(all->seconds_copying * NANOSECONDS),
+        .sending = (uint64_t)(all->seconds_sending * NANOSECONDS),
+    };
+    const uint64_t *numbers = (const uint64_t *)&totals;
+    uint64_t *to = (uint64_t *)&supply__filler_header(exchange->pair)->exchange_totals;
+    for (size_t i = 0; i < sizeof totals / sizeof *to; i++) __atomic_store_n(to + i, numbers[i], __ATOMIC_RELAXED);
+}
+
 static supply_status_t exchange_fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
                                      struct failure *failure) {
     struct exchange *exchange = context;
@@ -175,8 +200,7 @@ static supply_status_t exchange_fill(void *context, const struct slot *slot, boo
     else if (exchange->step == STEP_DELIVER)
         exchange_continue(exchange);
     const supply_status_t status = wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
-    exchange->statistics.collectives = exchange->collective.begun;
-    *supply__filler_statistics(exchange->outer) = exchange->statistics;
+    exchange_publish(exchange);
     if (status >= 0) *filled = exchange->filled;
     return status;
 }
@@ -465,6 +489,8 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     }
     exchange->owns_pair = true;
     supply__filler_claim(exchange->pair);
+    exchange->statistics.window_bytes = exchange->settings.window_bytes;
+    exchange_publish(exchange);
     *supply = exchange->outer;
     return SUPPLY_OK;
 }

@@ -12,7 +12,7 @@
 
 #include "slot.h"
 
-/** Of what a receiver stores in the ring's header, after all that a mapped file has there. */
+/** Of what a receiver stores in the ring's header, where a mapped file has its exchange_totals: this ring has none. */
 #define WORDS_OFFSET (sizeof(struct mapped_file_header) - BUFFER_ALIGNMENT)
 
 /** What a rank tells the others of its ring. */

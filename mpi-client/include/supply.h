@@ -58,7 +58,7 @@ extern "C" {
 #define SUPPLY_VERSION_MINOR 3
 #define SUPPLY_VERSION_PATCH 0
 
-/** The version of the loaded library ("0.3.0"), and of the contract that it implements ("1.4"). */
+/** The version of the loaded library ("0.3.0"), and of the contract that it implements ("1.5"). */
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
@@ -396,6 +396,9 @@ SUPPLY_API supply_status_t supply_counts(supply_t *supply, supply_counts_t *coun
 typedef struct supply_exchange_statistics_t {
     uint32_t ranks;
     uint32_t copying_ranks;   /**< other ranks into whose memory this one copies; the rest get messages */
+    uint32_t forwarded_ranks; /**< other nodes' ranks, which get messages through one rank of their node; sent_bytes
+                                   counts them */
+    uint64_t window_bytes;    /**< size of a window */
     uint64_t windows;         /**< that this rank has gathered */
     uint64_t rounds;          /**< more than windows: memory for one round is not enough, or an epoch ends unevenly */
     uint64_t collectives;     /**< collective operations */

@@ -2,6 +2,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -47,6 +49,7 @@ class ExchangeRoundsTest : public ExchangeTest {
         bytes.assign(sizes.size(), 0);
         statistics.assign(sizes.size(), {});
         waited.assign(sizes.size(), 0);
+        totals.assign(sizes.size(), {});
         for (const std::vector<size_t> &of_rank : sizes) {
             texts.emplace_back();
             for (const size_t size : of_rank) texts.back().emplace_back(size, 'x');
@@ -57,7 +60,9 @@ class ExchangeRoundsTest : public ExchangeTest {
         }
         run([this](int number, ExchangeRank &rank) {
             const auto index = static_cast<size_t>(number);
-            rank.status = rank.open(*network, number, &options);
+            supply_exchange_options_t own = options;
+            own.messages_only = own.messages_only || number == alone;
+            rank.status = rank.open(*network, number, &own);
             while (rank.status >= 0 && rank.status != SUPPLY_END_OF_DATA) {
                 supply_block_t block;
                 supply_column_t column;
@@ -72,6 +77,8 @@ class ExchangeRoundsTest : public ExchangeTest {
             supply_statistics(rank.handle.get(), &all);
             statistics[index] = all.exchange;
             waited[index] = all.seconds_waited;
+            const std::string header = read_file(rank.files.mapped_file).substr(0, sizeof(mapped_file_header));
+            memcpy(&totals[index], header.data() + offsetof(mapped_file_header, exchange_totals), sizeof totals[index]);
             if (rank.status < 0) rank.error = supply_error(rank.handle.get());
             rank.handle.reset();
         });
@@ -97,11 +104,32 @@ class ExchangeRoundsTest : public ExchangeTest {
         return status;
     }
 
+    /** What the mapped file of a rank says at the end. */
+    void expect_published(size_t rank) {
+        const supply_exchange_statistics_t &own = statistics[rank];
+        const exchange_totals &published = totals[rank];
+        EXPECT_EQ(own.ranks, published.ranks);
+        EXPECT_EQ(own.copying_ranks, published.copying_ranks);
+        EXPECT_EQ(own.forwarded_ranks, published.forwarded_ranks);
+        EXPECT_EQ(own.window_bytes, published.window_bytes);
+        EXPECT_EQ(own.windows, published.windows);
+        EXPECT_EQ(own.rounds, published.rounds);
+        EXPECT_EQ(own.collectives, published.collectives);
+        EXPECT_EQ(own.copied_bytes, published.copied_bytes);
+        EXPECT_EQ(own.sent_bytes, published.sent_bytes);
+        EXPECT_EQ(static_cast<uint64_t>(own.seconds_gathering * 1e9), published.gathering);
+        EXPECT_EQ(static_cast<uint64_t>(own.seconds_agreeing * 1e9), published.agreeing);
+        EXPECT_EQ(static_cast<uint64_t>(own.seconds_copying * 1e9), published.copying);
+        EXPECT_EQ(static_cast<uint64_t>(own.seconds_sending * 1e9), published.sending);
+    }
+
     std::vector<std::vector<std::string>> texts;
     std::vector<std::vector<uint32_t>> rows;
     std::vector<uint64_t> bytes;
     std::vector<supply_exchange_statistics_t> statistics;
+    std::vector<exchange_totals> totals;
     std::vector<double> waited; /* seconds */
+    int alone = -1;            /* the rank that has no neighbours */
     bool polls = false;
     std::atomic<int> polled[1] = {};
 };
@@ -181,6 +209,29 @@ TEST_F(ExchangeRoundsTest, StatisticsSayWhatMovedHow) {
         EXPECT_EQ(network->most_received() > 0, all.sent_bytes > 0);
         EXPECT_EQ(network->most_received() > 0 ? 0u : 1u, all.copying_ranks);
         EXPECT_GT(all.seconds_agreeing + all.seconds_gathering, 0);
+    }
+}
+
+/* `alone` has no neighbours; 3: nobody has. */
+TEST_F(ExchangeRoundsTest, StatisticsInEveryShapeOfNeighbours) {
+    options.window_bytes = 20000;
+    for (alone = -1; alone <= 3; alone++) {
+        SCOPED_TRACE(alone);
+        options.messages_only = alone == 3;
+        run_texts({{6000, 6000, 6000}, {6000, 6000, 6000}, {6000, 6000, 6000}});
+        const uint64_t row = 6000 + 8 + 4;
+        for (int rank = 0; rank < 3; rank++) {
+            SCOPED_TRACE(rank);
+            const supply_exchange_statistics_t &own = statistics[static_cast<size_t>(rank)];
+            const uint32_t copying = alone < 0 ? 2 : alone == 3 || rank == alone ? 0 : 1;
+            EXPECT_EQ(3u, own.ranks);
+            EXPECT_EQ(copying, own.copying_ranks);
+            EXPECT_EQ(0u, own.forwarded_ranks);
+            EXPECT_EQ(options.window_bytes, own.window_bytes);
+            EXPECT_EQ((1 + copying) * row, own.copied_bytes) << "a row to each rank";
+            EXPECT_EQ((2 - copying) * row, own.sent_bytes);
+            expect_published(static_cast<size_t>(rank));
+        }
     }
 }
 

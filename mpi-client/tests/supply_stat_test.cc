@@ -90,6 +90,37 @@ TEST_F(SupplyStatTest, TheExchange) {
     EXPECT_EQ("unknown", snapshot()["exchange"].text());
 }
 
+TEST_F(SupplyStatTest, WhatAnExchangeHasDone) {
+    Handle handle = open_rank();
+    Task task(pairs[0]);
+    EXPECT_TRUE(snapshot()["exchange_totals"].is_null());
+    EXPECT_EQ(std::string::npos, run(SUPPLY_TEST_STAT).out.find("exchange"));
+    struct exchange_totals &totals = task.header().exchange_totals;
+    totals = {16, 3, 8, 8000000, 120, 121, 480, 1500000000, 4500000000, 1100000000, 2200000000, 3300000000, 4400000000};
+    const Json json = snapshot()["exchange_totals"];
+    const struct {
+        const char *name;
+        double value;
+    } expected[] = {{"ranks", 16},
+                    {"copying_ranks", 3},
+                    {"forwarded_ranks", 8},
+                    {"window_bytes", 8000000},
+                    {"windows", 120},
+                    {"rounds", 121},
+                    {"collectives", 480},
+                    {"copied_bytes", 1500000000},
+                    {"sent_bytes", 4500000000},
+                    {"gathering_seconds", 1.1},
+                    {"agreeing_seconds", 2.2},
+                    {"copying_seconds", 3.3},
+                    {"sending_seconds", 4.4}};
+    for (const auto &[name, value] : expected) EXPECT_EQ(value, json[name].number()) << name;
+    EXPECT_TRUE(says(run(SUPPLY_TEST_STAT).out,
+                     {"exchange of 16 ranks: copies to 3, sends to 4, through two levels to 8; 120 windows of 8.0 MB, "
+                      "121 rounds, 480 collectives; copied 1.500 GB, sent 4.500 GB; 1.1 s gathering, 2.2 s agreeing, "
+                      "3.3 s copying, 4.4 s sending"}));
+}
+
 TEST_F(SupplyStatTest, TheEndOfTheData) {
     Handle handle = open_rank();
     Task task(pairs[0]);

@@ -120,6 +120,7 @@ static void set_header(struct pair_snapshot *snapshot, const struct mapped_file_
     snapshot->block_count = header->block_count;
     snapshot->exchange = header->exchange;
     snapshot->exchange_fraction = header->exchange_fraction;
+    snapshot->exchange_totals = header->exchange_totals;
     snapshot->published = header->published;
     snapshot->released = header->released;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "files/config_files.h"
+#include "layout.h"
 
 /** The files of one pair. */
 struct pair_files {
@@ -65,6 +66,7 @@ struct pair_snapshot {
     uint32_t block_count;
     uint32_t exchange; /**< what the ranks must do with the elements; 0: nothing, or not known yet */
     uint32_t exchange_fraction;
+    struct exchange_totals exchange_totals; /**< ranks 0: there is no exchange */
     enum pair_waiting waiting;
     double quiet_seconds; /**< since the last notification or request; -1: not known */
     uint64_t published;

@@ -58,6 +58,22 @@ static const char *waits(char text[64], const struct pair_progress *pair) {
     return text;
 }
 
+/* What the exchange of a pair has done, on a line of its own. */
+static void table_print_exchange(struct page *page, const struct exchange_totals *totals) {
+    char line[LINE_BYTES];
+    const uint64_t others = totals->ranks - 1, sent = others - totals->copying_ranks - totals->forwarded_ranks;
+    snprintf(line, sizeof line,
+             "%6sexchange of %" PRIu64 " ranks: copies to %" PRIu64 ", sends to %" PRIu64
+             ", through two levels to %" PRIu64 "; %" PRIu64 " windows of %.1f MB, %" PRIu64 " rounds, %" PRIu64
+             " collectives; copied %.3f GB, sent %.3f GB; "
+             "%.1f s gathering, %.1f s agreeing, %.1f s copying, %.1f s sending",
+             "", totals->ranks, totals->copying_ranks, sent, totals->forwarded_ranks, totals->windows,
+             (double)totals->window_bytes / 1e6, totals->rounds, totals->collectives,
+             (double)totals->copied_bytes / 1e9, (double)totals->sent_bytes / 1e9, (double)totals->gathering / 1e9,
+             (double)totals->agreeing / 1e9, (double)totals->copying / 1e9, (double)totals->sending / 1e9);
+    print_line(page, line);
+}
+
 #define ROW "%4s  %-9s %6s %9s %12s %8s %9s  %-22s %8s %8s  %s"
 
 static void table_print_pair(struct page *page, const struct pair_files *files, const struct pair_progress *pair) {
@@ -79,6 +95,7 @@ static void table_print_pair(struct page *page, const struct pair_files *files, 
              waits(waiting, pair), number(rank, snapshot->rank_pid != 0, snapshot->rank_pid, "%.0f"),
              number(task, snapshot->task_pid != 0, snapshot->task_pid, "%.0f"), files->mapped_file);
     print_line(page, line);
+    if (snapshot->exchange_totals.ranks > 0) table_print_exchange(page, &snapshot->exchange_totals);
     if (snapshot->text[0] != '\0')
         snprintf(line, sizeof line, "%6s%s", "", snapshot->text);
     else if (snapshot->referenced_bytes > 0)
@@ -98,8 +115,9 @@ void stat_table_print(FILE *stream, const struct pair_list *list, const struct p
              "RANK", "TASK", "MAPPED FILE");
     print_line(&page, line);
     for (size_t i = 0; i < list->count; i++) {
-        /* A pair may take two lines. */
-        if (redraws && page.lines < 3 && i + 1 < list->count) {
+        /* A pair may take two lines, and one for its exchange. */
+        const size_t lines = progress[i].snapshot.exchange_totals.ranks > 0 ? 3 : 2;
+        if (redraws && page.lines <= lines && i + 1 < list->count) {
             snprintf(line, sizeof line, "%6s(%zu pairs more: make the window larger, or select some with --local-rank)",
                      "", list->count - i);
             print_line(&page, line);
@@ -131,6 +149,51 @@ static json_t *exchange(const struct pair_snapshot *snapshot) {
     }
 }
 
+struct total {
+    const char *name; /* in JSON; in Prometheus "supply_exchange_NAME", of a counter with "_total" at its end */
+    size_t offset;    /* in struct exchange_totals */
+    bool is_counter;
+    double unit;
+    const char *help;
+};
+
+#define RANKS(name, help) {#name, offsetof(struct exchange_totals, name), false, 1, help}
+#define COUNT(name, help) {#name, offsetof(struct exchange_totals, name), true, 1, help}
+#define SECONDS(name, help) {#name "_seconds", offsetof(struct exchange_totals, name), true, 1e9, help}
+static const struct total totals[] = {
+    RANKS(ranks, "Ranks of the exchange."),
+    RANKS(copying_ranks, "Other ranks into whose memory this one copies."),
+    RANKS(forwarded_ranks, "Ranks of other nodes that get messages through one rank of their node."),
+    RANKS(window_bytes, "Size of a window of the exchange."),
+    COUNT(windows, "Windows that the rank has gathered."),
+    COUNT(rounds, "Rounds in which windows moved."),
+    COUNT(collectives, "Collective operations of the exchange."),
+    COUNT(copied_bytes, "Bytes of elements copied into the memory of ranks, this one included."),
+    COUNT(sent_bytes, "Bytes of elements sent in messages."),
+    SECONDS(gathering, "Time until Spark had supplied windows."),
+    SECONDS(agreeing, "Time to agree with all ranks."),
+    SECONDS(copying, "Time to copy, and until other ranks had copied."),
+    SECONDS(sending, "Time until messages had come."),
+};
+#define TOTALS (sizeof totals / sizeof *totals)
+
+static double total_value(const struct total *total, const struct pair_snapshot *snapshot) {
+    uint64_t value;
+    memcpy(&value, (const char *)&snapshot->exchange_totals + total->offset, sizeof value);
+    return (double)value / total->unit;
+}
+
+/* NULL: there is none. */
+static json_t *exchange_totals(const struct pair_snapshot *snapshot) {
+    if (snapshot->exchange_totals.ranks == 0) return json_null();
+    json_t *object = json_object();
+    for (size_t i = 0; i < TOTALS; i++) {
+        const double value = total_value(&totals[i], snapshot);
+        json_object_set_new(object, totals[i].name, totals[i].unit > 1 ? real(value) : integer(true, (uint64_t)value));
+    }
+    return object;
+}
+
 static json_t *table_pair(const struct pair_files *files, const struct pair_progress *progress) {
     static const char *const waiting[] = {"", "rank", "task"};
     const struct pair_snapshot *snapshot = &progress->snapshot;
@@ -138,7 +201,7 @@ static json_t *table_pair(const struct pair_files *files, const struct pair_prog
     const int local_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o}",
         "mapped_file", json_text(files->mapped_file), "pair", integer(local_rank >= 0, (uint64_t)local_rank), "state",
         pair_state_name(snapshot->state), "text", text_or_null(snapshot->text), "rank",
         integer(snapshot->rank >= 0, (uint64_t)snapshot->rank), "epoch", integer(has_block, snapshot->epoch),
@@ -157,7 +220,8 @@ static json_t *table_pair(const struct pair_files *files, const struct pair_prog
         integer(snapshot->has_counts, snapshot->epoch_elements), "epoch_steps",
         integer(snapshot->has_counts && snapshot->epoch_steps != 0, snapshot->epoch_steps), "exchange",
         exchange(snapshot), "exchange_fraction",
-        real(snapshot->exchange != 0 ? (double)snapshot->exchange_fraction / EXCHANGE_FRACTION_UNIT : -1));
+        real(snapshot->exchange != 0 ? (double)snapshot->exchange_fraction / EXCHANGE_FRACTION_UNIT : -1),
+        "exchange_totals", exchange_totals(snapshot));
 }
 
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress) {
@@ -251,17 +315,32 @@ static void print_head(FILE *stream, const char *name, const char *type, const c
     fprintf(stream, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+static void print_sample(FILE *stream, const char *name, const struct pair_files *files,
+                         const struct pair_progress *progress, double value) {
+    fprintf(stream, "%s{", name);
+    prometheus_print_pair(stream, files, progress);
+    /* Counts below 2^53 are exact. */
+    fprintf(stream, "} %.17g\n", value);
+}
+
 static void print_metric(FILE *stream, const struct metric *metric, const struct pair_list *list,
                          const struct pair_progress *progress) {
     print_head(stream, metric->name, metric->type, metric->help);
     for (size_t i = 0; i < list->count; i++) {
         double value;
-        if (!metric->value(&progress[i], &value)) continue;
-        fprintf(stream, "%s{", metric->name);
-        prometheus_print_pair(stream, &list->pairs[i], &progress[i]);
-        /* Counts below 2^53 are exact. */
-        fprintf(stream, "} %.17g\n", value);
+        if (metric->value(&progress[i], &value))
+            print_sample(stream, metric->name, &list->pairs[i], &progress[i], value);
     }
+}
+
+static void print_total(FILE *stream, const struct total *total, const struct pair_list *list,
+                        const struct pair_progress *progress) {
+    char name[64];
+    snprintf(name, sizeof name, "supply_exchange_%s%s", total->name, total->is_counter ? "_total" : "");
+    print_head(stream, name, total->is_counter ? "counter" : "gauge", total->help);
+    for (size_t i = 0; i < list->count; i++)
+        if (progress[i].snapshot.exchange_totals.ranks > 0)
+            print_sample(stream, name, &list->pairs[i], &progress[i], total_value(total, &progress[i].snapshot));
 }
 
 void prometheus_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress) {
@@ -274,4 +353,5 @@ void prometheus_print(FILE *stream, const struct pair_list *list, const struct p
         fputs("} 1\n", stream);
     }
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) print_metric(stream, &metrics[i], list, progress);
+    for (size_t i = 0; i < TOTALS; i++) print_total(stream, &totals[i], list, progress);
 }

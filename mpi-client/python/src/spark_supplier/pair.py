@@ -26,18 +26,25 @@ class ExchangeStatistics(NamedTuple):
         All ranks, this one included.
     copying_ranks : int
         Other ranks into whose memory this one copies its rows. The rest get messages.
+    forwarded_ranks : int
+        Ranks of other nodes that get messages through one rank of their node. sent_bytes counts them.
+    window_bytes : int
+        Size of a window.
     windows, rounds, collectives : int
         Windows of this rank, the rounds in which they moved, and collective operations. There are more rounds than
         windows if memory for one round is not enough, or if an epoch ends unevenly.
     copied_bytes, sent_bytes : int
         Bytes of rows that were copied, and that were sent in messages.
     seconds_gathering, seconds_agreeing, seconds_copying, seconds_sending : float
-        Time until Spark had supplied a window; with all ranks, to agree on it; to copy, until neighbours had copied,
-        too; until all messages had come.
+        Time until Spark had supplied a window; with all ranks, to agree on it; to copy and to pack messages, until
+        neighbours had copied, too; until all messages had come. Together they are the time that a call waits for a
+        block, except the checks of that block, and except the sorting of "range".
     """
 
     ranks: int
     copying_ranks: int
+    forwarded_ranks: int
+    window_bytes: int
     windows: int
     rounds: int
     collectives: int

@@ -364,10 +364,10 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       TestStream.header(rank)(_.putInt(At.version, Layout.version - 1))
       val message = intercept[ContractException](attach(rank)).getMessage
-      assert(message.contains("1.3") && message.contains(Layout.versionText(Layout.version)))
+      assert(message.contains("1.4") && message.contains(Layout.versionText(Layout.version)))
       val answer = rank("next")
       assert(answer.startsWith("ERROR SUPPLY_ERROR_SPARK") && answer.contains(
-        "1.3") && answer.contains(Layout.versionText(Layout.version)))
+        "1.4") && answer.contains(Layout.versionText(Layout.version)))
     }
   }
 

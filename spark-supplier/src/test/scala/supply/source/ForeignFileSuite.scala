@@ -71,7 +71,7 @@ class ForeignFileSuite extends AnyFunSuite {
     withFile { path =>
       val deep = Files.createDirectories(path.resolveSibling("d" * 200).resolve("e" * 200))
       val message = refused(Files.createFile(deep.resolve("data.mdb")))
-      assert(message.contains("its path has more than 399 bytes"))
+      assert(message.contains("its path has more than 367 bytes"))
     }
   }
 }
