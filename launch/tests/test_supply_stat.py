@@ -13,6 +13,7 @@ import termios
 
 import databases
 import headers
+from ending import end_mpirun
 from places import PROGRAMS
 from processes import ran
 from waiting import wait_until
@@ -87,3 +88,38 @@ def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, 
     ranks[0].process.send_signal(signal.SIGCONT)
     run.result()
     assert [rank.finish() for rank in ranks] == [0, 0]
+
+
+def test_a_live_exchange(supplier, make_pairs, tmp_path):
+    """Two ranks exchange all elements. One stands still in the middle, so the numbers of both stay as they are."""
+    entries = databases.write(tmp_path / "lmdb", databases.numbered(300))
+    pairs = make_pairs(2, ring="64KiB", block="16KiB")
+    root = [] if os.geteuid() else ["--allow-run-as-root"]
+    ranks = [PROGRAMS / "exchange-ids", "all", "4000"]
+    environment = {
+        **os.environ,
+        "SUPPLY_MAPPED_FILES": str(pairs.mapped_files),
+        "SUPPLY_NAMED_PIPES": str(pairs.named_pipes),
+    }
+    mpirun = subprocess.Popen(
+        ["mpirun", "-n", "2", "--oversubscribe", *root, *ranks], env=environment, stdout=subprocess.DEVNULL
+    )
+    try:
+        run = supplier.start(entries, pairs, "--epochs", 2000, ranks=2, timeout=60)
+        wait_until(lambda: [(pair["exchange_totals"] or {}).get("windows", 0) > 3 for pair in look(pairs)] == [True] * 2)
+        still = headers.read(pairs.mapped_file(1), "rank_pid")
+        os.kill(still, signal.SIGSTOP)
+        for pair in look(pairs):
+            totals = pair["exchange_totals"]
+            assert (totals["ranks"], totals["copying_ranks"], totals["forwarded_ranks"]) == (2, 1, 0)
+            assert totals["window_bytes"] == 4000 and totals["windows"] <= totals["rounds"] < totals["collectives"]
+            assert totals["copied_bytes"] > 0 and totals["sent_bytes"] == 0
+            assert totals["gathering_seconds"] > 0 and totals["copying_seconds"] > 0
+        table = ran(STAT, *pairs.options()).stdout
+        assert table.count("exchange of 2 ranks: copies to 1, sends to 0, through two levels to 0; ") == 2
+        os.kill(still, signal.SIGCONT)
+        run.result()
+        assert mpirun.wait(60) == 0
+    finally:
+        if mpirun.poll() is None:
+            end_mpirun(mpirun)

@@ -39,15 +39,34 @@ def test_statistics_say_what_moved_how(ranks, messages_only):
         with open_rank(rank) as s:
             task = feeding(ranks[rank], rank, [30], 1, False)
             epochs_of(s)
-            statistics = s.statistics.exchange
+            statistics = s.statistics
         task.join()
         return statistics
 
-    for of_rank in on_ranks(RANKS, run):
+    for all_of_rank in on_ranks(RANKS, run):
+        of_rank = all_of_rank.exchange
         assert (of_rank.ranks, of_rank.copying_ranks) == (RANKS, 0 if messages_only else RANKS - 1)
+        assert (of_rank.forwarded_ranks, of_rank.window_bytes) == (0, 8192)
+        assert 0 < sum(of_rank[-4:]) <= all_of_rank.seconds_waited
         assert 1 <= of_rank.windows <= of_rank.rounds < of_rank.collectives
         assert of_rank.copied_bytes > 0 and (of_rank.sent_bytes > 0) == messages_only
         assert of_rank.seconds_agreeing > 0
+
+
+@pytest.mark.parametrize(
+    "exchange, line",
+    [
+        ("all", "exchange: 2 ranks; rank 0 copies to 1, sends to 0; windows of 0.00781 MiB; all, seed 0"),
+        (
+            Exchange("hash", column="user", window="1MiB", messages_only=True),
+            "exchange: 2 ranks; rank 0 copies to 0, sends to 1; windows of 1 MiB; hash by 'user'",
+        ),
+    ],
+)
+def test_rank_0_says_what_it_has_opened(ranks, caplog, exchange, line):
+    caplog.set_level("INFO", "spark_supplier")
+    receive(ranks, exchange, [[10], [10]])
+    assert [record.getMessage() for record in caplog.records] == [line]
 
 
 def test_a_fraction_stays(ranks):

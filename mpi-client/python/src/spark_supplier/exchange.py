@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,9 @@ from typing import Any, Literal, Protocol, Union, runtime_checkable
 from spark_supplier import _core
 from spark_supplier.arguments import limit_of, optional_size
 from spark_supplier.errors import ConfigError
+from spark_supplier.pair import ExchangeStatistics
+
+_log = logging.getLogger("spark_supplier")
 
 PolicyName = Literal["supplied", "all", "hash", "balance", "range"]
 
@@ -93,6 +97,18 @@ class Exchange:
             memory_bytes=optional_size("memory", self.memory) or 0,
             spill_folder=os.fspath(self.spill_folder or ""),
             messages_only=self.messages_only,
+        )
+        if transport.rank == 0:
+            _log.info("%s", self._line(ExchangeStatistics(*pair.statistics[-1])))
+
+    def _line(self, opened: ExchangeStatistics) -> str:
+        sending = opened.ranks - 1 - opened.copying_ranks - opened.forwarded_ranks
+        levels = f", through two levels to {opened.forwarded_ranks}" if opened.forwarded_ranks else ""
+        key = f" by '{self.column}'" if self.column else ""
+        order = f", seed {self.seed}" if self.policy == "all" else ""
+        return (
+            f"exchange: {opened.ranks} ranks; rank 0 copies to {opened.copying_ranks}, sends to {sending}{levels}; "
+            f"windows of {opened.window_bytes / 2**20:.3g} MiB; {self.policy}{key}{order}"
         )
 
 
