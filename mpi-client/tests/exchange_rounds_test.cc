@@ -129,7 +129,7 @@ class ExchangeRoundsTest : public ExchangeTest {
     std::vector<supply_exchange_statistics_t> statistics;
     std::vector<exchange_totals> totals;
     std::vector<double> waited; /* seconds */
-    int alone = -1;            /* the rank that has no neighbours */
+    int alone = -1;             /* the rank that has no neighbours */
     bool polls = false;
     std::atomic<int> polled[1] = {};
 };
