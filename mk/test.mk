@@ -152,8 +152,9 @@ soak: packages-for-tests build library-with-fail-points $(DATUM) $(WHEEL_READY) 
 
 # The suites of `make test` and of its nightly parts.
 
-# In a test Spark lives for seconds: its second compiler would take longer than it gives back.
-test-% nightly-%: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+# In a test Spark lives for seconds: a second compiler, the threads of a collector, and checks of Spark's own classes
+# would take longer than they give back.
+test-% nightly-%: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote
 
 C_LABELS := long
 test-c:

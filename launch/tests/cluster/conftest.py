@@ -60,7 +60,8 @@ def supplier(cluster, tmp_path_factory):
             "spark.executor.memoryOverhead": "768m",
             # As the Supplier and launch/submit-supplier set them.
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-            "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:OnOutOfMemoryError=true",
+            "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+            "-XX:OnOutOfMemoryError=true",
             # Tasks start at once on any executor. So the tests see misplaced tasks.
             "spark.locality.wait": "0s",
             # Executors may fail often.

@@ -56,6 +56,9 @@ def test_the_supplier_on_yarn(start_supply_run, make_run, database, remote, tmp_
     settings = shutil.copytree(ROOT / "configs" / "spark", tmp_path / "spark")
     with open(settings / "spark-defaults.conf", "a") as defaults:
         defaults.write("spark.executor.memoryOverheadFactor 0.9\n")
+        # These JVMs live for seconds.
+        for side in ("driver", "executor"):
+            defaults.write(f"spark.{side}.extraJavaOptions -XX:+UseSerialGC -XX:TieredStopAtLevel=1\n")
     process = start_supply_run(run, remote, "--epochs", 2, SPARK_CONF_DIR=str(settings))
     said = finish(process)
     assert process.returncode == 0, said

@@ -72,7 +72,11 @@ def made_session(master, settings=(), is_of_connect=False):
     import spark_supplier
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.enabled": "false", "spark.log.level": "OFF", **dict(settings)}
+    settings = {
+        "spark.ui.enabled": "false", "spark.log.level": "OFF",
+        # Executors live for seconds: an optimizing compiler costs more time than it saves.
+        "spark.executor.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", **dict(settings),
+    }  # fmt: skip
     with contextlib.ExitStack() as ends:
         if is_of_connect:
             server = ends.enter_context(connect_server(master, spark_supplier.jars(), **settings))

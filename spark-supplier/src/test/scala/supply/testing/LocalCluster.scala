@@ -20,6 +20,8 @@ object LocalCluster {
       .set("spark.ui.enabled", "false")
       .set("spark.log.level", "WARN")
       .set("spark.executor.memory", "512m")
+      // They live for seconds: an optimizing compiler costs more time than it saves.
+      .set("spark.executor.defaultJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
       .set("spark.executor.extraClassPath", System.getProperty("java.class.path"))
       // The launcher would look for it in a folder in which Spark was built.
       .set("spark.executorEnv.SPARK_SCALA_VERSION",
