@@ -118,6 +118,9 @@ def start_on_node(open_folder):
     folder = open_folder / "run"
     folder.mkdir(mode=0o700)
     pairs = Pairs(folder, 1)
+    # Of pairs that no rank has made: the node would wait until their folder is empty.
+    for file in (pairs.mapped_files, pairs.named_pipes):
+        file.write_text(file.read_text().replace(f"{folder}/", f"{folder}/pairs/"))
     spark = open_folder / "bin" / "spark-class"
     spark.parent.mkdir()
     spark.write_text(f"#!/bin/sh\ntouch {open_folder}/started\n")

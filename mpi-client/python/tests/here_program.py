@@ -5,7 +5,7 @@ import sys
 import threading
 
 from pyspark.sql import SparkSession
-from spark_supplier import Rows, RunError, Supplier, session
+from spark_supplier import Rows, Supplier, session
 
 seen: list[int] = []
 
@@ -25,11 +25,4 @@ spark = session(SparkSession.builder.master("local[1]").config("spark.ui.enabled
 supplier = Supplier(1, launcher="here", folder=sys.argv[1])
 total, process, is_main = supplier.run(train, Rows(spark.range(10), batch_size=4), limit=2)
 print(f"total {total}, in this process: {process == os.getpid()}, in its main thread: {is_main}, batches: {seen}")
-spark.stop()
-# Its executors are processes of their own.
-spark = session(SparkSession.builder.master("local-cluster[1,1,1024]").config("spark.ui.enabled", "false"))
-try:
-    supplier.run(train, spark.range(10), limit=2)
-except RunError as error:
-    print(f"refused: {error}")
 spark.stop()

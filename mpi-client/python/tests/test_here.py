@@ -9,6 +9,7 @@ import traceback
 import pytest
 from pyspark.sql.functions import expr, udf
 from spark_supplier import Checkpoints, Mpirun, Rows, Supplier
+from spark_supplier.driver.sessions import ClassicSession
 from spark_supplier.errors import RankError, RunConfigError, RunError
 
 from supplier_session import only_classic, printed_by, session_fixture
@@ -28,7 +29,12 @@ def test_a_breakpoint_stops_in_the_program(memory):
     printed, _ = printed_by("here_program.py", memory, typed=commands)
     assert "(Pdb) ['id']\n(Pdb) [4, 5, 6, 7]\n" in printed
     assert "total 45, in this process: True, in its main thread: True, batches: [4, 4, 2]" in printed
-    assert "refused: launcher='here' needs Spark in local mode, with master local[*]" in printed
+
+
+def test_executors_of_their_own_are_refused(spark, supplier, monkeypatch):
+    monkeypatch.setattr(ClassicSession, "is_local", property(lambda _: False))
+    with pytest.raises(RunError, match=r"launcher='here' needs Spark in local mode, with master local\[\*\]"):
+        supplier.run(place, spark.range(3))
 
 
 def test_nothing_is_pickled(spark, supplier):
