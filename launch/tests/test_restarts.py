@@ -65,16 +65,19 @@ def check_restarts(run, *wanted):
         assert re.fullmatch(f"supply-run: restart {number} of {len(wanted)}, from {pattern}", line), line
 
 
-def test_ranks_that_are_killed_at_three_steps(train, tmp_path):
-    # Before the first checkpoint, inside an epoch, and after its end.
-    run = train("disturbed", "1:3", "0:24", "1:17")
+# Before the first checkpoint, inside an epoch, and after its end.
+STOPS = {
+    "1:3": "the beginning" + KILLED,
+    "0:24": r"epoch 0, partition \d, element \d+ of rank 0" + KILLED,
+    "1:17": r"epoch [1-9].*" + KILLED,
+}
+
+
+@pytest.mark.parametrize("stops", [["0:24"], pytest.param([*STOPS], marks=pytest.mark.long)])
+def test_ranks_that_are_killed(train, tmp_path, stops):
+    run = train("disturbed", *stops)
     finish_as_if_undisturbed(run, train("undisturbed"), tmp_path)
-    check_restarts(
-        run,
-        "the beginning" + KILLED,
-        r"epoch 0, partition \d, element \d+ of rank 0" + KILLED,
-        r"epoch [1-9].*" + KILLED,
-    )
+    check_restarts(run, *(STOPS[stop] for stop in stops))
 
 
 @pytest.mark.long

@@ -138,6 +138,7 @@ def test_a_rank_dies_in_the_middle(supply_run, entries):
         assert pairs.left_behind() == []
 
 
+@pytest.mark.long
 def test_a_supplier_that_is_killed(supply_run, entries):
     run = supply_run("--lmdb", entries, *ENDLESS, program=(SUPPLY_CAT, "--count"))
     run.wait_until_supplied()

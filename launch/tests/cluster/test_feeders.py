@@ -31,6 +31,7 @@ def finish(run):
     return run.lines(), [line for line in error.splitlines() if line.startswith("supply-feeder: ")]
 
 
+@pytest.mark.long
 def test_every_element_reaches_a_rank_on_the_other_node(supplier, make_run, start_fed, database):
     run = make_run(3, 0)
     start_fed(run, 3)

@@ -16,6 +16,7 @@ LONG = 60
 LONG_TIMEOUT = 2 * END_OF_PATIENCE
 
 
+@pytest.mark.long
 def test_executors_die_in_the_middle_of_partitions(start_run, fault):
     point = fault("P2", "kill", after=150)
     run = start_run(epochs=LONG)

@@ -141,7 +141,7 @@ def assert_error(answer, pattern):
     assert re.search(pattern, answer["error"]), answer
 
 
-@pytest.mark.parametrize("rank", range(RANKS))
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_command_that_reaches_one_rank_only_is_begun_by_none(spark, server, rank):
     server.start(LATE_SECONDS)
     server.wait()

@@ -388,6 +388,7 @@ class Twice(torch.nn.Module):
 """
 
 
+@pytest.mark.long
 @only_classic("the program has a session of its own")
 def test_a_saved_model_of_a_module_beside_the_program_without_the_jar(spark, tmp_path, monkeypatch):
     folder = tmp_path / "program"
@@ -512,26 +513,26 @@ def test_columns_of_a_classifier_that_are_left_out_and_rows_of_nan(points):
         assert found.where("(prediction is null) != (id % 2 = 1)").count() == 0
 
 
-@pytest.mark.parametrize("kind", ["one logit", "classes"])
+@pytest.mark.parametrize("kind", ["one logit", "classes", pytest.param("one logit of a grid", marks=pytest.mark.long)])
 def test_a_pipeline_classifies_text(points, supplier, tmp_path, kind):
     """From text to text, once with a grid whose fits are chosen by a metric of classes."""
     # The seed of the split is none of the points', which would choose the rows by their features.
-    names = ["under", "over"] if kind == "one logit" else ["low", "middle", "high"]
-    value = "int(a > b)" if kind == "one logit" else "int((a + b) * 1.5)"
+    names = ["low", "middle", "high"] if kind == "classes" else ["under", "over"]
+    value = "int((a + b) * 1.5)" if kind == "classes" else "int(a > b)"
     texts = ", ".join(f"'{name}'" for name in names)
     df = points.selectExpr("id", "a", "b", f"array({texts})[{value}] as name", f"{value} as number")
     indexer = StringIndexer(inputCol="name", outputCol="label", stringOrderType="alphabetAsc").fit(df)
     estimator = plane(
         supplier, labelCol="label", optimizer=fast, featuresCol="features", epochs=12,
-        **({"numClasses": 2, "loss": torch.nn.BCEWithLogitsLoss()} if kind == "one logit" else {
-            "model": partial(torch.nn.Linear, 2, 3), "loss": torch.nn.CrossEntropyLoss()
+        **({"model": partial(torch.nn.Linear, 2, 3), "loss": torch.nn.CrossEntropyLoss()} if kind == "classes" else {
+            "numClasses": 2, "loss": torch.nn.BCEWithLogitsLoss()
         }),
     )  # fmt: skip
     pipeline = Pipeline(stages=[
         indexer, VectorAssembler(inputCols=["a", "b"], outputCol="features"), estimator,
         IndexToString(inputCol="prediction", outputCol="found", labels=indexer.labels),
     ])  # fmt: skip
-    if kind == "classes":
+    if kind != "one logit of a grid":
         fitted = best = pipeline.fit(df)
     else:
         grid = ParamGridBuilder().addGrid(estimator.optimizer, [slow, fast]).build()

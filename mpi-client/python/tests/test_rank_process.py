@@ -304,7 +304,9 @@ def test_spark_is_not_started_again_in_a_rank(run):
         run(train)
 
 
-@pytest.mark.parametrize("text", ["import nothing_of_this_name", "raise RuntimeError('mine')"])
+@pytest.mark.parametrize(
+    "text", ["import nothing_of_this_name", pytest.param("raise RuntimeError('mine')", marks=pytest.mark.long)]
+)
 def test_a_module_that_hides_one_of_python_is_named(run, folder_in_path, text):
     (folder_in_path / "http.py").write_text(text)
     with pytest.raises(RankError, match=f"{folder_in_path}/http.py") as raised:
@@ -313,7 +315,9 @@ def test_a_module_that_hides_one_of_python_is_named(run, folder_in_path, text):
         assert f"{folder_in_path}/http.py on " in str(raised.value) and "hides a module of Python" in str(raised.value)
 
 
-@pytest.mark.parametrize("launcher, has_own_group", [("torch", False), ("torch", True), ("mpirun", False)])
+@pytest.mark.parametrize("launcher, has_own_group", [
+    pytest.param("torch", False, marks=pytest.mark.long), ("torch", True), ("mpirun", False),
+])  # fmt: skip
 def test_a_program_that_the_function_starts_ends_with_its_rank(run, launcher, has_own_group):
     def train(data):
         import os

@@ -133,8 +133,9 @@ def numbered(spark, count=ROWS, **others):
     return Rows(rows(spark, count), **options)
 
 
-def test_each_row_once_whatever_is_killed(spark, memory, checkpoints, tmp_path):
-    faults = faults_of(tmp_path, *zip((2, 3, 5, 9), KINDS))
+@pytest.mark.parametrize("kinds", [KINDS[1:3], pytest.param(KINDS, marks=pytest.mark.long)])
+def test_each_row_once_whatever_is_killed(spark, memory, checkpoints, tmp_path, kinds):
+    faults = faults_of(tmp_path, *zip((2, 3, 5, 9), kinds))
     supplier = Supplier(ranks=2, restarts=len(faults), folder=memory, checkpoints=checkpoints)
     found, restarts, last = supplier.run(seen_rows, numbered(spark, shuffle="rows"), faults=faults)
     assert collections.Counter(sum(found, [])) == ONCE
@@ -498,7 +499,7 @@ def test_a_checkpoint_of_different_epochs_is_not_used(spark, memory, checkpoints
     assert f"no complete checkpoint is in {checkpoints} yet" in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @only_classic("the program has a session of its own")
 def test_a_killed_executor():
     found = found_by("restart_program.py")

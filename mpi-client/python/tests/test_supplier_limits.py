@@ -12,7 +12,7 @@ from spark_supplier.driver.spark_jobs import SparkJobs
 from supplier_session import call, only_classic, rows, session_fixture, shared_memory
 
 RANKS, ROWS, BATCH = 2, 400, 16
-LAUNCHERS = ["torch", pytest.param(Mpirun(), marks=pytest.mark.long)]
+LAUNCHERS = ["torch", Mpirun()]
 
 spark = session_fixture(2 * RANKS + 1)
 
@@ -61,9 +61,10 @@ def test_a_wait_for_spark_is_no_stall(run, spark):
         return count
 
     # Only rank 0 waits for these rows, and rank 1 waits for rank 0.
-    assert run(train, slowly(spark, 12), stall_timeout=4) > 0
+    assert run(train, slowly(spark, 7), stall_timeout=4) > 0
 
 
+@pytest.mark.long
 @only_classic("its rows come slowly from an RDD")
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_slow_functions_and_a_slow_spark_meet_no_limit(run, spark, limit, launcher):

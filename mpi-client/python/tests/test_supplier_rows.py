@@ -248,9 +248,9 @@ def test_no_rows_are_an_error(run, spark):
     empty, some = spark.range(0, 100, 1, 4).where("id < 0"), spark.range(100)
     for df, options in ((empty, {"backend": None}), (spark.createDataFrame([], "id long"), {})):
         with pytest.raises(RunError, match="df has no rows"):
-            run(lambda data: list(data)[-1], df, **options)
+            run(lambda data: list(data)[-1], df, ranks=1, **options)
     with pytest.raises(RunError, match="validation has no rows"):
-        run(lambda data: [(len(list(data)), len(list(data.validation)))], some, validation=empty)
+        run(lambda data: [(len(list(data)), len(list(data.validation)))], some, ranks=1, validation=empty)
 
 
 def test_drop_without_a_step_is_an_error(run, spark):

@@ -1,7 +1,6 @@
 """Ranks that a Supplier keeps from call to call in its `with` block, on this machine."""
 
 import contextlib
-import functools
 import importlib
 import os
 import pathlib
@@ -312,26 +311,29 @@ def test_calls_of_two_threads_take_turns(warm, df):
 
 
 def test_a_call_after_one_that_failed_has_other_ranks(warm, df):
-    first = call(warm, df)
-
     def fails(data):
         raise ValueError("no such class")
 
-    def hangs(data):
-        time.sleep(LIMIT_SECONDS)
-
+    first = call(warm, df)
     with pytest.raises(RankError, match="no such class"):
         warm.run(fails, df)
     assert not any(map(is_there, first))
-    second = call(warm, df)
-    assert not set(first) & set(second)
+    assert not set(first) & set(call(warm, df))
+
+
+@pytest.mark.long
+def test_a_call_after_one_that_hung_or_was_killed_has_other_ranks(warm, df):
+    def hangs(data):
+        time.sleep(LIMIT_SECONDS)
+
+    first = call(warm, df)
     warm.stall_timeout = 1
     with pytest.raises(RunTimeoutError, match="stall_timeout"):
         warm.run(hangs, df)
     warm.stall_timeout = None
     with pytest.raises(RankError, match=r"^rank 1 .* was killed by SIGKILL"):
         warm.run(is_killed(), df)
-    assert not any(map(is_there, second))
+    assert not any(map(is_there, first))
     assert len(call(warm, df)) == RANKS
 
 
@@ -356,10 +358,14 @@ def test_another_run_gets_the_slots_of_ranks_that_wait(warm, folder, df):
     # There is no slot to start its ranks.
     assert len(call(Supplier(RANKS, folder=folder), df)) == RANKS
     assert not any(map(is_there, first))
+
+
+@pytest.mark.long
+def test_two_suppliers_take_the_slots_of_ranks_that_wait(warm, folder, df):
     with Supplier(RANKS, folder=folder) as other:
         second = call(other, df)
-        third = call(warm, df)
-        assert not any(map(is_there, second)) and not set(first) & set(third)
+        call(warm, df)
+        assert not any(map(is_there, second))
         assert not set(second) & set(call(other, df))
 
 
@@ -389,7 +395,8 @@ def test_what_a_supplier_refuses_that_keeps_ranks_or_is_closed(folder, df):
     assert not any(map(is_there, first)) and not any(map(is_there, call(copy, df)))
 
 
-def test_ranks_of_mpirun(folder, df):
+@pytest.mark.parametrize("killed", ["between calls", pytest.param("in a call", marks=pytest.mark.long)])
+def test_ranks_of_mpirun(folder, df, killed):
     def of_ranks(data):
         from mpi4py import MPI
 
@@ -403,21 +410,21 @@ def test_ranks_of_mpirun(folder, df):
     with Supplier(RANKS, folder=folder, launcher=Mpirun(), backend=None) as supplier:
         first = run(supplier)
         assert run(supplier) == first
-        os.kill(first[1], signal.SIGKILL)
-        second = run(supplier)
-        assert not set(first) & set(second)
-        with pytest.raises(RankError, match=r"^rank 1 .* was killed by SIGKILL"):
-            supplier.run(is_killed(), df)
-        assert run(supplier) != second
+        if killed == "between calls":
+            os.kill(first[1], signal.SIGKILL)
+        else:
+            with pytest.raises(RankError, match=r"^rank 1 .* was killed by SIGKILL"):
+                supplier.run(is_killed(), df)
+        assert not set(first) & set(run(supplier))
 
 
-def test_on_report_cannot_use_the_ranks_of_its_call(warm, df):
+@pytest.mark.parametrize("within", ["close", pytest.param("run", marks=pytest.mark.long)])
+def test_on_report_cannot_use_the_ranks_of_its_call(warm, df, within):
     def report(data):
         for number, _ in enumerate(data):
             data.report(number=number)
 
-    for within in (Supplier.close, lambda supplier: call(supplier, df)):
-        warm.on_report = functools.partial(lambda within, _: within(warm), within)
-        with pytest.raises(RunError, match="in a call of this thread: raise in on_report to end it"):
-            warm.run(report, Rows(df, batch_size=BATCH))
+    warm.on_report = lambda _: warm.close() if within == "close" else call(warm, df)
+    with pytest.raises(RunError, match="in a call of this thread: raise in on_report to end it"):
+        warm.run(report, Rows(df, batch_size=BATCH))
     warm.on_report = None
