@@ -134,7 +134,7 @@ def test_a_pipeline_with_a_classifier_is_chosen_saved_and_loaded(server, tmp_pat
     from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationSplit
 
     df = another(server).range(400).selectExpr(
-        "id", "rand(1) as a", "if(a > 0.5, 'over', 'below') as name", "id % 2 + 1 as w"
+        "id", "4 * rand(1) - 2 as a", "if(a < 0, 'below', 'above') as name", "id % 2 + 1 as w"
     ).cache()  # fmt: skip
     with shared_memory() as folder, Supplier(ranks=2, folder=folder) as supplier:
         estimator = TorchEstimator(
@@ -144,7 +144,7 @@ def test_a_pipeline_with_a_classifier_is_chosen_saved_and_loaded(server, tmp_pat
         pipeline = Pipeline(stages=[
             StringIndexer(inputCol="name", outputCol="label", stringOrderType="alphabetAsc"),
             VectorAssembler(inputCols=["a"], outputCol="features"), estimator,
-            IndexToString(inputCol="prediction", outputCol="found", labels=["below", "over"]),
+            IndexToString(inputCol="prediction", outputCol="found", labels=["above", "below"]),
         ])  # fmt: skip
         grid = ParamGridBuilder().addGrid(estimator.optimizer, [slow, fast]).build()
         evaluator = MulticlassClassificationEvaluator(metricName="accuracy")
