@@ -10,18 +10,16 @@ import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
  */
 final class HeldMemory(context: TaskContext)
     extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
+  /** Asking takes a lock. */
+  private final val Step = 1L << 20
+
   /** Holds that number of bytes in all. False: Spark has not got them. */
   def hold(bytes: Long): Boolean = {
-    if (bytes > getUsed) acquireMemory(math.max(bytes - getUsed, HeldMemory.Step))
+    if (bytes > getUsed) acquireMemory(math.max(bytes - getUsed, Step))
     bytes <= getUsed
   }
 
   def release(): Unit = freeMemory(getUsed)
 
   override def spill(size: Long, trigger: MemoryConsumer): Long = 0
-}
-
-private object HeldMemory {
-  /** Asking takes a lock. */
-  private final val Step = 1L << 20
 }
