@@ -14,6 +14,7 @@ struct rank_state {
     uint32_t text_bytes; /**< of the columns */
     uint32_t space;      /**< bytes of elements for which its memory is reserved */
     uint32_t steps;      /**< fingerprint of what all ranks have passed alike; 0: nothing yet */
+    uint32_t unused;     /**< 0 */
     uint64_t elements;   /**< of the window */
     uint64_t settings;   /**< fingerprint; 0: not known yet */
     uint64_t schema;     /**< fingerprint; 0: not known yet */

@@ -55,6 +55,7 @@ static supply_status_t exchange_opened(struct exchange *exchange) {
     if (exchange_levels_reserve(levels, levels->nodes * bytes, &failure) != SUPPLY_OK)
         exchange_fail_later(exchange, &failure);
     exchange->statistics.copying_ranks = exchange->neighbours.count;
+    exchange->statistics.forwarded_ranks = levels->is_open ? levels->ranks - levels->peers : 0;
     exchange_await_window(exchange);
     return SUPPLY_OK;
 }
@@ -72,7 +73,7 @@ static supply_status_t exchange_meet(struct exchange *exchange, struct failure *
                                       neighbours->link_words * sizeof *neighbours->links, failure);
         case STEP_LINK:
             exchange_neighbours_link(neighbours);
-            if (collective->transport.split == NULL || !exchange_levels_find(levels)) return exchange_opened(exchange);
+            if (!exchange_levels_find(levels)) return exchange_opened(exchange);
             exchange_levels_make_board(levels, exchange->round.capacity);
             return exchange_allgather(collective, &levels->mine, levels->cards, sizeof levels->mine, failure);
         case STEP_BOARDS:
@@ -112,7 +113,7 @@ static supply_status_t exchange_step(struct exchange *exchange, struct failure *
 static void exchange_count_time(struct exchange *exchange, enum step step) {
     supply_exchange_statistics_t *statistics = &exchange->statistics;
     const int64_t now = supply__clock_now();
-    if (step <= STEP_LINK) return;
+    if (step < STEP_GATHER) return;
     double *seconds = &statistics->seconds_agreeing;
     if (step == STEP_GATHER) seconds = &statistics->seconds_gathering;
     if (step == STEP_COPY || step == STEP_ARRIVE) seconds = &statistics->seconds_copying;

@@ -147,6 +147,7 @@ static supply_status_t levels_open_rail(struct levels *levels, const struct tran
 
 void exchange_levels_open(struct levels *levels, const struct transport *all) {
     struct failure unused;
+    if (all->split == NULL) return;
     const uint32_t *here = levels->order + levels->node * levels->peers;
     for (uint32_t place = 0; place < levels->peers; place++) {
         const struct card *card = &levels->cards[here[place]];

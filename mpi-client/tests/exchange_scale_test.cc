@@ -75,9 +75,12 @@ class ExchangeScaleTest : public ExchangeTest {
 TEST_F(ExchangeScaleTest, ARankHasConnectionsToOneRankOfEachOtherNode) {
     exchange_all(true);
     EXPECT_EQ(nodes() - 1, connections());
+    EXPECT_EQ((nodes() - 1) * kPeers, statistics.exchange.forwarded_ranks);
+    EXPECT_EQ(kPeers - 1, statistics.exchange.copying_ranks);
     EXPECT_LE(statistics.exchange.collectives, 7 + 4 * statistics.exchange.windows);
     exchange_all(false);
     EXPECT_EQ(nodes() * kPeers - 1, connections());
+    EXPECT_EQ(0u, statistics.exchange.forwarded_ranks);
 }
 
 } // namespace supply_test
