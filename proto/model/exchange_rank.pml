@@ -169,6 +169,7 @@ inline finish() {
 }
 
 inline end_epoch() {
+    consume(HAS_SLOT);
     publish(0, 0, true);
     windows[me * (EPOCHS + 1) + epoch[me]] = number[me];
     epoch[me]++; number[me] = 0; has_ended = false; is_closed = false; is_last = false;
@@ -193,7 +194,7 @@ inline exchange() {
         atomic { WAIT_FOR(HAS_PLACED); d_step { copy() } };
         WHEN(NODE < RANKS, COLLECTIVE(STEP_MOVE, skip, skip));
         atomic { WAIT_FOR(HAS_COPIED); d_step { finish() } };
-        WHEN(is_last && !has_rounds && !has_failed, consume(HAS_SLOT); d_step { end_epoch() })
+        WHEN(is_last && !has_rounds && !has_failed, atomic { end_epoch() })
     fi
 }
 
@@ -222,10 +223,7 @@ proctype Rank(byte me) {
                 atomic { WHEN(failed != NONE, cause[me] = failed; leave(FAILED)) };
                 if
                 :: is_not_ready -> is_not_ready = false
-                :: !is_not_ready && !has_rounds && IS_OVER ->
-                    atomic { WHEN(epoch[me] == EPOCHS, leave(DONE)) };
-                    consume(HAS_SLOT);
-                    d_step { end_epoch() }
+                :: !is_not_ready && !has_rounds && IS_OVER -> atomic { WHEN(epoch[me] == EPOCHS, leave(DONE)); end_epoch() }
                 :: else -> WHEN(!has_rounds, d_step { begin_window() }); exchange()
                 fi
             }
