@@ -197,7 +197,7 @@ inline program() {
 #endif
 
 #ifdef ARRIVE
-/* *move* and *arrive* of an exchange: what a neighbour has copied into a slot is seen after its word. */
+/* *arrive* of an exchange: what a neighbour has copied into a slot is seen after its word. So is what is in a board after `posted`. */
 inline program() {
     does(0, STORE, SLOT, 1);
     fence(0, RELEASE);
@@ -210,7 +210,8 @@ inline program() {
 #endif
 
 #ifdef OFFER_SLOT
-/* *copy* of an exchange: a rank names a slot whose block was released, and reads nothing that neighbours copy there. */
+/* *copy* of an exchange: a rank names a slot whose block was released, and reads nothing that neighbours copy there. So it reads nothing
+ * of operation n + 2 in a board: it stores `posted` of n + 1 when it has read n. */
 inline program() {
     does(0, LOAD, SLOT, 0);
     fence(0, RELEASE);
