@@ -16,7 +16,8 @@ inline may_stop() {
     if
     :: faults < FAULTS -> faults++; has_failed = true; WHEN(IS(LEAVES), cause[me] = me; leave(FAILED))
     :: faults < FAULTS -> faults++; has_lost = true; leave(DIED)
-    :: faults < FAULTS -> faults++; has_lost = true; is_stalled[me] = true; ALL(IS_GONE_BUT_ME); is_stalled[me] = false
+    :: faults < FAULTS && !SOME(IS_STALLED) ->
+        faults++; has_lost = true; is_stalled[me] = true; ALL(IS_GONE_BUT_ME); is_stalled[me] = false
     :: true
     fi
 }
