@@ -1,6 +1,6 @@
 /**
- * An exchange as a filler of a handle: opens it on all ranks together, and goes from step to step. All of it runs in
- * the thread that uses the handle, and needs no lock; another rank may fail at any step.
+ * An exchange as a filler of a handle: opens it on all ranks together, and goes from step to step, in the program's
+ * calls or in a thread (mover.c). Who advances it has mover.lock; another rank may fail at any step.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -122,11 +122,7 @@ static void exchange_count_time(struct exchange *exchange, enum step step) {
     exchange->step_since = now;
 }
 
-/*
- * Does what is possible without waiting. SUPPLY_AGAIN: another rank or Spark must do something first. SUPPLY_OK,
- * _END_OF_EPOCH, _END_OF_DATA: as exchange_fill(), with exchange->filled; or a failure.
- */
-static supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure) {
+supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure) {
     const bool is_opening = exchange->step < STEP_GATHER;
     for (;;) {
         const enum step step = exchange->step;
@@ -142,8 +138,7 @@ static supply_status_t exchange_advance(struct exchange *exchange, struct failur
     }
 }
 
-/* A wait of its own for each step: the step knows its time limit. */
-static struct wait exchange_wait_in_step(const struct exchange *exchange) {
+struct wait exchange_wait_in_step(const struct exchange *exchange) {
     struct wait wait = supply__wait_begin((struct wait_limit){INFINITY, exchange->inspected.interruption});
     if (exchange->step == STEP_GATHER) wait.fd = supply_fd(exchange->pair);
     if (wait.fd >= 0) wait.pause = PIPE_NANOSECONDS;
@@ -189,10 +184,8 @@ static void exchange_publish(struct exchange *exchange) {
     for (size_t i = 0; i < sizeof totals / sizeof *to; i++) __atomic_store_n(to + i, numbers[i], __ATOMIC_RELAXED);
 }
 
-static supply_status_t exchange_fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
-                                     struct failure *failure) {
-    struct exchange *exchange = context;
-    exchange->slot = *slot;
+/* Nothing is ready, so the program waits. */
+static supply_status_t exchange_advance_to_block(struct exchange *exchange, bool wait, struct failure *failure) {
     /* Time between the calls of one wait is part of it, as in seconds_waited. */
     if (!supply__filler_is_waiting(exchange->handle) || !supply__filler_is_waiting(exchange->outer))
         exchange->step_since = supply__clock_now();
@@ -200,15 +193,35 @@ static supply_status_t exchange_fill(void *context, const struct slot *slot, boo
         exchange_begin_epoch(exchange);
     else if (exchange->step == STEP_DELIVER)
         exchange_continue(exchange);
-    const supply_status_t status = wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
+    /* What was begun while the program computed has its limit from here on. */
+    if (!exchange->is_awaited) exchange_begin_wait(&exchange->collective);
+    exchange->is_awaited = true;
+    return wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
+}
+
+static supply_status_t exchange_fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                                     struct failure *failure) {
+    struct exchange *exchange = context;
+    pthread_mutex_lock(&exchange->mover.lock);
+    exchange->slot = *slot;
+    supply_status_t status = exchange_mover_take(exchange, failure);
+    if (status == SUPPLY_AGAIN) status = exchange_advance_to_block(exchange, wait, failure);
+    exchange->is_awaited = status == SUPPLY_AGAIN || status == SUPPLY_INTERRUPTED;
+    exchange->delivered += status >= 0 && !exchange->is_awaited;
     exchange_publish(exchange);
+    exchange->seen.positions = exchange->positions;
+    exchange->seen.fingerprint = exchange->fingerprint;
     if (status >= 0) *filled = exchange->filled;
+    exchange_mover_permit(exchange, status);
+    pthread_mutex_unlock(&exchange->mover.lock);
     return status;
 }
 
 static supply_status_t exchange_learn_schema(void *context, struct failure *failure) {
     struct exchange *exchange = context;
     const struct columns *columns = &exchange->columns;
+    /* The handle has them already. Only then the pair may be in use by the thread. */
+    if (exchange->has_memory) return SUPPLY_OK;
     const supply_status_t status =
         exchange_columns_learn(&exchange->columns, exchange->pair, exchange->inspected.name, failure);
     if (status == SUPPLY_OK && columns->schema.count > 0)
@@ -230,7 +243,8 @@ static supply_status_t exchange_check_position(const struct exchange *exchange, 
 static supply_status_t exchange_find_position(const void *context, const struct position *consumed,
                                               struct position *position) {
     const struct exchange *exchange = context;
-    if (!exchange_positions_find(&exchange->positions, &exchange->start, consumed, exchange->fingerprint, position))
+    if (!exchange_positions_find(&exchange->seen.positions, &exchange->start, consumed, exchange->seen.fingerprint,
+                                 position))
         return SUPPLY_ERROR_ARGUMENT;
     return exchange_check_position(exchange, position);
 }
@@ -258,6 +272,11 @@ static void exchange_free_memory(struct exchange *exchange) {
 /* Contexts that are never freed. They stay reachable by this list, so leak checkers do not report them. */
 static struct exchange *kept;
 
+static void exchange_never_free(struct exchange *exchange) {
+    exchange_neighbours_leave(&exchange->neighbours);
+    exchange->next_kept = __atomic_exchange_n(&kept, exchange, __ATOMIC_ACQ_REL);
+}
+
 /*
  * MPI cannot take back a collective operation: if another rank begins it later, it still reads and writes the buffers.
  * So the context is freed, or as much of it as no pending operation may use. None uses the ring.
@@ -266,23 +285,24 @@ static void exchange_free(struct exchange *exchange, bool *keep) {
     const bool is_pending = exchange->collective.operation != NO_OPERATION;
     const struct transport *transport = &exchange->collective.transport;
     *keep = false;
-    if (is_pending) {
+    if (is_pending)
         exchange_levels_leave(&exchange->collective.levels);
-        exchange_neighbours_leave(&exchange->neighbours);
-    } else {
+    else
         exchange_levels_free(&exchange->collective.levels);
-    }
     transport->free(transport->context, is_pending);
+    exchange_mover_free(&exchange->mover);
     if (!is_pending) {
         exchange_free_memory(exchange);
         return;
     }
-    exchange->next_kept = __atomic_exchange_n(&kept, exchange, __ATOMIC_ACQ_REL);
+    exchange_never_free(exchange);
 }
 
 static supply_status_t exchange_close_within(void *context, double seconds, const char *reason, bool *keep) {
     struct exchange *exchange = context;
     supply_status_t status;
+    exchange_mover_stop(exchange);
+    if (reason != NULL) exchange_mover_leave(exchange, reason);
     /* Spark learns why the program stops early. A Spark that has failed knows the cause, and this is not it. */
     if (exchange->owns_pair && reason != NULL && !exchange->spark_has_failed)
         status = supply_abort(exchange->pair, reason);
@@ -294,13 +314,22 @@ static supply_status_t exchange_close_within(void *context, double seconds, cons
 
 static void exchange_abort_pair(void *context, const char *reason, bool *keep) {
     struct exchange *exchange = context;
+    exchange_mover_stop(exchange);
     if (exchange->owns_pair) supply_abort(exchange->pair, reason);
     exchange_free(exchange, keep);
 }
 
-/* The transport belongs to the parent: MPI must not be called in a child. */
+/*
+ * The transport belongs to the parent: MPI must not be called in a child. The thread is not in the child, either. What
+ * it was changing cannot be freed.
+ */
 static void exchange_abandon(void *context) {
     struct exchange *exchange = context;
+    if (exchange->mover.is_advancing) {
+        supply__filler_abandon(exchange->pair);
+        exchange_never_free(exchange);
+        return;
+    }
     supply_abandon_in_child(exchange->pair);
     exchange->collective.levels.has_rail = false;
     exchange_free_memory(exchange);
@@ -353,8 +382,11 @@ static supply_status_t exchange_inspect(struct exchange *exchange, supply_t *pai
     return SUPPLY_OK;
 }
 
-static void exchange_fail_sorted(void *exchange, const struct failure *failure) {
+static void exchange_fail_sorted(void *context, const struct failure *failure) {
+    struct exchange *exchange = context;
+    pthread_mutex_lock(&exchange->mover.lock);
     exchange_fail_later(exchange, failure);
+    pthread_mutex_unlock(&exchange->mover.lock);
 }
 
 /* The program reads the sorter, which reads the exchange. */
@@ -364,7 +396,7 @@ static supply_status_t exchange_open_sorter(struct exchange *exchange, struct fa
                                            .memory_bytes = settings->memory_bytes,
                                            .folder = settings->spill_folder,
                                            .block_bytes = settings->window_bytes,
-                                           .settings = &exchange->fingerprint,
+                                           .settings = &exchange->seen.fingerprint,
                                            .header = exchange->inspected.header,
                                            .start = exchange->inspected.start,
                                            .fail = exchange_fail_sorted,
@@ -481,6 +513,7 @@ supply_status_t supply__exchange_over(supply_t **supply, const struct transport 
     }
     exchange->collective.transport = *transport;
     exchange->collective.operation = NO_OPERATION;
+    exchange_mover_init(exchange);
     exchange->round.rank = rank;
     exchange->round.ranks = exchange->statistics.ranks = ranks;
     const supply_status_t status = exchange_open_all(exchange, supply != NULL ? *supply : NULL, options, &failure);

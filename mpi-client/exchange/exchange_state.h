@@ -1,9 +1,10 @@
-/** The state of an exchange between the calls of the program. */
+/** The state of an exchange between the calls of the program. Its owner has mover.lock. */
 #pragma once
 
 #include "agree.h"
 #include "base/clock.h"
 #include "gather.h"
+#include "mover.h"
 #include "positions.h"
 #include "transfer.h"
 
@@ -93,7 +94,26 @@ struct exchange {
     struct slot slot;
     enum window_end end; /**< of STEP_END */
     struct filled filled;
+
+    struct mover mover;
+    uint64_t delivered; /**< blocks and ends that the program has got: the number of the next one in the ring */
+    bool is_awaited;    /**< the program has asked for it */
+
+    /** As of the last call of the program, which alone reads and writes it. */
+    struct {
+        struct positions positions;
+        uint64_t fingerprint;
+    } seen;
 };
+
+/**
+ * Does what is possible without waiting. SUPPLY_AGAIN: another rank or Spark must do something first. SUPPLY_OK,
+ * _END_OF_EPOCH, _END_OF_DATA: as exchange_fill(), with exchange->filled; or a failure.
+ */
+supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure);
+
+/** The wait in front of the next exchange_advance(). It has no limit: the step knows its own. */
+struct wait exchange_wait_in_step(const struct exchange *exchange);
 
 /* The parts of exchange_advance(). Each returns SUPPLY_OK when its step is over. */
 

@@ -1,6 +1,6 @@
 /**
  * Operations over MPI, on a duplicate of the program's communicator: made without a wait that nothing ends. MPI is
- * called from one thread only, and its errors are returned as texts. Whoever receives something checks it.
+ * called by one thread at a time, and its errors are returned as texts. Whoever receives something checks it.
  */
 #include "mpi_transport.h"
 
@@ -234,6 +234,9 @@ supply_status_t supply__mpi_transport(struct transport *transport, MPI_Comm comm
                                       const char *call, struct failure *failure) {
     *transport = mpi_functions;
     TRY(supply__mpi_rank(comm, call, &transport->rank, &transport->ranks, failure));
+    int threads;
+    TRY(supply__mpi_check(MPI_Query_thread(&threads), "MPI_Query_thread", failure));
+    transport->any_thread = threads == MPI_THREAD_MULTIPLE;
     struct mpi_context *mpi = mpi_context_of(transport->ranks, failure);
     if (mpi == NULL) return failure->status;
     transport->context = mpi;

@@ -24,6 +24,7 @@ struct part {
 struct transport {
     int rank; /**< number of this process, from 0 */
     int ranks;
+    bool any_thread; /**< any thread may call the functions, one at a time; false: only the one that opened */
     void *context;
 
     /** Sends `bytes` bytes to each process; receives ranks × bytes, in the order of ranks. */

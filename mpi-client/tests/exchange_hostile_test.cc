@@ -142,7 +142,10 @@ TEST_F(ExchangeHostileTest, OtherColumnsThanThoseOfAnotherRank) {
 /** Nobody gets rows of values that changed between two rounds: with and without neighbours. */
 class ChangedValuesTest : public ExchangeHostileTest, public ::testing::WithParamInterface<bool> {
   protected:
-    ChangedValuesTest() { options.messages_only = GetParam(); }
+    ChangedValuesTest() {
+        options.messages_only = GetParam();
+        has_thread = false;
+    }
 
     static void move_all(int32_t *offsets, int32_t by, int values = 9) {
         for (int i = 0; i <= values; i++) offsets[i] += by;

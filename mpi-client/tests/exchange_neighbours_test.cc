@@ -375,6 +375,7 @@ TEST_F(ExchangeNeighboursTest, APendingOperationKeepsNoRing) {
 
 /* The memory of a rank that has left stays there for those that have mapped it. */
 TEST_F(ExchangeNeighboursTest, ARankThatLeavesDoesNotEndOthersBySignals) {
+    has_thread = false;
     create({2000, 2000});
     options.window_bytes = 1000;
     for (const auto &rank : ranks) rank->pair_options.timeout = 0.5;

@@ -149,6 +149,7 @@ class ExchangePositionOfEmptyWindowsTest : public ExchangePositionTest {
         options.policy = SUPPLY_EXCHANGE_HASH;
         options.column = "id";
         options.window_bytes = of_window * sizeof(int64_t);
+        has_thread = false;
     }
 
     /** Rank 0 supplies three windows for itself, three for rank 1, and three for itself; rank 1 supplies nothing. */

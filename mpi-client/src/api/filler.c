@@ -1,6 +1,6 @@
 /**
  * Handles whose blocks come from a filler in this process: it plays the task in memory, and the same checks as
- * for a task follow (R2 to R4). It runs in the thread that uses the handle.
+ * for a task follow (R2 to R4). It runs in the thread that uses the handle. An exchange's thread asks for slots.
  */
 #include "api/filler.h"
 
@@ -120,11 +120,14 @@ static struct slot slot_of(const struct pair *pair, uint64_t sequence) {
 }
 
 bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
+    return supply__filler_slot_of(supply, supply->pair.expected + ahead, slot);
+}
+
+bool supply__filler_slot_of(supply_t *supply, uint64_t sequence, struct slot *slot) {
     const struct pair *pair = &supply->pair;
     supply__lock(supply);
     const uint64_t released = pair->released;
     supply__unlock(supply);
-    const uint64_t sequence = pair->expected + ahead;
     if (sequence - released >= pair->settings.block_count) return false;
     *slot = slot_of(pair, sequence);
     return true;
@@ -189,6 +192,8 @@ const struct pair *supply__filler_pair(const supply_t *supply) {
     while (supply != NULL && supply->is_filled) supply = supply->filler.pair(supply->filler.context);
     return supply != NULL ? &supply->pair : NULL;
 }
+
+void supply__filler_abandon(supply_t *pair) { supply__pair_abandon(&pair->pair); }
 
 void supply__filler_claim(supply_t *pair) { pair->claimed = true; }
 

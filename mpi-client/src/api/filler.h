@@ -33,7 +33,7 @@ struct filled {
     size_t bytes;           /**< of the block; 0 at an end */
 };
 
-/** The functions of a filler. The library calls them from the thread that uses the handle. */
+/** The functions of a filler. The library calls them from the thread that uses the handle, without its lock. */
 struct filler {
     void *context;
 
@@ -127,6 +127,9 @@ SUPPLY_API supply_exchange_statistics_t *supply__filler_statistics(supply_t *sup
 /** The slot of the block that fill() stores `ahead` blocks after the next one. False: it is not free yet. */
 SUPPLY_API bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
 
+/** The same of the block with that number, counted from 0 with the ends. For any thread. */
+SUPPLY_API bool supply__filler_slot_of(supply_t *supply, uint64_t sequence, struct slot *slot);
+
 /**
  * Stores the entries and texts of the schema as a task does, once. They are those of the pair, with "vz" as "z".
  * SUPPLY_OK, or _MEMORY.
@@ -152,6 +155,10 @@ SUPPLY_API supply_status_t supply__filler_schema(supply_t *supply, const struct 
  * learning the schema reports a failure of Spark. Or a failure, which later calls return, too.
  */
 SUPPLY_API supply_status_t supply__filler_check_running(supply_t *supply);
+
+/** In a forked child, if a thread of the parent used the handle of the pair: closes its descriptors, and frees nothing
+ * that the thread changes. The handle is lost. */
+SUPPLY_API void supply__filler_abandon(supply_t *pair);
 
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
 SUPPLY_API void supply__filler_claim(supply_t *pair);

@@ -71,6 +71,7 @@ ExchangeTest::ExchangeTest() {
 void ExchangeTest::create(const std::vector<uint32_t> &counts, uint32_t epochs) {
     int64_t next = 0;
     network = std::make_unique<ThreadNetwork>(static_cast<int>(counts.size()));
+    network->any_thread = has_thread && getenv("SUPPLY_TEST_EXCHANGE_HAS_NO_THREAD") == nullptr;
     for (const uint32_t count : counts) {
         ranks.push_back(std::make_unique<ExchangeRank>());
         data.emplace_back();

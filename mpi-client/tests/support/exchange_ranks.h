@@ -76,6 +76,8 @@ class ExchangeTest : public ::testing::Test {
     void expect_failure(supply_status_t status, std::initializer_list<const char *> words);
 
     Shape shape = Shape::fixed;
+    /** False: only the program's calls advance the exchange, so the test knows how far it is. */
+    bool has_thread = true;
     supply_exchange_options_t options;
     std::vector<Supplied> data;
     std::vector<std::unique_ptr<ExchangeRank>> ranks;

@@ -7,8 +7,8 @@
 namespace supply_test {
 
 transport ThreadNetwork::of(int rank) {
-    return {rank,    ranks_, new Context{this, rank}, allgather, nullptr, nullptr, alltoall, alltoallv, test, split,
-            nullptr, free};
+    return {rank,  ranks_,  any_thread, new Context{this, rank}, allgather, nullptr, nullptr, alltoall, alltoallv, test,
+            split, nullptr, free};
 }
 
 void ThreadNetwork::fail_from(int rank, uint64_t operation) {
@@ -64,6 +64,7 @@ size_t ThreadNetwork::most_received() {
 }
 
 supply_status_t ThreadNetwork::begin(int rank, const Call &call, failure *failure) {
+    if (observe) observe(rank);
     std::lock_guard<std::mutex> lock(mutex_);
     const uint64_t number = begun_[static_cast<size_t>(rank)];
     if (rank == failing_rank_ && number >= failing_from_) {

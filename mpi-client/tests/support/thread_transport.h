@@ -23,6 +23,11 @@ class ThreadNetwork {
     /** The transport of a rank. It must not outlive the network. */
     transport of(int rank);
 
+    /** Whether the exchange may have a thread. */
+    bool any_thread = true;
+    /** Called in front of each operation, in the thread that begins it. */
+    std::function<void(int rank)> observe;
+
     /** From that operation on, each one of that rank fails. */
     void fail_from(int rank, uint64_t operation);
 

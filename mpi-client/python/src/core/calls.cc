@@ -31,11 +31,13 @@ nb::object view(const void *address, size_t bytes) {
 
 Calls::Calls(nb::object object, const char *what)
     : object_(std::move(object)), what_(what), rank_(nb::cast<int>(object_.attr("rank"))),
-      ranks_(nb::cast<int>(object_.attr("ranks"))), splits_(nb::hasattr(object_, "split")) {}
+      ranks_(nb::cast<int>(object_.attr("ranks"))), splits_(nb::hasattr(object_, "split")),
+      any_thread_(nb::cast<bool>(nb::getattr(object_, "any_thread", nb::bool_(false)))) {}
 
 transport Calls::functions() {
     return {rank_,
             ranks_,
+            any_thread_,
             new std::shared_ptr<Calls>(shared_from_this()),
             allgather,
             send,
@@ -48,15 +50,33 @@ transport Calls::functions() {
             free};
 }
 
+/* The interpreter's lock covers the counts, which begin() sets in any thread. */
 void Calls::pause() {
-    nb::gil_scoped_release released;
-    if (yields_ > 0) {
+    const bool yields = yields_ > 0;
+    const unsigned microseconds = pause_microseconds_;
+    if (yields)
         yields_--;
+    else
+        pause_microseconds_ = std::min(2 * pause_microseconds_, kLongestPauseMicroseconds);
+    nb::gil_scoped_release released;
+    if (yields)
         sched_yield();
-        return;
+    else
+        usleep(microseconds);
+}
+
+void Calls::on_end(void *context, void (*end)(void *argument), void *argument) {
+    Calls &calls = in(context);
+    nb::gil_scoped_acquire acquired;
+    try {
+        calls.end_ = nb::cpp_function([end, argument] {
+            nb::gil_scoped_release released;
+            end(argument);
+        });
+        nb::module_::import_("atexit").attr("register")(calls.end_);
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable("the beginning of an exchange");
     }
-    usleep(pause_microseconds_);
-    pause_microseconds_ = std::min(2 * pause_microseconds_, kLongestPauseMicroseconds);
 }
 
 void Calls::throw_interruption() {
@@ -86,10 +106,10 @@ supply_status_t Calls::fail(failure *failure, const char *operation, const nb::p
 
 /* A signal that arrives now must not leave it unknown whether the operation has begun, so its handler runs first. */
 supply_status_t Calls::begin(failure *failure, const char *name, int *operation, const Call &call) {
-    yields_ = kYields;
-    pause_microseconds_ = kShortestPauseMicroseconds;
     *operation = NO_OPERATION;
     nb::gil_scoped_acquire acquired;
+    yields_ = kYields;
+    pause_microseconds_ = kShortestPauseMicroseconds;
     if (!whole().is_waiting_ && PyErr_CheckSignals() != 0) whole().keep_interruption(nb::python_error());
     try {
         const long number = PyLong_AsLong(call(object_).ptr());
@@ -199,14 +219,12 @@ void Calls::free(void *context, bool pending) {
     auto *const held = static_cast<std::shared_ptr<Calls> *>(context);
     nb::gil_scoped_acquire acquired;
     Calls &calls = **held;
-    if (!pending) {
-        try {
-            calls.object_.attr("close")();
-        } catch (nb::python_error &error) {
-            error.discard_as_unraisable((std::string("the end of ") + calls.what_).c_str());
-        }
-    } else {
-        calls.object_.release();
+    try {
+        if (calls.end_.is_valid()) nb::module_::import_("atexit").attr("unregister")(calls.end_);
+        if (!pending) calls.object_.attr("close")();
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable((std::string("the end of ") + calls.what_).c_str());
     }
+    if (pending) calls.object_.release();
     delete held;
 }

@@ -11,7 +11,8 @@ extern "C" {
 #include "mpi/transport.h"
 }
 
-/** Calls the methods of a Python object. The library may call it without the interpreter's lock. */
+/** Calls the methods of a Python object. The library may call it without the interpreter's lock, one thread at a time.
+ */
 class Calls : public std::enable_shared_from_this<Calls> {
   public:
     /** what: the object is, for texts. */
@@ -21,6 +22,13 @@ class Calls : public std::enable_shared_from_this<Calls> {
 
     /** The transport as the library has it. It keeps this object until free(). */
     struct ::transport functions();
+
+    /** Whether threads of the library may call the object. */
+    bool is_for_any_thread() const { return any_thread_; }
+    /** From now on no other thread than the one that opens may. */
+    void stay_in_thread() { any_thread_ = false; }
+    /** on_end() of the transport: when the interpreter ends, no thread of the library may wait for its lock. */
+    static void on_end(void *context, void (*end)(void *argument), void *argument);
 
     /** While it lives, a call of the library waits: what a signal handler raises ends it as a failure. */
     class Waiting {
@@ -77,6 +85,8 @@ class Calls : public std::enable_shared_from_this<Calls> {
     std::shared_ptr<Calls> whole_;
     const int rank_, ranks_;
     const bool splits_;
+    bool any_thread_;
+    nanobind::object end_; /**< what the interpreter calls at its end; empty: nothing */
     /** Whether a call of the library waits: what a signal handler raises ends it as a failure. */
     bool is_waiting_ = false;
     unsigned yields_ = 0, pause_microseconds_ = 0;

@@ -16,7 +16,8 @@ supply_status_t open_exchange(Calls &transport, supply_t **supply, const Exchang
     options.memory_bytes = from.memory_bytes;
     options.spill_folder = from.spill_folder.empty() ? nullptr : from.spill_folder.c_str();
     options.messages_only = from.messages_only;
-    const struct transport functions = transport.functions();
+    struct transport functions = transport.functions();
+    functions.on_end = Calls::on_end;
     const Calls::Waiting waiting(transport);
     return supply__exchange_over(supply, &functions, &options);
 }

@@ -96,6 +96,7 @@ void Pair::check(int status) const {
 void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
     handle();
     exchange_ = std::make_shared<Calls>(std::move(transport), "the exchange between ranks");
+    if (link_ != nullptr && !link_->is_for_any_thread()) exchange_->stay_in_thread();
     supply_t *taken = take();
     supply_status_t status;
     {
@@ -165,6 +166,9 @@ supply_status_t Pair::try_next(supply_block_t &block) {
     if (receiver_ != std::thread::id())
         raise(SUPPLY_ERROR_ARGUMENT, "another thread waits for the next block of this supply");
     const Receiving receiving(*this, supply);
+    /* The exchange's thread may have the exchange, and wait for the interpreter's lock. */
+    std::optional<nb::gil_scoped_release> released;
+    if (exchange_ != nullptr) released.emplace();
     return supply_try_next(supply, &block);
 }
 

@@ -60,7 +60,8 @@ class MpiTransport:
     def _use(self, comm: MPI.Comm) -> None:
         self._comm = comm
         # Other threads may call MPI only if MPI has been initialized for that. The workers' server is one.
-        self._thread = None if MPI.Query_thread() == MPI.THREAD_MULTIPLE else threading.get_ident()
+        self.any_thread: bool = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+        self._thread = None if self.any_thread else threading.get_ident()
         self.rank: int = comm.rank
         self.ranks: int = comm.size
         # By number of the operation.

@@ -44,6 +44,7 @@ class TorchTransport:
     def _use(self, group: distributed.ProcessGroup, limit: float) -> None:
         self._group = group
         self._limit = limit
+        self.any_thread = True
         self.rank: int = group.rank()
         self.ranks: int = group.size()
         # Of the operation that is under way.
