@@ -29,7 +29,7 @@
 #include "exchange_common.pml"
 #define SLOT 2              /* bytes that one of two slots holds */
 /* Steps with a collective. STEP_GATHER, STEP_COPY, STEP_ARRIVE, STEP_DELIVER and STEP_END have none. STEP_OPEN is begin_run(). STEP_MEET,
- * STEP_LINK, STEP_SAMPLE and STEP_COLUMNS come before the first round, and change nothing in it. */
+ * STEP_LINK, STEP_BOARDS, STEP_RAILS, STEP_SAMPLE and STEP_COLUMNS come before the first round, and change nothing in it. */
 mtype = { STEP_AGREE, STEP_OFFER, STEP_GRANT, STEP_MOVE };
 mtype = { FITS, LESS, NEXT, NOTHING };              /* what a rank grants, or offers */
 mtype = { ENDS_ALONE, COPIES_BEFORE_PLACE, ARRIVES_BEFORE_COPY, OWN_ROUNDS, GRANT_IS_IGNORED, GRANT_IS_LEFT_OUT, ONE_ROUND, OWN_GRANT,
