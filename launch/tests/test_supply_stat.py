@@ -93,7 +93,7 @@ def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, 
 def test_a_live_exchange(supplier, make_pairs, tmp_path):
     """Two ranks exchange all elements. One stands still in the middle, so the numbers of both stay as they are."""
     # exchange-ids finds an element's number in its height and in its key.
-    elements = [(b"%d" % number, databases.datum(bytes(48), height=number)) for number in range(300)]
+    elements = [(b"%d" % n, databases.datum(bytes(n), channels=1, height=n, width=1)) for n in range(1, 300)]
     entries = databases.write(tmp_path / "lmdb", elements)
     pairs = make_pairs(2, ring="64KiB", block="16KiB")
     root = [] if os.geteuid() else ["--allow-run-as-root"]
