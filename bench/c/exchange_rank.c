@@ -2,6 +2,9 @@
  * The rank of bench/exchange: it takes pairs that the ranks exchange by the hash (groups) or the order (sorted) of
  * their keys, and counts them and their keys. Rank 0 prints a line when all ranks have opened their pairs, and then
  * what each rank has received, for comparison with Spark's counts (Keyed.scala).
+ *
+ * overlap, overlap-messages: the pairs in a random order, by memory or by messages. At first the ranks only take them;
+ * then each sleeps after each block for as long as an exchange took. Rank 0 prints what a step cost.
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -10,6 +13,7 @@
 #include <string.h>
 #include <supply_exchange.h>
 #include <supply_remote.h>
+#include <time.h>
 
 #include "bench.h"
 #include "pair.h"
@@ -17,6 +21,9 @@
 /* Spark's memory holds all pairs, too. */
 #define SORT_MEMORY ((size_t)8 << 30)
 enum { FIRST_CAPACITY = 1 << 16 };
+#define OVERLAP_WINDOW ((size_t)4 << 20)
+/* Of the windows, those before are not counted: memory is fresh. */
+enum { OVERLAP_WARM_UP = 4, OVERLAP_STEPS = 24 };
 
 /** Keys that were seen. */
 struct key_set {
@@ -108,9 +115,45 @@ static void print(const struct received *all, int ranks) {
     puts("]");
 }
 
+/* False: the data has ended. */
+static bool take_block(supply_t *supply) {
+    supply_block_t block;
+    const supply_status_t status = supply_next(supply, &block);
+    if (status < 0 || (status == SUPPLY_OK && supply_release(supply, &block) != SUPPLY_OK)) die_of(supply);
+    return status == SUPPLY_OK;
+}
+
+static int64_t sleep_for(int64_t nanos) {
+    const int64_t begin = clock_nanos();
+    const struct timespec time = {.tv_sec = nanos / 1000000000, .tv_nsec = nanos % 1000000000};
+    nanosleep(&time, NULL);
+    return clock_nanos() - begin;
+}
+
+static void measure_overlap(supply_t *supply, MPI_Comm comm, bool prints) {
+    int64_t begin = 0, step, slept = 0;
+    int steps = 0;
+    for (int i = 0; i < OVERLAP_WARM_UP + OVERLAP_STEPS; i++) {
+        if (i == OVERLAP_WARM_UP) begin = clock_nanos();
+        if (!take_block(supply)) die("the data has too few windows: give more --bytes");
+    }
+    const int64_t mine = (clock_nanos() - begin) / OVERLAP_STEPS;
+    MPI_Allreduce(&mine, &step, 1, MPI_INT64_T, MPI_MAX, comm);
+    begin = clock_nanos();
+    do slept += sleep_for(step);
+    while (take_block(supply) && ++steps < OVERLAP_STEPS);
+    const int64_t wall = clock_nanos() - begin;
+    if (steps < OVERLAP_STEPS) die("the data has too few windows: give more --bytes");
+    if (supply_skip_rest(supply) != SUPPLY_END_OF_DATA) die_of(supply);
+    if (prints)
+        printf("{\"steps\": %d, \"exchange\": %" PRId64 ", \"slept\": %" PRId64 ", \"wall\": %" PRId64 "}\n", steps,
+               steps * step, slept, wall);
+}
+
 int main(int argc, char **argv) {
     messages_from("bench-exchange");
-    if (argc != 2) die("usage: bench-exchange groups|sorted");
+    if (argc != 2) die("usage: bench-exchange groups|sorted|overlap|overlap-messages");
+    const bool overlaps = strncmp(argv[1], "overlap", strlen("overlap")) == 0;
     const bool sorted = strcmp(argv[1], "sorted") == 0;
     supply_options_t options;
     supply_options_init(&options);
@@ -120,11 +163,17 @@ int main(int argc, char **argv) {
     exchange.column = "key";
     exchange.policy = sorted ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_HASH;
     if (sorted) exchange.memory_bytes = SORT_MEMORY;
+    if (overlaps) {
+        exchange.policy = SUPPLY_EXCHANGE_ALL;
+        exchange.column = NULL;
+        exchange.window_bytes = OVERLAP_WINDOW;
+        exchange.messages_only = strcmp(argv[1], "overlap-messages") == 0;
+    }
 
     supply_t *supply;
     MPI_Comm comm;
-    int number, ranks;
-    MPI_Init(NULL, NULL);
+    int number, ranks, threads;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads);
     if (supply_remote_open(&supply, MPI_COMM_WORLD, &options, &comm) != SUPPLY_OK ||
         supply_exchange_open(&supply, comm, &exchange) != SUPPLY_OK)
         die_of(supply);
@@ -135,10 +184,13 @@ int main(int argc, char **argv) {
     fflush(stdout);
     struct received received = {0}, *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) die("no memory for the results of %d ranks", ranks);
-    receive(supply, &received, sorted);
+    if (overlaps)
+        measure_overlap(supply, comm, number == 0);
+    else
+        receive(supply, &received, sorted);
     supply_close(supply);
     MPI_Gather(&received, sizeof received, MPI_BYTE, all, sizeof received, MPI_BYTE, 0, comm);
-    if (number == 0) print(all, ranks);
+    if (number == 0 && !overlaps) print(all, ranks);
     free(all);
     MPI_Comm_free(&comm);
     MPI_Finalize();

@@ -35,6 +35,8 @@ GROUP = Kind("GroupByTest", "groupby", "group", "groups")
 SORT = Kind("SortByTest", "sortby", "sort", "sorted")
 KINDS = (GROUP, SORT)
 SPARK, OURS = "Spark's shuffle", "ranks that exchange"
+# Of bench-exchange, with the figure.
+OVERLAPS = {"overlap": "exchange_overlap", "overlap-messages": "exchange_overlap_messages"}
 
 
 def measure(total_bytes, rounds, warm_up, timeout, results):
@@ -55,6 +57,14 @@ def measure(total_bytes, rounds, warm_up, timeout, results):
 
             # The first round, which does not count, is verified.
             add(kind, source, quiet.rounds(max(1, warm_up), rounds, one_round), results)
+        for way, key in OVERLAPS.items():
+
+            def overlapped(number, way=way):
+                step = exchange(spark, way, timeout)[0]
+                results.case({"way": way, "round": number}, step)
+                return step
+
+            add_overlap(key, quiet.rounds(1, rounds, overlapped), results)
 
 
 @contextlib.contextmanager
@@ -88,18 +98,29 @@ def shuffled(spark, kind, source, reducers, verify):
 
 def exchanged(spark, kind, source, timeout):
     """One run of ranks, from the beginning of Spark's write until the last rank has read its last element."""
-    with (
-        pairs.config_files(RANKS, RING, BLOCK) as configs,
-        pairs.started(configs, pairs.exchanging(RANKS, kind.exchange), timeout) as (ranks,),
-    ):
-        ranks.answer()
-        start = spark.run("supply_keyed", ranks=RANKS, timeout=timeout, **configs)["start"]
-        received = ranks.end()
+    received, start = exchange(spark, kind.exchange, timeout)
     return {
         "seconds": (max(rank["end"] for rank in received) - start) / 1e9,
         "ranks": received,
         "wrong": compared(source, together(received, kind)) + (out_of_order(received) if kind is SORT else []),
     }
+
+
+def exchange(spark, way, timeout):
+    """What ranks print that exchange the pairs, and when Spark's write began."""
+    with (
+        pairs.config_files(RANKS, RING, BLOCK) as configs,
+        pairs.started(configs, pairs.exchanging(RANKS, way), timeout) as (ranks,),
+    ):
+        ranks.answer()
+        start = spark.run("supply_keyed", ranks=RANKS, timeout=timeout, **configs)["start"]
+        return ranks.end(), start
+
+
+def add_overlap(key, rounds, results):
+    """The larger of computation and exchange in the time of a step: 1 if it costs no more, 0.5 if it costs both."""
+    ratio = spread([max(one["slept"], one["exchange"]) / one["wall"] for one in rounds])
+    results.figure(key, {"ratio": ratio, "disturbed": rounds.disturbed})
 
 
 def together(ranks, kind):

@@ -1,6 +1,6 @@
 /**
  * Packs columns with children into values of any length. Offsets of a held block are read once and checked, because the
- * task may change them. It runs in the thread that uses the handle, without a lock.
+ * task may change them. Its caller has the exchange's lock.
  */
 #include "children.h"
 

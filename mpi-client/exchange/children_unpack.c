@@ -1,6 +1,6 @@
 /**
  * Makes the buffers of columns with children again. Neighbours may write into the slot meanwhile, so a copy of it is
- * checked and read. It runs in the thread that uses the handle, without a lock.
+ * checked and read. Its caller has the exchange's lock.
  */
 #include "children.h"
 

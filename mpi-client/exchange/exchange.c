@@ -184,6 +184,14 @@ static void exchange_publish(struct exchange *exchange) {
     for (size_t i = 0; i < sizeof totals / sizeof *to; i++) __atomic_store_n(to + i, numbers[i], __ATOMIC_RELAXED);
 }
 
+/* A program that has not called for this part of the limit computes. */
+#define AWAY_PART 0.5
+
+bool exchange_is_awaited(const struct exchange *exchange) {
+    const double seconds = (double)(supply__clock_now() - exchange->awaited_at) / NANOSECONDS;
+    return exchange->awaited_at != 0 && seconds < AWAY_PART * exchange->collective.limit;
+}
+
 /* Nothing is ready, so the program waits. */
 static supply_status_t exchange_advance_to_block(struct exchange *exchange, bool wait, struct failure *failure) {
     /* Time between the calls of one wait is part of it, as in seconds_waited. */
@@ -194,8 +202,7 @@ static supply_status_t exchange_advance_to_block(struct exchange *exchange, bool
     else if (exchange->step == STEP_DELIVER)
         exchange_continue(exchange);
     /* What was begun while the program computed has its limit from here on. */
-    if (!exchange->is_awaited) exchange_begin_wait(&exchange->collective);
-    exchange->is_awaited = true;
+    if (!exchange_is_awaited(exchange)) exchange_begin_wait(&exchange->collective);
     return wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
 }
 
@@ -206,8 +213,9 @@ static supply_status_t exchange_fill(void *context, const struct slot *slot, boo
     exchange->slot = *slot;
     supply_status_t status = exchange_mover_take(exchange, failure);
     if (status == SUPPLY_AGAIN) status = exchange_advance_to_block(exchange, wait, failure);
-    exchange->is_awaited = status == SUPPLY_AGAIN || status == SUPPLY_INTERRUPTED;
-    exchange->delivered += status >= 0 && !exchange->is_awaited;
+    const bool is_awaited = status == SUPPLY_AGAIN || status == SUPPLY_INTERRUPTED;
+    exchange->awaited_at = is_awaited ? supply__clock_now() : 0;
+    exchange->delivered += status >= 0 && !is_awaited;
     exchange_publish(exchange);
     exchange->seen.positions = exchange->positions;
     exchange->seen.fingerprint = exchange->fingerprint;

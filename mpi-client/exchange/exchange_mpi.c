@@ -1,4 +1,4 @@
-/** supply_exchange_open(): an exchange over MPI. MPI is called only from the thread that uses the handle. */
+/** supply_exchange_open(): an exchange over MPI. MPI is called by who has the exchange's lock. */
 #include "exchange.h"
 #include "mpi_transport.h"
 #include "supply_exchange.h"

@@ -97,7 +97,8 @@ struct exchange {
 
     struct mover mover;
     uint64_t delivered; /**< blocks and ends that the program has got: the number of the next one in the ring */
-    bool is_awaited;    /**< the program has asked for it */
+    int64_t
+        awaited_at; /**< the program's last call for it that returned nothing (supply__clock_now); 0: there is none */
 
     /** As of the last call of the program, which alone reads and writes it. */
     struct {
@@ -111,6 +112,9 @@ struct exchange {
  * _END_OF_EPOCH, _END_OF_DATA: as exchange_fill(), with exchange->filled; or a failure.
  */
 supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure);
+
+/** Whether the program waits for the next block: by a call that has not ended, or by one after the other. */
+bool exchange_is_awaited(const struct exchange *exchange);
 
 /** The wait in front of the next exchange_advance(). It has no limit: the step knows its own. */
 struct wait exchange_wait_in_step(const struct exchange *exchange);

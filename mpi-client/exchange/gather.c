@@ -1,7 +1,7 @@
 /**
  * Reads blocks of the pair by supply.h and adds their rows to the next window. It holds a block until no window uses
- * it, and copies it if the ring would otherwise have no slot left. It runs in the thread that uses the handle, without
- * a lock. Blocks are checked (R3) before it gets them.
+ * it, and copies it if the ring would otherwise have no slot left. Its caller has the exchange's lock. Blocks are
+ * checked (R3) before it gets them.
  */
 #include "gather.h"
 

@@ -58,7 +58,7 @@ static void mover_advance(struct exchange *exchange) {
     if (mover_begin_block(exchange)) {
         const supply_status_t status = exchange_advance(exchange, &mover->failure);
         /* The limit is for a program that waits. Nothing is lost: the operation is still under way. */
-        if (status != SUPPLY_ERROR_TIMEOUT || exchange->is_awaited) mover->ready = status;
+        if (status != SUPPLY_ERROR_TIMEOUT || exchange_is_awaited(exchange)) mover->ready = status;
     }
     mover_mark(mover, false);
 }
@@ -67,7 +67,7 @@ static void mover_pause(struct exchange *exchange) {
     struct wait wait = exchange_wait_in_step(exchange);
     wait.interruption = (struct interruption){0};
     wait.spin = 0;
-    if (exchange->is_awaited || exchange->step == STEP_DELIVER) wait.pause = PAUSE_NANOSECONDS;
+    if (exchange->awaited_at != 0 || exchange->step == STEP_DELIVER) wait.pause = PAUSE_NANOSECONDS;
     pthread_mutex_unlock(&exchange->mover.lock);
     supply__wait_more(&wait);
     pthread_mutex_lock(&exchange->mover.lock);
@@ -133,7 +133,7 @@ void exchange_mover_stop(struct exchange *exchange) {
  * they have begun, and MPI has nothing left. A rank that has not begun says in the agreement that nothing follows.
  */
 void exchange_mover_leave(struct exchange *exchange, const char *reason) {
-    if (!exchange->mover.moves || exchange->mover.ready != SUPPLY_AGAIN || exchange->is_awaited) return;
+    if (!exchange->mover.moves || exchange->mover.ready != SUPPLY_AGAIN || exchange->awaited_at != 0) return;
     struct failure failure;
     if (exchange->step == STEP_DELIVER) exchange_continue(exchange);
     if (exchange->step == STEP_GATHER && exchange->failed.status == SUPPLY_OK) {

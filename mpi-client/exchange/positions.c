@@ -1,6 +1,6 @@
 /**
- * A ring of the last windows that gave the program something. Finding a position only reads it. Only the thread that
- * uses the handle adds to it.
+ * A ring of the last windows that gave the program something. Finding a position only reads it. Who has the exchange's
+ * lock adds to it; the program reads a copy.
  */
 #include "positions.h"
 

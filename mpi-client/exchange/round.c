@@ -1,7 +1,6 @@
 /**
  * The numbers of a round (offers, grants, counts), and copies of values, column by column. Offers and grants of other
- * ranks are not trusted: what is to arrive is checked against the slot. It runs in the thread that uses the handle,
- * without a lock.
+ * ranks are not trusted: what is to arrive is checked against the slot. Its caller has the exchange's lock.
  */
 #include "round.h"
 

@@ -1,6 +1,6 @@
 /**
  * Learns the columns and checks the options of an exchange. Columns come from the handle's own checked schema, or from
- * another rank, and then are checked again. It runs in the thread that uses the handle, without a lock.
+ * another rank, and then are checked again. Its caller has the exchange's lock.
  */
 #include "settings.h"
 

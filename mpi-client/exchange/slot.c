@@ -1,6 +1,6 @@
 /**
  * Lays out a slot, and turns it, with received values, into a block of the contract. Other ranks may write into it:
- * lengths are checked before they are used. It runs in the thread that uses the handle, without a lock.
+ * lengths are checked before they are used. Its caller has the exchange's lock.
  */
 #include "slot.h"
 

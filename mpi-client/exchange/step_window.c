@@ -1,6 +1,6 @@
 /**
- * The steps *gather* and *agree* of an exchange: a window of this rank, and what all ranks make of theirs. It runs in
- * the thread that uses the handle, without a lock. What other ranks say is checked in agree.c.
+ * The steps *gather* and *agree* of an exchange: a window of this rank, and what all ranks make of theirs. Its caller
+ * has the exchange's lock. What other ranks say is checked in agree.c.
  */
 #include <inttypes.h>
 #include <stdio.h>

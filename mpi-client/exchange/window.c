@@ -1,6 +1,6 @@
 /**
  * Holds blocks of the pair, and keeps lists of rows of them as windows. The task may change the ring: whoever reads a
- * value checks it against the length that was read before. It runs in the thread that uses the handle, without a lock.
+ * value checks it against the length that was read before. Its caller has the exchange's lock.
  */
 #include "window.h"
 

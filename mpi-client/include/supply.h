@@ -404,6 +404,7 @@ typedef struct supply_exchange_statistics_t {
     uint64_t collectives;     /**< collective operations */
     uint64_t copied_bytes;    /**< of elements, to those ranks and to itself */
     uint64_t sent_bytes;      /**< of elements, in messages */
+    /** The exchange's time, also while the program computes: */
     double seconds_gathering; /**< until Spark has supplied the next window */
     double seconds_agreeing;  /**< with all ranks: on a window, on its order, and on what each takes */
     double seconds_copying;   /**< and to pack messages, until neighbours have copied, and to make the block */

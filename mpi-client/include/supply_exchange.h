@@ -39,8 +39,12 @@ extern "C" {
  * nothing may have been received from it. The call replaces *supply: use and close only the new handle, which owns the
  * pair. options may be NULL: as Spark says (SUPPLY_EXCHANGE_AS_SUPPLIED).
  *
- * Collective over the communicator, which must have all ranks of the job. The call copies it. MPI calls of the exchange
- * come from the thread that calls functions of the handle, so MPI_THREAD_SINGLE is enough.
+ * Collective over the communicator, which must have all ranks of the job. The call copies it.
+ *
+ * If MPI is initialized with MPI_THREAD_MULTIPLE, a thread of the library moves the elements of the next block while the
+ * program computes, and calls MPI then. It ends when the handle is closed, or in MPI_Finalize(). Signals are blocked in
+ * it, and it calls nothing of the program. Otherwise elements move, and MPI is called, only in calls of the handle's
+ * functions.
  *
  * The blocks of the new handle are numbered from 0. supply_block_t.partition is the window's number within the epoch,
  * first_element the index of the block's first element among those that this rank receives in the window; with RANGE

@@ -47,7 +47,8 @@ extern "C" {
  *   timeouts at most, also before the end of the data; supply_abort() for 5 seconds.
  * - Close the handle before MPI_Finalize(). Otherwise MPI_Finalize() closes the pairs, and Spark's run fails unless the
  *   rank has received everything.
- * - MPI calls come from the thread that uses the handle: MPI_THREAD_SINGLE is enough.
+ * - MPI calls come from the thread that uses the handle, or from that of an exchange (supply_exchange_open()):
+ *   MPI_THREAD_SINGLE is enough.
  *
  * On failure *supply is a handle that only supply_error(), supply_error_errno() and supply_close() accept. SUPPLY_OK;
  * the failures of supply_open(), here or at the feeder; _TIMEOUT (a process did not call, or a feeder does not answer);

@@ -35,15 +35,25 @@ class ExchangeOverlapTest : public ExchangeTest {
         return supply_release(rank.handle.get(), &block);
     }
 
-    /** Waits until the other rank has read as many blocks as this one. */
-    void meet(int blocks) {
+    /** Waits until all ranks have called it. */
+    void meet() {
         met++;
-        wait_until("the other rank", [&] { return met >= 2 * blocks; });
+        wait_until("the other ranks", [&] { return met >= static_cast<int>(ranks.size()); });
     }
 
     /** Waits until a rank has begun as many collectives of the next window. */
     void await_collectives(int rank, uint64_t from, uint64_t count) {
         wait_until("collectives of the next window", [&] { return network->begun(rank) >= from + count; });
+    }
+
+    /** The task supplies the first window of its rank, and the rest later. */
+    void stall_after_a_window(int rank, Task &task, const std::atomic<bool> &continues) {
+        std::vector<int64_t> &ids = data[static_cast<size_t>(rank)].ids;
+        task.write_schema(row_schema(shape));
+        task.supply(row_block(shape, std::vector<int64_t>(ids.begin(), ids.begin() + 20)), 0,
+                    static_cast<uint32_t>(rank), 0);
+        ids.erase(ids.begin(), ids.begin() + 20);
+        wait_until("the end of a stall", [&] { return continues.load(); });
     }
 
     /** A window of columns of fixed widths needs an agreement and offers. */
@@ -96,7 +106,7 @@ TEST_P(ExchangeOverlapPathsTest, APositionDoesNotKnowOfIt) {
                 for (int i = 1; i < blocks; i++) EXPECT_EQ(SUPPLY_OK, read_block(rank)) << rank.error;
                 const uint64_t begun = network->begun(number);
                 EXPECT_EQ(SUPPLY_OK, read_block(rank)) << rank.error;
-                meet(1);
+                meet();
                 if (blocks < 5) await_collectives(number, begun, collectives);
                 EXPECT_EQ(SUPPLY_OK, supply_position_save(rank.handle.get(), &saved[static_cast<size_t>(number)]));
                 await_task(number);
@@ -149,7 +159,7 @@ TEST_F(ExchangeOverlapTest, AFailureWaitsForTheProgram) {
     run_opened([&](int number, ExchangeRank &rank) {
         EXPECT_EQ(SUPPLY_OK, read_block(rank)) << rank.error;
         const uint64_t begun = network->begun(number);
-        meet(1);
+        meet();
         if (number == 1) tasks[1]->send_failure("the test's Spark has failed");
         EXPECT_STREQ("no failure", supply_error(rank.handle.get()));
         /* A block that is complete comes first. */
@@ -167,11 +177,7 @@ TEST_F(ExchangeOverlapTest, AProgramThatComputesMissesNoTimeLimit) {
     for (const auto &rank : ranks) rank->pair_options.timeout = 0.05;
     std::atomic<bool> continues{false};
     before = [&](int rank, Task &task) {
-        if (rank == 0) return;
-        task.write_schema(row_schema(shape));
-        task.supply(row_block(shape, std::vector<int64_t>(data[1].ids.begin(), data[1].ids.begin() + 20)), 0, 1, 0);
-        data[1].ids.erase(data[1].ids.begin(), data[1].ids.begin() + 20);
-        wait_until("time limits", [&] { return continues.load(); });
+        if (rank == 1) stall_after_a_window(rank, task, continues);
     };
     run_opened([&](int number, ExchangeRank &rank) {
         while (read_block(rank) == SUPPLY_ERROR_TIMEOUT) continue;
@@ -202,6 +208,7 @@ TEST_P(ExchangeOverlapPathsTest, RanksThatCloseTogetherLeaveNothingUnderWay) {
             EXPECT_EQ(SUPPLY_OK, read_block(rank)) << rank.error;
             if (number == 0) await_collectives(number, begun + of_window, collectives);
             await_task(number);
+            meet();
             EXPECT_EQ(SUPPLY_OK, supply_close(rank.handle.release()));
             EXPECT_TRUE(rank.folder.is_empty());
         });
@@ -209,15 +216,18 @@ TEST_P(ExchangeOverlapPathsTest, RanksThatCloseTogetherLeaveNothingUnderWay) {
     }
 }
 
+/* Rank 1 has begun the agreement on a window, of which rank 0 has nothing yet. */
 TEST_F(ExchangeOverlapTest, ARankThatClosesEarlyTellsTheOthers) {
     create({200, 200});
+    std::atomic<bool> has_closed{false};
+    before = [&](int rank, Task &task) {
+        if (rank == 0) stall_after_a_window(rank, task, has_closed);
+    };
     run_opened([&](int number, ExchangeRank &rank) {
         EXPECT_EQ(SUPPLY_OK, read_block(rank)) << rank.error;
-        meet(1);
-        if (number == 1)
-            while (read_block(rank) == SUPPLY_OK) continue;
-        await_task(number);
+        if (number == 1) read_block(rank);
         rank.handle.reset();
+        if (number == 0) has_closed = true;
     });
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, ranks[1]->status);
     EXPECT_TRUE(says(ranks[1]->error, {"rank 0", "closed its pair before the end of data"}));

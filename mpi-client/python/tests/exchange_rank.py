@@ -2,7 +2,8 @@
 
 It feeds its own pair, and writes the rows of its epochs into a file of the folder. SIZES: elements of the blocks of
 each rank; ALONE: the rank that has no neighbours. With `missing` only rank 0 opens its exchange at first, and its wait
-must end by END: a signal, or the limit.
+must end by END: a signal, or the limit. `… overlap`: rank 1 computes until rank 0 has its second block. `… forget`: the
+interpreter ends in the middle of the data.
 """
 
 import importlib
@@ -16,7 +17,7 @@ import pytest
 import spark_supplier
 from spark_supplier.exchange import transport_over
 
-from exchanging import epochs_of, feeding, make_files
+from exchanging import epochs_of, feeding, make_files, rows_of
 from task import HANG_SECONDS, wait_until
 
 EPOCHS = 2
@@ -60,6 +61,37 @@ def exchange(policy, sizes, alone):
     (folder / f"{rank}.rail").write_text(" ".join(str(part.ranks) for part in parts))
     (folder / f"{rank}.json").write_text(json.dumps(received))
     assert files.remaining() == []
+
+
+def opened(files):
+    given = spark_supplier.ranks.Exchange("all", window=512)
+    return spark_supplier.ranks.open(files.folder, 0, rank=rank, timeout=60, exchange=given)
+
+
+def overlap():
+    files = make_files(folder, rank)
+    received = []
+    with opened(files) as s:
+        task = feeding(files, rank, [40, 40])
+        for number, block in enumerate(s.epoch()):
+            received += rows_of(block)
+            if (number, rank) == (0, 1):
+                wait_until("the second block of rank 0", (folder / "second").exists)
+            elif (number, rank) == (1, 0):
+                (folder / "second").touch()
+        assert epochs_of(s) == []
+    task.join()
+    (folder / f"{rank}.json").write_text(json.dumps([received]))
+
+
+def forget():
+    global supply
+    files = make_files(folder, rank)
+    supply = opened(files)
+    feeding(files, rank, [40, 40])
+    next(supply.epoch())
+    (folder / f"begun-{rank}").touch()
+    wait_until("the other rank", (folder / f"begun-{1 - rank}").exists)
 
 
 def missing(end):

@@ -142,6 +142,22 @@ def test_over_torch(folder, policy, ranks, alone):
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)
 
 
+BOTH = pytest.mark.parametrize(
+    "over, run", [pytest.param("mpi", run_over_mpi, marks=NEEDS_MPI), ("torch", run_over_torch)]
+)
+
+
+@BOTH
+def test_the_next_block_moves_while_the_program_computes(folder, over, run):
+    run(2, program(over, folder, "overlap"))
+    check_all_once([[40, 40]] * 2, received(folder, 2), epochs=1)
+
+
+@BOTH
+def test_the_interpreter_ends_before_the_exchange(folder, over, run):
+    run(2, program(over, folder, "forget"))
+
+
 @NEEDS_MPI
 @pytest.mark.parametrize("end", ["signal", "limit"])
 def test_a_rank_that_does_not_come_over_mpi(folder, end):

@@ -16,6 +16,7 @@ class ThreadTransport:
     def __init__(self, mail, rank):
         self.rank = rank
         self.ranks = mail.ranks
+        self.any_thread = True
         self.is_closed = False
         self._mail = mail
         self._operation = 0

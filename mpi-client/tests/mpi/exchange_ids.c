@@ -3,6 +3,8 @@
  * and the sum of their squares. Usage: exchange-ids all|hash|balance|absent|interrupted WINDOW_BYTES. absent: rank 1
  * never opens its exchange, and rank 0 prints how that ends. interrupted: the same, and rank 0 does not wait for it.
  * exchange-ids before|after: opens it before MPI_Init(), or after MPI_Finalize().
+ * A third argument: single: MPI is for one thread. closes, forgets: after the first block, the rank closes the handle
+ * before MPI_Finalize(), or after it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,17 @@ static void read_epochs(supply_t *supply, int rank) {
         }
         if (status == SUPPLY_END_OF_EPOCH) datum_sums_print(&sums, block.epoch, MPI_COMM_WORLD);
     }
+}
+
+/* The exchange's thread is somewhere in the next window. */
+static int leave_after_a_block(supply_t *supply, int rank, bool closes) {
+    supply_block_t block;
+    if (supply_next(supply, &block) != SUPPLY_OK) fail(rank, supply);
+    if (closes && supply_close(supply) != SUPPLY_OK) return 1;
+    MPI_Finalize();
+    if (!closes && supply_close(supply) != SUPPLY_OK) return 1;
+    puts("left");
+    return 0;
 }
 
 static bool ends_waits(void *unused) {
@@ -69,7 +82,9 @@ static int open_without_mpi(void) {
 int main(int argc, char **argv) {
     static const char *const policies[] = {"", "all", "hash", "balance"};
     if (argc == 2 && strcmp(argv[1], "before") == 0) return open_without_mpi();
-    MPI_Init(&argc, &argv);
+    const char *how = argc == 4 ? argv[3] : "";
+    int threads;
+    MPI_Init_thread(&argc, &argv, strcmp(how, "single") == 0 ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &threads);
     if (argc == 2 && strcmp(argv[1], "after") == 0) {
         MPI_Finalize();
         return open_without_mpi();
@@ -79,7 +94,7 @@ int main(int argc, char **argv) {
     supply_options_from_comm(&options, MPI_COMM_WORLD);
     options.exchange = true;
     supply_t *supply;
-    if (argc != 3) return 2;
+    if (argc < 3) return 2;
     const bool is_interrupted = strcmp(argv[1], "interrupted") == 0;
     if (is_interrupted) options.interrupted = ends_waits;
     if (supply_open(&supply, &options) != SUPPLY_OK) fail(options.rank, supply);
@@ -98,6 +113,8 @@ int main(int argc, char **argv) {
     if (is_absent) leave_without_exchange(supply, options.rank, status);
     if (status == SUPPLY_OK) status = supply_wait_schema(supply);
     if (status != SUPPLY_OK) fail(options.rank, supply);
+    const bool closes = strcmp(how, "closes") == 0;
+    if (closes || strcmp(how, "forgets") == 0) return leave_after_a_block(supply, options.rank, closes);
     read_epochs(supply, options.rank);
     if (supply_close(supply) != SUPPLY_OK) fail(options.rank, NULL);
     MPI_Finalize();

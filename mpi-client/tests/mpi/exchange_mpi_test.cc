@@ -7,10 +7,10 @@ namespace {
 
 /** Rank r supplies blocks[r] blocks. */
 void expect_once(const std::string &policy, const std::string &window_bytes, const std::vector<uint32_t> &blocks,
-                 uint64_t elements) {
+                 uint64_t elements, const std::string &how = "") {
     FedRanks fed(blocks.size());
     const Ended ended =
-        fed.run(mpirun(static_cast<int>(blocks.size()), {SUPPLY_TEST_EXCHANGE_IDS, policy, window_bytes}), blocks);
+        fed.run(mpirun(static_cast<int>(blocks.size()), {SUPPLY_TEST_EXCHANGE_IDS, policy, window_bytes, how}), blocks);
     EXPECT_EQ(0, ended.exit_status) << ended.err;
     EXPECT_EQ(fed.all_epochs(elements), ended.out);
 }
@@ -18,6 +18,8 @@ void expect_once(const std::string &policy, const std::string &window_bytes, con
 TEST(ExchangeMpiTest, OneRank) { expect_once("all", "4000", {10}, 200); }
 
 TEST(ExchangeMpiTest, TwoRanks) { expect_once("all", "9000", {20, 20}, 800); }
+
+TEST(ExchangeMpiTest, MpiForOneThread) { expect_once("all", "9000", {20, 20}, 800, "single"); }
 
 TEST(ExchangeMpiTest, UnequalRanks) { expect_once("balance", "5000", {0, 25, 3}, 560); }
 
@@ -44,6 +46,19 @@ TEST(ExchangeMpiTest, AnOpeningWithoutMpi) {
         EXPECT_EQ(0, ended.exit_status) << ended.err;
         const std::string text = "supply_" + program[2] + "_open(): call it after MPI_Init()";
         EXPECT_TRUE(says(ended.out, {"SUPPLY_ERROR_ARGUMENT: ", text.c_str()})) << ended.out;
+    }
+}
+
+/* Neither the thread nor an operation of it is left. */
+TEST(ExchangeMpiTest, TheEndOfMpiIsThatOfTheThread) {
+    for (const char *how : {"closes", "forgets"}) {
+        SCOPED_TRACE(how);
+        FedRanks fed(2);
+        fed.ranks_leave_early = true;
+        fed.data.epochs = 1;
+        const Ended ended = fed.run(mpirun(2, {SUPPLY_TEST_EXCHANGE_IDS, "all", "1000", how}), {2, 2});
+        EXPECT_EQ(0, ended.exit_status) << ended.err;
+        EXPECT_EQ("left\nleft\n", ended.out);
     }
 }
 

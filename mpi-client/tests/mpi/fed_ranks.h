@@ -58,7 +58,7 @@ class FedRanks {
     std::vector<PairFiles> files;
     std::vector<std::string> environment;
     FedData data;
-    bool ranks_leave_early = false;
+    bool ranks_leave_early = false; /**< so the tasks do not wait for their ends */
 
   private:
     void feed(const PairFiles &of, uint32_t first, uint32_t blocks) const {
@@ -100,6 +100,7 @@ class FedRanks {
             }
             task.end_of_epoch(epoch);
         }
+        if (ranks_leave_early) return;
         task.end_of_data(data.epochs - 1);
         task.see_end();
     }

@@ -69,9 +69,10 @@ void Calls::on_end(void *context, void (*end)(void *argument), void *argument) {
     Calls &calls = in(context);
     nb::gil_scoped_acquire acquired;
     try {
-        calls.end_ = nb::cpp_function([end, argument] {
+        /* A forked child has no thread, and may end as its parent does. */
+        calls.end_ = nb::cpp_function([end, argument, process = getpid()] {
             nb::gil_scoped_release released;
-            end(argument);
+            if (getpid() == process) end(argument);
         });
         nb::module_::import_("atexit").attr("register")(calls.end_);
     } catch (nb::python_error &error) {

@@ -37,8 +37,7 @@ class ExchangeStatistics(NamedTuple):
         Bytes of rows that were copied, and that were sent in messages.
     seconds_gathering, seconds_agreeing, seconds_copying, seconds_sending : float
         Time until Spark had supplied a window; with all ranks, to agree on it; to copy and to pack messages, until
-        neighbours had copied, too; until all messages had come. Together they are the time that a call waits for a
-        block, except the checks of that block, and except the sorting of "range".
+        neighbours had copied, too; until all messages had come. It may pass while the program computes.
     """
 
     ranks: int
