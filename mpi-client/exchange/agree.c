@@ -1,6 +1,6 @@
 /**
  * Agreements between ranks, over the caller's transport. A state comes from this version of the library on another
- * rank: it is compared, and a text is cut to its length. It runs in the thread that uses the handle, without a lock.
+ * rank: it is compared, and a text is cut to its length. Its caller has the exchange's lock.
  */
 #include "agree.h"
 

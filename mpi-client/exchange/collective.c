@@ -1,6 +1,5 @@
 /**
- * Operations on one level and on two, and waits for other ranks. It runs in the thread that uses the handle, without a
- * lock.
+ * Operations on one level and on two, and waits for other ranks. Its caller has the exchange's lock.
  */
 #include "collective.h"
 

@@ -1,11 +1,10 @@
 /**
  * Boards, and the operations over rails. What other ranks say is not trusted: boards are opened as rings are
- * (neighbours.c), and a message is read only within its board. It runs in the thread that uses the handle, without a
- * lock.
+ * (neighbours.c), and a message is read only within its board. Its caller has the exchange's lock.
  *
- * A rank begins an operation when it has read what the one before it brought. So when all ranks of a node have posted
- * operation n, all have read n - 1, and two areas for numbers suffice. Between two operations with messages there is an
- * agreement, so one area suffices for these.
+ * A rank begins an operation when it has read what the one before it brought. So when all ranks of a node have
+ * posted operation n, all have read n - 1, and two areas for numbers suffice. Between two operations with messages
+ * there is an agreement, so one area suffices for these.
  */
 #include "levels.h"
 

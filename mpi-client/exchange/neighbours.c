@@ -1,7 +1,7 @@
 /**
- * Rings of ranks in one another's memory. What other ranks say is not trusted: descriptors are opened only if they are
- * memory of the same kernel, which cannot be cut, and places are checked against the mapping. It runs in the thread
- * that uses the handle, without a lock.
+ * Rings of ranks in one another's memory. What other ranks say is not trusted: descriptors are opened only if they
+ * are memory of the same kernel, which cannot be cut, and places are checked against the mapping. Its caller has the
+ * exchange's lock.
  */
 #include "neighbours.h"
 

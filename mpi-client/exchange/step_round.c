@@ -1,6 +1,6 @@
 /**
- * The steps of a round: *offer*, *grant*, *copy*, *move*, *arrive* and *finish*. It runs in the thread that uses the
- * handle, without a lock. What other ranks say is checked in round.c and neighbours.c.
+ * The steps of a round: *offer*, *grant*, *copy*, *move*, *arrive* and *finish*. Its caller has the exchange's lock.
+ * What other ranks say is checked in round.c and neighbours.c.
  */
 #include "children.h"
 #include "exchange_state.h"

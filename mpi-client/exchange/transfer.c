@@ -1,6 +1,6 @@
 /**
- * Copies the elements of a round into this rank's slot and those of its neighbours, or into messages. It runs in the
- * thread that uses the handle, without a lock.
+ * Copies the elements of a round into this rank's slot and those of its neighbours, or into messages. Its caller has
+ * the exchange's lock.
  */
 #include "transfer.h"
 

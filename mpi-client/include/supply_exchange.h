@@ -41,10 +41,10 @@ extern "C" {
  *
  * Collective over the communicator, which must have all ranks of the job. The call copies it.
  *
- * If MPI is initialized with MPI_THREAD_MULTIPLE, a thread of the library moves the elements of the next block while the
- * program computes, and calls MPI then. It ends when the handle is closed, or in MPI_Finalize(). Signals are blocked in
- * it, and it calls nothing of the program. Otherwise elements move, and MPI is called, only in calls of the handle's
- * functions.
+ * If MPI is initialized with MPI_THREAD_MULTIPLE, a thread of the library moves the elements of the next block while
+ * the program computes, and calls MPI then. It ends when the handle is closed, or in MPI_Finalize(). Signals are
+ * blocked in it, and it calls nothing of the program. Otherwise elements move, and MPI is called, only in calls of the
+ * handle's functions.
  *
  * The blocks of the new handle are numbered from 0. supply_block_t.partition is the window's number within the epoch,
  * first_element the index of the block's first element among those that this rank receives in the window; with RANGE

@@ -59,9 +59,9 @@ nb::object strided_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std
 /* None: there is no exchange. */
 nb::object exchanged(const supply_exchange_statistics_t &of) {
     if (of.ranks == 0) return nb::none();
-    return nb::make_tuple(of.ranks, of.copying_ranks, of.forwarded_ranks, of.window_bytes, of.windows, of.rounds, of.collectives, of.copied_bytes,
-                          of.sent_bytes, of.seconds_gathering, of.seconds_agreeing, of.seconds_copying,
-                          of.seconds_sending);
+    return nb::make_tuple(of.ranks, of.copying_ranks, of.forwarded_ranks, of.window_bytes, of.windows, of.rounds,
+                          of.collectives, of.copied_bytes, of.sent_bytes, of.seconds_gathering, of.seconds_agreeing,
+                          of.seconds_copying, of.seconds_sending);
 }
 
 /* Values of any length: an array of bytes for each. */
