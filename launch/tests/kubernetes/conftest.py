@@ -10,10 +10,17 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "launch" / "dev" / "lib"))
 
+from mini_kubernetes import parts
 from mini_kubernetes.cluster import Cluster
 from mini_kubernetes.one_call import settings
 
 EXECUTORS, RANKS = 2, 4
+
+
+def pytest_sessionstart():
+    """The first time, the daemons are built for longer than a test may take."""
+    if Cluster().why_not() is None:
+        parts.make(print)
 
 
 @pytest.fixture(scope="session")
