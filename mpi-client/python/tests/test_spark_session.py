@@ -89,6 +89,30 @@ thread.join()
 spark.stop()
 """
 
+AGAIN = """
+import sys
+
+import spark_supplier
+from pyspark.sql import SparkSession
+
+def count(data):
+    return sum(len(batch["id"]) for batch in data)
+
+def run():
+    print("rows:", spark_supplier.Supplier(1, folder=sys.argv[1]).run(count, spark.range(100)), flush=True)
+    spark.stop()
+
+builder = SparkSession.builder.master("local-cluster[1,2,1024]").config("spark.ui.enabled", False)
+for _ in range(2):
+    spark = spark_supplier.session(builder)
+    run()
+spark = builder.getOrCreate()
+try:
+    run()
+except spark_supplier.RunError as error:
+    print("without:", error)
+"""
+
 
 def run(tmp_path, program, *arguments, **variables):
     (tmp_path / "program.py").write_text(program)
@@ -187,6 +211,15 @@ def test_a_session_that_began_without_the_jar_gets_it(tmp_path, master):
     assert "without: the session of df does not have the Supplier's jar" in done.stdout, done.stderr
     assert "call spark_supplier.session(), which adds it" in done.stdout
     assert done.stdout.count("rows: written 100") == 2, done.stderr
+
+
+@pytest.mark.long
+def test_a_session_after_another_one(tmp_path):
+    """The driver's JVM has the jar of the first one, but the new executors do not."""
+    with shared_memory() as folder:
+        done = run(tmp_path, AGAIN, folder, PYSPARK_PYTHON=sys.executable)
+    assert done.stdout.count("rows: 100") == 2, done.stderr
+    assert "without: the session of df does not have the Supplier's jar" in done.stdout, done.stderr
 
 
 @pytest.mark.long

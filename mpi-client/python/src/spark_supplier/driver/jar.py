@@ -50,9 +50,27 @@ def jars() -> str:
     )
 
 
-def has_jar(jvm: Any) -> bool:
-    """Whether all threads of the driver find the jar."""
+# URIs of jars that add_jar() has given to the driver's JVM.
+_added: list[str] = []
+
+
+def has_jar(context: Any) -> bool:
+    """Whether all threads of the driver find the jar, and its executors do.
+
+    What add_jar() has given to the JVM, a later context there has, too, but not that context's executors.
+    """
+    if not _is_in(context._jvm):
+        return False
+    spark = context._jsc.sc()
+    return not _added or spark.isLocal() or any(_name(uri) in spark.listJars().mkString("\n") for uri in _added)
+
+
+def _is_in(jvm: Any) -> bool:
     return _of_spark(jvm).getResource(_IN_JAR) is not None
+
+
+def _name(uri: str) -> str:
+    return uri.rpartition("/")[2]
 
 
 def add_jar(spark: Any, jar: str) -> None:
@@ -61,13 +79,22 @@ def add_jar(spark: Any, jar: str) -> None:
     ADD JAR has a class loader of its own. Other threads do not know it, and in local mode the tasks have one, too.
     """
     context = spark.sparkContext
+    uri = pathlib.Path(jar).absolute().as_uri()
+    if not _is_in(context._jvm):
+        _add_to_driver(spark, uri)
+        _added.append(uri)
+    # For the executors.
+    context._jsc.addJar(uri)
+
+
+def _add_to_driver(spark: Any, uri: str) -> None:
+    context = spark.sparkContext
     of_session = spark._jsparkSession.sharedState().jarClassLoader()
     if any(_has_made(context, of_session, name) for name in _REGISTERED):
         raise RunError(
             "this session got the Supplier's jar by ADD JAR, and Spark has used it since, so that it cannot be "
             "added for all threads: restart Python, and call spark_supplier.session() in place of ADD JAR"
         )
-    uri = pathlib.Path(jar).absolute().as_uri()
     try:
         _of_spark(context._jvm).addURL(context._jvm.java.net.URI(uri).toURL())
     except Py4JError as error:
@@ -76,8 +103,6 @@ def add_jar(spark: Any, jar: str) -> None:
             "Python, and make its first session with spark_supplier.session(), or set spark.jars to "
             "spark_supplier.jars()"
         ) from error
-    # For the executors.
-    context._jsc.addJar(uri)
 
 
 def _of_spark(jvm: Any) -> Any:

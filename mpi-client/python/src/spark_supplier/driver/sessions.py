@@ -252,7 +252,7 @@ class ClassicSession(Session):
 
     def check(self, what: str) -> None:
         self.check_running(what)
-        if not jar.has_jar(self.jvm):
+        if not jar.has_jar(self.context):
             raise RunError(
                 f"{what} does not have the Supplier's jar (ADD JAR gives it to one thread only): call "
                 "spark_supplier.session(), which adds it. With spark-submit, give the path of spark_supplier.jars() to "

@@ -37,7 +37,7 @@ def session(builder: SparkSession.Builder | None = None, *, remote: str | None =
     spark = _with_jar(builder).getOrCreate()
     own = session_of(spark)
     assert isinstance(own, ClassicSession)
-    if not has_jar(own.jvm):
+    if not has_jar(own.context):
         add_jar(spark, jars())
     own.check("this session")
     use_python_of_driver(own)
