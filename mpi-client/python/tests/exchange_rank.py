@@ -84,12 +84,15 @@ def overlap():
     (folder / f"{rank}.json").write_text(json.dumps([received]))
 
 
+# What the program leaves open.
+forgotten: list[spark_supplier.pair.Reader] = []
+
+
 def forget():
-    global supply
     files = make_files(folder, rank)
-    supply = opened(files)
+    forgotten.append(opened(files))
     feeding(files, rank, [40, 40])
-    next(supply.epoch())
+    next(forgotten[0].epoch())
     (folder / f"begun-{rank}").touch()
     wait_until("the other rank", (folder / f"begun-{1 - rank}").exists)
 

@@ -82,6 +82,7 @@ def namespaces(count):
                 text=True,
             )
             holders.append(holder)
+            assert holder.stdout and holder.stderr
             if not holder.stdout.readline():
                 pytest.skip(f"no namespaces of processes: {holder.stderr.read().strip()}")
             (child,) = pathlib.Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()

@@ -119,9 +119,11 @@ Policy = Union[Exchange, PolicyName]
 class Transport(Protocol):
     """Collective operations between ranks (mpi-client/mpi/transport.h). An operation is begun, which returns its
     number, and then tested until it is complete. At most one is under way. An exception ends the exchange with its
-    text. If it has split(ranks), nodes with equally many ranks exchange in two levels: split() returns a Transport among
-    some of the ranks, in this order; all of them call it. If any_thread is there and
-    True, a thread of the exchange calls the methods, too, but never two threads at a time.
+    text.
+
+    If it has split(ranks), nodes with equally many ranks exchange in two levels: split() returns a Transport among some
+    of the ranks, in this order; all of them call it. If any_thread is there and True, a thread of the exchange calls
+    the methods, too, but never two threads at a time.
     """
 
     rank: int
