@@ -33,7 +33,7 @@ supply_status_t exchange_levels_init(struct levels *levels, struct neighbours *n
         .positions = calloc(ranks, sizeof *levels->positions),
         .cards = calloc(ranks, sizeof *levels->cards),
         .opened = calloc(ranks + 1, sizeof *levels->opened),
-        .boards = calloc(ranks, sizeof *levels->boards),
+        .boards = (struct board **)calloc(ranks, sizeof *levels->boards),
         .sizes = calloc(ranks, sizeof *levels->sizes),
         .send_parts = calloc(ranks, sizeof *levels->send_parts),
         .receive_parts = calloc(ranks, sizeof *levels->receive_parts),
@@ -147,7 +147,7 @@ static supply_status_t levels_open_rail(struct levels *levels, const struct tran
 void exchange_levels_open(struct levels *levels, const struct transport *all) {
     struct failure unused;
     if (all->split == NULL) return;
-    const uint32_t *here = levels->order + levels->node * levels->peers;
+    const uint32_t *here = levels->order + (size_t)levels->node * levels->peers;
     for (uint32_t place = 0; place < levels->peers; place++) {
         const struct card *card = &levels->cards[here[place]];
         if (card->ring_bytes != levels->board_bytes) return;
