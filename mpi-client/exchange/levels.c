@@ -234,12 +234,14 @@ static uint8_t *levels_begin(struct levels *levels, int *operation) {
 supply_status_t exchange_levels_allgather(struct levels *levels, const void *send, size_t bytes, int *operation,
                                           struct failure *failure) {
     uint8_t *receive = levels_begin(levels, operation);
+    TRY(exchange_levels_reserve(levels, levels->nodes * bytes, failure));
     return levels->rail.allgather(levels->rail.context, send, receive, bytes, operation, failure);
 }
 
 supply_status_t exchange_levels_alltoall(struct levels *levels, const void *send, size_t bytes, int *operation,
                                          struct failure *failure) {
     uint8_t *receive = levels_begin(levels, operation);
+    TRY(exchange_levels_reserve(levels, levels->ranks * bytes, failure));
     for (uint32_t i = 0; i < levels->ranks; i++)
         memcpy(levels->send + i * bytes, (const uint8_t *)send + levels->order[i] * bytes, bytes);
     return levels->rail.alltoall(levels->rail.context, levels->send, receive, levels->peers * bytes, operation,
@@ -253,6 +255,7 @@ supply_status_t exchange_levels_send(struct levels *levels, uint32_t sender, con
     uint8_t *receive = levels_at(levels, levels->place, levels->messages_offset);
     levels_begin(levels, operation);
     if (levels->positions[sender] % levels->peers != levels->place) return SUPPLY_OK;
+    TRY(exchange_levels_reserve_messages(levels, bytes, failure));
     for (uint32_t node = 0; node < levels->nodes; node++) {
         const bool is_sent = levels->rank == sender && node != from;
         levels->send_parts[node] = (struct part){.bytes = is_sent ? bytes : 0};

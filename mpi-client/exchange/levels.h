@@ -61,8 +61,8 @@ void exchange_levels_decide(struct levels *levels);
 void exchange_levels_leave(struct levels *levels);
 void exchange_levels_free(struct levels *levels);
 
-/** Reserves memory for the numbers of an operation: of all ranks of an alltoall, of all nodes of an allgather. With one
- * level nothing happens. SUPPLY_OK, or _MEMORY. */
+/** Reserves memory for the numbers of an operation: of all ranks of an alltoall, of all nodes of an allgather. They do
+ * it themselves, but then a failure is this rank's alone. With one level nothing happens. SUPPLY_OK, or _MEMORY. */
 supply_status_t exchange_levels_reserve(struct levels *levels, size_t bytes, struct failure *failure);
 
 /**

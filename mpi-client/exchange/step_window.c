@@ -39,8 +39,9 @@ static supply_status_t window_use_columns(struct exchange *exchange, struct fail
     TRY(exchange_round_set_columns(&exchange->round, columns, failure));
     TRY(exchange_neighbours_set_columns(&exchange->neighbours, columns, failure));
     TRY(exchange_slot_init(&exchange->layout, columns, failure));
-    TRY(exchange_levels_reserve(&exchange->collective.levels,
-                                exchange->round.ranks * exchange_offer_bytes(columns->variable_count), failure));
+    const size_t offer = exchange_offer_bytes(columns->variable_count), grant = sizeof(struct grant);
+    TRY(exchange_levels_reserve(&exchange->collective.levels, exchange->round.ranks * (offer > grant ? offer : grant),
+                                failure));
     TRY(exchange_neighbours_reserve(&exchange->neighbours, exchange_slot_bytes(columns->whole.count, 0), failure));
     supply_status_t status = supply__filler_set_schema(exchange->handle, &columns->whole, failure);
     exchange->has_memory = status == SUPPLY_OK;

@@ -81,6 +81,13 @@ TEST_F(ExchangeLevelsTest, OtherNodesHaveOneLevel) {
     }
 }
 
+/* Grants have more numbers than offers of fixed widths, and more than texts of few nodes. */
+TEST_F(ExchangeLevelsTest, ManyRanksOnEachNode) {
+    create_nodes(2, std::vector<uint32_t>(96, 5));
+    run_all();
+    expect_once();
+}
+
 /* All elements go through one rail, and to one rank: rounds halve until the board has space, too. */
 TEST_F(ExchangeLevelsTest, OneHotKey) {
     options.policy = SUPPLY_EXCHANGE_HASH;
