@@ -81,9 +81,8 @@ supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *
 static bool round_rail_fits(const struct exchange *exchange, uint64_t brought, uint64_t elements) {
     const struct levels *levels = &exchange->collective.levels;
     const uint64_t headers = exchange->round.ranks * sizeof(message_header);
-    const bool is_least = elements <= levels->peers;
-    return brought <= RAIL_FACTOR * exchange->round.capacity + headers ||
-           (is_least && brought <= levels->messages_bytes);
+    if (brought <= RAIL_FACTOR * exchange->round.capacity + headers) return true;
+    return elements <= levels->peers && brought <= levels->messages_bytes && brought <= INT32_MAX;
 }
 
 /* Whether this rank has space for what it is offered, and for what its rail brings. SUPPLY_OK, or _MEMORY. */
