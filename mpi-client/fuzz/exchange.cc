@@ -42,6 +42,7 @@ class NeighbourRing {
     /** What that rank says of it, beside what this one says of its own. */
     void show(card &card) {
         struct stat memory = {};
+        if (bytes_ != nullptr) return; /* the card of a board */
         size_ = card.ring_bytes;
         fd_ = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(size_)) != 0 || fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK) != 0 ||
@@ -105,6 +106,7 @@ class OtherRanks {
     transport interface() {
         return {static_cast<int>(rank_),
                 static_cast<int>(ranks_),
+                false,
                 this,
                 allgather,
                 nullptr,
@@ -112,6 +114,7 @@ class OtherRanks {
                 alltoall,
                 alltoallv,
                 [](void *, int, failure *) { return SUPPLY_OK; },
+                nullptr,
                 nullptr,
                 [](void *, bool) {}};
     }
@@ -184,6 +187,8 @@ class OtherRanks {
             memmove(to, send, bytes);
             if (bytes == sizeof(card) && rank != others.rank_ && others.are_neighbours_)
                 others.rings_[rank].show(*reinterpret_cast<card *>(to));
+            /* Links: of a rank that has no neighbours, to itself. */
+            if (bytes == sizeof(uint64_t) && !others.are_neighbours_) *reinterpret_cast<uint64_t *>(to) = 1u << rank;
             if (rank != others.rank_) others.change(to, bytes);
         }
         return others.count(operation, failure);
