@@ -97,8 +97,7 @@ struct exchange {
 
     struct mover mover;
     uint64_t delivered; /**< blocks and ends that the program has got: the number of the next one in the ring */
-    int64_t
-        awaited_at; /**< the program's last call for it that returned nothing (supply__clock_now); 0: there is none */
+    int64_t awaited_at; /**< when the program's last call for it has returned nothing (supply__clock_now); 0: never */
 
     /** As of the last call of the program, which alone reads and writes it. */
     struct {

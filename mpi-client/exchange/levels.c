@@ -20,19 +20,25 @@ struct board {
     uint64_t places[];
 };
 
+/* Each rank is a node of its own. */
+static void levels_use_one(struct levels *levels) {
+    levels->nodes = levels->ranks;
+    levels->peers = 1;
+    levels->node = levels->rank;
+    levels->place = 0;
+    for (uint32_t rank = 0; rank < levels->ranks; rank++) levels->order[rank] = levels->positions[rank] = rank;
+}
+
 supply_status_t exchange_levels_init(struct levels *levels, struct neighbours *neighbours, struct failure *failure) {
     const uint32_t ranks = neighbours->ranks;
     *levels = (struct levels){
         .rank = neighbours->rank,
         .ranks = ranks,
-        .nodes = ranks,
-        .peers = 1,
-        .node = neighbours->rank,
         .neighbours = neighbours,
         .order = calloc(ranks, sizeof *levels->order),
         .positions = calloc(ranks, sizeof *levels->positions),
         .cards = calloc(ranks, sizeof *levels->cards),
-        .opened = calloc(ranks + 1, sizeof *levels->opened),
+        .opened = calloc(ranks, sizeof *levels->opened),
         .boards = (struct board **)calloc(ranks, sizeof *levels->boards),
         .sizes = calloc(ranks, sizeof *levels->sizes),
         .send_parts = calloc(ranks, sizeof *levels->send_parts),
@@ -42,7 +48,7 @@ supply_status_t exchange_levels_init(struct levels *levels, struct neighbours *n
     if (levels->order == NULL || levels->positions == NULL || levels->cards == NULL || levels->opened == NULL ||
         levels->boards == NULL || levels->sizes == NULL || levels->send_parts == NULL || levels->receive_parts == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    for (uint32_t rank = 0; rank < ranks; rank++) levels->order[rank] = levels->positions[rank] = rank;
+    levels_use_one(levels);
     return SUPPLY_OK;
 }
 
@@ -75,15 +81,6 @@ static uint32_t levels_order(struct levels *levels) {
         placed += count;
     }
     return peers;
-}
-
-/* As after the opening. */
-static void levels_use_one(struct levels *levels) {
-    levels->nodes = levels->ranks;
-    levels->peers = 1;
-    levels->node = levels->rank;
-    levels->place = 0;
-    for (uint32_t rank = 0; rank < levels->ranks; rank++) levels->order[rank] = levels->positions[rank] = rank;
 }
 
 bool exchange_levels_find(struct levels *levels) {

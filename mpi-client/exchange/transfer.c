@@ -4,7 +4,6 @@
  */
 #include "transfer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
