@@ -154,15 +154,29 @@ TEST_F(ExchangeLevelsTest, ARankWithoutARailOrABoardLeavesOneLevel) {
     }
 }
 
-/* What a rank says of the places of messages is not trusted: a task with access to the board could write there. */
-TEST_F(ExchangeLevelsTest, AMessageOutsideOfItsBoard) {
+/** Rank 0 of four, and the links that all have told it. */
+struct Linked {
+    explicit Linked(const std::array<uint64_t, 4> &rows) {
+        failure why = {};
+        EXPECT_EQ(SUPPLY_OK, exchange_neighbours_init(&all, 0, 4, &why));
+        EXPECT_EQ(SUPPLY_OK, exchange_levels_init(&of, &all, &why));
+        std::copy(rows.begin(), rows.end(), all.links);
+    }
+    Linked(const Linked &) = delete;
+    Linked &operator=(const Linked &) = delete;
+    ~Linked() {
+        exchange_levels_free(&of);
+        exchange_neighbours_free(&all);
+    }
+
     levels of = {};
     neighbours all = {};
-    failure why = {};
-    ASSERT_EQ(SUPPLY_OK, exchange_neighbours_init(&all, 0, 4, &why));
-    ASSERT_EQ(SUPPLY_OK, exchange_levels_init(&of, &all, &why));
-    const uint64_t rows[] = {3, 3, 12, 12};
-    std::copy(std::begin(rows), std::end(rows), all.links);
+};
+
+/* What a rank says of the places of messages is not trusted: a task with access to the board could write there. */
+TEST_F(ExchangeLevelsTest, AMessageOutsideOfItsBoard) {
+    Linked linked({3, 3, 12, 12});
+    levels &of = linked.of;
     ASSERT_TRUE(exchange_levels_find(&of));
     EXPECT_EQ(2u, of.nodes);
     EXPECT_EQ(2u, of.peers);
@@ -176,20 +190,13 @@ TEST_F(ExchangeLevelsTest, AMessageOutsideOfItsBoard) {
     }
     *place = of.board_bytes - 100;
     EXPECT_NE(nullptr, exchange_levels_message(&of, 2, 100));
-    exchange_levels_free(&of);
-    exchange_neighbours_free(&all);
 }
 
 /* Whoever waits for the boards of a node names a rank that has ended without its part. */
 TEST_F(ExchangeLevelsTest, ARankThatEndsBeforeItPosts) {
-    levels of = {};
-    neighbours all = {};
-    failure why = {};
-    ASSERT_EQ(SUPPLY_OK, exchange_neighbours_init(&all, 0, 4, &why));
-    ASSERT_EQ(SUPPLY_OK, exchange_levels_init(&of, &all, &why));
+    Linked linked({3, 3, 12, 12});
+    levels &of = linked.of;
     std::vector<uint64_t> board_of_1(8);
-    const uint64_t rows[] = {3, 3, 12, 12};
-    std::copy(std::begin(rows), std::end(rows), all.links);
     ASSERT_TRUE(exchange_levels_find(&of));
     exchange_levels_make_board(&of, 1000);
     of.boards[1] = reinterpret_cast<board *>(board_of_1.data());
@@ -197,17 +204,15 @@ TEST_F(ExchangeLevelsTest, ARankThatEndsBeforeItPosts) {
     exchange_levels_post(&of);
     board_of_1[0] = 6;
     EXPECT_FALSE(exchange_levels_have_posted(&of));
-    EXPECT_EQ(NOBODY_LOST, all.lost);
-    all.all[1].has_ended = true;
+    EXPECT_EQ(NOBODY_LOST, linked.all.lost);
+    linked.all.all[1].has_ended = true;
     board_of_1[0] = 7;
     EXPECT_TRUE(exchange_levels_have_posted(&of)) << "what it has posted before counts";
-    EXPECT_EQ(NOBODY_LOST, all.lost);
+    EXPECT_EQ(NOBODY_LOST, linked.all.lost);
     of.number = 8;
     EXPECT_FALSE(exchange_levels_have_posted(&of));
-    EXPECT_EQ(1u, all.lost);
+    EXPECT_EQ(1u, linked.all.lost);
     of.boards[1] = nullptr;
-    exchange_levels_free(&of);
-    exchange_neighbours_free(&all);
 }
 
 /* Rows of links that no library sends: they are no grid, and nothing is read or written outside of the memory. */
@@ -217,17 +222,10 @@ TEST_F(ExchangeLevelsTest, LinksThatAreNoNodes) {
         {14, 13, 11, 7}, {15, 15, 15, 0}, {12, 12, 3, 3}, {3, 12, 3, 12},
     };
     for (const auto &rows : all_rows) {
-        levels of = {};
-        neighbours all = {};
-        failure why = {};
-        ASSERT_EQ(SUPPLY_OK, exchange_neighbours_init(&all, 0, 4, &why));
-        ASSERT_EQ(SUPPLY_OK, exchange_levels_init(&of, &all, &why));
-        std::copy(rows.begin(), rows.end(), all.links);
-        EXPECT_FALSE(exchange_levels_find(&of)) << rows[0] << " " << rows[1] << " " << rows[2] << " " << rows[3];
-        EXPECT_EQ(4u, of.nodes);
-        for (uint32_t rank = 0; rank < 4; rank++) EXPECT_EQ(rank, of.order[rank]);
-        exchange_levels_free(&of);
-        exchange_neighbours_free(&all);
+        Linked linked(rows);
+        EXPECT_FALSE(exchange_levels_find(&linked.of)) << rows[0] << " " << rows[1] << " " << rows[2] << " " << rows[3];
+        EXPECT_EQ(4u, linked.of.nodes);
+        for (uint32_t rank = 0; rank < 4; rank++) EXPECT_EQ(rank, linked.of.order[rank]);
     }
 }
 
