@@ -118,7 +118,26 @@ bool exchange_is_awaited(const struct exchange *exchange);
 /** The wait in front of the next exchange_advance(). It has no limit: the step knows its own. */
 struct wait exchange_wait_in_step(const struct exchange *exchange);
 
+/** exchange_advance() until it is not SUPPLY_AGAIN. Also SUPPLY_INTERRUPTED. */
+supply_status_t exchange_await(struct exchange *exchange, struct failure *failure);
+
+/** The exchange as its handle calls it. */
+struct filler exchange_filler(struct exchange *exchange);
+
+/** Stores the statistics for the program, and in the mapped file for supply-stat, which may read while a number is
+ * stored. */
+void exchange_publish(struct exchange *exchange);
+
+/** Frees it with its transport; or as much of it as no pending operation may use. *keep: as filler.close(). */
+void exchange_free(struct exchange *exchange, bool *keep);
+
+/** Frees all but the transport. */
+void exchange_free_memory(struct exchange *exchange);
+
 /* The parts of exchange_advance(). Each returns SUPPLY_OK when its step is over. */
+
+/** The steps of the opening after the first agreement. */
+supply_status_t exchange_meet(struct exchange *exchange, struct failure *failure);
 
 /** Begins STEP_GATHER. */
 void exchange_await_window(struct exchange *exchange);
