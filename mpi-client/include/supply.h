@@ -40,6 +40,7 @@
  *   SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES   the config files
  *   SUPPLY_TIMEOUT                            time limit of each wait in seconds
  *   SUPPLY_RESULTS_FOLDER                     where results lie (supply_result.h)
+ *   SUPPLY_SHARE                              which ranks read one ring (options.readers)
  *   LOCAL_RANK, RANK, WORLD_SIZE, and those of MPI's launchers, Flux and Slurm: supply_local_rank()
  *
  * Compatibility: programs and libraries of one major version work together (before 1.0: of one minor version).
@@ -58,7 +59,7 @@ extern "C" {
 #define SUPPLY_VERSION_MINOR 3
 #define SUPPLY_VERSION_PATCH 0
 
-/** The version of the loaded library ("0.3.0"), and of the contract that it implements ("1.5"). */
+/** The version of the loaded library ("0.3.0"), and of the contract that it implements ("1.6"). */
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
@@ -66,14 +67,15 @@ SUPPLY_API const char *supply_contract_version(void);
 typedef struct supply supply_t;
 
 /**
- * Creates the pair and returns without waiting for Spark. The folder of each file must belong to this user, and no
- * other user may be able to write to it (unless it is sticky). Missing folders are created with mode 0700. Symbolic
- * links are not followed.
+ * Creates the pair and returns without waiting for Spark (but see options.reader). The folder of each file must belong
+ * to this user, and no other user may be able to write to it (unless it is sticky). Missing folders are created with
+ * mode 0700. Symbolic links are not followed.
  *
  * options may be NULL: everything from the environment. On failure *supply is a handle that must be closed, too, and
  * every other call on it returns the same failure; it is NULL if there is no memory even for that.
  *
- * SUPPLY_OK, or _ARGUMENT, _CONFIG, _IN_USE, _NO_SPACE, _SYSTEM, _MEMORY.
+ * SUPPLY_OK, or _ARGUMENT, _CONFIG, _IN_USE, _NO_SPACE, _SYSTEM, _MEMORY. Of a reader that is not the first also
+ * _TIMEOUT, _INTERRUPTED, _CONTRACT.
  */
 SUPPLY_API supply_status_t supply_open(supply_t **supply, const supply_options_t *options);
 

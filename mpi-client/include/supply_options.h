@@ -122,6 +122,17 @@ typedef struct supply_options_t {
      * refuses a rank without this option if it was started with --shuffle all.
      */
     bool exchange;
+
+    /**
+     * This rank shares its ring with neighbours on its node: it is reader `reader`, from 0, of `readers` ranks, each of
+     * which gets every block. Reader 0 opens as any rank; supply_open() of another one waits for it, at most the time
+     * limit. `readers` 0: SUPPLY_SHARE of the environment, where a number makes groups of so many neighbours, and
+     * "node" one of all ranks of the config files; 1, or neither: the ring is this rank's alone.
+     */
+    int reader;
+    int readers;
+    /** With the three paths above: the mapped file of reader 0. */
+    const char *ring_file;
 } supply_options_t;
 
 /** Sets every option to "not set". */

@@ -34,7 +34,8 @@ class OptionsTest : public RankTest {
     EnvironmentVariable no_files{"SUPPLY_MAPPED_FILES", nullptr}, no_pipes{"SUPPLY_NAMED_PIPES", nullptr},
         no_timeout{"SUPPLY_TIMEOUT", nullptr}, no_ompi{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
         no_hydra{"MPI_LOCALRANKID", nullptr}, no_torchrun{"LOCAL_RANK", nullptr}, no_slurm{"SLURM_LOCALID", nullptr},
-        no_sizes{"OMPI_COMM_WORLD_SIZE", nullptr}, no_pmi_size{"PMI_SIZE", nullptr}, no_world{"WORLD_SIZE", nullptr};
+        no_share{"SUPPLY_SHARE", nullptr}, no_sizes{"OMPI_COMM_WORLD_SIZE", nullptr}, no_pmi_size{"PMI_SIZE", nullptr},
+        no_world{"WORLD_SIZE", nullptr};
     std::string mapped_files, named_pipes;
     struct settings settings = {};
     struct failure failure = {};
@@ -49,6 +50,39 @@ TEST_F(OptionsTest, TheLineOfTheLocalRankIsTaken) {
     EXPECT_EQ(1, settings.local_rank);
     EXPECT_NE(0u, settings.generation);
     EXPECT_EQ(static_cast<uint32_t>(getpid()), settings.rank_pid);
+}
+
+TEST_F(OptionsTest, NeighboursShareTheRingOfTheFirst) {
+    use_config_files();
+    for (const char *share : {"2", "node"}) {
+        EnvironmentVariable variable{"SUPPLY_SHARE", share};
+        ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+        EXPECT_EQ(1u, settings.reader);
+        EXPECT_EQ(2u, settings.readers);
+        EXPECT_STREQ("/a/0", settings.ring_file.path);
+    }
+    EnvironmentVariable alone{"SUPPLY_SHARE", "1"};
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(0u, settings.readers);
+    options.local_rank = 0;
+    options.readers = 2;
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(0u, settings.reader) << "the option wins over the environment";
+    EXPECT_EQ(2u, settings.readers);
+}
+
+TEST_F(OptionsTest, AGroupThatCannotBeIsRefused) {
+    use_config_files();
+    for (const char *share : {"0", "-1", "1.5", "two", "3", "2000", "1e30", "nan"}) {
+        EnvironmentVariable variable{"SUPPLY_SHARE", share};
+        EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve()) << share;
+        EXPECT_TRUE(says(failure.text, {"SUPPLY_SHARE"}) || says(failure.text, {"reader 1 of 3", "2 lines"}));
+    }
+    for (const auto &[reader, readers] : {std::pair{2, 2}, {-1, 2}, {0, -1}, {0, 2000}, {1, 0}}) {
+        options.reader = reader;
+        options.readers = readers;
+        EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve()) << reader << " of " << readers;
+    }
 }
 
 TEST_F(OptionsTest, TheEnvironmentStandsInForOptions) {

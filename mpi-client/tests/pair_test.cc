@@ -32,7 +32,7 @@ TEST_F(PairTest, TheHeaderSaysWhatTheContractAsks) {
     auto [handle, task] = attached();
     const mapped_file_header &header = task.header();
     EXPECT_EQ(0, memcmp("SUPPLY\r\n", header.magic, 8));
-    EXPECT_EQ(0x00010005u, header.version);
+    EXPECT_EQ(0x00010006u, header.version);
     EXPECT_EQ(0x01020304u, header.byte_order);
     EXPECT_NE(0u, header.generation);
     EXPECT_EQ(65536u + 4 * 8192, header.file_bytes);
@@ -203,7 +203,7 @@ TEST(NamesTest, EveryStatusHasItsName) {
     for (int status = SUPPLY_ERROR_ALL_HELD; status <= SUPPLY_AGAIN; status++)
         EXPECT_EQ(0, strncmp("SUPPLY_", supply_status_name(static_cast<supply_status_t>(status)), 7)) << status;
     EXPECT_STREQ("unknown status", supply_status_name(static_cast<supply_status_t>(99)));
-    EXPECT_STREQ("1.5", supply_contract_version());
+    EXPECT_STREQ("1.6", supply_contract_version());
 }
 
 } // namespace

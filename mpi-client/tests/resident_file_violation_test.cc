@@ -43,7 +43,7 @@ TEST_P(ResidentFileViolationTest, IsRefusedByTheFieldsName) { expect_refused(Get
 const Violation violations[] = {
     {"APairsMagic", COMMIT(memcpy(image.header().magic, MAGIC, 8)), {"mapped.resident", "magic"}},
     {"NoMagic", COMMIT(image.bytes()[0] = 0), {"magic"}},
-    {"AnotherVersion", COMMIT(image.header().version = VERSION - 1), {"its version is 1.4, must be 1.5"}},
+    {"AnotherVersion", COMMIT(image.header().version = VERSION - 1), {"its version is 1.5, must be 1.6"}},
     {"NotPublished", COMMIT(image.header().version = 0), {"its version is 0.0"}},
     {"AnotherByteOrder", COMMIT(image.header().byte_order = 0x04030201), {"byte_order"}},
     {"AResult", COMMIT(image.header().file_use = FILE_USE_RESULT), {"file_use is 2", "1"}},

@@ -44,7 +44,7 @@ TEST_F(StatHostileTest, InvalidNumbersInTheHeader) {
         expect_invalid(words);
         write_header(0, whole);
     };
-    spoilt(HEADER(version), uint32_t{0x10003}, {"contract 1.3", "this tool 1.5"});
+    spoilt(HEADER(version), uint32_t{0x10003}, {"contract 1.3", "this tool 1.6"});
     spoilt(HEADER(byte_order), uint32_t{0x04030201}, {"byte_order"});
     spoilt(HEADER(ring_offset), uint64_t{4096}, {"ring_offset is 4096"});
     spoilt(HEADER(block_bytes), uint64_t{0}, {"block_bytes is 0"});

@@ -245,7 +245,7 @@ TEST_F(SupplyCatTest, WrongOptionsPrintTheUsage) {
     EXPECT_TRUE(says(ended.out, {"Usage: supply-cat", "--count"}));
     Process version({SUPPLY_TEST_CAT, "--version"}, folder.path());
     ended = version.wait();
-    EXPECT_EQ(std::string("supply-cat ") + supply_version() + " (contract 1.5)\n", ended.out);
+    EXPECT_EQ(std::string("supply-cat ") + supply_version() + " (contract 1.6)\n", ended.out);
 }
 
 } // namespace

@@ -48,7 +48,7 @@ class SupplyDoctorTest : public ToolTest {
 
 TEST_F(SupplyDoctorTest, WithoutProblems) {
     const std::vector<Json> findings = doctor(0);
-    EXPECT_TRUE(says(reported(findings, "libsupply", "ok"), {supply_version(), "contract 1.5"}));
+    EXPECT_TRUE(says(reported(findings, "libsupply", "ok"), {supply_version(), "contract 1.6"}));
     EXPECT_TRUE(says(reported(findings, "pairs", "ok"), {"2 pairs"}));
     EXPECT_TRUE(says(reported(findings, "space", "ok"), {"0.2 MB", "2 pairs"}));
     EXPECT_TRUE(says(reported(findings, "memory", "ok"), {"0.2 MB"}));

@@ -69,8 +69,8 @@ static bool check_header(struct pair_snapshot *snapshot, const struct mapped_fil
         return conclude(snapshot, PAIR_INVALID, "block_bytes is %" PRIu64, header->block_bytes);
     if (header->block_count < BLOCK_COUNT_MIN)
         return conclude(snapshot, PAIR_INVALID, "block_count is %" PRIu32, header->block_count);
-    if (header->file_bytes != RING_OFFSET + header->block_count * header->block_bytes ||
-        (off_t)header->file_bytes > file_bytes)
+    const off_t own_bytes = header->reader > 0 ? RING_OFFSET : (off_t)header->file_bytes;
+    if (header->file_bytes != RING_OFFSET + header->block_count * header->block_bytes || own_bytes > file_bytes)
         return conclude(snapshot, PAIR_INVALID, "file_bytes is %" PRIu64 ", and the file has %jd", header->file_bytes,
                         (intmax_t)file_bytes);
     return true;

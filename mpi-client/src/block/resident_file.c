@@ -102,7 +102,8 @@ static supply_status_t check_pair(const struct foreign_file_mapping *mapping, co
     const uint64_t plan = pair->mapped_file.header->plan;
     if (header->plan != plan) return resident_fail(mapping, "plan", header->plan, "that of the pair,", plan, failure);
     /* A rank that no launcher started does not know its number. */
-    if (header->rank >= 0 && pair->settings.rank >= 0 && header->rank != pair->settings.rank)
+    if (header->rank >= 0 && pair->settings.rank >= 0 &&
+        header->rank != pair->settings.rank - (int)pair->settings.reader)
         return supply__fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "rank is %d, must be that of the pair, %d",
                             mapping->entry.path, header->rank, pair->settings.rank);
     return SUPPLY_OK;

@@ -197,6 +197,38 @@ static supply_status_t copy_path(struct named_path *named, const char *path, str
     return SUPPLY_OK;
 }
 
+/* Whether this rank shares its ring, by the options or SUPPLY_SHARE. lines: of the config files, 0: there are none. */
+static supply_status_t set_readers(const supply_options_t *options, size_t lines, struct settings *settings,
+                                   struct failure *failure) {
+    double share = options->readers;
+    int reader = options->reader;
+    const char *text = options->readers == 0 && lines > 0 ? supply__variable("SUPPLY_SHARE") : NULL;
+    if (text != NULL) {
+        if (strcmp(text, "node") == 0)
+            share = (double)lines;
+        else if (!supply__number_read(text, &share) || !(share >= 1 && share <= READERS_MAX) || share != (int)share)
+            return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                                "SUPPLY_SHARE: '%s' is neither a number of ranks, 1 to %d, nor 'node'", text,
+                                READERS_MAX);
+        reader = share <= READERS_MAX ? settings->local_rank % (int)share : 0;
+    }
+    if (!(share >= 0 && share <= READERS_MAX) || reader < 0 || (reader > 0 && reader >= share))
+        return supply__fail(
+            failure, SUPPLY_ERROR_CONFIG,
+            "reader %d of %.0f: a ring has at most %d readers, which are counted from 0 (options.reader, "
+            "options.readers, SUPPLY_SHARE)",
+            reader, share, READERS_MAX);
+    if (share < 2) return SUPPLY_OK;
+    if (lines > 0 && (settings->local_rank < reader || settings->local_rank - reader + (size_t)share > lines))
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "local rank %d is reader %d of %.0f, and the config files have %zu lines: the ranks of a "
+                            "group are neighbours on one node, with a line for each",
+                            settings->local_rank, reader, share, lines);
+    settings->reader = (uint32_t)reader;
+    settings->readers = (uint32_t)share;
+    return SUPPLY_OK;
+}
+
 static supply_status_t files_from_paths(const supply_options_t *options, struct settings *settings,
                                         struct failure *failure) {
     if (options->mapped_file == NULL || options->request_pipe == NULL || options->notification_pipe == NULL)
@@ -204,7 +236,13 @@ static supply_status_t files_from_paths(const supply_options_t *options, struct 
                             "options: mapped_file, request_pipe and notification_pipe go together: set all or none");
     TRY(copy_path(&settings->files.mapped_file, options->mapped_file, failure));
     TRY(copy_path(&settings->files.request_pipe, options->request_pipe, failure));
-    return copy_path(&settings->files.notification_pipe, options->notification_pipe, failure);
+    TRY(copy_path(&settings->files.notification_pipe, options->notification_pipe, failure));
+    TRY(set_readers(options, 0, settings, failure));
+    if (settings->reader == 0) return SUPPLY_OK;
+    if (options->ring_file == NULL)
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "options: reader %u must name the mapped file of reader 0 (ring_file)", settings->reader);
+    return copy_path(&settings->ring_file, options->ring_file, failure);
 }
 
 static supply_status_t files_from_config(const supply_options_t *options, struct settings *settings,
@@ -230,9 +268,15 @@ static supply_status_t files_from_config(const supply_options_t *options, struct
                               "the node",
                               mapped_files, named_pipes, lines.count, settings->local_rank);
     if (status == SUPPLY_OK && options->ranks > 0) status = check_ranks(options->ranks, lines.count, failure);
+    if (status == SUPPLY_OK) status = set_readers(options, lines.count, settings, failure);
     if (status == SUPPLY_OK) {
         settings->files = lines.lines[settings->local_rank];
         lines.lines[settings->local_rank] = (struct config_line){0};
+    }
+    if (status == SUPPLY_OK && settings->reader > 0) {
+        struct named_path *first = &lines.lines[settings->local_rank - (int)settings->reader].mapped_file;
+        settings->ring_file = *first;
+        *first = (struct named_path){0};
     }
     supply__config_free(&lines);
     return status;
@@ -348,5 +392,7 @@ void supply__settings_free(struct settings *settings) {
     supply__config_line_free(&settings->files);
     free(settings->results_folder.path);
     free(settings->results_folder.origin);
-    settings->results_folder = (struct named_path){0};
+    free(settings->ring_file.path);
+    free(settings->ring_file.origin);
+    settings->results_folder = settings->ring_file = (struct named_path){0};
 }

@@ -76,6 +76,9 @@ struct settings {
     struct position start;
     struct named_path results_folder; /**< of the results of this pair */
     bool exchange;                    /**< the program exchanges its elements */
+    uint32_t reader;                  /**< of a shared ring: which of its readers this is */
+    uint32_t readers;                 /**< of a shared ring, at least 2; 0: it is this rank's alone */
+    struct named_path ring_file;      /**< the mapped file of reader 0, unless this is it */
 };
 
 /**

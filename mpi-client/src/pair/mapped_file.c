@@ -15,11 +15,27 @@
 
 #include "base/fail_point.h"
 #include "files/file_space.h"
+#include "pair/joined_ring.h"
+
+/* What of the mapping lies in the rank's own file. */
+static size_t own_bytes(const struct mapped_file *mapped) { return mapped->ring_fd < 0 ? mapped->bytes : RING_OFFSET; }
+
+/* The own file, and behind it the ring of reader 0, at the same place as in that one's file. */
+static void *map_both(const struct mapped_file *mapped, int fd) {
+    if (mapped->ring_fd < 0) return mmap(NULL, mapped->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    uint8_t *address = mmap(NULL, mapped->bytes, PROT_READ, MAP_SHARED, mapped->ring_fd, 0);
+    if (address == MAP_FAILED) return MAP_FAILED;
+    if (mmap(address, RING_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED) return address;
+    const int error = errno;
+    munmap(address, mapped->bytes);
+    errno = error;
+    return MAP_FAILED;
+}
 
 static supply_status_t map(struct mapped_file *mapped, struct failure *failure) {
     /* By a descriptor of its own: in a forked child the mapping must not keep the lock of the claimed one. */
     const int fd = supply__claim_reopen(&mapped->file, O_RDWR);
-    void *address = fd < 0 ? MAP_FAILED : mmap(NULL, mapped->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *address = fd < 0 ? MAP_FAILED : map_both(mapped, fd);
     const int error = errno;
     if (fd >= 0) close(fd);
     errno = error;
@@ -35,15 +51,16 @@ static supply_status_t map(struct mapped_file *mapped, struct failure *failure) 
     return SUPPLY_OK;
 }
 
-supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
+supply_status_t supply__mapped_file_create(struct mapped_file *mapped, struct settings *settings,
                                            struct failure *failure) {
     *mapped = MAPPED_FILE_NONE;
     supply_status_t status =
         supply__claim(&mapped->file, FILE_MAPPED, &settings->files.mapped_file, settings->group, failure);
     if (status != SUPPLY_OK) return status;
     supply__fail_point("O1");
+    if (settings->reader > 0) status = supply__ring_join(&mapped->ring_fd, settings, failure);
     mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;
-    status = supply__space_begin(&mapped->file, MAGIC, mapped->bytes, failure);
+    if (status == SUPPLY_OK) status = supply__space_begin(&mapped->file, MAGIC, own_bytes(mapped), failure);
     supply__fail_point("O2");
     if (status == SUPPLY_OK) status = map(mapped, failure);
     if (status != SUPPLY_OK) supply__mapped_file_remove(mapped);
@@ -68,12 +85,20 @@ void supply__mapped_file_fill(const struct mapped_file *mapped, const struct set
     header->generation = settings->generation;
     header->block_count = settings->block_count;
     header->accepts = settings->exchange ? ACCEPTS_EXCHANGE : 0;
+    header->reader = settings->reader;
+    header->readers = settings->readers;
     supply__position_request(&settings->start, header);
 }
 
 supply_status_t supply__mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure) {
     struct stat now;
-    if (fstat(mapped->file.fd, &now) != 0 || (size_t)now.st_size >= mapped->bytes) return SUPPLY_OK;
+    size_t bytes = own_bytes(mapped);
+    bool is_whole = fstat(mapped->file.fd, &now) != 0 || (size_t)now.st_size >= bytes;
+    if (is_whole && mapped->ring_fd >= 0) {
+        bytes = mapped->bytes;
+        is_whole = fstat(mapped->ring_fd, &now) != 0 || (size_t)now.st_size >= bytes;
+    }
+    if (is_whole) return SUPPLY_OK;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     if (mmap(mapped->address, RING_OFFSET, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY,
@@ -82,12 +107,13 @@ supply_status_t supply__mapped_file_check_whole(const struct mapped_file *mapped
         failure, SUPPLY_ERROR_CONTRACT,
         "the mapped file %s was cut from %zu to %lld bytes while it was in use: no program may write to "
         "it. Start both sides again",
-        mapped->file.name->path, mapped->bytes, (long long)now.st_size);
+        mapped->file.name->path, bytes, (long long)now.st_size);
 }
 
 bool supply__mapped_file_remove(struct mapped_file *mapped) {
     if (mapped->address != NULL) munmap(mapped->address, mapped->bytes);
     free(mapped->wide_schema);
+    if (mapped->ring_fd >= 0) close(mapped->ring_fd);
     const bool gone = supply__claim_remove(&mapped->file);
     *mapped = MAPPED_FILE_NONE;
     return gone;

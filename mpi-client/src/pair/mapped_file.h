@@ -12,16 +12,18 @@ struct mapped_file {
         struct mapped_file_header *header;
     };
     size_t bytes;
+    int ring_fd; /**< of reader 0's mapped file, whose ring lies behind this header; -1: the ring is this file's */
     void *wide_schema; /**< of a filler, in memory; else NULL: it lies after these bytes of the file */
 };
 
-#define MAPPED_FILE_NONE ((struct mapped_file){.file = CLAIMED_FILE_NONE})
+#define MAPPED_FILE_NONE ((struct mapped_file){.file = CLAIMED_FILE_NONE, .ring_fd = -1})
 
 /**
- * O1 and O2. Every page is reserved, so that touching one cannot fail later. SUPPLY_OK, or what supply__claim()
- * returns. On failure nothing is left.
+ * O1 and O2. Every page is reserved, so that touching one cannot fail later. A reader that is not the first joins the
+ * ring, which may take until the timeout, and gets its generation and sizes. SUPPLY_OK, or what supply__claim() or
+ * supply__ring_join() returns. On failure nothing is left.
  */
-supply_status_t supply__mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
+supply_status_t supply__mapped_file_create(struct mapped_file *mapped, struct settings *settings,
                                            struct failure *failure);
 
 /** What the headers of a pair and of a result have in common, of a rank with these settings. */

@@ -76,14 +76,20 @@ static bool request(const struct pair *pair, uint32_t kind) {
     return pipe_write(&pair->request_pipe, &record, sizeof record);
 }
 
-static supply_status_t allocate(struct pair *pair, struct failure *failure) {
+static supply_status_t pair_make_name(struct pair *pair, struct failure *failure) {
     const char *path = pair->settings.files.mapped_file.path;
     int made = pair->settings.local_rank < 0 ? asprintf(&pair->name, "pair (%s)", path)
                                              : asprintf(&pair->name, "pair %d (%s)", pair->settings.local_rank, path);
-    if (made < 0) pair->name = NULL;
+    if (made >= 0) return SUPPLY_OK;
+    pair->name = NULL;
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+/* After the size of the ring is known: a reader gets it from the first one. */
+static supply_status_t allocate(struct pair *pair, struct failure *failure) {
     pair->held = calloc(pair->settings.block_count, sizeof *pair->held);
     pair->exported = calloc(pair->settings.block_count, sizeof *pair->exported);
-    if (pair->name == NULL || pair->held == NULL || pair->exported == NULL)
+    if (pair->held == NULL || pair->exported == NULL)
         return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
@@ -91,8 +97,9 @@ static supply_status_t allocate(struct pair *pair, struct failure *failure) {
 static supply_status_t open_files(struct pair *pair, struct failure *failure) {
     const struct config_line *files = &pair->settings.files;
     const gid_t group = pair->settings.group;
-    TRY(allocate(pair, failure));
+    TRY(pair_make_name(pair, failure));
     TRY(supply__mapped_file_create(&pair->mapped_file, &pair->settings, failure));
+    TRY(allocate(pair, failure));
     TRY(supply__old_results_remove(&pair->settings, failure));
     TRY(supply__claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure));
     TRY(supply__claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure));
@@ -142,6 +149,8 @@ bool supply__pair_close(struct pair *pair) {
 
 void supply__pair_abandon(struct pair *pair) {
     supply__claim_close(&pair->mapped_file.file);
+    if (pair->mapped_file.ring_fd >= 0) close(pair->mapped_file.ring_fd);
+    pair->mapped_file.ring_fd = -1;
     supply__claim_close(&pair->notification_pipe);
     supply__claim_close(&pair->request_pipe);
     free_memory(pair);

@@ -49,15 +49,18 @@ void Task::open_mapped_file(const std::string &path) {
     });
     struct stat entry;
     if (fstat(mapped_fd_, &entry) != 0) throw_errno(path);
-    mapping_bytes_ = static_cast<size_t>(entry.st_size);
+    /* Of a reader that is not the first, only header and schema are there. */
+    if (pread(mapped_fd_, &mapping_bytes_, 8, offsetof(mapped_file_header, file_bytes)) != 8) throw_errno(path);
+    file_bytes_ = static_cast<size_t>(entry.st_size);
     void *address = mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, mapped_fd_, 0);
     if (address == MAP_FAILED) throw_errno(path);
     mapping_ = static_cast<uint8_t *>(address);
 }
 
-Task::Task(const PairFiles &files, uint32_t attempt) {
+Task::Task(const PairFiles &files, uint32_t attempt, Task *ring) : ring_(ring) {
     open_mapped_file(files.mapped_file); // A1
-    if (memcmp(header().magic, MAGIC, 8) != 0 || header().version != VERSION || header().file_bytes != mapping_bytes_)
+    if (memcmp(header().magic, MAGIC, 8) != 0 || header().version != VERSION ||
+        file_bytes_ != (header().reader > 0 ? RING_OFFSET : mapping_bytes_))
         throw std::runtime_error("the rank's header is wrong");
     if (!lock_is_held(mapped_fd_, RANK_LOCK_BYTE)) throw std::runtime_error("the rank does not hold its lock"); // A2
     struct flock lock = {};                                                                                     // A3
@@ -119,7 +122,7 @@ notification Task::next(uint32_t kind, uint32_t element_count, size_t size) {
     next.kind = kind;
     next.element_count = element_count;
     next.sequence = sequence_;
-    next.offset = static_cast<uint64_t>(slot(sequence_) - mapping_);
+    next.offset = header().ring_offset + sequence_ % header().block_count * header().block_bytes;
     next.size = size;
     return next;
 }

@@ -18,8 +18,8 @@ struct PairFiles {
 
 class Task {
   public:
-    /** A1 to A5. Waits some seconds for the rank, then throws. */
-    explicit Task(const PairFiles &files, uint32_t attempt = 0);
+    /** A1 to A5. Waits some seconds for the rank, then throws. ring: the task of reader 0, for another reader. */
+    explicit Task(const PairFiles &files, uint32_t attempt = 0, Task *ring = nullptr);
     ~Task();
     Task(const Task &) = delete;
     Task &operator=(const Task &) = delete;
@@ -82,13 +82,15 @@ class Task {
   private:
     void open_mapped_file(const std::string &path);
     uint8_t *slot(uint64_t number) {
-        return mapping_ + header().ring_offset + number % header().block_count * header().block_bytes;
+        uint8_t *ring = ring_ != nullptr ? ring_->mapping_ : mapping_;
+        return ring + header().ring_offset + number % header().block_count * header().block_bytes;
     }
     void end(uint32_t kind, uint32_t epoch);
 
     int mapped_fd_ = -1, request_fd_ = -1, notification_fd_ = -1;
     uint8_t *mapping_ = nullptr;
-    size_t mapping_bytes_ = 0;
+    Task *ring_;
+    size_t mapping_bytes_ = 0, file_bytes_ = 0;
     uint64_t sequence_ = 0;
 };
 
