@@ -4,6 +4,7 @@
  *
  *     group NAME       for the next open
  *     exchange         for the next open: the program says that it exchanges its elements
+ *     reader I N RING_FILE   for the next open: it is reader I of N of the ring in that mapped file
  *     open MAPPED_FILE REQUEST_PIPE NOTIFICATION_PIPE TIMEOUT RING_BYTES BLOCK_BYTES RANK [POSITION]
  *     next             → OK sequence epoch partition first_element element_count | END_OF_EPOCH epoch | END_OF_DATA
  *     datum I          → OK label channels height width encoded key_bytes data_bytes sum, of the latest block
@@ -49,6 +50,13 @@ static void set_exchange(void) {
     puts("OK");
 }
 
+static int reader, readers;
+static char ring_file[4096];
+
+static void set_reader(const char *arguments) {
+    puts(sscanf(arguments, "%d %d %4095s", &reader, &readers, ring_file) == 3 ? "OK" : "ERROR usage");
+}
+
 static void open_pair(char *arguments) {
     static char mapped[4096], request[4096], notification[4096], text[SUPPLY_POSITION_TEXT_BYTES];
     static supply_position_t position;
@@ -67,6 +75,9 @@ static void open_pair(char *arguments) {
     options.notification_pipe = notification;
     if (group[0] != '\0') options.group = group;
     options.exchange = exchange;
+    options.reader = reader;
+    options.readers = readers;
+    options.ring_file = ring_file;
     answer(supply_open(&supply, &options));
 }
 
@@ -191,6 +202,8 @@ int main(void) {
             set_group(arguments);
         else if (strcmp(line, "exchange") == 0)
             set_exchange();
+        else if (strcmp(line, "reader") == 0)
+            set_reader(arguments);
         else if (strcmp(line, "open") == 0)
             open_pair(arguments);
         else if (strcmp(line, "next") == 0)

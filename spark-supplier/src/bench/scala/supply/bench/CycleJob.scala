@@ -5,7 +5,7 @@ import java.util.concurrent.{CyclicBarrier, TimeUnit}
 import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.pair.Pair
-import supply.plan.{Hostfile, Plan}
+import supply.plan.{Groups, Hostfile, Plan}
 import supply.source.Source
 import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplySettings, TaskCounters, TaskSettings}
 
@@ -17,7 +17,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     val user = SupplySettings(command.pairs, command.mappedFiles, command.namedPipes,
       epochs = command.epochs, timeout = command.timeout, resident = command.resident,
       residentFolder = command.residentFolder)
-    val settings = TaskSettings(user, hosts, source.schema, source.mainColumn)
+    val settings = TaskSettings(user, hosts, Groups(hosts, user.share), source.schema, source.mainColumn)
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.baselines, command.rings,
       new TaskCounters(sc))
@@ -38,7 +38,9 @@ private[bench] final class CycleTask(
     extends Serializable {
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): Seq[Round] = {
     val context = TaskContext.get()
-    val pair = PinnedTask.attach(settings.user.configFiles, settings.hosts, rank,
+    val place = settings.hosts.places(rank)
+    val pair = PinnedTask.attach(
+      PinnedTask.pairs(settings.user.configFiles, place, settings.groups.ranks(rank)), place,
       context.attemptNumber(), settings.user.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
     def baselineOf(words: Seq[String]): Baseline = {

@@ -7,10 +7,11 @@ import supply.protocol.Layout.Constant
 
 /**
  * The blocks that the rank has released, and waits, of `timeout` seconds each, for more. For the
- * pair's thread, which passes the number of published blocks to each call.
+ * pair's thread, which passes the number of published blocks to each call. `watch`: of ranks that
+ * share a ring, is called each second of a wait with its seconds so far.
  */
 private[supply] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
-    timeout: Double, published: Long) {
+    timeout: Double, published: Long, watch: Option[Double => Unit] = None) {
   import Credit._
 
   private var released = read(published)
@@ -98,7 +99,8 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
   private def awaitRequest(
       deadline: Deadline, published: Long, mayExit: => Boolean, stuck: String): Unit = {
     val before = released
-    val outcome = requests.read(deadline)
+    val outcome = requests.read(watch.fold(deadline)(_ =>
+      new Deadline(math.min(WatchSeconds, math.max(0, deadline.remainingNanos / 1e9)))))
     released = read(published)
     outcome match {
       case RequestPipe.Received(request) if request.generation != file.generation => ()
@@ -108,6 +110,8 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
           case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
         }
       case RequestPipe.EndOfFile => if (!mayExit) throw rankIsGone(published)
+      case RequestPipe.TimedOut if !deadline.passed =>
+        watch.foreach(_(deadline.seconds - deadline.remainingNanos / 1e9))
       case RequestPipe.TimedOut => if (!mayExit && released == before) throw rankIsStuck(stuck)
     }
   }
@@ -133,4 +137,6 @@ private object Credit {
   private final val PollNanos = 2000000L
   private final val SpinNanos = 200000L
   private final val ParkNanos = 50000L
+
+  private final val WatchSeconds = 1.0
 }

@@ -36,6 +36,10 @@ private[supply] final class MappedFile private (
 
   val localRank: Int = header.getInt(At.localRank)
 
+  /** Of a shared ring, which only the file of reader 0 has: its readers (0: it is not shared), and which one this is. */
+  val readers: Int = header.getInt(At.readers)
+  val reader: Int = header.getInt(At.reader)
+
   // Lazy, because block_count can be trusted only after check(). One mapping holds many slots,
   // because a ring may have more slots than a process may have mappings.
   private lazy val slots = new Array[ByteBuffer](blockCount)
@@ -57,7 +61,10 @@ private[supply] final class MappedFile private (
     if (blockCount < Constant.BLOCK_COUNT_MIN) refuse("block_count", blockCount)
     if (ringOffset != Constant.RING_OFFSET) refuse("ring_offset", ringOffset)
     val fileBytes = header.getLong(At.fileBytes)
-    if (fileBytes != ringOffset + blockCount * wideBlockBytes || fileBytes > channel.size())
+    if (readers < 0 || readers > Constant.READERS_MAX || readers == 1) refuse("readers", readers)
+    if (reader < 0 || (reader > 0 && reader >= readers)) refuse("reader", s"$reader of $readers")
+    val ownBytes = if (reader > 0) ringOffset else fileBytes
+    if (fileBytes != ringOffset + blockCount * wideBlockBytes || ownBytes > channel.size())
       refuse("file_bytes", s"$fileBytes (the file has ${channel.size()})")
     if (start.epoch < 0) refuse("start_epoch", Integer.toUnsignedLong(start.epoch))
     if (startElement < 0)
@@ -77,6 +84,14 @@ private[supply] final class MappedFile private (
   def published: Long = acquireLong(At.published)
 
   def published_=(sequence: Long): Unit = longs.setRelease(header, At.published, sequence)
+
+  /** A reader's file gets what a task that died has stored in that of reader 0 alone. */
+  def follow(first: MappedFile): Unit = {
+    if (published > first.published) throw new ContractException(
+      s"$path: the header's published is $published, and that of reader 0 ${first.published}")
+    published = first.published
+    followForeignFiles(first)
+  }
 
   /** Lets the rank remove the pair: it has released everything, END_OF_DATA included. */
   def markEndSeen(): Unit = ints.setRelease(header, At.endSeen, 1)
@@ -111,6 +126,9 @@ private[supply] final class MappedFile private (
     header.getInt(At.startEpoch),
     if (header.getInt(At.startInside) == 0) None
     else Some(header.getInt(At.startPartition) -> startElement))
+
+  /** What the readers of one ring must ask for alike. */
+  private[supply] def asked: (Position, Long, Boolean) = (start, startPlan, acceptsExchange)
 
   /** The plan under which the rank has saved [[start]]; 0: any. */
   def startPlan: Long = header.getLong(At.startPlan)
@@ -192,6 +210,13 @@ private[supply] final class MappedFile private (
       case index => index + 1
     }
   }
+
+  /** Enters what the file of reader 0 has, and a task that died has not entered here. */
+  def followForeignFiles(first: MappedFile): Unit =
+    (acquireInt(At.foreignCount) until first.acquireInt(At.foreignCount)).foreach { index =>
+      writeForeignFile(index, first.readForeignFile(index))
+      ints.setRelease(header, At.foreignCount, index + 1)
+    }
 
   private def foreignFileAt(index: Int): Int =
     Constant.FOREIGN_FILES_OFFSET + index * Layout.ForeignFile.SIZE

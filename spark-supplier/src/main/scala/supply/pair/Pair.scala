@@ -3,9 +3,11 @@ package supply.pair
 import java.io.IOException
 import java.nio.ByteBuffer
 import java.nio.channels.ClosedByInterruptException
-import java.nio.file.Paths
+import java.nio.file.{Path, Paths}
 
 import scala.util.Using
+
+import org.slf4j.LoggerFactory
 
 import supply.core.{Deadline, FailPoint}
 import supply.protocol.{Notification, Position}
@@ -13,21 +15,22 @@ import supply.protocol.Layout.{BlockHeader, Constant}
 import supply.source.ForeignFile
 
 /**
- * Publishes blocks into slots that the rank has released. Steps (A1, P1, …) are those of
- * proto/PROTOCOL.md. For one thread.
+ * Publishes blocks into slots that all its readers have released: of one rank, or of those that
+ * share a ring, which the first one's file has. Steps (A1, P1, …) are those of proto/PROTOCOL.md.
+ * For one thread. `paths`: of the first reader.
  */
 private[supply] final class Pair private[supply] (
-    val name: String,
-    val paths: PairPaths,
-    private[supply] val file: MappedFile,
-    requests: RequestPipe,
-    notifications: NotificationPipe,
-    timeout: Double)
+    val paths: PairPaths, opened: IndexedSeq[ReaderFiles], timeout: Double)
     extends PairTerms with AutoCloseable {
+  override def name: String = opened.head.name
+  private[supply] def file: MappedFile = opened.head.file
+  override private[supply] val files: IndexedSeq[MappedFile] = opened.map(_.file)
+
   private var sequence = file.published
   private var elementsBefore = 0L
   private var bytesBefore = 0L
-  private val credit = new Credit(name, file, requests, timeout, sequence)
+  files.tail.foreach(_.follow(file))
+  private val readers = opened.map(new Reader(_))
   private var lastForeign: ForeignFile = _
   private var lastForeignNumber = 0
   private var copies = Option.empty[BlockCopies]
@@ -39,8 +42,8 @@ private[supply] final class Pair private[supply] (
   /** Rank in MPI_COMM_WORLD if the rank itself knows it, else -1. */
   def rank: Int = file.rank
 
-  /** Time spent waiting for the rank to release a slot. */
-  def waitedNanos: Long = credit.waitedNanos
+  /** Time spent waiting for ranks to release a slot. */
+  def waitedNanos: Long = readers.map(_.credit.waitedNanos).sum
 
   /** After the last block that any attempt has published, or else where the rank wants to begin. */
   def position: Position = lastPublished.map(Position.after).getOrElse(start)
@@ -69,6 +72,7 @@ private[supply] final class Pair private[supply] (
   def numberOf(foreign: ForeignFile): Int = {
     if (foreign ne lastForeign) {
       lastForeignNumber = file.numberOf(foreign)
+      files.tail.foreach(_.followForeignFiles(file))
       lastForeign = foreign
     }
     lastForeignNumber
@@ -76,9 +80,9 @@ private[supply] final class Pair private[supply] (
 
   /** P1. Claims the next slot. */
   def claim(): Claim = {
-    credit.await(sequence - file.blockCount + 1, sequence)
+    readers.foreach(_.credit.await(sequence - file.blockCount + 1, sequence))
     // Before the JVM's own error for a file that was cut: that one may come in any code.
-    file.requireWhole()
+    files.foreach(_.requireWhole())
     new Claim
   }
 
@@ -138,11 +142,11 @@ private[supply] final class Pair private[supply] (
 
   /** P3 and P4. */
   private def announce(notification: Notification): Unit = {
-    file.published = sequence + 1
+    files.foreach(_.published = sequence + 1)
     FailPoint("P3")
     sequence += 1
     count(notification)
-    send(notification)
+    readers.foreach(_.send(notification))
     FailPoint("P4")
   }
 
@@ -157,29 +161,55 @@ private[supply] final class Pair private[supply] (
   else Integer.toUnsignedLong(
     file.slot(file.slotOf(block.sequence)).getInt(BlockHeader.referencedBytes))
 
-  private def send(notification: Notification): Unit = {
-    val written =
-      try notifications.write(notification, new Deadline(timeout))
-      catch {
-        case e: ClosedByInterruptException => throw e
-        case _: IOException => throw credit.rankIsGone(sequence)
+  /** One rank that reads the ring. */
+  private final class Reader(opened: ReaderFiles) {
+    private val others = if (files.size == 1) None else Some(watchOthers _)
+    val credit = new Credit(opened.name, opened.file, opened.requests, timeout, sequence, others)
+    private var isLate = false
+
+    def send(notification: Notification): Unit = {
+      val written =
+        try opened.notifications.write(notification, new Deadline(timeout))
+        catch {
+          case e: ClosedByInterruptException => throw e
+          case _: IOException => throw credit.rankIsGone(sequence)
+        }
+      if (!written) throw credit.rankIsStuck("read no notification, and its pipe is full,")
+    }
+
+    /** While this one is awaited: another one may be the cause, and all others wait with the task. */
+    private def watchOthers(seconds: Double): Unit = {
+      val others = readers.filter(_ ne this)
+      others.foreach(_.requireLife())
+      if (!isLate && seconds >= Pair.LateSeconds && others.exists(_.isAhead(credit.releasedBlocks))) {
+        isLate = true
+        Pair.log.warn(
+          f"${opened.name}%s has released nothing for $seconds%.0f s, and the ranks that share its ring wait for it (${names.mkString(", ")}%s)")
       }
-    if (!written) throw credit.rankIsStuck("read no notification, and its pipe is full,")
+    }
+
+    private def isAhead(released: Long): Boolean = opened.file.released > released
+
+    private def requireLife(): Unit =
+      if (!opened.file.rankLives && opened.file.released < sequence)
+        throw credit.rankIsGone(sequence)
   }
 
-  /** Waits until the rank has released everything: then it has also seen everything. (E1) */
+  private def names: IndexedSeq[String] = opened.map(_.name)
+
+  /** Waits until all have released everything: then they have also seen everything. (E1) */
   def awaitAllReleased(): Unit = {
-    credit.await(sequence, sequence)
+    readers.foreach(_.credit.await(sequence, sequence))
     if (isAtEnd) FailPoint("E1")
   }
 
-  /** As [[Credit.awaitAcknowledged]]; the rank may still hold earlier blocks. */
-  def awaitAcknowledged(): Unit = credit.awaitAcknowledged(sequence)
+  /** As [[Credit.awaitAcknowledged]]; the ranks may still hold earlier blocks. */
+  def awaitAcknowledged(): Unit = readers.foreach(_.credit.awaitAcknowledged(sequence))
 
   /** Lets the rank leave after END_OF_DATA: no attempt needs the pair any more. (E3) */
   def markEndSeen(): Unit = {
     FailPoint("E2")
-    file.markEndSeen()
+    files.foreach(_.markEndSeen())
     FailPoint("E3")
   }
 
@@ -191,27 +221,39 @@ private[supply] final class Pair private[supply] (
       bytesBefore = slot.getLong(BlockHeader.bytesBefore)
       count(last)
     }
-    (credit.releasedBlocks until sequence).foreach(number => send(file.notification(number)))
+    readers.foreach(reader =>
+      (reader.credit.releasedBlocks until sequence).foreach(number =>
+        reader.send(file.notification(number))))
   }
 
   /** As [[MappedFile.whileWhole]]: for everything that a task does with the pair. */
-  def whileWhole[A](body: => A): A = file.whileWhole(body)
+  def whileWhole[A](body: => A): A =
+    files.foldLeft(() => body)((inner, file) => () => file.whileWhole(inner()))()
 
-  /** Runs `body` with the mapped file, on any thread; None: the pair is closed. */
-  private[supply] def withMappedFile[A](body: MappedFile => A): Option[A] =
-    synchronized(if (closed) None else Some(file.whileWhole(body(file))))
+  /** Runs `body` with the mapped file of that path, on any thread; None: the pair is closed. */
+  private[supply] def withMappedFile[A](path: Path)(body: MappedFile => A): Option[A] =
+    synchronized(if (closed) None
+    else files.find(_.path == path).map(file => file.whileWhole(body(file))))
 
   override def close(): Unit = synchronized {
     closed = true
     try
       Using.Manager { use =>
-        use(file)
-        use(requests)
-        use(notifications)
+        opened.foreach(use(_))
         copies.foreach(use(_))
       }.get
-    finally OpenPairs.remove(file.path)
+    finally files.foreach(file => OpenPairs.remove(file.path))
   }
+}
+
+/** Of a reader of a ring: its mapped file and pipes. `name` stands in messages. */
+private[supply] final case class ReaderFiles(name: String, file: MappedFile,
+    requests: RequestPipe, notifications: NotificationPipe) extends AutoCloseable {
+  override def close(): Unit = Using.Manager { use =>
+    use(file)
+    use(requests)
+    use(notifications)
+  }.get
 }
 
 /** Gets the blocks of an epoch that is published, up to its end. */
@@ -224,16 +266,23 @@ private[supply] trait BlockCopies extends AutoCloseable {
 }
 
 private[supply] object Pair {
+  private val log = LoggerFactory.getLogger(classOf[Pair])
+
+  /** After what time a reader for which others wait is named. */
+  private final val LateSeconds = 30.0
+
   /**
-   * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds,
+   * Attaches to the pair of a rank, or to those of ranks that read one ring, in the order of their
+   * numbers as readers. Waits, here and in each later call, at most `timeout` seconds,
    * and here for another attempt that holds the pair at most `attemptTimeout` (None: `timeout`).
-   * Fails at once when `isExpected` says that the rank will not come. `name` stands in messages. If
+   * Fails at once when `isExpected` says that the rank will not come. The names stand in messages. If
    * `run` is 0, no rank can be notified of a failure while a task holds its pair.
    */
-  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0,
-      attemptTimeout: Option[Double] = None, isExpected: () => Boolean = () => true): Pair =
-    new Attachment(s"$name (${paths.mappedFile})", paths, attempt, timeout, run,
-      attemptTimeout.getOrElse(timeout), isExpected).await()
+  def attach(readers: IndexedSeq[(String, PairPaths)], attempt: Int, timeout: Double,
+      run: Long = 0, attemptTimeout: Option[Double] = None,
+      isExpected: () => Boolean = () => true): Pair =
+    new Attachment(readers.map { case (name, paths) => NamedPaths(name, paths) }, attempt, timeout,
+      run, attemptTimeout.getOrElse(timeout), isExpected).await()
 
   /** Runs `body` with the mapped file, if any. Returns None while a task attaches or leaves. */
   private[supply] def withMappedFile[A](paths: PairPaths, isOfFailure: Boolean = false)(
@@ -246,7 +295,7 @@ private[supply] object Pair {
           try file.whileWhole(body(Some(file)))
           finally file.close()
       }
-    }(_.withMappedFile(file => body(Some(file))))
+    }(_.withMappedFile(path)(file => body(Some(file))))
   }
 
   /** Does E3 for an attempt that died before it did so. The rank waits for that, and can then exit. */

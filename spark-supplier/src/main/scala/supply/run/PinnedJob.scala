@@ -11,30 +11,34 @@ import supply.source.Source
 import supply.task.{PinnedRDD, PinnedTask, TaskCounters, TaskMessage, TaskReport, TaskSettings}
 
 /**
- * Runs one task for each rank, all at once, for the whole run or for a batch of a stream. `isWanted`:
+ * Runs one task for each group of ranks, all at once, for the whole run or for a batch of a stream. `isWanted`:
  * as of RunRecord.
  */
 private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Plan,
     settings: TaskSettings, isWanted: () => Boolean = () => true) {
   val counters = new TaskCounters(sc)
   private val record = new RunRecord(plan.ranks, isWanted)
-  private val places = Places.ranks(sc, settings.hosts)
+  private val groups = settings.groups
+  private val places = Places.ranks(sc, settings.hosts, groups.first)
   private val job = new PlacedJob(sc, places, settings.user.timeout,
-    s"supplying ${plan.ranks} ranks", Some(source.rdd), record.answers)
+    s"supplying ${settings.user.ranks} ranks", Some(source.rdd), record.answers)
 
   /** The ranks whose pairs had a task of this job. */
-  def attachedRanks: Set[Int] = record.attachedRanks
+  def attachedRanks: Set[Int] = record.attached.flatMap(group => groups.ranks(group))
 
   /** Stops the job, for that reason unless it already has one. */
   def fail(cause: SupplyException): Unit = job.fail(cause)
 
-  /** Returns the reports, by rank. Throws the first cause of a failure. */
+  /** Returns the reports, each under the first rank of its group. Throws the first cause of a failure. */
   def run(): IndexedSeq[TaskReport] =
+    runAll().map(report => report.copy(rank = groups.first(report.rank)))
+
+  private def runAll(): IndexedSeq[TaskReport] =
     try job.run { task =>
         val pinned = new PinnedTask(settings, counters, task.driver)
         PinnedRDD.using(sc, source, plan, places.preferred) {
-          _.mapPartitionsWithIndex((rank, epochs) =>
-            epochs.map(all => task(pinned.run(rank, all)))).collect().toIndexedSeq
+          _.mapPartitionsWithIndex((group, epochs) =>
+            epochs.map(all => task(pinned.run(group, all)))).collect().toIndexedSeq
         }
       }
     catch {
@@ -45,14 +49,15 @@ private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Pl
 
 /**
  * What the tasks of one job have reported. Spark may retry a task whose rank has received
- * everything and exited, if it died before its success was reported. Each batch of a stream has its
+ * everything and exited, if it died before its success was reported. Here ranks are the numbers of
+ * groups. Each batch of a stream has its
  * own record, so an attempt that outlives its batch says nothing about the next one. `isWanted`:
  * whether ranks may still need data.
  */
 private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
   import TaskMessage._
 
-  private val attached = mutable.Set.empty[Int]
+  private val attachedGroups = mutable.Set.empty[Int]
   private val reports = mutable.Map.empty[Int, TaskReport]
   private val empty = mutable.Set.empty[Int]
   private var hasElements = false
@@ -63,7 +68,7 @@ private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
   }
 
   private def answer(message: TaskMessage): Any = message match {
-    case Attached(rank) => attached += rank; ()
+    case Attached(rank) => attachedGroups += rank; ()
     case Ended(report) => reports(report.rank) = report
     case ReportOf(rank) => reports.get(rank)
     case IsWanted => isWanted()
@@ -74,8 +79,8 @@ private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
       if (empty.size == ranks) Some(true) else if (hasElements) Some(false) else None
   }
 
-  /** The ranks whose pairs had a task of this job. */
-  def attachedRanks: Set[Int] = synchronized(attached.toSet)
+  /** Those that had a task of this job. */
+  def attached: Set[Int] = synchronized(attachedGroups.toSet)
 
   /** The reports of `ranks`, if each of them has received everything. */
   def reportsOf(ranks: Range): Option[IndexedSeq[TaskReport]] = synchronized {

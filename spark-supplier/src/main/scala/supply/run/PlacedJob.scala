@@ -127,8 +127,9 @@ private[supply] object Places {
   /** The same places, with the names that the executors have which have registered on their hosts. */
   def known(sc: SparkContext, hosts: Hostfile): Hostfile = HostNames.known(hosts, registered(sc))
 
-  def ranks(sc: SparkContext, hosts: Hostfile): Places =
-    of(sc, hosts, areRanks = true, rank => s"rank $rank")
+  /** Places of tasks that feed ranks; `first`: the first rank of each. */
+  def ranks(sc: SparkContext, hosts: Hostfile, first: Int => Int): Places =
+    of(sc, hosts, areRanks = true, place => s"rank ${first(place)}")
 
   /** The first rank of each node. */
   def nodes(sc: SparkContext, hosts: Hostfile): Places = {

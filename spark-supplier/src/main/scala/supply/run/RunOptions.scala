@@ -4,7 +4,7 @@ import picocli.CommandLine.Model.OptionSpec
 import picocli.CommandLine.{Command, Mixin, Option => Opt, ParameterException}
 
 import supply.core.{ConfigException, NamedOptions, Size}
-import supply.plan.{Shuffle, Uneven}
+import supply.plan.{Sharing, Shuffle, Uneven}
 import supply.task.SupplySettings
 
 /** The options of any run: on the Supplier's command line, and of a DataFrame's writer. */
@@ -145,6 +145,15 @@ private[supply] final class RunOptions {
   var rankTimeout: java.lang.Double = _
 
   @Opt(
+    names = Array("--share"),
+    paramLabel = "N",
+    defaultValue = "1",
+    description = Array(
+      "Each N neighbouring ranks of a node read one ring: all of them get the same blocks. 'node': all ranks of a node. " +
+        "The ranks need the same value in SUPPLY_SHARE. Default: ${DEFAULT-VALUE}, each rank has a ring of its own."))
+  var share: String = "1"
+
+  @Opt(
     names = Array("--wait-for-rank"),
     description = Array(
       "If a rank ends before it has received all its data, waits for it to come back, at most --rank-timeout, instead of " +
@@ -221,7 +230,8 @@ private[supply] final class RunOptions {
     residentQuota = Option(residentQuota).map(Size.bytes("--resident-quota", _)),
     keep = Option(keep),
     resumePositions = Option(resumePositions),
-    globalBatch = Option(globalBatch).map(_.toInt))
+    globalBatch = Option(globalBatch).map(_.toInt),
+    share = Sharing.named(share))
 }
 
 private[supply] object RunOptions {

@@ -4,17 +4,18 @@ import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
 import supply.core.ConfigException
-import supply.plan.{EqualSteps, GlobalOrder, Hostfile, Imbalance, Plan, Resume, Shuffle, Uneven}
+import supply.plan.{EqualSteps, GlobalOrder, Groups, Hostfile, Imbalance, Plan, Resume, Sharing, Shuffle, Uneven}
 import supply.protocol.SavedPosition
 import supply.source.{PartitionSizes, Source}
 import supply.task.{HeapErrors, PinnedRDD, PlannedPartition, SupplySettings}
 
-/** Makes the plan of a run. */
+/** Makes the plan of a run, whose ranks are groups of them. */
 private[supply] object RunPlan {
   private val log = LoggerFactory.getLogger("supply.RunPlan")
 
-  def apply(sc: SparkContext, source: Source, settings: SupplySettings, hosts: Hostfile): Plan = {
-    val stopped = ResumePositions.of(settings)
+  def apply(sc: SparkContext, source: Source, settings: SupplySettings, hosts: Hostfile,
+      groups: Groups): Plan = {
+    val stopped = ResumePositions.of(settings).map(Groups.positions(_, settings.share, groups))
     val partitions = source.rdd.partitions.length
     def keeping(ranks: Int) =
       Plan(partitions, ranks, settings.epochs, settings.seed, settings.shuffle,
@@ -22,10 +23,10 @@ private[supply] object RunPlan {
     val counted = settings.uneven match {
       case Uneven.Keep => source.partitionElements
       case Uneven.Drop | Uneven.Pad => Some(source.partitionElements.getOrElse(
-            count(sc, source, keeping(settings.ranks), hosts, settings.timeout)))
+            count(sc, source, keeping(groups.size), hosts, groups, settings.timeout)))
     }
     def whole(ranks: Int) = evened(keeping(ranks), counted, settings)
-    val ranks = stopped.map(_.size) :+ settings.ranks
+    val ranks = stopped.map(_.size) :+ groups.size
     val elements = source.partitionElements.map(_.sum)
     val plan = settings.globalBatch match {
       case Some(batch) =>
@@ -34,7 +35,7 @@ private[supply] object RunPlan {
           requireOf(whole(saved.size), saved, elements)
           GlobalOrder(batch, saved.size).reached(saved, begun, elements)
         }
-        whole(settings.ranks).copy(firstEpoch = epoch,
+        whole(groups.size).copy(firstEpoch = epoch,
           epochs = math.max(0, settings.epochs - epoch), doneElements = done)
       case None => stopped.zip(ranks.tail).foldLeft(whole(ranks.head)) {
           case (plan, (saved, next)) =>
@@ -104,9 +105,9 @@ private[supply] object RunPlan {
 
   /** Elements of each partition, counted where its rank is: what Spark persists is there. */
   private def count(sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile,
-      timeout: Double): IndexedSeq[Long] = {
+      groups: Groups, timeout: Double): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
-    val places = Places.ranks(sc, hosts)
+    val places = Places.ranks(sc, hosts, groups.first)
     new PlacedJob(sc, places, timeout,
       "counting the elements of each partition (--uneven)", Some(source.rdd)).run { task =>
       PinnedRDD.using(sc, source, inOrder, places.preferred) {
@@ -133,9 +134,14 @@ private[supply] object ResumePositions {
   def of(settings: SupplySettings): IndexedSeq[IndexedSeq[SavedPosition]] =
     settings.resumePositions.fold(IndexedSeq.empty[IndexedSeq[SavedPosition]])(runs)
 
-  /** The number of ranks of the first run. */
-  def firstRanks(settings: SupplySettings): Int =
-    of(settings).headOption.fold(settings.ranks)(_.size)
+  /** The number of ranks of the first run that get other rows than their neighbours, at most. */
+  def firstRanks(settings: SupplySettings): Int = {
+    val ranks = of(settings).headOption.fold(settings.ranks)(_.size)
+    settings.share match {
+      case Sharing.Neighbours(count) => math.max(1, ranks / count)
+      case Sharing.OfNode => ranks
+    }
+  }
 
   private def runs(text: String): IndexedSeq[IndexedSeq[SavedPosition]] =
     text.split("/", -1).map(ranks).toIndexedSeq

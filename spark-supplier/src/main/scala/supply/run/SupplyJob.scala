@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 
 import supply.core.{ConfigException, SupplierEndedException, SupplyException}
-import supply.plan.{Hostfile, Plan}
+import supply.plan.{Groups, Hostfile, Plan}
 import supply.source.Source
 import supply.task.{SupplySettings, TaskCounters, TaskReport, TaskSettings}
 
@@ -65,12 +65,13 @@ private[supply] object SupplyJob {
         settings.check()
         ranks.hosts = settings.readHosts()
         ContainerMemory.require(sc, settings.configFiles, ranks.hosts)
-        val hosts = TaskSlots.require(sc, ranks.hosts, settings.timeout)
+        val groups = Groups(ranks.hosts, settings.share)
+        val hosts = TaskSlots.require(sc, groups.places(ranks.hosts), settings.timeout)
         val source = open(settings)
-        val plan = RunPlan(sc, source, settings, hosts)
+        val plan = RunPlan(sc, source, settings, hosts, groups)
         val pinned =
           new PinnedJob(sc, source, plan,
-            taskSettings(settings, hosts, source, plan, ranks.run), isWanted)
+            taskSettings(settings, hosts, groups, source, plan, ranks.run), isWanted)
         val progress = supplied(sc, settings, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
@@ -88,13 +89,14 @@ private[supply] object SupplyJob {
     } finally over.countDown()
   }
 
-  private def taskSettings(settings: SupplySettings, hosts: Hostfile, source: Source, plan: Plan,
-      run: Long): TaskSettings = {
+  private def taskSettings(settings: SupplySettings, hosts: Hostfile, groups: Groups,
+      source: Source, plan: Plan, run: Long): TaskSettings = {
     if (settings.residentPlace.isDefined && source.schema.hasViews) throw new ConfigException(
       s"--in-place lets the ranks read the data where it lies, and ${settings.residentOption} copies it into a file: use one of the two")
     val tasks = TaskSettings(
       user = settings,
       hosts = hosts,
+      groups = groups,
       schema = source.schema,
       mainColumn = source.mainColumn,
       run = run,

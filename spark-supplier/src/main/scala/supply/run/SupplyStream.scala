@@ -9,7 +9,7 @@ import org.apache.spark.supply.{SparkInternals, StreamingQueryEnd}
 import org.slf4j.LoggerFactory
 
 import supply.core.{ConfigException, Deadline, FailureText, PlacementException, SourceException, SupplierEndedException, Threads}
-import supply.plan.Hostfile
+import supply.plan.{Groups, Hostfile}
 import supply.source.{NoElements, Source}
 import supply.task.{StreamPart, StreamSignal, SupplySettings, TaskSettings}
 
@@ -27,6 +27,8 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   /** Follows from the checkpoint: the ranks of a driver that died recognise the next one by it. */
   private val run = math.max(1,
     (checkpoint.getMostSignificantBits ^ checkpoint.getLeastSignificantBits) & Long.MaxValue)
+  private val groups = Groups(hosts, settings.share)
+  private val tasks = groups.places(hosts)
   private val deadline = new Deadline(settings.timeout)
   private var isOver = false
   @volatile private var attached = Set.empty[Int]
@@ -87,19 +89,20 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   }
 
   private def pinned(source: Source, part: StreamPart): Unit = {
-    val known = TaskSlots.require(sc, hosts, settings.timeout)
+    val known = TaskSlots.require(sc, tasks, settings.timeout)
     val partitions = source.rdd.partitions.length
     val started = new PinnedJob(
       sc,
       source,
-      part.plan(partitions, settings.ranks),
+      part.plan(partitions, groups.size),
       TaskSettings(
         user = settings,
         hosts = known,
+        groups = groups,
         schema = source.schema,
         mainColumn = source.mainColumn,
         run = run,
-        plan = StreamPart.fingerprint(checkpoint, settings.ranks, partitions),
+        plan = StreamPart.fingerprint(checkpoint, groups.size, partitions),
         stream = Some(part)))
     job = Some(started)
     try {
@@ -130,10 +133,10 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   /** A node without a free core gets its next signal. The others must not wait for it. */
   private def signal(): Unit = {
     reachedAt = Some(System.nanoTime())
-    val (files, number) = (settings.configFiles, run)
+    val (files, number, all) = (settings.configFiles, run, groups)
     try {
-      NodeJob.run(sc, hosts, "signalling the ranks that their stream lives", signalSeconds,
-        seconds = signalSeconds)(node => new StreamSignal(files, node.hosts, number).send())
+      NodeJob.run(sc, tasks, "signalling the ranks that their stream lives", signalSeconds,
+        seconds = signalSeconds)(node => new StreamSignal(files, node.hosts, all, number).send())
       ()
     } catch { case e: PlacementException => log.info(e.getMessage) }
   }

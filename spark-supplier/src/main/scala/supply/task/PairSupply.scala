@@ -12,14 +12,14 @@ import supply.protocol.{EpochCounts, Position}
 import supply.source.ElementCursor
 
 /**
- * Supplies one rank over its pair, from the pair's position on. For one thread. `reportFirstEpoch`
+ * Supplies a group of ranks over their ring, from the pair's position on. For one thread. `reportFirstEpoch`
  * gets whether the rank gets elements in its first epoch, and may refuse that before the rank knows.
  */
-private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings,
+private[supply] final class PairSupply(group: Int, pair: Pair, settings: TaskSettings,
     counters: TaskCounters,
     reportFirstEpoch: Boolean => Unit = _ => ()) {
   settings.stream.fold(bindPlan())(_.follow(pair, settings.plan))
-  private var counts = settings.counts(rank)
+  private var counts = settings.counts(group)
   private var areCountsAnnounced = false
   pair.writeOrCheckExchange(settings.exchange)
   pair.forgetCounts()
@@ -27,7 +27,7 @@ private[supply] final class PairSupply(rank: Int, pair: Pair, settings: TaskSett
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
     wholeBlocks = settings.steps.isDefined)
   private val start = pair.position
-  private val residentFile = settings.residentFile(rank, pair)
+  private val residentFile = settings.residentFile(group, pair)
   private val clock = new SourceClock
   private val counted = Seq(
     // Earlier attempts have counted what they published.

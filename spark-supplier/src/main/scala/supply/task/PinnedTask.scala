@@ -5,19 +5,19 @@ import org.slf4j.LoggerFactory
 
 import supply.core.{Deadline, DriverCalls, MisplacedException, PairException, PairHeldException, PlacementException, RankEndedException, RankException, SourceException}
 import supply.pair.{ConfigFiles, Pair, PairPaths}
-import supply.plan.Hostfile
+import supply.plan.{Hostfile, RankPlacement}
 
-/** Feeds one rank for a run, or for a batch of a stream. `driver` answers [[TaskMessage]]. */
+/** Feeds a group of ranks, of one ring, for a run, or for a batch of a stream. `driver` answers [[TaskMessage]]. */
 private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCounters,
     driver: DriverCalls)
     extends Serializable {
   import settings.{hosts, user}
 
-  def run(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
-    var report = reported(rank)
-    if (report.isEmpty && !isWanted) report = Some(TaskReport.nothing(rank, PinnedTask.host))
+  def run(group: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
+    var report = reported(group)
+    if (report.isEmpty && !isWanted) report = Some(TaskReport.nothing(group, PinnedTask.host))
     while (report.isEmpty) {
-      try report = Some(supply(rank, epochs))
+      try report = Some(supply(group, epochs))
       catch {
         case e: RankEndedException if user.waitForRank =>
           PinnedTask.log.warn(
@@ -27,27 +27,31 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
     report.get
   }
 
-  private def supply(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
+  private def supply(group: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val attempt = TaskContext.get().attemptNumber()
     val pair =
-      try attach(rank, attempt)
+      try attach(group, attempt)
       catch {
         // Another attempt, which Spark took for dead, may have reached the end meanwhile, or all
         // ranks have returned.
         case e @ (_: RankException | _: PairHeldException | _: PairException) =>
-          return reported(rank).getOrElse(
-            if (isWanted) throw e else TaskReport.nothing(rank, PinnedTask.host))
+          return reported(group).getOrElse(
+            if (isWanted) throw e else TaskReport.nothing(group, PinnedTask.host))
       }
-    try pair.whileWhole(supply(rank, pair, epochs))
+    try pair.whileWhole(supply(group, pair, epochs))
     finally pair.close()
   }
 
-  private def attach(rank: Int, attempt: Int): Pair = {
-    if (settings.stream.contains(StreamPart.End)) requireRank(rank)
+  /** The ranks of a group of this node, and their files. */
+  private def pairs(group: Int): IndexedSeq[(Int, PairPaths)] =
+    PinnedTask.pairs(user.configFiles, hosts.places(group), settings.groups.ranks(group))
+
+  private def attach(group: Int, attempt: Int): Pair = {
+    if (settings.stream.contains(StreamPart.End)) requireRank(group)
     // A stopped query has supplied this rank to its end: a new rank comes when the query restarts.
     var last: Pair = null
     new Deadline(user.secondsOfRank).find(PinnedTask.pollMillis) {
-      last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.secondsOfRank,
+      last = PinnedTask.attach(pairs(group), hosts.places(group), attempt, user.secondsOfRank,
         settings.run, Some(user.timeout), nowAndThen(isWanted))
       val isUsable = settings.isEnd || !last.isAtEnd
       if (!isUsable) last.close()
@@ -69,19 +73,20 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
   }
 
   /** When a stream ends, a task waits only for a rank that is just coming. */
-  private def requireRank(rank: Int): Unit = {
+  private def requireRank(group: Int): Unit = {
     val deadline = new Deadline(math.min(PinnedTask.comingSeconds, user.timeout))
-    val paths = PinnedTask.paths(user.configFiles, hosts, rank)
-    if (!deadline.poll(PinnedTask.pollMillis)(Pair.hasRank(paths)))
-      throw new RankException(
-        s"rank $rank was not there when its stream ended (${paths.mappedFile})")
+    pairs(group).foreach { case (rank, paths) =>
+      if (!deadline.poll(PinnedTask.pollMillis)(Pair.hasRank(paths)))
+        throw new RankException(
+          s"rank $rank was not there when its stream ended (${paths.mappedFile})")
+    }
   }
 
   /** The report of another attempt, which supplied all and may not have let the rank go. */
-  private def reported(rank: Int): Option[TaskReport] = {
-    val report = driver.ask[Option[TaskReport]](TaskMessage.ReportOf(rank))
-    if (report.isDefined && settings.isEnd && hosts.places(rank).isOn(PinnedTask.host))
-      Pair.markEndSeen(PinnedTask.paths(user.configFiles, hosts, rank), settings.run)
+  private def reported(group: Int): Option[TaskReport] = {
+    val report = driver.ask[Option[TaskReport]](TaskMessage.ReportOf(group))
+    if (report.isDefined && settings.isEnd && hosts.places(group).isOn(PinnedTask.host))
+      pairs(group).foreach { case (_, paths) => Pair.markEndSeen(paths, settings.run) }
     report
   }
 
@@ -89,9 +94,9 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
    * Fails if no rank gets an element in the first epoch. A rank without any waits a moment for the
    * others, because it may fail in its own way when it knows. Of a slow source the last one fails.
    */
-  private def reportFirstEpoch(rank: Int, hasElements: Boolean): Unit =
+  private def reportFirstEpoch(group: Int, hasElements: Boolean): Unit =
     user.emptyError.foreach { error =>
-      def areAllEmpty = driver.ask[Option[Boolean]](TaskMessage.NoElements(rank))
+      def areAllEmpty = driver.ask[Option[Boolean]](TaskMessage.NoElements(group))
       if (hasElements) driver.ask[Unit](TaskMessage.Elements)
       else {
         val wait = new Deadline(math.min(PinnedTask.emptySeconds, user.timeout / 2))
@@ -101,12 +106,12 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
     }
 
   /** Supplies the rank that is there now, to the end of the run or of the batch. */
-  private def supply(rank: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
+  private def supply(group: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
-    driver.ask[Unit](TaskMessage.Attached(rank))
-    val supply = new PairSupply(rank, pair, settings, counters, reportFirstEpoch(rank, _))
+    driver.ask[Unit](TaskMessage.Attached(group))
+    val supply = new PairSupply(group, pair, settings, counters, reportFirstEpoch(group, _))
     def report = TaskReport(
-      rank = rank,
+      rank = group,
       host = PinnedTask.host,
       partitions = supply.partitions,
       elements = pair.publishedElements,
@@ -148,28 +153,29 @@ private[supply] object PinnedTask {
     ranks.map(rank => rank -> pairs(hosts.places(rank).localRank))
   }
 
-  /** The files of the pair of a rank, on its own node. */
-  def paths(configFiles: ConfigFiles, hosts: Hostfile, rank: Int): PairPaths = {
-    val localRank = hosts.places(rank).localRank
-    configFiles.read(localRank + 1)(localRank)
+  /** The ranks of a group with the files of their pairs, on their own node. */
+  def pairs(configFiles: ConfigFiles, place: RankPlacement,
+      ranks: Range): IndexedSeq[(Int, PairPaths)] = {
+    val all = configFiles.read(place.localRank + ranks.size)
+    ranks.zipWithIndex.map { case (rank, reader) => rank -> all(place.localRank + reader) }
   }
 
-  /** Attaches to a rank's pair if this is the rank's node; parameters as for Pair.attach. */
-  def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
-      run: Long = 0, attemptTimeout: Option[Double] = None,
+  /** Attaches to the pairs of a group if this is its node; other parameters as for Pair.attach. */
+  def attach(pairs: => IndexedSeq[(Int, PairPaths)], place: RankPlacement, attempt: Int,
+      timeout: Double, run: Long = 0, attemptTimeout: Option[Double] = None,
       isExpected: () => Boolean = () => true): Pair = {
-    val place = hosts.places(rank)
     if (!place.isOn(host))
       throw new MisplacedException(
-        s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
-    val pair =
-      Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run,
-        attemptTimeout, isExpected)
-    if (pair.rank >= 0 && pair.rank != rank) {
-      try throw new PlacementException(
-          s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: Spark's executors and " +
-            s"the ranks must be on the same nodes in the same order (this is $host)")
-      finally pair.close()
+        s"a task of ranks on ${place.host.mkString} landed on $host")
+    val ranks = pairs.map(_._1)
+    val pair = Pair.attach(pairs.map { case (rank, paths) => s"pair of rank $rank" -> paths },
+      attempt, timeout, run, attemptTimeout, isExpected)
+    pair.files.zip(ranks).find { case (file, rank) => file.rank >= 0 && file.rank != rank }.foreach {
+      case (file, rank) =>
+        try throw new PlacementException(
+            s"pair of rank $rank (${file.path}) belongs to MPI rank ${file.rank}, not $rank: Spark's executors and " +
+              s"the ranks must be on the same nodes in the same order (this is $host)")
+        finally pair.close()
     }
     pair
   }

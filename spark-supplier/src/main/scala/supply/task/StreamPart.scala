@@ -6,7 +6,7 @@ import java.util.zip.CRC32
 
 import supply.core.{ConfigException, SupplyException}
 import supply.pair.{ConfigFiles, Pair}
-import supply.plan.{Hostfile, Plan, Shuffle}
+import supply.plan.{Groups, Hostfile, Plan, Shuffle}
 
 /** What one pinned job supplies of a stream. */
 private[supply] sealed trait StreamPart {
@@ -82,13 +82,17 @@ private[supply] object StreamPart {
           "checkpoint, of one with another number of ranks, or of a run. Start the rank again, without a position")
 }
 
-/** Restarts the timeout of this node's ranks: attaches to each pair without a task. */
+/** Restarts the timeout of this node's ranks: attaches to each ring without a task. */
 private[supply] final class StreamSignal(
-    configFiles: ConfigFiles, hosts: Hostfile, run: Long) extends Serializable {
+    configFiles: ConfigFiles, hosts: Hostfile, groups: Groups, run: Long) extends Serializable {
   def send(): Unit =
-    hosts.ranksOn(PinnedTask.host).foreach { rank =>
-      try if (Pair.hasRank(PinnedTask.paths(configFiles, hosts, rank)))
-          PinnedTask.attach(configFiles, hosts, rank, 0, timeout = 0, run).close()
+    hosts.ranksOn(PinnedTask.host).foreach { group =>
+      val place = hosts.places(group)
+      try {
+        val pairs = PinnedTask.pairs(configFiles, place, groups.ranks(group))
+        if (pairs.forall { case (_, paths) => Pair.hasRank(paths) })
+          PinnedTask.attach(pairs, place, 0, timeout = 0, run).close()
+      }
       catch { case _: SupplyException => () } // The next batch fails with the same error.
     }
 }

@@ -3,7 +3,7 @@ package supply.task
 import supply.block.{PairResidentFile, ResidentFileNames, ResidentSpace}
 import supply.core.{ConfigException, Deadline}
 import supply.pair.{ConfigFiles, Pair, ResidentPlace}
-import supply.plan.{GlobalOrder, Hostfile, Shuffle, Uneven}
+import supply.plan.{GlobalOrder, Groups, Hostfile, Sharing, Shuffle, Uneven}
 import supply.protocol.{EpochCounts, Exchange, Schema}
 
 /**
@@ -30,6 +30,7 @@ final case class SupplySettings(
     uneven: Uneven = Uneven.Keep,
     resumePositions: Option[String] = None,
     globalBatch: Option[Int] = None,
+    share: Sharing = Sharing.Off,
     texts: Map[String, String] = Map.empty,
     isQuiet: Boolean = false,
     emptyError: Option[String] = None) {
@@ -120,8 +121,10 @@ final case class SupplySettings(
  * What all tasks of one pinned job have in common. `run` is a random number, not 0; `plan` is the
  * plan's fingerprint; `stream`: None for a run, to its end.
  *
+ * @param hosts the place of each group's task
+ * @param groups the ranks of each task
  * @param steps blocks of each rank in an epoch, if each must have `blockElements` elements
- * @param rankElements elements of each rank in a whole epoch, if known in advance
+ * @param rankElements elements of each group in a whole epoch, if known in advance
  * @param kept where the resident file has its name from, if it outlives the run: PLAN-SOURCE of
  *   proto/PROTOCOL.md
  * @param exchange what the ranks exchange
@@ -131,6 +134,7 @@ final case class SupplySettings(
 private[supply] final case class TaskSettings(
     user: SupplySettings,
     hosts: Hostfile,
+    groups: Groups,
     schema: Schema,
     mainColumn: Option[Int],
     run: Long = 0,
@@ -145,28 +149,29 @@ private[supply] final case class TaskSettings(
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)
 
-  /** What that rank gets in a whole epoch, if known in advance. */
-  def counts(rank: Int): Option[EpochCounts] =
-    rankElements.map(elements => EpochCounts(elements(rank), steps.getOrElse(0)))
+  /** What a rank of that group gets in a whole epoch, if known in advance. */
+  def counts(group: Int): Option[EpochCounts] =
+    rankElements.map(elements => EpochCounts(elements(group), steps.getOrElse(0)))
 
   /** Whether the resident file has a use after that epoch: a later one, or a later run. */
   private[task] def usesFileAfter(epoch: Int): Boolean =
     kept.isDefined || epoch < user.epochs - 1
 
-  /** The resident file of a rank of this node, if the user wants one. */
-  private[task] def residentFile(rank: Int, pair: Pair): Option[PairResidentFile] =
+  /** The resident file of a group of this node, if the user wants one. */
+  private[task] def residentFile(group: Int, pair: Pair): Option[PairResidentFile] =
     user.residentPlace.map { place =>
       val path = place.of(pair.paths)
       val quota = user.residentQuota.map(_ / hosts.ranksOn(PinnedTask.host).size)
       new PairResidentFile(pair, schema,
-        ResidentFileNames(path, pair.paths, kept.map(name => s"$name.$rank.kept")), run,
-        new ResidentSpace(pair.name, path, quota, bytes(rank)))
+        ResidentFileNames(path, pair.paths, kept.map(name =>
+            s"$name.${groups.first(group)}.kept")), run,
+        new ResidentSpace(pair.name, path, quota, bytes(group)))
     }
 
-  /** About what the elements of a rank take, by its share of them. */
-  private def bytes(rank: Int): Option[Long] =
+  /** About what the elements of a group take, by its share of them. */
+  private def bytes(group: Int): Option[Long] =
     for (all <- sourceBytes; elements <- rankElements if elements.sum > 0)
-      yield (all * (elements(rank).toDouble / elements.sum)).toLong
+      yield (all * (elements(group).toDouble / elements.sum)).toLong
 
   /** Elements after which a block is closed. */
   def blockElements: Int = user.blockElements.getOrElse(

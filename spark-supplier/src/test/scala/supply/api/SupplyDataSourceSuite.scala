@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
-import supply.plan.Hostfile
+import supply.plan.{Groups, Hostfile, Sharing}
 import supply.rows.{ColumnForms, NamedColumns, RefusedColumns, RowSource, Shapes}
 import supply.run.RunPlan
 import supply.task.SupplySettings
@@ -119,7 +119,8 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSession {
     logger.setLevel(Level.WARN)
     try Seq(1, 2).foreach { partitions =>
         RunPlan(sc, FrameSource.of(rows("id").coalesce(partitions), new Shapes),
-          SupplySettings(2, "m", "n"), Hostfile.oneNode(2))
+          SupplySettings(2, "m", "n"), Hostfile.oneNode(2),
+          Groups(Hostfile.oneNode(2), Sharing.Off))
       }
     finally {
       logger.setLevel(level)

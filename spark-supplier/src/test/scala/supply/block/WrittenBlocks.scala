@@ -33,7 +33,7 @@ trait WrittenBlocks extends PairWithRank {
       writer.startAt(0, 0, first)
       while (cursor.next()) writer.append(cursor)
       writer.flush()
-      val used = pair.withMappedFile { file =>
+      val used = pair.withMappedFile(pair.file.path) { file =>
         (0 until file.blockCount).map(file.slot(_)).takeWhile(
           _.getInt(Notification.elementCount) > 0)
           .map(slot => slot.getInt(Notification.elementCount).toLong -> read(slot))

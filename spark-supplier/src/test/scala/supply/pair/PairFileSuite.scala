@@ -22,7 +22,7 @@ class PairFileSuite extends AnyFunSuite {
       group)
 
   private def attach(paths: PairPaths, seconds: Double = 20): Pair =
-    Pair.attach("pair 0", paths, 0, seconds)
+    Pair.attach(Vector("pair 0" -> paths), 0, seconds)
 
   private def refusal(paths: PairPaths): String =
     intercept[ConfigException](attach(paths).close()).getMessage

@@ -40,8 +40,9 @@ trait PairOverFiles {
     file.run = 0x1112131415161718L
     file.setTask(4343, 0, 0)
     val notifications = new NotificationPipe(() => channel(folder.resolve("notifications")))
-    val pair = new Pair("golden pair", PairPaths(mappedFile.toString, "", "", "golden"), file,
-      new RequestPipe(() => channel(requestFile)), notifications, 1)
+    val pair = new Pair(PairPaths(mappedFile.toString, "", "", "golden"),
+      Vector(ReaderFiles("golden pair", file, new RequestPipe(() => channel(requestFile)),
+          notifications)), 1)
     try body(pair, file, notifications)
     finally pair.close()
   }

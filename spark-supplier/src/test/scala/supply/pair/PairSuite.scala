@@ -256,7 +256,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       rank.open()
       def refused(run: Long, seconds: Double = timeout) =
-        intercept[PairHeldException](Pair.attach("pair 0", rank.paths, 0, seconds, run))
+        intercept[PairHeldException](Pair.attach(Vector("pair 0" -> rank.paths), 0, seconds, run))
       val self = ProcessHandle.current().pid()
       val says =
         f"another run (number ${run}%016x, process $self%d) supplies its rank, and this one (number "
@@ -269,14 +269,14 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val own = refused(run, seconds = 0.2)
         assert(own.getMessage.contains("another attempt") && own.isTimeout)
       }
-      Pair.attach("pair 0", rank.paths, 0, timeout, 78).close()
+      Pair.attach(Vector("pair 0" -> rank.paths), 0, timeout, 78).close()
     }
   }
 
   test("a task that waits for a rank ends its wait when none is expected any more") {
     withRank { rank =>
       val asked = new AtomicInteger
-      intercept[RankException](Pair.attach("pair 0", rank.paths, 0, 1e6,
+      intercept[RankException](Pair.attach(Vector("pair 0" -> rank.paths), 0, 1e6,
           isExpected = () => asked.incrementAndGet() < 3))
       assert(asked.get == 3)
     }
@@ -364,10 +364,10 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       TestStream.header(rank)(_.putInt(At.version, Layout.version - 1))
       val message = intercept[ContractException](attach(rank)).getMessage
-      assert(message.contains("1.4") && message.contains(Layout.versionText(Layout.version)))
+      assert(message.contains("1.5") && message.contains(Layout.versionText(Layout.version)))
       val answer = rank("next")
       assert(answer.startsWith("ERROR SUPPLY_ERROR_SPARK") && answer.contains(
-        "1.4") && answer.contains(Layout.versionText(Layout.version)))
+        "1.5") && answer.contains(Layout.versionText(Layout.version)))
     }
   }
 

@@ -31,7 +31,7 @@ trait PairWithRank {
   }
 
   protected def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
-    Pair.attach("pair 0", rank.paths, attempt, seconds, run)
+    Pair.attach(Vector("pair 0" -> rank.paths), attempt, seconds, run)
 
   protected def attached[A](rank: TestRank, attempt: Int = 0, seconds: Double = timeout)(
       body: Pair => A): A = {

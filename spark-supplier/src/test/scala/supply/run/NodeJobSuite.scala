@@ -35,7 +35,7 @@ class NodeJobSuite extends AnyFunSuite with LocalSpark {
     // It registers a moment late.
     new Deadline(60).poll(100)(SparkInternals.executorSlots(sc).nonEmpty)
     def names(host: String) =
-      Places.ranks(sc, Hostfile(Vector(RankPlacement(Some(host), 0)))).preferred.head
+      Places.ranks(sc, Hostfile(Vector(RankPlacement(Some(host), 0))), identity).preferred.head
     assert(names("localhost") == Seq("localhost"))
     assert(names("127.0.0.1") == Seq("127.0.0.1", "localhost"))
     assert(names("no-such-node") == Seq("no-such-node"))

@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
 import supply.core.{PlacementException, SourceException, SupplierEndedException}
-import supply.plan.{Hostfile, Uneven}
+import supply.plan.{Groups, Hostfile, Sharing, Uneven}
 import supply.task.SupplySettings
 import supply.testing.{Background, LocalSpark}
 
@@ -32,7 +32,7 @@ trait JobsThatFailEarly extends LocalSpark { this: AnyFunSuite =>
   }
 
   test("a job that fails before Spark has submitted it does not run to its end") {
-    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "failing")
+    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "failing")
     val running = inBackground(job.run { _ =>
       job.fail(new SourceException("in between"))
       sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
@@ -48,7 +48,7 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   private def counting(ranks: Int, timeout: Double) = {
     val settings = SupplySettings(ranks, "", "", timeout = timeout, uneven = Uneven.Drop)
     RunPlan(sc, new DatumSource(sc.parallelize(0 until 4, 2).map(SupplyJobSuite.tuple)), settings,
-      Hostfile.oneNode(ranks))
+      Hostfile.oneNode(ranks), Groups(Hostfile.oneNode(ranks), Sharing.Off))
   }
 
   test("counting fails at the time limit if no executor has a free core for its tasks") {
@@ -62,7 +62,7 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   }
 
   test("a job that fails before it starts does not run") {
-    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "failing")
+    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "failing")
     job.fail(new SourceException("too late"))
     assert(intercept[SourceException](
       job.run(_ => sc.parallelize(0 until 4).count())).getMessage == "too late")
@@ -74,7 +74,7 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
       JobsThatFailEarly.begun.drainPermits()
       val running = inBackground {
         sc.addJobTag("mine")
-        new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "cancelled").run {
+        new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "cancelled").run {
           _ =>
             sc.parallelize(0 until 1, 1).foreach { _ =>
               JobsThatFailEarly.begun.release()

@@ -39,7 +39,7 @@ class RunRecordSuite extends AnyFunSuite with LocalSpark {
     }
     withRecord(2) { (next, calls) =>
       intercept[SparkException](late.ask[Unit](TaskMessage.Ended(report)))
-      assert(reportOf(calls).isEmpty && next.attachedRanks.isEmpty)
+      assert(reportOf(calls).isEmpty && next.attached.isEmpty)
     }
   }
 

@@ -4,7 +4,7 @@ import java.nio.file.{Files, Path}
 
 import org.scalatest.Suite
 
-import supply.plan.{Shuffle, Uneven}
+import supply.plan.{Groups, Hostfile, Shuffle, Uneven}
 import supply.source.Source
 import supply.task.{SupplySettings, TaskReport}
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
@@ -29,6 +29,9 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
       val configFiles = TestRank.configFiles(folder, ranks)
       val processes = configFiles.read().map(new TestRank(_))
       try {
+        val share = more(SupplySettings(ranks, "", "")).share
+        for (group <- Groups(Hostfile.oneNode(ranks), share).ranks if group.size > 1; i <- group)
+          processes(i).reader(i - group.head, group.size, processes(group.head).paths.mappedFile)
         processes.zipWithIndex.foreach { case (rank, i) =>
           assert(rank.open(ringBytes, blockBytes, rank = i, timeout = timeout,
             position = position, exchange = exchange) == "OK")

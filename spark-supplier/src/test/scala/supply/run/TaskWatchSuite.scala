@@ -19,7 +19,7 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   private def watch(): TaskWatch = {
     causes.clear()
     stages = Nil
-    new TaskWatch(sc, Places.ranks(sc, Hostfile.oneNode(3)), timeout = 0.05, () => stages,
+    new TaskWatch(sc, Places.ranks(sc, Hostfile.oneNode(3), identity), timeout = 0.05, () => stages,
       cause => { causes.add(cause); () })
   }
 

@@ -3,13 +3,14 @@ package supply.task
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.lmdb.Datum
-import supply.plan.Hostfile
+import supply.plan.{Groups, Hostfile, Sharing}
 import supply.protocol.Schema
 
 class TaskSettingsSuite extends AnyFunSuite {
   private def blockElements(schema: Schema, chosen: Option[Int] = None): Int = {
     val user = SupplySettings(1, "mapped-files.conf", "named-pipes.conf", blockElements = chosen)
-    TaskSettings(user, Hostfile.oneNode(1), schema, None).blockElements
+    val hosts = Hostfile.oneNode(1)
+    TaskSettings(user, hosts, Groups(hosts, Sharing.Off), schema, None).blockElements
   }
 
   test("a block in place has at most 4096 elements, because the rank waits for it") {

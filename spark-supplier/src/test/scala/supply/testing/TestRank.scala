@@ -31,6 +31,12 @@ final class TestRank(
 
   def answer(): String = answers.readLine()
 
+  /** For the next open: which reader of which ring it is. */
+  def reader(number: Int, readers: Int, ringFile: String): Unit = {
+    val answer = apply(s"reader $number $readers $ringFile")
+    assert(answer == "OK", answer)
+  }
+
   def open(
       ringBytes: Long = 8192,
       blockBytes: Long = 4096,
