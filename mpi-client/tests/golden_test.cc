@@ -54,6 +54,26 @@ TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {
     expect_golden("rank.requests", requests);
 }
 
+TEST_F(GoldenTest, TheReadersOfARingWriteTheirGoldenFilesToTheByte) {
+    const PairFiles second{folder.file("mapped1"), folder.file("request1"), folder.file("notification1")};
+    struct settings settings[] = {golden_settings(files), golden_settings(second)};
+    settings[0].readers = settings[1].readers = 2;
+    settings[1].reader = 1;
+    settings[1].rank = 2;
+    settings[1].local_rank = 1;
+    settings[1].rank_pid = 4243;
+    settings[1].generation = 1;
+    settings[1].ring_file = {strdup(files.mapped_file.c_str()), strdup("test")};
+    struct pair pairs[2];
+    struct failure failure = {};
+    for (int i = 0; i < 2; i++)
+        ASSERT_EQ(SUPPLY_OK, supply__pair_open(&pairs[i], &settings[i], &failure)) << failure.text;
+    const std::string mapped[] = {read_file(files.mapped_file), read_file(second.mapped_file)};
+    for (struct pair &pair : pairs) supply__pair_close(&pair);
+    expect_golden("rank-readers-0.mapped", mapped[0]);
+    expect_golden("rank-readers-1.mapped", mapped[1]);
+}
+
 TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
     const Element expected[] = {
         {"00000005", 7, 1, 2, 2, false, std::string("\0\1\2\3", 4)},

@@ -19,6 +19,7 @@ from tally import Tally
 # By name: a function of the ground that makes one run, and how often it gets a turn in comparison with others.
 SCENARIOS = {
     "supplier-copy": (supplier.copy, 6),
+    "supplier-shared": (supplier.shared, 6),
     "supplier-in-place": (supplier.in_place, 6),
     "supplier-resident-folder": (supplier.resident_folder, 6),
     "exchange-all": (mpi_ranks.exchange_all, 3),

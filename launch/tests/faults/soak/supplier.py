@@ -21,14 +21,18 @@ def in_place(ground):
     _supply(ground, "--in-place")
 
 
+def shared(ground):
+    _supply(ground, share=2)
+
+
 def resident_folder(ground):
     folder = ground.folder / "resident"
     _supply(ground, "--resident-folder", folder)
     ground.must_be_empty(folder)
 
 
-def _supply(ground, *options):
-    run = _Run(ground, options)
+def _supply(ground, *options, share=1):
+    run = _Run(ground, ("--share", share, *options), share)
     try:
         step_faults = _StepFaults(ground)
         faults = [*PairFaults(ground, run.mapped_files).weighted, (step_faults.kill, 6), (step_faults.throw, 3)]
@@ -45,17 +49,20 @@ def _supply(ground, *options):
 
 
 class _Run:
-    """One run, its ranks read and compared as they go."""
+    """One run, its ranks read and compared as they go. share: so many read one ring, and each of them gets all of it."""
 
-    def __init__(self, ground, options):
+    def __init__(self, ground, options, share):
         self._pairs = ground.pairs()
         self.mapped_files = [self._pairs.mapped_file(number) for number in range(RANKS)]
+        environment = {**dict(ground.fail_point.environment), "SUPPLY_SHARE": str(share)}
         self._ranks = [
-            Rank(self._pairs, number, TIMEOUT, program=PROGRAM, environment=ground.fail_point.environment)
-            for number in range(RANKS)
+            Rank(self._pairs, number, TIMEOUT, program=PROGRAM, environment=environment) for number in range(RANKS)
         ]
-        self._check = EpochCheck(ground.database, RANKS, ground.tally)
-        self._threads = [threading.Thread(target=self._check.read, args=[rank.process.stdout]) for rank in self._ranks]
+        self._checks = [EpochCheck(ground.database, RANKS // share, ground.tally) for _ in range(share)]
+        self._threads = [
+            threading.Thread(target=self._checks[number % share].read, args=[rank.process.stdout])
+            for number, rank in enumerate(self._ranks)
+        ]
         for thread in self._threads:
             thread.start()
         options = ("--epochs", EPOCHS, *options)
@@ -79,7 +86,8 @@ class _Run:
         for rank, thread in zip(self._ranks, self._threads):
             rank.process.wait(timeout=STUCK)
             thread.join()
-        self._check.finish(EPOCHS if failure is None and killed_rank is None else None)
+        for check in self._checks:
+            check.finish(EPOCHS if failure is None and killed_rank is None else None)
         errors = [rank.process.stderr.read().decode() for rank in self._ranks]
         if failure and killed_rank is not None:
             assert any(text in failure for text in RANK_IS_DEAD), failure

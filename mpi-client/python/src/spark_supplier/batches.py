@@ -17,8 +17,43 @@ from spark_supplier.jagged import Jagged
 Part = Union[Values, TensorSlice, JaggedSlice]
 
 
+class OwnRows(NamedTuple):
+    """The rows of one order that are this rank's: of each `batch` rows of all ranks `size`, from `first` on.
+
+    Rows are counted from 0 through the epoch. GlobalOrder.scala has the same rule.
+    """
+
+    batch: int
+    first: int
+    size: int
+
+    @classmethod
+    def of(cls, batch: int, rank: int, ranks: int) -> OwnRows:
+        first, end = (-(-number * batch // ranks) for number in (rank, rank + 1))
+        return cls(batch, first, end - first)
+
+    def count(self, rows: int) -> int:
+        """How many of the first rows are this rank's."""
+        return rows // self.batch * self.size + max(0, min(rows % self.batch - self.first, self.size))
+
+    def next(self, row: int) -> int:
+        """The first one of this rank that is not before that row."""
+        place = row % self.batch
+        if place < self.first:
+            return row - place + self.first
+        return row if place < self.first + self.size else row - place + self.batch + self.first
+
+    def end(self, row: int) -> int:
+        """After the run of this rank's rows that has that row."""
+        return row - row % self.batch + self.first + self.size
+
+
+# A batch that no epoch fills.
+EVERY_ROW = OwnRows(1 << 62, 0, 1 << 62)
+
+
 class Made(NamedTuple):
-    """A batch, the place after it (Block.position_after()), and how many elements its block has left."""
+    """A batch, the place after it (Block.position_after()), and how many of its block's elements this rank has left."""
 
     batch: Batch
     position: str
@@ -35,6 +70,7 @@ class Batches:
         self.batch_size = batch_size
         self._dtypes = dtypes
         self._zero_copy = zero_copy
+        self.own = EVERY_ROW
 
     def of(self, blocks: Iterable[Block]) -> Generator[Made, None, None]:
         """Each batch. The last one may be smaller."""
@@ -51,9 +87,10 @@ class Batches:
         partial = _PartialBatch(self)
         position = ""
         for block, columns in blocks:
-            begin, count = 0, len(block)
+            count, origin = len(block), block.first_element
+            begin, own = self.own.next(origin) - origin, self.own.count(origin + count)
             while begin < count:
-                end = min(begin + self.batch_size - partial.filled, count)
+                end = min(begin + self.batch_size - partial.filled, self.own.end(origin + begin) - origin, count)
                 part = _rows(columns, begin, end, count)
                 position = block._place_after(end)
                 if partial.filled or end - begin < self.batch_size:
@@ -61,9 +98,9 @@ class Batches:
                     batch = partial.take() if partial.filled == self.batch_size else None
                 else:
                     batch = self._whole(part)
-                begin = end
+                begin = self.own.next(origin + end) - origin
                 if batch is not None:
-                    yield Made(batch, position, count - begin)
+                    yield Made(batch, position, own - self.own.count(origin + end))
                 del part, batch
             # Otherwise they would hold the block during the next wait.
             del block, columns

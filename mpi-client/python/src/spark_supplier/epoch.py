@@ -11,6 +11,7 @@ import torch.utils.data
 from torch.utils.data import IterableDataset
 
 from spark_supplier.batch import Batch
+from spark_supplier.batches import OwnRows
 from spark_supplier.block import Block
 from spark_supplier.equal_steps import Step
 from spark_supplier.errors import ConfigError, SupplyError
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 class EpochBlocks:
     """Begins epochs of a Reader and skips the rest of earlier ones."""
 
-    def __init__(self, supply: Reader, next_block: Callable[[], Block | None], times: EpochTimes) -> None:
-        """next_block: waits for a block, as Reader.next_block(). times: where that is counted."""
+    def __init__(
+        self, supply: Reader, next_block: Callable[[], Block | None], times: EpochTimes, own: OwnRows
+    ) -> None:
+        """next_block: waits for a block, as Reader.next_block(). times: where that, and the own rows, are counted."""
+        self._own = own
         self._supply = supply
         self._wait_for_block = next_block
         self._times = times
@@ -58,7 +62,8 @@ class EpochBlocks:
         """The blocks of the epoch that has begun, as far as they are not received. It holds none while it waits."""
         block, self._first = self._first, None
         while block is not None:
-            self._times.received += len(block)
+            begin = block.first_element
+            self._times.received += self._own.count(begin + len(block)) - self._own.count(begin)
             yield block
             del block
             block = self._next_block()
@@ -129,13 +134,20 @@ class Epoch(IterableDataset):
         import pyarrow
 
         # Claimed now and not before: some libraries take a stream for its schema alone.
+        own = self.dataset._batches.own
         for block in self.dataset._claim_blocks(self.number):
+            origin, count = block.first_element, len(block)
             rows = _selected(pyarrow.record_batch(block), schema)
-            self.dataset._hand_out(Step(Batch(), block._place_after(len(block))))
+            begin = own.next(origin) - origin
+            while begin < count:
+                end = min(own.end(origin + begin) - origin, count)
+                self.dataset._hand_out(Step(Batch(), block._place_after(end)))
+                run = rows if end - begin == count else rows.slice(begin, end - begin)
+                yield run if self.dataset._is_zero_copy else _copied(run, schema)
+                begin = own.next(origin + end) - origin
+                del run
             # Otherwise they would hold the block during the next wait.
-            del block
-            yield rows if self.dataset._is_zero_copy else _copied(rows, schema)
-            del rows
+            del block, rows
         self.dataset._finish_epoch()
 
     def _field(self, field: pyarrow.Field) -> pyarrow.Field:

@@ -309,8 +309,9 @@ class Rows(Checked):
     order : {"ranks", "global"}
         "ranks": each rank has its own order, of its own partitions. "global": there is one order of all rows, a
         function of seed, shuffle and epoch, and `batch_size` is that of all ranks together: each rank gets a run of
-        each batch. So the sequence of batches is the same with any number of ranks, also if a restart has fewer. The
-        task of each rank then computes all rows: persist a df that is costly. It must not come from a shuffle.
+        each batch. So the sequence of batches is the same with any number of ranks, also if a restart has fewer. One
+        task on each node computes all rows, for all ranks there: with several nodes, persist a df that is costly. It
+        must not come from a shuffle.
     validation : DataFrame, optional
         Rows with the same columns, which ranks get in each epoch as `data.validation`.
     transform : function, optional

@@ -457,8 +457,9 @@ class Dataset(Closing, IterableDataset):
         self._times.ask()
         supply = self._opened()
         self._blocks = self._blocks or EpochBlocks(
-            supply, supply.next_block if self._copies is None else partial(self._copies.next_block, supply), self._times
-        )
+            supply, supply.next_block if self._copies is None else partial(self._copies.next_block, supply),
+            self._times, self._batches.own,
+        )  # fmt: skip
         resumes = self._blocks.begun is None and self._position is not None
         if self._blocks.begun is not None:
             # An iteration that was broken off has left it. It would hold its block.
@@ -467,7 +468,9 @@ class Dataset(Closing, IterableDataset):
         if self._is_unread:
             assert self._blocks.begun is not None
             self._times.begin(self._blocks.begun)
-            self._whole_epoch, self._this_epoch = self._steps.agree(supply.epoch_elements, resumes)
+            self._whole_epoch, self._this_epoch = self._steps.agree(
+                None if supply.epoch_elements is None else self._batches.own.count(supply.epoch_elements), resumes
+            )
         return self._is_unread
 
     def _batches_of(self, number: int | None) -> Iterator[Any]:

@@ -41,9 +41,12 @@ class Checkpoint:
     positions: list[str | None]
     partitions: int
 
-    def beginning(self, ranks: int) -> Attempt:
-        """Where that number of ranks begins. As many as before continue each its own data, in its order."""
-        if ranks == len(self.positions):
+    def beginning(self, ranks: int, is_global: bool) -> Attempt:
+        """Where that number of ranks begins. As many as before continue each its own data, in its order.
+
+        is_global: they have one order, and ranks that stopped in one batch of it may be at different rows.
+        """
+        if ranks == len(self.positions) and not is_global:
             return Attempt(self.begins, self.positions, self.number, self.holders)
         positions = ",".join(position or "no-position" for position in self.positions)
         return Attempt("/".join(filter(None, [self.begins, positions])), None, self.number, self.holders)

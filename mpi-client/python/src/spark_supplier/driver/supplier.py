@@ -331,7 +331,7 @@ class Supplier(SupplierOptions):
             of_ranks, partitions = Attempt(), given.spread
             if checkpoint is not None:
                 # Its positions are in these partitions, whatever the number of ranks.
-                of_ranks, partitions = checkpoint.beginning(ranks), partitions_of(checkpoint, given.spread)
+                of_ranks, partitions = checkpoint.beginning(ranks, is_global), partitions_of(checkpoint, given.spread)
             of_ranks.restarts, of_ranks.last_failure = restarts.count, restarts.last_failure
 
             def use(pool: RankPool) -> Any:

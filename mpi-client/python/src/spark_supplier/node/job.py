@@ -113,21 +113,21 @@ class DataSpec:
 
 @dataclass
 class Job:
-    """What a rank calls: a function, or a script.
+    """What a rank calls: its function of several, or a script.
 
-    args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value: a list as
+    functions: rank r calls number r % len(functions). args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value: a list as
     several values, True as --name alone, and False and None not at all.
     """
 
-    function: Callable[..., Any] | None
+    functions: list[Callable[..., Any]]
     script: Script | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     data: DataSpec
 
-    def run(self, data: RankData) -> Any:
-        if self.function is not None:
-            return self.function(data, *self.args, **self.kwargs)
+    def run(self, data: RankData, number: int = 0) -> Any:
+        if self.functions:
+            return self.functions[number](data, *self.args, **self.kwargs)
         assert self.script is not None
         self.script.run([*map(str, self.args), *itertools.chain.from_iterable(map(_words, self.kwargs.items()))])
         return None

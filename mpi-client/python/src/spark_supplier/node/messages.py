@@ -60,7 +60,7 @@ class KeeperStarted:
 
 @dataclass
 class RankStarted:
-    """From a rank, first, and when a call begins. port: of rank 0, which holds it: MASTER_PORT; 0: none is needed."""
+    """From a rank, first, and when a call begins. port: which it holds, for MASTER_PORT."""
 
     rank: int
     host: str
@@ -92,14 +92,14 @@ class Attempt:
 class Work:
     """To a rank: what to run.
 
-    payload: a pickled Job. path: where the driver looks for modules. master: address and port of rank 0. backend: of
-    torch.distributed; None: the rank does not initialize it.
+    payload: a pickled Job. path: where the driver looks for modules. masters: address and port of the first rank of
+    each function. backend: of torch.distributed; None: the rank does not initialize it.
     """
 
     payload: bytes
     files: RunFiles
     path: list[str]
-    master: tuple[str, int]
+    masters: list[tuple[str, int]]
     backend: str | None
     attempt: Attempt
 

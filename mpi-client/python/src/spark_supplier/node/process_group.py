@@ -37,10 +37,11 @@ def hold_port() -> int:
     return int(holder.getsockname()[1])
 
 
-def init_process_group(backend: str | None) -> None:
-    """Initializes the default process group. None: does nothing.
+def init_process_group(backend: str | None, functions: int = 1) -> None:
+    """Initializes the default process group: of this rank's function. None: does nothing.
 
     backend: "auto" is gloo for tensors on CPUs, and nccl for those on GPUs if each rank of the run has one of its own.
+    functions: how many the run has. Rank r has number r % functions, and MASTER_PORT is of that function.
     """
     if backend is None:
         return
@@ -48,7 +49,8 @@ def init_process_group(backend: str | None) -> None:
     from torch import distributed
     from torch.distributed.constants import default_pg_timeout
 
-    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    all_ranks = int(os.environ["WORLD_SIZE"])
+    rank, world_size = int(os.environ["RANK"]) // functions, all_ranks // functions
     local_rank, local_ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     here = f"{os.environ['SUPPLY_HOST']} has {local_ranks} ranks and {gpus} GPUs"
@@ -57,7 +59,7 @@ def init_process_group(backend: str | None) -> None:
             f"backend is '{backend}', and nccl needs a GPU for each rank, but {here}: use fewer ranks, or backend="
             "'gloo'"
         )
-    if local_ranks == world_size:
+    if local_ranks == all_ranks:
         # gloo would use the interface of the host name, which may not resolve.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

@@ -108,11 +108,13 @@ class Rank:
         return 0
 
     def _send_started(self) -> None:
-        self._driver.send(RankStarted(self._rank, self._host, hold_port() if self._rank == 0 else 0))
+        self._driver.send(RankStarted(self._rank, self._host, hold_port()))
 
     def _call(self, work: Work) -> bool:
         """False: this process must end."""
-        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = work.master[0], str(work.master[1])
+        functions = len(work.masters)
+        number = self._rank % functions
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = map(str, work.masters[number])
         os.environ["SUPPLY_RESULTS_FOLDER"] = str(work.files.results_folder)
         # Modules of the driver's program, if this node has them. The program may have added folders meanwhile.
         sys.path += [entry for entry in work.path if entry not in sys.path and os.path.exists(entry)]
@@ -127,7 +129,7 @@ class Rank:
             from spark_supplier.node.checkpoints import RankCheckpoints
             from spark_supplier.node.rank_data import RankData
 
-            init_process_group(work.backend)
+            init_process_group(work.backend, functions)
             self._driver.send(RankReady(self._rank))
             job = self._job_of(work)
             checkpoints = RankCheckpoints(work.attempt, self._rank, self._connect_file, self._driver.send)
@@ -138,11 +140,13 @@ class Rank:
             reporter = threading.Thread(target=self._report, args=(data, ended), daemon=True)
             reporter.start()
             _check_mpi()
-            value = job.run(data)
+            if functions > 1:
+                _be_rank_of_one(functions)
+            value = job.run(data, number)
             # The function may have imported it.
             _check_mpi()
             # The driver takes no other rank's.
-            result = _pickled_result(value) if self._rank == 0 else b""
+            result = _pickled_result(value) if self._rank < functions else b""
             data._seal_results()
             self._end_group()
             self._send_progress(data)
@@ -169,7 +173,8 @@ class Rank:
 
         _refuse_spark()
         job: Job = cloudpickle.loads(work.payload)
-        share_program(job.function)
+        for function in job.functions:
+            share_program(function)
         return job
 
     def _end_group(self) -> None:
@@ -249,6 +254,12 @@ class Rank:
         else:
             signal.signal(number, signal.SIG_IGN)
             raise Stopped("the run has ended")
+
+
+def _be_rank_of_one(functions: int) -> None:
+    """From here on the environment counts the ranks of this rank's function."""
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        os.environ[name] = str(int(os.environ[name]) // functions)
 
 
 def _pickled_result(value: Any) -> bytes:

@@ -13,6 +13,7 @@ import torch.distributed
 
 from spark_supplier import _core
 from spark_supplier.arguments import MASK
+from spark_supplier.batches import EVERY_ROW, OwnRows
 from spark_supplier.equal_steps import Step
 from spark_supplier.errors import SupplyError
 from spark_supplier.node.checkpoints import RankCheckpoints
@@ -56,13 +57,6 @@ def _number(name: str, value: Any) -> float:
         ) from error
 
 
-def _share(batch: int, rank: int) -> int:
-    """What this rank gets of a batch of all ranks: as Stripe of GlobalOrder.scala."""
-    ranks = int(os.environ["WORLD_SIZE"])
-    first, end = (-(-number * batch // ranks) for number in (rank, rank + 1))
-    return end - first
-
-
 class RankData(Dataset):
     """What the function of Supplier.run gets as `data`: a Dataset of this rank's rows, which also saves and reports.
 
@@ -78,9 +72,17 @@ class RankData(Dataset):
 
     def __init__(self, spec: DataSpec, files: RunFiles, checkpoints: RankCheckpoints, is_train: bool = True) -> None:
         options = dict(spec.options)
+        own = EVERY_ROW
         if spec.is_global:
-            options["batch_size"] = _share(options["batch_size"], checkpoints.rank)
+            own = OwnRows.of(options["batch_size"], checkpoints.rank, int(os.environ["WORLD_SIZE"]))
+            options["batch_size"] = own.size
+        # Each rank of the node gets all rows, in their one order.
+        is_one_order = spec.is_global and is_train
+        if is_one_order:
+            options.update(reader=int(os.environ["LOCAL_RANK"]), readers=int(os.environ["LOCAL_WORLD_SIZE"]))
         super().__init__(files.config(spec.kind), **options, **_exchange(spec.exchange_over))
+        if is_one_order:
+            self._batches.own = self._views.own = own
         self._steps.needs_a_step, self._steps.is_global = True, spec.is_global
         self._spec = spec
         self._writes_results = False

@@ -4,21 +4,17 @@ import supply.core.ConfigException
 import supply.protocol.{Position, SavedPosition}
 
 /**
- * All ranks walk over all elements of an epoch in one order, and each batch of `batch` elements is
- * cut into a run for each rank. So the sequence of batches does not depend on the number of ranks.
- * Of a last, smaller batch the first ranks get theirs.
+ * All elements of an epoch have one order, and each batch of `batch` elements is cut into a run for
+ * each rank, which it takes from the ring of its node. So the sequence of batches does not depend on
+ * the number of ranks. Of a last, smaller batch the first ranks get theirs.
  */
 private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
   if (batch < ranks) throw new ConfigException(
     s"--global-batch is $batch, and there are $ranks ranks: it must have an element for each")
 
-  /** What that rank gets. `done`: of the epoch's elements, the first, which earlier runs have supplied. */
-  def stripe(rank: Int, done: Long): Stripe =
-    Stripe(batch, begin(rank), share(rank), elements(rank, done))
+  private[plan] def begin(rank: Int): Int = ((rank.toLong * batch + ranks - 1) / ranks).toInt
 
-  private def begin(rank: Int): Int = ((rank.toLong * batch + ranks - 1) / ranks).toInt
-
-  private def share(rank: Int): Int = begin(rank + 1) - begin(rank)
+  private[plan] def share(rank: Int): Int = begin(rank + 1) - begin(rank)
 
   /** How many of an epoch's first `all` elements that rank gets. */
   def elements(rank: Int, all: Long): Long =
@@ -30,7 +26,8 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
     own / share(rank) * batch + begin(rank) + own % share(rank)
 
   /**
-   * The epoch, and how many of its first elements these ranks have consumed together. `begun`:
+   * The epoch, and how many of its first elements these ranks have consumed together. A rank's position is behind the
+   * elements that it has passed, its own and others'. `begun`:
    * where their run began. `all`: the elements of an epoch, if known. Throws a ConfigException if they
    * stopped at different batches.
    */
@@ -40,7 +37,7 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
       // Such a rank has not received anything yet.
       case (Position(epoch, None), rank) if epoch <= begun._1 =>
         (begun._1, elements(rank, begun._2))
-      case (Position(epoch, inside), _) => (epoch, inside.fold(0L)(_._2))
+      case (Position(epoch, inside), rank) => (epoch, elements(rank, inside.fold(0L)(_._2)))
     }
     val epoch = places.map(_._1).min
     val (inside, ended) = places.indices.partition(places(_)._1 == epoch)
@@ -67,19 +64,4 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
     }
     (epoch, done)
   }
-}
-
-/**
- * The elements of an epoch that a rank gets: of each `batch` ones, `share` from `first` on. They are
- * numbered from 0, and the first `done` ones are not supplied.
- */
-private[supply] final case class Stripe(batch: Int, first: Int, share: Int, done: Long) {
-  /** The rank's number of element `index` of the epoch; -1: it is of another rank. */
-  def own(index: Long): Long = {
-    val place = index % batch - first
-    if (place < 0 || place >= share) -1 else index / batch * share + place
-  }
-
-  /** How many of the rank's elements follow one another from its element `index` on. */
-  def run(index: Long): Long = first + share - index % batch
 }

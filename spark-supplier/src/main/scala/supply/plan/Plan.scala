@@ -11,7 +11,7 @@ import supply.protocol.Layout.Constant.EXCHANGE_FRACTION_UNIT
  * of these arguments. A partition belongs to the same rank in every whole epoch, so what Spark has
  * cached of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of
  * many. With `rest`, the first epoch is the rest of one in which an earlier run stopped. With
- * `globalBatch` each rank gets its [[Stripe]] of all partitions; `doneElements`: of the first
+ * `globalBatch` each gets all partitions in one order ([[GlobalOrder]]); `doneElements`: of the first
  * epoch, which earlier runs have supplied.
  */
 private[supply] final case class Plan(
@@ -30,12 +30,9 @@ private[supply] final case class Plan(
   def partitionsOf(rank: Int): IndexedSeq[Int] =
     if (globalBatch.isDefined) 0 until partitions else rank until partitions by ranks
 
-  /** Of a batch of all ranks; None: each rank has its own order. */
-  private val global: Option[GlobalOrder] = globalBatch.map(GlobalOrder(_, ranks))
-
-  /** What the rank gets of the elements of that epoch; None: all elements of its partitions. */
-  def stripe(rank: Int, epoch: Int): Option[Stripe] =
-    global.map(_.stripe(rank, if (epoch == firstEpoch) doneElements else 0))
+  /** Where that epoch begins in the one order of its elements; None: each rank has its own order. */
+  def sequenceFrom(epoch: Int): Option[Long] =
+    globalBatch.map(_ => if (epoch == firstEpoch) doneElements else 0)
 
   /** The partitions that the rank gets in any epoch, ascending. */
   def partitionsEver(rank: Int): IndexedSeq[Int] = {
@@ -56,7 +53,9 @@ private[supply] final case class Plan(
     }
     val amounts = equalSteps.toSeq.flatMap(steps =>
       Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted)
-    val source = Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L))
+    // In one order, a position means the same with any number of ranks.
+    val orders = if (globalBatch.isDefined) 1 else ranks
+    val source = Seq(partitions.toLong, orders.toLong, seed, elements.getOrElse(-1L))
     val batches = globalBatch.toSeq.flatMap(batch => Seq(7L, batch.toLong))
     (source ++ order ++ amounts ++ batches ++ rest.toSeq.flatMap(5L +: _.numbers))
       .foldLeft(0L)((hash, part) => Plan.mix(hash ^ Plan.mix(part))) match {
@@ -75,10 +74,7 @@ private[supply] final case class Plan(
   def rankElements(partitionElements: Option[IndexedSeq[Long]]): Option[IndexedSeq[Long]] =
     equalSteps.map(equal => IndexedSeq.fill(ranks)(equal.steps * equal.stepElements)).orElse(
       partitionElements.map(elements =>
-        (0 until ranks).map { rank =>
-          val all = partitionsOf(rank).map(elements).sum
-          global.fold(all)(_.elements(rank, all))
-        }))
+        (0 until ranks).map(partitionsOf(_).map(elements).sum)))
 
   /** Number of elements that all ranks get in a whole epoch, if known. */
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
@@ -89,7 +85,8 @@ private[supply] final case class Plan(
     for {
       whole <- elements(partitionElements)
       first <- suppliedRest.fold(Option(0L))(_.elements(partitionElements))
-    } yield first + whole * wholeEpochs - (if (epochs > 0) math.min(doneElements, whole) else 0)
+    } yield first + whole * wholeEpochs -
+      (if (epochs > 0) math.min(doneElements * ranks, whole) else 0)
 
   /** How often ranks get a partition, or a part of one, in all epochs together. */
   def partitionsOfAllEpochs: Long =

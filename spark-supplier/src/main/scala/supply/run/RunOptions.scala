@@ -62,9 +62,10 @@ private[supply] final class RunOptions {
     names = Array("--global-batch"),
     paramLabel = "N",
     description = Array(
-      "One order of all elements, which depends on --seed and --shuffle only: of each N elements every rank gets a run, as long as those " +
-        "of the others (one longer if N is no multiple of --ranks). So a run can continue with another number of ranks, batch by batch. " +
-        "The task of each rank computes all elements, and supplies its own: Spark's work is done --ranks times, so persist a costly source. " +
+      "One order of all elements, which depends on --seed and --shuffle only. All ranks of a node read one ring with all elements " +
+        "(SUPPLY_SHARE=node), and a rank itself takes a run of each N elements, as long as those of the others. " +
+        "So a run can continue with another number of ranks, batch by batch. " +
+        "The task of each node computes all elements: persist a costly source if there are several nodes. " +
         "Not with --shuffle all, --uneven, --resident and --resident-folder. Default: each rank has partitions of its own."))
   var globalBatch: Integer = _
 

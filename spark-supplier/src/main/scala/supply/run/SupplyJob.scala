@@ -65,7 +65,7 @@ private[supply] object SupplyJob {
         settings.check()
         ranks.hosts = settings.readHosts()
         ContainerMemory.require(sc, settings.configFiles, ranks.hosts)
-        val groups = Groups(ranks.hosts, settings.share)
+        val groups = Groups(ranks.hosts, settings.sharing)
         val hosts = TaskSlots.require(sc, groups.places(ranks.hosts), settings.timeout)
         val source = open(settings)
         val plan = RunPlan(sc, source, settings, hosts, groups)

@@ -7,7 +7,7 @@ import org.apache.spark.util.LongAccumulator
 import supply.block.{BlockWriter, ResidentFile}
 import supply.core.{ConfigException, SourceException, Threads}
 import supply.pair.Pair
-import supply.plan.{Share, Stripe}
+import supply.plan.Share
 import supply.protocol.{EpochCounts, Position}
 import supply.source.ElementCursor
 
@@ -56,7 +56,7 @@ private[supply] final class PairSupply(group: Int, pair: Pair, settings: TaskSet
       case Some(file) => publish(planned, file, inside)
       case None =>
         keepForLater(planned, inside)
-        planned.stripe.fold(write(planned, inside))(writeStripe(planned, _, inside))
+        planned.sequenceFrom.fold(write(planned, inside))(writeSequence(planned, _, inside))
     }
   }
 
@@ -106,21 +106,20 @@ private[supply] final class PairSupply(group: Int, pair: Pair, settings: TaskSet
     endEpoch(planned, inside, elementsBefore)
   }
 
-  /** The rank's elements of all partitions: they are numbered, and published, as those of one. */
-  private def writeStripe(
-      planned: PlannedEpoch, stripe: Stripe, inside: Option[(Int, Long)]): Unit = {
+  /** The elements of all partitions from that one on: they are numbered, and published, as those of one. */
+  private def writeSequence(
+      planned: PlannedEpoch, from: Long, inside: Option[(Int, Long)]): Unit = {
     val elementsBefore = pair.publishedElements
-    val done = inside.fold(stripe.done)(_._2)
+    val done = inside.fold(from)(_._2)
     writer.startAt(planned.epoch, 0, done)
     var index = 0L
     planned.partitions.foreach { partition =>
       open(partition) { cursor =>
         val timed = new TimedCursor(cursor, clock)
         while (timed.next())
-          // Supplied already; or -1, another rank's.
-          if (stripe.own(index) < done) index += 1
+          if (index < done) index += 1
           else {
-            index += writer.append(cursor, stripe.run(index))
+            index += writer.append(cursor, Long.MaxValue)
             if (writer.isEmpty) count()
           }
       }

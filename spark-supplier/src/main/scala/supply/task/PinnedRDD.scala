@@ -16,7 +16,7 @@ import org.apache.spark.{NarrowDependency, Partition, SparkContext, SparkEnv, Ta
 import org.slf4j.LoggerFactory
 
 import supply.core.SourceException
-import supply.plan.{Part, Plan, Share, Shuffle, Stripe}
+import supply.plan.{Part, Plan, Share, Shuffle}
 import supply.source.{ElementCursor, Source}
 
 /**
@@ -34,11 +34,11 @@ private[supply] trait Opening {
 
 /**
  * What one rank gets in one epoch, in order. It can be walked more than once. `isRest`: an earlier
- * run has supplied the other elements of the epoch. `stripe`: of the elements of all these
- * partitions; None: all.
+ * run has supplied the other elements of the epoch. `sequenceFrom`: the elements are numbered through
+ * all partitions, and this is the first one to supply; None: in each partition.
  */
 private[supply] final class PlannedEpoch(val epoch: Int, val isRest: Boolean,
-    val stripe: Option[Stripe],
+    val sequenceFrom: Option[Long],
     walk: () => Iterator[PlannedPartition]) {
   def partitions: Iterator[PlannedPartition] = walk()
 }
@@ -68,7 +68,7 @@ private[supply] final class PinnedRDD private (sc: SparkContext, source: Source,
   private val isOrdered = determinism == "DETERMINATE" || source.isOrdered
   if (plan.globalBatch.isDefined && !isOrdered)
     throw new SourceException(
-      "with --global-batch (order='global') the task of each rank computes all rows, and Spark computes these in no certain " +
+      "with --global-batch (order='global') the task of each node computes all rows, and Spark computes these in no certain " +
         "order (they come from a shuffle): write the data to files first, and read these")
 
   @transient private val sender = new PartitionSender(sc, sc.isLocal)
@@ -92,7 +92,7 @@ private[supply] final class PinnedRDD private (sc: SparkContext, source: Source,
       new PlannedEpoch(
         epoch,
         plan.isRest(epoch),
-        plan.stripe(rank, epoch),
+        plan.sequenceFrom(epoch),
         () =>
           plan.parts(rank, epoch).iterator.map { case Part(index, done, share) =>
             val opening = new Opening {

@@ -45,6 +45,9 @@ final case class SupplySettings(
     Hostfile(hosts, ranks, texts)
   }
 
+  /** Which ranks read one ring. With one order of all elements, each node has one ring. */
+  def sharing: Sharing = if (globalBatch.isDefined) Sharing.OfNode else share
+
   /** The limit of a wait for a rank that may live, in seconds. */
   def secondsOfRank: Double = rankTimeout.getOrElse(timeout)
 
@@ -87,7 +90,10 @@ final case class SupplySettings(
     other.foreach(option =>
       throw new ConfigException(
         s"--global-batch gives all ranks one order, which $option would change: use one of the two"))
-    GlobalOrder(batch, ranks)
+    GlobalOrder(batch, share match {
+      case Sharing.Neighbours(count) => math.max(1, ranks / count)
+      case Sharing.OfNode => 1
+    })
     ()
   }
 

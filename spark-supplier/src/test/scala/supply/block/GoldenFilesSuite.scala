@@ -200,6 +200,21 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     }
   }
 
+  test("the golden files of two readers of one ring are read") {
+    TemporaryFolder { folder =>
+      val files = (0 to 1).map { reader =>
+        val name = s"rank-readers-$reader.mapped"
+        val file = MappedFile.open(Files.write(folder.resolve(name), read(name))).get
+        file.check()
+        file
+      }
+      assert(files.map(file => (file.reader, file.readers, file.rank, file.rankPid)) == Seq(
+        (0, 2, 1, 4242), (1, 2, 2, 4243)))
+      assert(files.forall(file => file.generation == 0x1122334455667788L && file.blockCount == 2))
+      files.foreach(_.close())
+    }
+  }
+
   /** file, offset, bytes, reader, names (proto/golden/README.md). */
   private val mustFail =
     Files.readAllLines(golden.resolve("must-fail.tsv")).asScala.toSeq.tail.map(_.split("\t"))

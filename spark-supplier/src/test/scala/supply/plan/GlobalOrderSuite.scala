@@ -14,17 +14,20 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     elements <- Gen.choose(0L, 200L)
   } yield (GlobalOrder(batch, ranks), elements)
 
+  /** As a rank takes them. */
   private def ofRank(order: GlobalOrder, rank: Int, elements: Long, done: Long = 0) = {
-    val stripe = order.stripe(rank, done)
-    (0L until elements).filter(stripe.own(_) >= stripe.done)
+    val first = order.begin(rank)
+    (done until elements).filter { index =>
+      val place = index % order.batch
+      place >= first && place < first + order.share(rank)
+    }
   }
 
-  test("each element of an epoch is of one rank, which numbers its own from 0") {
+  test("each element of an epoch is of one rank") {
     forAll(orders) { case (order, elements) =>
       val own = (0 until order.ranks).map(ofRank(order, _, elements))
       assert(own.flatten.sorted == (0L until elements))
       own.zipWithIndex.foreach { case (found, rank) =>
-        assert(found.map(order.stripe(rank, 0).own(_)) == found.indices.map(_.toLong))
         assert(order.elements(rank, elements) == found.size)
       }
     }
@@ -32,19 +35,8 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
 
   test("the shares of a batch differ by one element at most, and each rank has one") {
     forAll(orders) { case (order, _) =>
-      val shares = (0 until order.ranks).map(order.stripe(_, 0).share)
+      val shares = (0 until order.ranks).map(order.share)
       assert(shares.sum == order.batch && shares.min >= 1 && shares.max - shares.min <= 1)
-    }
-  }
-
-  test("a run is what follows of the rank's elements") {
-    forAll(orders) { case (order, elements) =>
-      for (rank <- 0 until order.ranks; index <- ofRank(order, rank, elements)) {
-        val stripe = order.stripe(rank, 0)
-        val end = index + stripe.run(index)
-        assert((index until end).map(stripe.own(_) - stripe.own(index)) == (0L until end - index))
-        assert(stripe.own(end) == -1 || stripe.share == stripe.batch || end % stripe.batch == 0)
-      }
     }
   }
 
@@ -56,12 +48,16 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
   private def saved(order: GlobalOrder, all: Long, step: Long, isPadded: Boolean, isKnown: Boolean,
       haveEnd: Set[Int]) =
     (0 until order.ranks).map { rank =>
-      val (own, share) = (order.elements(rank, all), order.stripe(rank, 0).share)
+      val (own, share) = (order.elements(rank, all), order.share(rank))
       def steps(elements: Long, share: Int) = (elements + share - 1) / share
       val last = if (isPadded) steps(all, order.batch) else steps(own, share)
       if (step >= last && (isKnown || haveEnd(rank))) at(1, None)
-      else at(0, Some(math.min(own, step * share)))
+      else at(0, Some(behind(order, rank, math.min(own, step * share))))
     }
+
+  /** Where a rank is that has passed so many elements of its own. */
+  private def behind(order: GlobalOrder, rank: Int, own: Long): Long =
+    Iterator.from(0).map(_.toLong).find(order.elements(rank, _) == own).get
 
   test("other ranks continue after the same batch, and no element is lost or comes twice") {
     val saves = for {
@@ -86,10 +82,16 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     }
   }
 
+  test("ranks inside one batch of all, at other places, have reached its end") {
+    val order = GlobalOrder(12, 3)
+    for (places <- Seq(Seq(16L, 20L, 24L), Seq(24L, 24L, 24L), Seq(24L, 28L, 32L), Seq(17L, 27L, 31L)))
+      assert(order.reached(places.map(place => at(2, Some(place))).toVector, Begin, None) == ((2, 24)))
+  }
+
   test(
     "a rank has received the end of the epoch, and another one has consumed all of its elements") {
     val order = GlobalOrder(64, 2)
-    val saved = Vector(at(1, None), at(0, Some(64)))
+    val saved = Vector(at(1, None), at(0, Some(128)))
     assert(order.reached(saved, Begin, Some(128)) == ((0, 160)))
     assert((0 until 2).flatMap(ofRank(order, _, 128, done = 160)).isEmpty)
   }
@@ -97,18 +99,18 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
   test("a last batch of which a rank gets nothing") {
     val order = GlobalOrder(64, 2)
     assert(order.reached(Vector(at(1, Some(32)), at(2, None)), Begin, None) == ((1, 64)))
-    assert(order.reached(Vector(at(1, Some(32)), at(2, None)), Begin, Some(70)) == ((1, 64)))
+    assert(order.reached(Vector(at(1, Some(64)), at(2, None)), Begin, Some(70)) == ((1, 64)))
     assert(order.reached(Vector(at(1, Some(32)), SavedPosition(Position.End, 1)), Begin, None) == ((
       1, 64)))
     // "pad" repeats a batch there.
-    assert(order.reached(Vector(at(0, Some(38)), at(0, Some(32))), Begin, None) == ((0, 70)))
-    assert(order.reached(Vector(at(0, Some(38)), at(1, None)), Begin, None) == ((0, 70)))
+    assert(order.reached(Vector(at(0, Some(70)), at(0, Some(64))), Begin, None) == ((0, 70)))
+    assert(order.reached(Vector(at(0, Some(70)), at(1, None)), Begin, None) == ((0, 70)))
   }
 
   test("a rank without a position is where its run has begun") {
     val order = GlobalOrder(12, 3)
     assert(order.reached(Vector.fill(3)(NoPosition), (2, 24), None) == ((2, 24)))
-    assert(order.reached(Vector(at(2, Some(10)), NoPosition, NoPosition), (2, 24), None) ==
+    assert(order.reached(Vector(at(2, Some(26)), NoPosition, NoPosition), (2, 24), None) ==
       ((2, 26)))
   }
 
@@ -116,16 +118,16 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
     val order = GlobalOrder(12, 3)
     def refused(all: Option[Long], saved: SavedPosition*): String =
       intercept[ConfigException](order.reached(saved.toVector, Begin, all)).getMessage
-    assert(refused(None, at(0, Some(4)), at(0, Some(8)), at(0, Some(4))) ==
+    assert(refused(None, at(0, Some(4)), at(0, Some(20)), at(0, Some(12))) ==
       "--resume-positions: the ranks have consumed 1, 2, 1 batches of epoch 0: all ranks must save their positions after " +
       "the same batch")
-    assert(refused(None, at(1, None), at(1, Some(8)), at(1, Some(8))).contains("0, 2, 2 batches"))
-    assert(refused(None, at(0, Some(4)), at(1, Some(4)), at(1, None)).contains("1, all, all"))
-    assert(refused(None, at(0, Some(2)), at(0, Some(4)), at(0, Some(4)))
+    assert(refused(None, at(1, None), at(1, Some(20)), at(1, Some(24))).contains("0, 2, 2 batches"))
+    assert(refused(None, at(0, Some(4)), at(1, Some(8)), at(1, None)).contains("1, all, all"))
+    assert(refused(None, at(0, Some(2)), at(0, Some(8)), at(0, Some(12)))
         .contains("0 and a part, 1, 1 batches"))
     // With the number of elements also what else could be the end of the epoch.
     val (inside, early) =
-      (Seq(at(0, Some(6)), at(0, Some(4)), at(0, Some(4))),
+      (Seq(at(0, Some(14)), at(0, Some(8)), at(0, Some(12))),
         Seq(at(0, Some(4)), at(1, None),
           at(1, None)))
     assert(order.reached(inside.toVector, Begin, Some(14)) == ((0, 14)))
@@ -140,12 +142,13 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
       assert((0 until 3).map(plan.order(_, epoch)).distinct.size == 1)
     assert((0 until 4).map(plan.order(0, _)).distinct.size > 1)
     assert((0 until 4).map(plan.order(0, _)) == (0 until 4).map(plan.copy(ranks = 2).order(1, _)))
-    assert(plan.rankElements(Some(Vector.fill(7)(10L))).contains(Seq(24, 24, 22)))
+    assert(plan.rankElements(Some(Vector.fill(7)(10L))).contains(Seq(70, 70, 70)))
     val resumed = plan.copy(epochs = 1, doneElements = 60)
-    assert(resumed.elementsOfAllEpochs(Some(Vector.fill(7)(10L))).contains(10L))
+    assert(resumed.elementsOfAllEpochs(Some(Vector.fill(7)(10L))).contains(30L))
     assert(plan.copy(doneElements = 2).isRest(0) && !plan.isRest(0))
     assert(plan.fingerprint(None) != plan.copy(globalBatch = Some(24)).fingerprint(None))
     assert(plan.fingerprint(None) == plan.copy(firstEpoch = 1, doneElements = 3).fingerprint(None))
+    assert(plan.fingerprint(None) == plan.copy(ranks = 5).fingerprint(None))
   }
 
   test("a batch has an element for each rank") {

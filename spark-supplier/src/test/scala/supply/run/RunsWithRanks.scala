@@ -29,7 +29,7 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
       val configFiles = TestRank.configFiles(folder, ranks)
       val processes = configFiles.read().map(new TestRank(_))
       try {
-        val share = more(SupplySettings(ranks, "", "")).share
+        val share = more(SupplySettings(ranks, "", "")).sharing
         for (group <- Groups(Hostfile.oneNode(ranks), share).ranks if group.size > 1; i <- group)
           processes(i).reader(i - group.head, group.size, processes(group.head).paths.mappedFile)
         processes.zipWithIndex.foreach { case (rank, i) =>
