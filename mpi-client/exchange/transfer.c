@@ -130,7 +130,9 @@ void exchange_transfer_begin(struct transfer *transfer, const struct slot_layout
     for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
         uint8_t *to = transfer->send + transfer->send_parts[rank].offset + sizeof(message_header);
         const uint64_t *offer = exchange_offer(transfer->round->offers, transfer->round, rank);
-        for (uint32_t i = 0; i < transfer->columns->buffer_count && transfer->send_parts[rank].bytes > 0; i++) {
+        /* A rank that has had no element has no lengths. */
+        const bool is_packed = transfer->round->counts[rank] > 0 && transfer->send_parts[rank].bytes > 0;
+        for (uint32_t i = 0; i < transfer->columns->buffer_count && is_packed; i++) {
             transfer_pack(transfer, &transfer->columns->buffers[i], rank, to);
             to += transfer_bytes(transfer, &transfer->columns->buffers[i], offer);
         }

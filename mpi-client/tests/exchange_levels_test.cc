@@ -63,22 +63,24 @@ TEST_F(ExchangeLevelsTest, NodesOneAfterTheOtherAndInTurns) {
             }
 }
 
-/* Nodes with different numbers of ranks, a single rank on each, and one node have one level. */
+/* Nodes with different numbers of ranks, a single rank on each, and one node have one level. One rank has nothing. */
 TEST_F(ExchangeLevelsTest, OtherNodesHaveOneLevel) {
     const std::vector<std::function<size_t(size_t)>> nodes = {
         [](size_t rank) { return rank < 2 ? 0 : 1; },
         [](size_t rank) { return rank; },
         [](size_t) { return 0; },
     };
-    for (const auto &node_of : nodes) {
-        ranks.clear();
-        data.clear();
-        create({100, 200, 300, 50, 60, 70});
-        spread(node_of);
-        run_all();
-        expect_once();
-        EXPECT_TRUE(network->parts().empty());
-    }
+    for (const Shape each : {Shape::fixed, Shape::every, Shape::nested})
+        for (const auto &node_of : nodes) {
+            shape = each;
+            ranks.clear();
+            data.clear();
+            create({100, 200, 300, 0, 60, 70});
+            spread(node_of);
+            run_all();
+            expect_once();
+            EXPECT_TRUE(network->parts().empty());
+        }
 }
 
 /* Grants have more numbers than offers of fixed widths, and more than texts of few nodes. */
