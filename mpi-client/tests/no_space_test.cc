@@ -4,13 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "forked.h"
 #include "small_file_system.h"
 
 namespace {
 
-off_t reserved_between_signals; // 0: no signals
-off_t reserved_bytes;
+// Other tests of this program open pairs in several threads.
+std::atomic<off_t> reserved_between_signals; // 0: no signals
+std::atomic<off_t> reserved_bytes;
 
 } // namespace
 
@@ -55,7 +58,7 @@ TEST_F(NoSpaceTest, AFileThatDoesNotFitTakesNoSpace) {
     ASSERT_EQ(0, mount("supply-test", small.c_str(), "tmpfs", MS_REMOUNT, "size=200m"));
     reserved_bytes = 0;
     Handle handle = open(SUPPLY_ERROR_NO_SPACE);
-    EXPECT_EQ(0, reserved_bytes);
+    EXPECT_EQ(0, reserved_bytes.load());
 }
 
 TEST_F(NoSpaceTest, ExactlyEnoughIsEnough) {
