@@ -173,13 +173,15 @@ NB_MODULE(_core, module) {
             "__init__",
             [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
                double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
-               const std::string &position, const std::string &results_folder, bool exchange, Meeting *meeting) {
+               const std::string &position, const std::string &results_folder, bool exchange, Meeting *meeting,
+               int reader, int readers) {
                 new (self) Pair(Options{mapped_files, named_pipes, group, position, results_folder, local_rank, rank,
-                                        timeout, ring_bytes, block_bytes, exchange},
+                                        timeout, ring_bytes, block_bytes, exchange, reader, readers},
                                 meeting);
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
-            "group"_a, "position"_a, "results_folder"_a, "exchange"_a, "meeting"_a.none())
+            "group"_a, "position"_a, "results_folder"_a, "exchange"_a, "meeting"_a.none(), "reader"_a = 0,
+            "readers"_a = 0)
         .def(
             "exchange",
             [](Pair &pair, nb::object transport, int policy, const std::string &column, bool nulls_together,

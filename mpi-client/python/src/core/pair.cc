@@ -51,6 +51,8 @@ supply_options_t Options::passed() const {
     options.ring_bytes = ring_bytes;
     options.block_bytes = block_bytes;
     options.exchange = exchange;
+    options.reader = reader;
+    options.readers = readers;
     return options;
 }
 
@@ -70,9 +72,29 @@ Pair::Pair(const Options &from, Meeting *meeting) {
         options.position = &position;
     }
     if (meeting != nullptr) link_ = meeting->link();
-    open_status_ = meeting != nullptr ? meeting->open(&supply_, options) : supply_open(&supply_, &options);
+    if (meeting != nullptr)
+        open_status_ = meeting->open(&supply_, options);
+    else {
+        /* A reader waits for the first one of its group. */
+        options.interrupted = &Pair::opening_interrupted;
+        options.interrupted_context = this;
+        nb::gil_scoped_release released;
+        open_status_ = supply_open(&supply_, &options);
+    }
+    is_opening_ = false;
+    if (open_status_ == SUPPLY_INTERRUPTED) {
+        supply_close(supply_);
+        throw nb::python_error();
+    }
     /* The other ranks wait for this one, and must learn why it fails: exchange() says it to them. */
     if (open_status_ != SUPPLY_OK && !from.exchange) raise_open_failure();
+}
+
+/* Later waits are short, or end by themselves. */
+bool Pair::opening_interrupted(void *pair) {
+    if (!static_cast<Pair *>(pair)->is_opening_) return false;
+    nb::gil_scoped_acquire acquired;
+    return PyErr_CheckSignals() != 0;
 }
 
 void Pair::raise_open_failure() {

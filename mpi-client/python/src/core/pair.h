@@ -61,7 +61,8 @@ struct Options {
     int local_rank, rank;
     double timeout;
     size_t ring_bytes, block_bytes;
-    bool exchange; /**< the program will call Pair::exchange() */
+    bool exchange;               /**< the program will call Pair::exchange() */
+    int reader = 0, readers = 0; /**< of a ring that several ranks read; 0 readers: not set */
 
     /** Those of libsupply, which points into this struct. Without the position. */
     supply_options_t passed() const;
@@ -117,6 +118,7 @@ class Pair {
     /** The longest time that a signal to another thread stays unnoticed. */
     static constexpr int kPauseMilliseconds = 100;
 
+    static bool opening_interrupted(void *pair);
     [[noreturn]] void raise_open_failure();
     supply_t *take();
     /** While another thread is in a call that runs Python code, waits for its end. purpose: for an error's text. */
@@ -136,6 +138,7 @@ class Pair {
     const std::shared_ptr<References> references_ = std::make_shared<References>();
     const Opener opener_;
     bool close_interrupted_ = false;
+    bool is_opening_ = true;
     std::shared_ptr<Calls> exchange_; /**< with other ranks */
     std::shared_ptr<Calls> link_;     /**< to feeders */
     /* The thread in supply_try_next(). An exchange and a link run Python code there, and so may let other threads run.

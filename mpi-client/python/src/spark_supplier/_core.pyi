@@ -25,6 +25,8 @@ class Pair:
         results_folder: str,
         exchange: bool,
         meeting: Meeting | None,
+        reader: int = 0,
+        readers: int = 0,
     ) -> None: ...
     def exchange(
         self,

@@ -44,6 +44,8 @@ def open(
     exchange: Policy | None = None,
     comm: Any = None,
     feeders: Any = None,
+    reader: int | None = None,
+    readers: int | None = None,
 ) -> Reader:
     """Opens this rank's side of its buffer (a pair, docs/RANKS.md), without waiting for Spark.
 
@@ -83,6 +85,11 @@ def open(
         are by default those of the communicator. Reader.comm is a new communicator of the ranks alone: use it instead
         of MPI.COMM_WORLD. An exchange uses it, too. Default: there are no feeders.
 
+    reader, readers : int, optional
+        This rank and its neighbours on the node read one buffer: it is reader number `reader`, from 0, of `readers`
+        ranks, and each of them gets every row. Spark needs the same share (docs/READERS.md). Reader 0 opens at once;
+        the others wait for it. Default: SUPPLY_SHARE, or a buffer of its own.
+
     Returns
     -------
     Reader
@@ -109,9 +116,12 @@ def open(
         seconds("timeout", timeout)
     if exchange is None and comm is not None:
         raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
+    shared = _readers(reader, readers)
     policy = None if exchange is None else extension("exchange").exchange_of(exchange)
     job = None if feeders is None else extension("feeder").job_of(feeders, timeout)
     if job is not None:
+        if job.meeting is not None and shared["readers"] > 1:
+            raise ConfigError("a feeder sends the rows of a buffer to one rank: leave reader and readers out")
         comm = job.comm if comm is None else comm
         rank, local_rank = _ranks_of(job, rank, local_rank)
         passed = passed_options(config, local_rank, rank, block, group, results_folder)
@@ -122,6 +132,7 @@ def open(
         ring_bytes=optional_size("ring", ring) or 0,
         position=position or "",
         exchange=policy is not None,
+        **shared,
         meeting=None if job is None else job.meeting,
     )
     if policy is not None and transport is not None:
@@ -131,6 +142,17 @@ def open(
             pair.abort(f"{type(error).__name__}: {error}")
             raise
     return Reader(pair, None if job is None else job.comm)
+
+
+def _readers(reader: int | None, readers: int | None) -> dict[str, int]:
+    if (reader is None) != (readers is None):
+        raise ConfigError(f"reader is {reader}, and readers is {readers}: give both, or neither")
+    if reader is None or readers is None:
+        return {"reader": 0, "readers": 0}
+    most = whole_number("readers", readers, 1)
+    if whole_number("reader", reader, 0) >= most:
+        raise ConfigError(f"reader is {reader}, and readers is {readers}: readers are counted from 0")
+    return {"reader": reader, "readers": readers}
 
 
 def create_results(

@@ -259,6 +259,15 @@ def _cache(name: str, value: Any) -> Any:
         raise ConfigError(f"{error}, or Cache(folder, …), or 'memory'{hint}") from None
 
 
+def _share(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value == "node":
+        return value
+    try:
+        return whole_number(name, value, 1)
+    except ConfigError:
+        raise ConfigError(f"{name} is {brief(value)}: it must be a number of neighbouring ranks, or 'node'") from None
+
+
 def _seed(name: str, value: Any) -> int:
     seed = whole_number(name, value)
     if not -(2**63) <= seed < 2**63:
@@ -338,6 +347,11 @@ class Rows(Checked):
     cache : {"memory"}, folder or Cache, optional
         Where ranks read the rows of later epochs, so that Spark computes them once. "memory": in files in the
         memory of each node. A folder, or `Cache`: in files on a local disk of each node.
+    share : int or "node", optional
+        So many neighbouring ranks of a node are a group, or all ranks of a node: they read one ring, and get the same
+        batches in the same order, as tensor-parallel ranks need them. `RANK // share` is the group. What this class
+        says of a rank holds for a group. Of results= the call returns the rows of the first rank of each group; what
+        the other ranks write is dropped. Default: each rank is on its own.
 
     Raises
     ------
@@ -372,6 +386,7 @@ class Rows(Checked):
     nulls: Mapping[str, Any] | None = None
     zero_copy: bool = False
     cache: str | os.PathLike[str] | Cache | None = None
+    share: int | Literal["node"] | None = None
 
     _checks = {
         **BATCH_CHECKS,
@@ -383,6 +398,7 @@ class Rows(Checked):
         "repartition": _repartition,
         "order": partial(one_of, choices=("ranks", "global")),
         "cache": _cache,
+        "share": _optional(_share),
     }
 
     def _check_together(self) -> None:
@@ -393,6 +409,8 @@ class Rows(Checked):
             )
         if self.order == "global" and self.cache is not None:
             raise ConfigError("cache repeats the blocks of each rank, which order='global' changes: set one of them")
+        if self.order == "global" and self.share is not None:
+            raise ConfigError("order='global' deals each batch to all ranks, and share to groups: set one of them")
         if self.cache is not None and how == "rows":
             raise ConfigError(
                 "cache repeats the first epoch's blocks, so shuffle='rows' cannot be: use 'partitions' or 'none'"

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 
 from spark_supplier.driver import failures
 from spark_supplier.driver.sessions import Session, run_cancellable
-from spark_supplier.errors import RankError, RunError
+from spark_supplier.errors import RankError, RunConfigError, RunError
 from spark_supplier.launch.restarts import wording_of
 from spark_supplier.node.messages import Attempt, Saved
 from spark_supplier.settings import Checkpoints
@@ -30,7 +30,7 @@ class Checkpoint:
     """folder, number: where it is. holders: the ranks that have saved a state.
 
     begins: the resume_positions of the ranks that saved it. positions: of each of them, after that. partitions: over
-    how many the rows of df were dealt for them; 0: they were not. call: of which call.
+    how many the rows of df were dealt for them; 0: they were not. call: of which call. share: as of Rows.
     """
 
     folder: str
@@ -40,6 +40,7 @@ class Checkpoint:
     begins: str | None
     positions: list[str | None]
     partitions: int
+    share: int | str | None
 
     def beginning(self, ranks: int, is_global: bool) -> Attempt:
         """Where that number of ranks begins. As many as before continue each its own data, in its order.
@@ -68,8 +69,11 @@ def partitions_of(checkpoint: Checkpoint, repartition: str | int) -> str | int:
 class CallCheckpoints:
     """saves: where ranks save; None: nowhere. resumes_from: the folder whose newest checkpoint is the beginning."""
 
-    def __init__(self, session: Session, saves: Checkpoints | None, resumes_from: str | None) -> None:
+    def __init__(
+        self, session: Session, saves: Checkpoints | None, resumes_from: str | None, share: int | str | None
+    ) -> None:
         self._session = session
+        self._share = share
         self._folder = None if saves is None else str(saves.folder)
         self._every = None if saves is None else saves.seconds
         self._keep = 0 if saves is None else saves.keep
@@ -85,6 +89,11 @@ class CallCheckpoints:
         self._begins: str | None = None
         self._saved: dict[int, dict[int, Saved]] = {}
         self._resumed = None if resumes_from is None else self._latest(resumes_from, 0)
+        if self._resumed is not None and self._resumed.share != share:
+            raise RunConfigError(
+                f"checkpoint {self._resumed.number} in {resumes_from} is of a call with share={self._resumed.share!r}, "
+                f"and this one has share={share!r}: resume with the same"
+            )
         if resumes_from is not None and self._resumed is None:
             _log.warning("no complete checkpoint is in %s yet: ranks start at the beginning", resumes_from)
 
@@ -134,7 +143,7 @@ class CallCheckpoints:
             return
         text = {
             "version": _VERSION, "call": self._call, "begins": self._begins, "positions": positions,
-            "partitions": self.partitions,
+            "partitions": self.partitions, "share": self._share,
         }  # fmt: skip
         holders = sorted(rank for rank, part in parts.items() if part.has_state)
         try:
@@ -159,7 +168,8 @@ class CallCheckpoints:
                 f"{_VERSION}: use the package that wrote it"
             )
         begins, positions, partitions = text["begins"], text["positions"], text["partitions"]
-        return Checkpoint(folder, found["number"], text["call"], found["ranks"], begins, positions, partitions)
+        share = text.get("share")
+        return Checkpoint(folder, found["number"], text["call"], found["ranks"], begins, positions, partitions, share)
 
     def _ask(self, verb: str, **words: Any) -> dict[str, Any]:
         try:

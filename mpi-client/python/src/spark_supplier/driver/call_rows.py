@@ -51,13 +51,29 @@ class CallRows:
             else frame_checks.result_schema(results, rows.df, self._columns, self._half, self._sparse)
         )
 
+    @property
+    def together(self) -> int:
+        """How many ranks must be on one node."""
+        return self.rows.share if isinstance(self.rows.share, int) else 1
+
+    def check_ranks(self, ranks: int) -> None:
+        """Raises RunConfigError if they are no whole groups."""
+        if ranks % self.together:
+            raise RunConfigError(
+                f"share is {self.together}, and ranks is {ranks}: each {self.together} neighbouring ranks get the same "
+                "rows, so ranks must be a multiple of it"
+            )
+
     def spec(self, exchange_over: str | None) -> DataSpec:
         """What a rank is told."""
         options = {**self._batches, "columns": self._columns, "timeout": NO_LIMIT_SECONDS}
         epochs = self.rows.epochs
-        spec = DataSpec("train", options, epochs, None, self._schema, exchange_over, self.is_global)
+        share = self.rows.share
+        spec = DataSpec("train", options, epochs, None, self._schema, exchange_over, self.is_global, share)
         if len(self.kinds) > 1:
-            spec.validation = DataSpec("validation", {**options, "uneven": "keep"}, epochs, is_global=self.is_global)
+            spec.validation = DataSpec(
+                "validation", {**options, "uneven": "keep"}, epochs, is_global=self.is_global, share=share
+            )
         return spec
 
     def supplied(self, ranks: int, begins: str | None, partitions: str | int, timeout: float) -> Iterator[Supplied]:
@@ -75,7 +91,7 @@ class CallRows:
             "lists": self._lists(), "vectors": _option(self._sparse, "dense", "sparse"),
             "half": ",".join(self._half) or None,
             "block-elements": _BATCHES_IN_BLOCK * rows.batch_size,
-            "timeout": timeout, "rank-timeout": NO_LIMIT_SECONDS,
+            "timeout": timeout, "rank-timeout": NO_LIMIT_SECONDS, "share": rows.share,
         }  # fmt: skip
         of_train = {**options, "resume-positions": begins, "global-batch": rows.batch_size if self.is_global else None}
         train = frame_checks.selected(rows.df, self._columns)

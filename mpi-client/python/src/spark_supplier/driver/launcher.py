@@ -30,8 +30,10 @@ class Launcher(abc.ABC):
     # A host whose ranks have ended with the task that keeps them, unasked. Spark says why.
     lost_host: str | None = None
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, share: int = 1) -> None:
+        """share: how many neighbouring ranks are on one node, and have their tasks together."""
         self._ranks = ranks
+        self._share = share
         # Of each host, CUDA_VISIBLE_DEVICES.
         self._gpus: dict[str, str] = {}
         self._is_stopping = False
@@ -103,8 +105,8 @@ class Launcher(abc.ABC):
 class TorchLauncher(Launcher):
     """The driver places the ranks, and a starter task of Spark on each node starts and ends them there."""
 
-    def __init__(self, ranks: int) -> None:
-        super().__init__(ranks)
+    def __init__(self, ranks: int, share: int = 1) -> None:
+        super().__init__(ranks, share)
         self._hosts: dict[str, list[int]] = {}
         # Of each node process that runs, its host.
         self._nodes: dict[Peer, str] = {}
@@ -116,16 +118,16 @@ class TorchLauncher(Launcher):
         self._exited: dict[int, RankEnded] = {}
 
     def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
-        self._hosts = wait_for_placement(session, self._ranks, tasks_per_rank, timeout, option)
+        self._hosts = wait_for_placement(session, self._ranks, tasks_per_rank, timeout, option, self._share)
         return max(map(len, self._hosts.values()))
 
     def needs(self, tasks_per_rank: int) -> Needs:
         ranks = {host: len(ranks) for host, ranks in self._hosts.items()}
-        fed = {host: count * tasks_per_rank for host, count in ranks.items()}
+        fed = {host: count // self._share * tasks_per_rank for host, count in ranks.items()}
         return Needs({host: count + 1 for host, count in fed.items()}, fed if tasks_per_rank else {}, ranks)
 
     def slots(self, tasks_per_rank: int) -> int:
-        return self._ranks * tasks_per_rank + len(self._hosts)
+        return self._ranks // self._share * tasks_per_rank + len(self._hosts)
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         path = path_entries()

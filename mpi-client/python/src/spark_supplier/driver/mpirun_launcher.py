@@ -116,8 +116,10 @@ class MpirunLauncher(Launcher):
     server: the command of supply-server that each rank becomes; (): it runs the function of Supplier.run.
     """
 
-    def __init__(self, ranks: int, host_file: str | os.PathLike[str] | None, server: Sequence[str] = ()) -> None:
-        super().__init__(ranks)
+    def __init__(
+        self, ranks: int, host_file: str | os.PathLike[str] | None, server: Sequence[str] = (), share: int = 1
+    ) -> None:
+        super().__init__(ranks, share)
         self._server = server
         with launch_errors():
             self._mpi = mpi.Launcher()
@@ -136,7 +138,7 @@ class MpirunLauncher(Launcher):
         self._mpirun_end: MpirunEnded | None = None
 
     def reserve(self, session: Session, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
-        self._slot_hosts = wait_for_slots(session, self._ranks, tasks_per_rank, timeout, option)
+        self._slot_hosts = wait_for_slots(session, self._ranks, tasks_per_rank, timeout, option, self._share)
         # By which each node can tell whether it is one of the hosts. Names are looked up here only.
         self._spark_hosts = session.ask("addresses", hosts=self._slot_hosts)
         self._gpus = {host: ",".join(addresses) for host, addresses in session.slots().gpus.items()}
@@ -155,7 +157,7 @@ class MpirunLauncher(Launcher):
         return Needs({}, dict.fromkeys(self._slot_hosts, slots) if slots else {}, dict.fromkeys(self._slot_hosts, -1))
 
     def slots(self, tasks_per_rank: int) -> int:
-        return self._ranks * tasks_per_rank
+        return self._ranks // self._share * tasks_per_rank
 
     def start(
         self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs | None, post: Callable[[Any], None]

@@ -25,17 +25,20 @@ _Slots = dict[str, int]
 _Found = TypeVar("_Found")
 
 
-def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int) -> dict[str, list[int]]:
+def place(
+    slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int, share: int = 1
+) -> dict[str, list[int]]:
     """The ranks of each host: consecutive numbers, as evenly as the slots allow. {}: there are too few slots.
 
-    slots: task slots of each host. tasks_per_rank: pinned tasks that feed a rank. Each host with ranks needs one slot
-    for its starter, which may also be one without a GPU (starter_slots).
+    slots: task slots of each host. tasks_per_rank: pinned tasks that feed a rank. share: how many neighbouring ranks
+    are on one host, and have these tasks together. Each host with ranks needs one slot for its starter, which may also
+    be one without a GPU (starter_slots).
     """
     capacity = {
         host: min(count, starter_slots.get(host, count) - 1) // tasks_per_rank for host, count in sorted(slots.items())
     }
     counts = dict.fromkeys(capacity, 0)
-    for _ in range(ranks):
+    for _ in range(ranks // share):
         free = [host for host in counts if counts[host] < capacity[host]]
         if not free:
             return {}
@@ -43,13 +46,13 @@ def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int)
     placed, first = {}, 0
     for host, count in counts.items():
         if count:
-            placed[host] = list(range(first, first + count))
-        first += count
+            placed[host] = list(range(first, first + count * share))
+        first += count * share
     return placed
 
 
 def wait_for_placement(
-    session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str
+    session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str, share: int = 1
 ) -> dict[str, list[int]]:
     """As place(), for the registered executors of a session. Waits for executors that are still coming.
 
@@ -57,26 +60,29 @@ def wait_for_placement(
     """
     return _wait_until_enough(
         session,
-        (tasks_per_rank + 1) * ranks,
+        (tasks_per_rank + 1) * ranks // share,
         timeout,
         option,
-        lambda found: place(found.slots, found.starter_slots, ranks, tasks_per_rank),
-        partial(_too_few, session, ranks, tasks_per_rank, 1),
+        lambda found: place(found.slots, found.starter_slots, ranks, tasks_per_rank, share),
+        partial(_too_few, session, ranks, tasks_per_rank, share, 1),
     )
 
 
-def wait_for_slots(session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str) -> list[str]:
+def wait_for_slots(
+    session: Session, ranks: int, tasks_per_rank: int, timeout: float, option: str, share: int = 1
+) -> list[str]:
     """The hosts of the executors. As wait_for_placement(), for ranks that mpirun starts and places."""
 
     def hosts(found: Slots) -> list[str]:
-        return sorted(found.slots) if sum(found.slots.values()) >= ranks * tasks_per_rank else []
+        return sorted(found.slots) if sum(found.slots.values()) >= ranks // share * tasks_per_rank else []
 
-    return _wait_until_enough(
-        session, tasks_per_rank * ranks, timeout, option, hosts, partial(_too_few, session, ranks, tasks_per_rank, 0)
-    )
+    too_few = partial(_too_few, session, ranks, tasks_per_rank, share, 0)
+    return _wait_until_enough(session, tasks_per_rank * ranks // share, timeout, option, hosts, too_few)
 
 
-def wait_for_ranks(session: Session, least: int, most: int, tasks_per_rank: int, starters: int, timeout: float) -> int:
+def wait_for_ranks(
+    session: Session, least: int, most: int, tasks_per_rank: int, starters: int, timeout: float, share: int = 1
+) -> int:
     """How many ranks the registered executors can have, at least and at most as many as these.
 
     Waits for the executors of the most. starters: 1 if each node with ranks needs a slot for a starter, else 0. If not
@@ -89,16 +95,16 @@ def wait_for_ranks(session: Session, least: int, most: int, tasks_per_rank: int,
 
     def fit(found: Slots, ranks: int) -> bool:
         if starters:
-            return bool(place(found.slots, found.starter_slots, ranks, tasks_per_rank))
-        return sum(found.slots.values()) >= ranks * tasks_per_rank
+            return bool(place(found.slots, found.starter_slots, ranks, tasks_per_rank, share))
+        return sum(found.slots.values()) >= ranks // share * tasks_per_rank
 
     def find(found: Slots) -> int | None:
         nonlocal fitting
-        fitting = next((ranks for ranks in range(most, least - 1, -1) if fit(found, ranks)), None)
+        fitting = next((ranks for ranks in range(most, least - 1, -share) if fit(found, ranks)), None)
         return fitting if fitting == most else None
 
     with contextlib.suppress(RunError):
-        _wait_until_enough(session, (tasks_per_rank + starters) * most, timeout, "", find, lambda found: "")
+        _wait_until_enough(session, (tasks_per_rank + starters) * most // share, timeout, "", find, lambda found: "")
     return fitting or most
 
 
@@ -160,12 +166,13 @@ def warn_of_busy_slots(session: Session, needed: int) -> None:
         _log.warning("this run needs %d free task slots, and waits for jobs that hold Spark's: %s", needed, jobs)
 
 
-def _too_few(session: Session, ranks: int, tasks_per_rank: int, starters: int, found: Slots) -> str:
+def _too_few(session: Session, ranks: int, tasks_per_rank: int, share: int, starters: int, found: Slots) -> str:
     """starters: one on each node, or 0."""
     master = session.master
     executors = "spark.dynamicAllocation.maxExecutors" if session.is_dynamic else "spark.executor.instances"
-    needed = ranks * tasks_per_rank
-    what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"
+    needed = ranks // share * tasks_per_rank
+    each = f" ({tasks_per_rank} for each {share})" if share > 1 else " (two each, with validation)"
+    what = f"{ranks} ranks need {needed} task slots{each if share > 1 or tasks_per_rank > 1 else ''}"
     have = ", ".join(f"{host} has {count}" for host, count in sorted(found.slots.items())) or "there is no executor"
     fix = (
         f"use master local[{needed + starters}]" if master.startswith("local") and "cluster" not in master

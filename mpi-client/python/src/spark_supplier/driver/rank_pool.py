@@ -214,7 +214,7 @@ class Wanted:
     """Ranks that a call needs.
 
     make_launcher: of them. tasks_per_rank: pinned tasks that feed a rank. environment: for the ranks. start_timeout: as
-    of Supplier.run.
+    of Supplier.run. share: how many ranks are a group.
     """
 
     session: Session
@@ -224,6 +224,7 @@ class Wanted:
     tasks_per_rank: int
     environment: Mapping[str, str]
     start_timeout: float
+    share: int
 
 
 class WarmRanks:
@@ -387,10 +388,10 @@ class _Kept:
 
 
 def _what_counts(wanted: Wanted) -> tuple[Any, ...]:
-    """What ranks have got when they started: their number, their environment, and what addPyFile sends to Python."""
+    """What ranks have got when they started: their number and groups, their environment, and what addPyFile sends."""
     session = wanted.session
     files = session.context._python_includes if isinstance(session, ClassicSession) else ()
-    return wanted.ranks, dict(wanted.environment), tuple(files)
+    return wanted.ranks, wanted.share, dict(wanted.environment), tuple(files)
 
 
 @contextlib.contextmanager

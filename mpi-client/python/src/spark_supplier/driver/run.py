@@ -23,7 +23,7 @@ from spark_supplier.driver.results import RunResult
 from spark_supplier.driver.sessions import Session, run_cancellable
 from spark_supplier.driver.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied, warn
 from spark_supplier.driver.statistics import Measurements, RunStatistics
-from spark_supplier.errors import RunError, RunTimeoutError
+from spark_supplier.errors import RunConfigError, RunError, RunTimeoutError
 from spark_supplier.node.environment import path_entries, plain_host
 from spark_supplier.node.job import RESULTS
 from spark_supplier.node.messages import (
@@ -155,11 +155,34 @@ class Run:
             _log.info("%s", self.statistics.sentence)
 
     def _say_what_equal_steps_took(self) -> None:
-        results = self._results.values()
+        # All ranks of a group have repeated the same rows.
+        results = [self._results[group[0]] for group in self._groups()]
         repeated, left_out = (sum(rows) for rows in zip(*((each.repeated, each.left_out) for each in results)))
         if repeated or left_out:
             did = f"repeated {repeated} rows" if repeated else f"left out {left_out} rows"
             _log.warning("to make equal steps, the ranks have %s (uneven; 'keep' gives each row once)", did)
+
+    def _groups(self) -> list[list[int]]:
+        """The ranks that get the same rows."""
+        share = self._supplied[0].options["share"] or 1
+        if share == "node":
+            return list((self._launcher.hosts or {}).values())
+        return [list(range(first, first + share)) for first in range(0, self._ranks, share)]
+
+    def _check_groups(self) -> None:
+        """Raises RunConfigError if the ranks of a group are on several nodes, or have none to exchange rows with."""
+        groups, hosts = self._groups(), self._launcher.hosts or {}
+        for group in groups:
+            if len(group) > 1 and not any(set(group) <= set(ranks) for ranks in hosts.values()):
+                raise RunConfigError(
+                    f"share is {len(group)}, and ranks {group[0]} to {group[-1]} are not all on one node: give each "
+                    "node a multiple of share"
+                )
+        if self._supplied[0].options["shuffle"] == "all" and len({len(group) for group in groups}) > 1:
+            raise RunConfigError(
+                "with shuffle='all' and share='node' each node needs as many ranks as the others, and "
+                + ", ".join(f"{host} has {len(ranks)}" for host, ranks in hosts.items())
+            )
 
     def _wait(self) -> None:
         """Until every rank has returned a result, and nothing of the call is left."""
@@ -207,6 +230,7 @@ class Run:
                     f"{missing}: if nodes are slow, set start_timeout larger. If they cannot connect to the driver at "
                     f"{self._pool.hub.host}, which the executors' logs say, set spark.driver.host"
                 )
+        self._check_groups()
         first = started[0][1]
         # The machine may have lost the address by which Spark knows it.
         address = "127.0.0.1" if self._is_local else plain_host(first.host)
@@ -231,6 +255,7 @@ class Run:
             self._handle_next()
         options = {
             **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,
+            "share": self._supplied[0].options["share"] or 1,
             "results": RESULTS, "results-folder": self._files.results_folder, "hub-run": self._pool.files.name,
             # A server of Spark Connect refers to a DataFrame only while it computes it.
             "release-unreferenced": not self._session.is_connect,

@@ -164,10 +164,10 @@ class Supplier(SupplierOptions):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _launcher_of(self, ranks: int) -> Launcher:
+    def _launcher_of(self, ranks: int, share: int) -> Launcher:
         if isinstance(self.launcher, Mpirun):
-            return MpirunLauncher(ranks, self.launcher.host_file)
-        return TorchLauncher(ranks)
+            return MpirunLauncher(ranks, self.launcher.host_file, share=share)
+        return TorchLauncher(ranks, share)
 
     def close(self) -> None:
         """Ends the ranks that wait for a call, as leaving the `with` block does. There can be no other call."""
@@ -290,6 +290,7 @@ class Supplier(SupplierOptions):
         self._warm.check_open()
         self._statistics = RunStatistics()
         given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend)
+        given.check_ranks(self.ranks)
         session, is_global, batch_size = given.session, given.is_global, given.rows.batch_size
         over = exchange_over(given.shuffle.how, self.launcher, self.backend)
         check_function(function)
@@ -308,12 +309,14 @@ class Supplier(SupplierOptions):
             raise RunConfigError("resume=True: this Supplier has no checkpoints: make Supplier(…, checkpoints=…)")
         resumes_from = str(saves.folder) if resume and saves is not None else None
         # Rows that ranks wrote before a checkpoint are lost with these ranks.
-        checkpoints = CallCheckpoints(session, None if results is not None else saves, resumes_from)
+        checkpoints = CallCheckpoints(session, None if results is not None else saves, resumes_from, given.rows.share)
 
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
             starters = 0 if isinstance(self.launcher, Mpirun) else 1
             fewest = self.ranks if self.min_ranks is None else self.min_ranks
-            ranks = wait_for_ranks(session, fewest, self.ranks, len(given.kinds), starters, self.start_timeout)
+            ranks = wait_for_ranks(
+                session, fewest, self.ranks, len(given.kinds), starters, self.start_timeout, given.together
+            )
             if is_global and batch_size < ranks:
                 raise NotAgain(
                     f"batch_size is {batch_size}, and with order='global' it is that of all {ranks} ranks together: "
@@ -321,12 +324,13 @@ class Supplier(SupplierOptions):
                 )
             wanted = Wanted(
                 session,
-                lambda: self._launcher_of(ranks) if here is None else here.launcher(),
+                lambda: self._launcher_of(ranks, given.together) if here is None else here.launcher(),
                 ranks,
                 str(self.folder),
                 len(given.kinds),
                 rank_environment(session, self.environment or {}),
                 self.start_timeout,
+                given.together,
             )
             of_ranks, partitions = Attempt(), given.spread
             if checkpoint is not None:

@@ -115,6 +115,7 @@ seconds = pattern(r"[0-9]+(\.[0-9]+)?", "a number of seconds")
 _SIZE, _SIZE_FORMS = "[1-9][0-9]*(KiB|MiB|GiB)?", "give bytes, or a number followed by KiB, MiB or GiB"
 block_size = pattern(_SIZE, f"a size: {_SIZE_FORMS}")
 ring_size = pattern(f"auto|{_SIZE}", f"a size, or auto: {_SIZE_FORMS}")
+share = pattern("[1-9][0-9]{0,3}|node", "a number of ranks, 1 or more, or node")
 heap_size = pattern("[1-9][0-9]*[kKmMgGtT]", "a size such as 4g")
 group_name = pattern(r"[^\s#]+", "a name of a group")
 
@@ -132,6 +133,17 @@ def add_config_options(parser):
     )
 
 
+def set_share(parser, options):
+    """Checks --share, and gives it to the ranks by the environment, which every launcher passes on."""
+    if not options.share:
+        return
+    if options.program_hosts:
+        parser.error("--share is for ranks on the nodes of Spark, and --program-hosts has them elsewhere: choose one")
+    if options.ranks and options.share != "node" and options.ranks % int(options.share):
+        parser.error(f"--ranks is {options.ranks}, and --share {options.share}: give a multiple of the share")
+    os.environ["SUPPLY_SHARE"] = options.share
+
+
 def add_run_options(parser, ranks, ranks_default):
     """The options that concern both sides of a run."""
     timeout = os.environ.get("SUPPLY_TIMEOUT") or "120"
@@ -144,6 +156,14 @@ def add_run_options(parser, ranks, ranks_default):
         "FILE",
         "PROGRAM's ranks run on the slots of this host file, on nodes that need no Spark. A feeder on each node of "
         "--hosts sends them the data (docs/FEEDERS.md); the slots of --hosts are then the pairs of these nodes",
+    )
+    parser.option(
+        "--share",
+        "N",
+        "each N neighbouring ranks of a node read one ring, and get the same data; node: all ranks of a node "
+        "(docs/READERS.md; default: SUPPLY_SHARE, or each rank has its own)",
+        share,
+        default=os.environ.get("SUPPLY_SHARE"),
     )
     parser.option(
         "--timeout", "SECONDS", "timeout of each wait (default: SUPPLY_TIMEOUT, or 120)", seconds, default=timeout

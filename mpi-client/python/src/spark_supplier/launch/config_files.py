@@ -87,7 +87,7 @@ def mapped_files(file):
 def exported(more: Iterable[str] = ()) -> list[str]:
     """The variables of environment(), and others, that ranks on other nodes need."""
     # Open MPI warns of a variable that is not set.
-    settable = [name for name in ("SUPPLY_RESULTS_FOLDER", "SUPPLY_LIBRARIES") if name in os.environ]
+    settable = [name for name in ("SUPPLY_RESULTS_FOLDER", "SUPPLY_LIBRARIES", "SUPPLY_SHARE") if name in os.environ]
     return ["SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES", "SUPPLY_TIMEOUT", *settable, *more]
 
 

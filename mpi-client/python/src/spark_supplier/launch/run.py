@@ -132,6 +132,7 @@ class Run:
         command += [*supplier_options, "--ranks", max(options.ranks, self._feeders()), "--timeout", options.timeout]
         command += ["--mapped-files", self._configs[0], "--named-pipes", self._configs[1]]
         command += ["--hosts", options.hosts] if options.hosts else []
+        command += ["--share", options.share] if options.share else []
         environment = {**os.environ, "TMPDIR": str(work)}
         if sys.stderr.isatty():
             # The Supplier sees a pipe.

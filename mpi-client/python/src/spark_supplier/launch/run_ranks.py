@@ -3,7 +3,7 @@
 import os
 
 from . import config_files, host_file
-from .command import Failure, Parser, add_run_options, become, split_at_program
+from .command import Failure, Parser, add_run_options, become, set_share, split_at_program
 from .mpi import Launcher
 
 DESCRIPTION = """\
@@ -28,6 +28,7 @@ def main(arguments):
         parser.error(f"unknown argument '{unknown[0]}': put the program after '--'")
     if not program:
         parser.error("no program after '--'")
+    set_share(parser, options)
     files = (options.hosts, options.mapped_files, options.named_pipes)
     if None in files:
         parser.error("--hosts, --mapped-files and --named-pipes are needed")

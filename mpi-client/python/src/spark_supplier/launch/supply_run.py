@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from .command import Failure, Parser, add_config_options, add_run_options, pattern, split_at_program
+from .command import Failure, Parser, add_config_options, add_run_options, pattern, set_share, split_at_program
 from .processes import Sides
 from .restarts import Restarts
 from .run import Run, ServingRun
@@ -88,6 +88,9 @@ def main(arguments):
         parser.error("--max-restarts restarts the Supplier and its ranks, and --serve has no Supplier: choose one")
     if options.serve and options.yarn:
         parser.error("--yarn submits the Supplier, and --serve starts a program of your own: choose one")
+    if options.serve and options.share:
+        parser.error("--share is for ranks that read rows, and --serve starts supply-server: choose one")
+    set_share(parser, options)
     command = [find_program(program[0]), *program[1:]]
     status, failure = _run(options, supplier_options, command)
     if failure:

@@ -24,6 +24,7 @@ _OPTIONS = {
     "resident-quota": "Cache(quota=)",
     "resume-positions": "resume",
     "seed": "seed",
+    "share": "share",
     "shuffle": "shuffle",
     "shuffle-buffer": "Shuffle(buffer=)",
     "timeout": "start_timeout",

@@ -99,7 +99,7 @@ class DataSpec:
 
     validation: of the second DataFrame. results: the schema of the rows that ranks write, as text; None: they write
     none. exchange_over: "mpi" or "torch", if the ranks exchange elements; None: they do not. is_global: whether
-    batch_size is of all ranks together.
+    batch_size is of all ranks together. share: as of Rows.
     """
 
     kind: str
@@ -109,6 +109,17 @@ class DataSpec:
     results: str | None = None
     exchange_over: str | None = None
     is_global: bool = False
+    share: int | str | None = None
+
+    @property
+    def reader(self) -> int:
+        """The number of this rank in its group."""
+        return int(os.environ["LOCAL_RANK"]) if self.share == "node" else int(os.environ["RANK"]) % self.readers
+
+    @property
+    def readers(self) -> int:
+        """The ranks of this rank's group."""
+        return int(os.environ["LOCAL_WORLD_SIZE"]) if self.share == "node" else int(self.share or 1)
 
 
 @dataclass

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -17,7 +19,7 @@ from spark_supplier.batches import EVERY_ROW, OwnRows
 from spark_supplier.equal_steps import Step
 from spark_supplier.errors import SupplyError
 from spark_supplier.node.checkpoints import RankCheckpoints
-from spark_supplier.node.job import RESULTS, DataSpec
+from spark_supplier.node.job import NO_LIMIT_SECONDS, RESULTS, DataSpec
 from spark_supplier.node.messages import PLACES, Loop, Measured, Progress, Reported
 from spark_supplier.node.run_files import RunFiles
 from spark_supplier.results import ResultWriter
@@ -80,7 +82,9 @@ class RankData(Dataset):
         is_one_order = spec.is_global and is_train
         if is_one_order:
             options.update(reader=int(os.environ["LOCAL_RANK"]), readers=int(os.environ["LOCAL_WORLD_SIZE"]))
-        super().__init__(files.config(spec.kind), **options, **_exchange(spec.exchange_over))
+        elif spec.share is not None:
+            options.update(reader=spec.reader, readers=spec.readers)
+        super().__init__(files.config(spec.kind), **options, **_exchange(spec))
         if is_one_order:
             self._batches.own = self._views.own = own
         self._steps.needs_a_step, self._steps.is_global = True, spec.is_global
@@ -300,7 +304,7 @@ class RankData(Dataset):
         self._writes_results = True
         options = self._spec.options
         masks = {column for column, value in (options["nulls"] or {}).items() if value == MASK}
-        begin = partial(_core.Result, self._opened()._pair)
+        begin = partial(_core.Result if self._spec.reader == 0 else _Unread, self._opened()._pair)
         return ResultWriter(begin, name, schema or self._spec.results, options["columns"], masks)
 
     def _seal_results(self) -> None:
@@ -338,12 +342,42 @@ class RankData(Dataset):
         return [self] if self.validation is None else [self, self.validation]
 
 
-def _exchange(over: str | None) -> dict[str, Any]:
-    """The options of Dataset for an exchange over MPI or over torch.distributed."""
-    if over is None:
+class _Unread:
+    """In place of _core.Result on a rank that is not the first of its group: Spark has its rows from that one."""
+
+    is_open, rows = True, 0
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    write_arrow = write_stream = seal = abort = abandon_in_child = __init__
+
+
+def _exchange(spec: DataSpec) -> dict[str, Any]:
+    """The options of Dataset for an exchange over MPI or over torch.distributed.
+
+    Ranks with the same number in their groups exchange. So each rank of a group has the same neighbours, and gets the
+    same rows.
+    """
+    if spec.exchange_over is None:
         return {}
-    if over == "torch":
-        return {"exchange": "supplied", "comm": torch.distributed.group.WORLD}
+    comm = _mpi_of(spec.reader) if spec.exchange_over == "mpi" else _torch_of(spec.reader, spec.readers)
+    return {"exchange": "supplied", "comm": comm}
+
+
+def _torch_of(reader: int, readers: int) -> Any:
+    if readers == 1:
+        return torch.distributed.group.WORLD
+    ranks = range(torch.distributed.get_world_size())
+    limit = timedelta(seconds=NO_LIMIT_SECONDS)
+    # All ranks make each of them.
+    made = [torch.distributed.new_group(ranks[each::readers], limit, "gloo") for each in range(readers)]
+    return made[reader]
+
+
+@functools.cache
+def _mpi_of(reader: int) -> Any:
+    """Once in a process: it lives as long as MPI."""
     from mpi4py import MPI
 
-    return {"exchange": "supplied", "comm": MPI.COMM_WORLD}
+    return MPI.COMM_WORLD.Split(reader, MPI.COMM_WORLD.rank)

@@ -5,6 +5,7 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
 import supply.pair.ConfigFiles
+import supply.plan.Sharing
 import supply.results.{LoadResults, LoadedResults, ResultsSettings}
 import supply.run.{GivenTexts, PairOptions}
 
@@ -21,6 +22,11 @@ private[supply] final class ResultsOptions {
 
   @Mixin
   var pairs: PairOptions = _
+
+  @Opt(names = Array("--share"), paramLabel = "N", defaultValue = "1",
+    description = Array(
+      "As the run had it: only the first rank of each group is read. Default: ${DEFAULT-VALUE}, each rank."))
+  var share: String = "1"
 
   @Opt(
     names = Array("--results-folder"),
@@ -63,7 +69,8 @@ private[supply] final class ResultsOptions {
     configFiles = ConfigFiles(pairs.mappedFiles, pairs.namedPipes, texts),
     hosts = Option(pairs.hosts),
     folder = Option(resultsFolder),
-    timeout = timeout)
+    timeout = timeout,
+    share = Sharing.named(share))
 }
 
 private[supply] object ResultsOptions {

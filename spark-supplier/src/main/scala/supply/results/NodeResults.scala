@@ -7,7 +7,7 @@ import org.apache.spark.supply.{SessionProbe, SparkInternals}
 
 import supply.core.{ConfigException, Deadline, PairException, SupplyException}
 import supply.pair.{ConfigFiles, PairPaths}
-import supply.plan.Hostfile
+import supply.plan.{Groups, Hostfile, Sharing}
 import supply.protocol.Schema
 import supply.task.PinnedTask
 
@@ -19,7 +19,11 @@ private[supply] final class NodeResults(settings: ResultsSettings, hosts: Hostfi
     extends Serializable {
   /** An error is an answer, and no failure of the task, which Spark would try again. */
   def find(): Either[SupplyException, Seq[FoundResult]] =
-    try Right(wait(PinnedTask.pairsHere(settings.configFiles, hosts)))
+    try {
+        val groups = Groups(hosts, settings.share)
+        val written = groups.ranks.indices.map(groups.first).toSet
+        Right(wait(PinnedTask.pairsHere(settings.configFiles, hosts).filter(pair => written(pair._1))))
+      }
     catch {
       case e: SupplyException => Left(e)
       case NonFatal(e) if !e.isInstanceOf[InterruptedException] =>
@@ -59,7 +63,8 @@ private[supply] final case class ResultsSettings(
     configFiles: ConfigFiles,
     hosts: Option[String],
     folder: Option[String],
-    timeout: Double) {
+    timeout: Double,
+    share: Sharing = Sharing.Off) {
   /** The places of the ranks. Throws a ConfigException if a setting or the host file is wrong. */
   def readHosts(): Hostfile = {
     ResultPath.requireName(name)
