@@ -40,6 +40,18 @@ def test_every_element_once(supply_run, entries, options, lines):
     assert len([line for line in run.errors if line.startswith("supplier: ") and "--in-place" in line]) == lines
 
 
+@pytest.mark.parametrize(
+    "share, groups", [("2", [[0, 1], [2, 3]]), pytest.param("node", [[0, 1, 2, 3]], marks=pytest.mark.long)]
+)
+def test_ranks_of_a_group_get_the_same_elements(supply_run, entries, share, groups):
+    run = supply_run("--lmdb", entries, "--ranks", 4, "--share", share, "--epochs", 2, "--partitions", 7)
+    assert run.finish() == 0, run.errors
+    of_ranks = [(run.output / str(rank)).read_text().splitlines() for rank in range(4)]
+    assert all(of_ranks[rank] == of_ranks[group[0]] for group in groups for rank in group)
+    supplied = [line for group in groups for line in of_ranks[group[0]]]
+    assert collections.Counter(supplied) == databases.expected_lines(entries, 2)
+
+
 @pytest.mark.long
 def test_many_ranks_on_config_files_of_the_user(supply_run, entries):
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:

@@ -70,12 +70,14 @@ static supply_status_t exchange_inspect(struct exchange *exchange, supply_t *pai
     if (!inspected->accepts_exchange)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: set options.exchange to true before supply_open()",
                             inspected->name);
-    if (inspected->rank >= 0 && (uint32_t)inspected->rank != exchange->round.rank)
+    /* Of ranks that read one ring, each exchanges with those that have its number in the other groups. */
+    if (inspected->rank >= 0 && (uint32_t)inspected->rank / inspected->readers != exchange->round.rank)
         return supply__fail(
             failure, SUPPLY_ERROR_ARGUMENT,
             "%s belongs to rank %d, but this is rank %u of %u in the communicator of the exchange: it must "
-            "have all ranks of the job, in their order",
-            inspected->name, inspected->rank, exchange->round.rank, exchange->round.ranks);
+            "have %s, in their order",
+            inspected->name, inspected->rank, exchange->round.rank, exchange->round.ranks,
+            inspected->readers > 1 ? "the ranks with this one's reader number in all groups" : "all ranks of the job");
     if (inspected->has_received)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT,
                             "%s: open the exchange before anything is received from the pair", inspected->name);

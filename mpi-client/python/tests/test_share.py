@@ -7,6 +7,7 @@ import os
 import pathlib
 import runpy
 import signal
+from typing import Any
 
 import pytest
 import spark_supplier
@@ -73,8 +74,7 @@ def test_groups_get_what_as_many_ranks_get(spark, warm, caplog):
 def test_groups_exchange_rows_as_ranks_do(spark, warm, launcher):
     df = spark.range(0, 400, 1, 4)
     groups = warm(
-        seen, df, ranks=4, share=2, launcher=launcher, backend="gloo", shuffle="all", batch_size=16, epochs=2,
-        uneven="keep",
+        seen, df, ranks=4, share=2, launcher=launcher, shuffle="all", batch_size=16, epochs=2, uneven="keep",
     )  # fmt: skip
     assert groups == doubled(groups[::2])
     first, second = (flat(epochs) for epochs in groups[::2])
@@ -114,7 +114,8 @@ def test_a_group_starts_again_where_its_ranks_saved(spark, memory, tmp_path):
 
 def test_what_cannot_be_shared_is_refused_early(spark):
     df = spark.range(4)
-    for share in (0, -1, 1.5, True, "nodes"):
+    wrong: list[Any] = [0, -1, 1.5, True, "nodes"]
+    for share in wrong:
         with pytest.raises(RunError, match="share is .*: it must be a number of neighbouring ranks, or 'node'"):
             Rows(df, share=share)
     with pytest.raises(RunError, match="order='global' deals each batch to all ranks"):
@@ -171,6 +172,6 @@ def test_readers_of_a_stream(spark, tmp_path):
 
 
 def test_a_reader_is_one_of_its_ring(tmp_path):
-    for options, text in (({"reader": 0}, "give both, or neither"), ({"reader": 2, "readers": 2}, "counted from 0")):
+    for reader, readers, text in ((0, None, "give both, or neither"), (2, 2, "counted from 0")):
         with pytest.raises(ConfigError, match=text):
-            spark_supplier.ranks.open(tmp_path, 0, **options)
+            spark_supplier.ranks.open(tmp_path, 0, reader=reader, readers=readers)

@@ -167,6 +167,7 @@ supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair 
         .header = pair->pair.mapped_file.header,
         .name = pair->pair.name,
         .rank = settings->rank,
+        .readers = settings->readers > 0 ? settings->readers : 1,
         .slot_bytes = settings->block_bytes,
         .slots = settings->block_count,
         .timeout = settings->timeout,

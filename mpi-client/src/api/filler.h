@@ -85,6 +85,7 @@ struct filler_pair {
     const struct mapped_file_header *header; /**< of the mapped file */
     const char *name;                        /**< "pair 0 (/path)" */
     int rank;                                /**< in MPI_COMM_WORLD; -1: not known */
+    uint32_t readers;                        /**< that read its ring, from 1 */
     size_t slot_bytes;
     uint32_t slots;
     double timeout; /**< seconds */

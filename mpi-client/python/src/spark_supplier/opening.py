@@ -87,7 +87,7 @@ def open(
 
     reader, readers : int, optional
         This rank and its neighbours on the node read one buffer: it is reader number `reader`, from 0, of `readers`
-        ranks, and each of them gets every row. Spark needs the same share (docs/READERS.md). Reader 0 opens at once;
+        ranks, and each of them gets every row. Spark needs the same share (docs/SHARE.md). Reader 0 opens at once;
         the others wait for it. Default: SUPPLY_SHARE, or a buffer of its own.
 
     Returns
@@ -120,7 +120,7 @@ def open(
     policy = None if exchange is None else extension("exchange").exchange_of(exchange)
     job = None if feeders is None else extension("feeder").job_of(feeders, timeout)
     if job is not None:
-        if job.meeting is not None and shared["readers"] > 1:
+        if job.meeting is not None and shared[1] > 1:
             raise ConfigError("a feeder sends the rows of a buffer to one rank: leave reader and readers out")
         comm = job.comm if comm is None else comm
         rank, local_rank = _ranks_of(job, rank, local_rank)
@@ -132,7 +132,8 @@ def open(
         ring_bytes=optional_size("ring", ring) or 0,
         position=position or "",
         exchange=policy is not None,
-        **shared,
+        reader=shared[0],
+        readers=shared[1],
         meeting=None if job is None else job.meeting,
     )
     if policy is not None and transport is not None:
@@ -144,15 +145,15 @@ def open(
     return Reader(pair, None if job is None else job.comm)
 
 
-def _readers(reader: int | None, readers: int | None) -> dict[str, int]:
+def _readers(reader: int | None, readers: int | None) -> tuple[int, int]:
     if (reader is None) != (readers is None):
         raise ConfigError(f"reader is {reader}, and readers is {readers}: give both, or neither")
     if reader is None or readers is None:
-        return {"reader": 0, "readers": 0}
+        return 0, 0
     most = whole_number("readers", readers, 1)
     if whole_number("reader", reader, 0) >= most:
         raise ConfigError(f"reader is {reader}, and readers is {readers}: readers are counted from 0")
-    return {"reader": reader, "readers": readers}
+    return reader, readers
 
 
 def create_results(

@@ -161,7 +161,7 @@ def add_run_options(parser, ranks, ranks_default):
         "--share",
         "N",
         "each N neighbouring ranks of a node read one ring, and get the same data; node: all ranks of a node "
-        "(docs/READERS.md; default: SUPPLY_SHARE, or each rank has its own)",
+        "(docs/SHARE.md; default: SUPPLY_SHARE, or each rank has its own)",
         share,
         default=os.environ.get("SUPPLY_SHARE"),
     )

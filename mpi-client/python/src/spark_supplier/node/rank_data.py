@@ -304,7 +304,8 @@ class RankData(Dataset):
         self._writes_results = True
         options = self._spec.options
         masks = {column for column, value in (options["nulls"] or {}).items() if value == MASK}
-        begin = partial(_core.Result if self._spec.reader == 0 else _Unread, self._opened()._pair)
+        result: Any = _core.Result if self._spec.reader == 0 else _Unread
+        begin = partial(result, self._opened()._pair)
         return ResultWriter(begin, name, schema or self._spec.results, options["columns"], masks)
 
     def _seal_results(self) -> None:
@@ -361,11 +362,11 @@ def _exchange(spec: DataSpec) -> dict[str, Any]:
     """
     if spec.exchange_over is None:
         return {}
-    comm = _mpi_of(spec.reader) if spec.exchange_over == "mpi" else _torch_of(spec.reader, spec.readers)
-    return {"exchange": "supplied", "comm": comm}
+    ranks_of = _mpi_ranks if spec.exchange_over == "mpi" else _torch_ranks
+    return {"exchange": "supplied", "comm": ranks_of(spec.reader, spec.readers)}
 
 
-def _torch_of(reader: int, readers: int) -> Any:
+def _torch_ranks(reader: int, readers: int) -> Any:
     if readers == 1:
         return torch.distributed.group.WORLD
     ranks = range(torch.distributed.get_world_size())
@@ -375,9 +376,9 @@ def _torch_of(reader: int, readers: int) -> Any:
     return made[reader]
 
 
+# Once in a process: a communicator lives as long as MPI.
 @functools.cache
-def _mpi_of(reader: int) -> Any:
-    """Once in a process: it lives as long as MPI."""
+def _mpi_ranks(reader: int, readers: int) -> Any:
     from mpi4py import MPI
 
-    return MPI.COMM_WORLD.Split(reader, MPI.COMM_WORLD.rank)
+    return MPI.COMM_WORLD if readers == 1 else MPI.COMM_WORLD.Split(reader, MPI.COMM_WORLD.rank)
