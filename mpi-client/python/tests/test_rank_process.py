@@ -268,7 +268,7 @@ def test_the_words_of_a_script():
 
     script = Recorded()
     kwargs = {"amp": True, "eval": False, "name": None, "layers": [1, 2], "learning_rate": 0.5}
-    Job(None, script, (3,), kwargs, None).run(None)  # type: ignore[arg-type]
+    Job([], script, (3,), kwargs, None).run(None)  # type: ignore[arg-type]
     assert script.words == ["3", "--amp", "--layers", "1", "2", "--learning-rate", "0.5"]
 
 

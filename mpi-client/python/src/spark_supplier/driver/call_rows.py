@@ -17,10 +17,17 @@ _BATCHES_IN_BLOCK = 4
 
 
 class CallRows:
-    """results, backend: of the call. spread: the option repartition of the writer."""
+    """results, backend: of the call. functions: how many it has. spread: the option repartition of the writer."""
 
-    def __init__(self, rows: Rows, results: Any, backend: str | None) -> None:
+    def __init__(self, rows: Rows, results: Any, backend: str | None, functions: int) -> None:
         self.rows = rows
+        if functions > 1 and rows.share is not None:
+            raise RunConfigError(
+                "share is for the ranks of one function, and several functions share the rows by themselves: leave it out"
+            )
+        self._functions = functions
+        # Of each group of ranks, each function has one.
+        self.share = rows.share if functions == 1 else functions
         self.session = frame_checks.check_session(rows.df)
         self.kinds = ("train",) if rows.validation is None else ("train", "validation")
         self.shuffle = rows.shuffle if isinstance(rows.shuffle, Shuffle) else Shuffle(rows.shuffle)
@@ -54,10 +61,15 @@ class CallRows:
     @property
     def together(self) -> int:
         """How many ranks must be on one node."""
-        return self.rows.share if isinstance(self.rows.share, int) else 1
+        return self.share if isinstance(self.share, int) else 1
 
     def check_ranks(self, ranks: int) -> None:
         """Raises RunConfigError if they are no whole groups."""
+        if self._functions > 1 and ranks % self._functions:
+            raise RunConfigError(
+                f"there are {self._functions} functions, and ranks is {ranks}: each function gets as many ranks, so ranks "
+                "must be a multiple of their number"
+            )
         if ranks % self.together:
             raise RunConfigError(
                 f"share is {self.together}, and ranks is {ranks}: each {self.together} neighbouring ranks get the same "
@@ -68,8 +80,8 @@ class CallRows:
         """What a rank is told."""
         options = {**self._batches, "columns": self._columns, "timeout": NO_LIMIT_SECONDS}
         epochs = self.rows.epochs
-        share = self.rows.share
-        spec = DataSpec("train", options, epochs, None, self._schema, exchange_over, self.is_global, share)
+        share, functions = self.share, self._functions
+        spec = DataSpec("train", options, epochs, None, self._schema, exchange_over, self.is_global, share, functions)
         if len(self.kinds) > 1:
             spec.validation = DataSpec(
                 "validation", {**options, "uneven": "keep"}, epochs, is_global=self.is_global, share=share
@@ -91,7 +103,7 @@ class CallRows:
             "lists": self._lists(), "vectors": _option(self._sparse, "dense", "sparse"),
             "half": ",".join(self._half) or None,
             "block-elements": _BATCHES_IN_BLOCK * rows.batch_size,
-            "timeout": timeout, "rank-timeout": NO_LIMIT_SECONDS, "share": rows.share,
+            "timeout": timeout, "rank-timeout": NO_LIMIT_SECONDS, "share": self.share,
         }  # fmt: skip
         of_train = {**options, "resume-positions": begins, "global-batch": rows.batch_size if self.is_global else None}
         train = frame_checks.selected(rows.df, self._columns)

@@ -23,7 +23,24 @@ _DEPTH = 4
 _KEYWORD, _KEYWORD_ONLY = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
-def check_function(function: Any) -> None:
+def functions_of(function: Any) -> list[Callable[..., Any]]:
+    """Those of a call: one, or several that are given as a list; none: it is the path of a script.
+
+    Refuses what is neither a function nor such a path, and functions that would run nothing.
+    """
+    if not isinstance(function, (list, tuple)):
+        _check(function)
+        return [function] if callable(function) else []
+    if not function:
+        raise RunConfigError("functions is an empty list: give a function, or several")
+    for each in function:
+        _check(each)
+        if not callable(each):
+            raise RunConfigError(f"{brief(each)} is a script, and a list is of functions alone")
+    return list(function)
+
+
+def _check(function: Any) -> None:
     """Refuses what is neither a function nor the path of a script, and functions that would run nothing."""
     if isinstance(function, (str, os.PathLike)):
         return
@@ -91,12 +108,12 @@ def _bound(function: Any) -> set[str]:
     return names
 
 
-def pickled(job: Any, function: Any) -> bytes:
+def pickled(job: Any) -> bytes:
     """The job for the ranks. Names the object that cannot be pickled."""
     try:
         return _dumps(job)
     except Exception as error:
-        found = [culprit for part in _captured(job, function) for culprit in _culprits(*part, _DEPTH)]
+        found = [culprit for part in _captured(job) for culprit in _culprits(*part, _DEPTH)]
         names = [f"'{name}' ({type(value).__name__})" for name, value in found]
         what = f"{', '.join(names)} cannot be pickled" if names else "it cannot be pickled"
         fix = (
@@ -106,7 +123,8 @@ def pickled(job: Any, function: Any) -> bytes:
             else "make it inside the function, or pass what it is made from"
         )
         first = str(error).strip().split("\n", 1)[0]
-        raise RunError(f"the function {_name(function)} cannot go to the ranks: {what} ({first}): {fix}") from error
+        functions = ", ".join(map(_name, job.functions)) or job.script.path
+        raise RunError(f"the function {functions} cannot go to the ranks: {what} ({first}): {fix}") from error
 
 
 class _Pickler(cloudpickle.CloudPickler):
@@ -124,11 +142,12 @@ def _dumps(value: Any) -> bytes:
         return file.getvalue()
 
 
-def _captured(job: Any, function: Any) -> Iterator[tuple[str, Any]]:
+def _captured(job: Any) -> Iterator[tuple[str, Any]]:
     yield from job.data.options.items()
     yield from ((f"args[{i}]", value) for i, value in enumerate(job.args))
     yield from job.kwargs.items()
-    yield from _parts(getattr(function, "__name__", "function"), function)
+    for function in job.functions:
+        yield from _parts(getattr(function, "__name__", "function"), function)
 
 
 def _culprits(name: str, value: Any, depth: int) -> list[tuple[str, Any]]:

@@ -67,7 +67,8 @@ class Limits:
 class Run:
     """pool: ranks that wait for a call, or have just been started. payload: a pickled Job.
 
-    reads_results: whether the ranks write rows. statistics: when result() has returned or raised.
+    reads_results: whether the ranks write rows. functions: how many the job has; 0: it is a script. statistics: when
+    result() has returned or raised.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class Run:
         attempt: Attempt,
         checkpoints: CallCheckpoints,
         on_report: Callable[[dict[str, Any]], object] | None,
+        functions: int,
     ) -> None:
+        self._functions = functions
         self._pool = pool
         self._session = session
         self._launcher = pool.launcher
@@ -97,7 +100,8 @@ class Run:
         self._attempt = attempt
         self._checkpoints = checkpoints
         self._on_report = on_report
-        self._rows: Any = None
+        # Of each function.
+        self._rows: list[Any] = []
         self._jobs = SparkJobs(session, files.name, pool.post, run=pool.files.name)
         # Keepers that have been asked to begin.
         self._begun: set[Peer] = set()
@@ -137,15 +141,18 @@ class Run:
             ends.callback(self._bar.close)
             ends.callback(self._jobs.forget)
             ends.callback(self._measure)
-            ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
+            ends.callback(lambda: self._files.remove(keep_results=bool(self._rows)))
             try:
                 self._wait()
             except BaseException:
                 self._stop()
                 raise
         self._say_what_equal_steps_took()
-        value = _unpickled(self._results[0].payload)
-        return RunResult(value, self._rows, self.statistics) if self._reads_results else value
+        values = [_unpickled(self._results[number].payload) for number in range(max(1, self._functions))]
+        found: list[Any] = values
+        if self._reads_results:
+            found = [RunResult(value, rows, self.statistics) for value, rows in zip(values, self._rows)]
+        return found if self._functions > 1 else found[0]
 
     def _measure(self) -> None:
         self.statistics = self._measurements.statistics(self._jobs.times())
@@ -200,7 +207,7 @@ class Run:
                 )
                 self._causes.append(Cause(Priority.PAIR, RunTimeoutError(text)))
         if self._reads_results:
-            self._rows = self._load_results()
+            self._rows = [self._load_results(number) for number in range(max(1, self._functions))]
         seconds: float = END_SECONDS
         if not all(result.at_end for result in self._results.values()):
             seconds = _OWN_END_SECONDS
@@ -208,7 +215,7 @@ class Run:
             for peer, _ in self._pool.started.values():
                 peer.send(Leave())
         has_ended = self._jobs.join(seconds) or self._jobs.cancel(END_SECONDS)
-        if not (self._pool.end_call(self._begun, self._rows is not None) and has_ended):
+        if not (self._pool.end_call(self._begun, bool(self._rows)) and has_ended):
             # All ranks have returned, so the call has not failed.
             self._stop()
 
@@ -231,10 +238,10 @@ class Run:
                     f"{self._pool.hub.host}, which the executors' logs say, set spark.driver.host"
                 )
         self._check_groups()
-        first = started[0][1]
+        firsts = [started[rank][1] for rank in range(max(1, self._functions))]
         # The machine may have lost the address by which Spark knows it.
-        address = "127.0.0.1" if self._is_local else plain_host(first.host)
-        work = Work(self._payload, self._files, path_entries(), (address, first.port), self._backend, self._attempt)
+        masters = [("127.0.0.1" if self._is_local else plain_host(first.host), first.port) for first in firsts]
+        work = Work(self._payload, self._files, path_entries(), masters, self._backend, self._attempt)
         self._has_work = True
         for peer, _ in started.values():
             peer.send(work)
@@ -248,14 +255,14 @@ class Run:
                 )
         self._watch.restart()
 
-    def _load_results(self) -> Any:
-        """The DataFrame of the rows that the ranks have written. It reads them where they are."""
+    def _load_results(self, function: int) -> Any:
+        """The DataFrame of the rows that the ranks of a function have written. It reads them where they are."""
         # What ends a job is an event, too.
         while not self._jobs.have_supplied() or self._pool.has_events:
             self._handle_next()
         options = {
             **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,
-            "share": self._supplied[0].options["share"] or 1,
+            "share": self._supplied[0].options["share"] or 1, "reader": function,
             "results": RESULTS, "results-folder": self._files.results_folder, "hub-run": self._pool.files.name,
             # A server of Spark Connect refers to a DataFrame only while it computes it.
             "release-unreferenced": not self._session.is_connect,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from spark_supplier.arguments import optional_size
 from spark_supplier.driver.attempts import CallCheckpoints, Checkpoint, Restarts, partitions_of, result_of
 from spark_supplier.driver.call_rows import CallRows
 from spark_supplier.driver.failures import NotAgain
-from spark_supplier.driver.function_checks import check_arguments, check_function, pickled
+from spark_supplier.driver.function_checks import check_arguments, functions_of, pickled
 from spark_supplier.driver.launcher import Launcher, TorchLauncher
 from spark_supplier.driver.mpirun_launcher import MpirunLauncher
 from spark_supplier.driver.placement import wait_for_ranks
@@ -221,6 +221,17 @@ class Supplier(SupplierOptions):
     @overload
     def run(
         self,
+        function: Sequence[Callable[..., Any]],
+        rows: DataFrame | Rows,
+        /,
+        *args: Any,
+        results: str | StructType | None = None,
+        **kwargs: Any,
+    ) -> list[Any]: ...
+
+    @overload
+    def run(
+        self,
         function: str | os.PathLike[str],
         rows: DataFrame | Rows,
         /,
@@ -232,7 +243,7 @@ class Supplier(SupplierOptions):
 
     def run(  # type: ignore[misc]
         self,
-        function: Callable[..., Any] | str | os.PathLike[str],
+        function: Callable[..., Any] | Sequence[Callable[..., Any]] | str | os.PathLike[str],
         rows: DataFrame | Rows,
         /,
         *args: Any,
@@ -247,9 +258,11 @@ class Supplier(SupplierOptions):
 
         Parameters
         ----------
-        function : function or path
+        function : function, list of functions, or path
             A function that can be pickled, or the path of a Python script on the driver. A script gets its data set
-            from spark_supplier.data(), args as words of sys.argv, and kwargs as --name value.
+            from spark_supplier.data(), args as words of sys.argv, and kwargs as --name value. Of several functions,
+            such as trials or folds, each gets every row, from one pass of Spark: the ranks are dealt to them, and each
+            function has RANK, WORLD_SIZE and a process group of its own ranks. They save no checkpoints.
         rows : DataFrame or Rows
             What ranks get. A DataFrame alone has the defaults of Rows.
         *args, **kwargs
@@ -264,7 +277,8 @@ class Supplier(SupplierOptions):
 
         Returns
         -------
-        What rank 0's call returns; with results= a RunResult, which has that and the rows of all ranks.
+        What rank 0's call returns; with results= a RunResult, which has that and the rows of all ranks. Of several
+        functions a list of these.
 
         Raises
         ------
@@ -289,27 +303,31 @@ class Supplier(SupplierOptions):
         """
         self._warm.check_open()
         self._statistics = RunStatistics()
-        given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend)
+        functions = functions_of(function)
+        given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend, max(1, len(functions)))
         given.check_ranks(self.ranks)
         session, is_global, batch_size = given.session, given.is_global, given.rows.batch_size
         over = exchange_over(given.shuffle.how, self.launcher, self.backend)
-        check_function(function)
-        script, call = (None, function) if callable(function) else (Script.read(function), None)
-        check_arguments(call, args, kwargs)
-        job = Job(call, script, args, kwargs, given.spec(over))
-        payload = b"" if self.launcher == "here" else pickled(job, function)
+        if len(functions) > 1 and isinstance(self.launcher, Mpirun):
+            raise RunConfigError("several functions need launcher='torch': MPI.COMM_WORLD would have the ranks of all")
+        for each in functions:
+            check_arguments(each, args, kwargs)
+        script = None if functions else Script.read(function)
+        job = Job(functions, script, args, kwargs, given.spec(over))
+        payload = b"" if self.launcher == "here" else pickled(job)
         here = None
         if self.launcher == "here":
             # It loads PyTorch.
             from spark_supplier.driver.here import Here
 
             here = Here(job, self.environment or {})
-        saves = self.checkpoints if isinstance(self.checkpoints, Checkpoints) else None
+        # Several functions are at different places.
+        saves = self.checkpoints if isinstance(self.checkpoints, Checkpoints) and len(functions) < 2 else None
         if resume and saves is None:
             raise RunConfigError("resume=True: this Supplier has no checkpoints: make Supplier(…, checkpoints=…)")
         resumes_from = str(saves.folder) if resume and saves is not None else None
         # Rows that ranks wrote before a checkpoint are lost with these ranks.
-        checkpoints = CallCheckpoints(session, None if results is not None else saves, resumes_from, given.rows.share)
+        checkpoints = CallCheckpoints(session, None if results is not None else saves, resumes_from, given.share)
 
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
             starters = 0 if isinstance(self.launcher, Mpirun) else 1
@@ -317,9 +335,9 @@ class Supplier(SupplierOptions):
             ranks = wait_for_ranks(
                 session, fewest, self.ranks, len(given.kinds), starters, self.start_timeout, given.together
             )
-            if is_global and batch_size < ranks:
+            if is_global and batch_size < ranks // given.together:
                 raise NotAgain(
-                    f"batch_size is {batch_size}, and with order='global' it is that of all {ranks} ranks together: "
+                    f"batch_size is {batch_size}, and with order='global' it is that of all {ranks // given.together} ranks together: "
                     "each needs a row of each batch"
                 )
             wanted = Wanted(
@@ -345,7 +363,7 @@ class Supplier(SupplierOptions):
                 checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
                 run = Run(
                     session, pool, files, frames, payload, self.backend, Limits(self.start_timeout, self.stall_timeout),
-                    results is not None, of_ranks, checkpoints, self.on_report,
+                    results is not None, of_ranks, checkpoints, self.on_report, len(functions),
                 )  # fmt: skip
                 try:
                     return run.result()

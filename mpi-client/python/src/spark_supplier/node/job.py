@@ -99,7 +99,7 @@ class DataSpec:
 
     validation: of the second DataFrame. results: the schema of the rows that ranks write, as text; None: they write
     none. exchange_over: "mpi" or "torch", if the ranks exchange elements; None: they do not. is_global: whether
-    batch_size is of all ranks together. share: as of Rows.
+    batch_size is of all ranks together. share: as of Rows, or the number of functions. functions: of the call.
     """
 
     kind: str
@@ -110,6 +110,7 @@ class DataSpec:
     exchange_over: str | None = None
     is_global: bool = False
     share: int | str | None = None
+    functions: int = 1
 
     @property
     def reader(self) -> int:

@@ -76,7 +76,9 @@ class RankData(Dataset):
         options = dict(spec.options)
         own = EVERY_ROW
         if spec.is_global:
-            own = OwnRows.of(options["batch_size"], checkpoints.rank, int(os.environ["WORLD_SIZE"]))
+            # Neighbours with the same rows are of different functions.
+            ranks = int(os.environ["WORLD_SIZE"]) // spec.readers
+            own = OwnRows.of(options["batch_size"], checkpoints.rank // spec.readers, ranks)
             options["batch_size"] = own.size
         # Each rank of the node gets all rows, in their one order.
         is_one_order = spec.is_global and is_train
@@ -89,6 +91,8 @@ class RankData(Dataset):
             self._batches.own = self._views.own = own
         self._steps.needs_a_step, self._steps.is_global = True, spec.is_global
         self._spec = spec
+        # Now: the environment of one of several functions counts its own ranks.
+        self._is_read = spec.functions > 1 or spec.reader == 0
         self._writes_results = False
         self._loop = Loop(0, 0, False)
         self._checkpoints = checkpoints
@@ -304,7 +308,7 @@ class RankData(Dataset):
         self._writes_results = True
         options = self._spec.options
         masks = {column for column, value in (options["nulls"] or {}).items() if value == MASK}
-        result: Any = _core.Result if self._spec.reader == 0 else _Unread
+        result: Any = _core.Result if self._is_read else _Unread
         begin = partial(result, self._opened()._pair)
         return ResultWriter(begin, name, schema or self._spec.results, options["columns"], masks)
 
@@ -363,7 +367,9 @@ def _exchange(spec: DataSpec) -> dict[str, Any]:
     if spec.exchange_over is None:
         return {}
     ranks_of = _mpi_ranks if spec.exchange_over == "mpi" else _torch_ranks
-    return {"exchange": "supplied", "comm": ranks_of(spec.reader, spec.readers)}
+    # The process group of one of several functions has only the ranks that exchange.
+    place = (0, 1) if spec.functions > 1 else (spec.reader, spec.readers)
+    return {"exchange": "supplied", "comm": ranks_of(*place)}
 
 
 def _torch_ranks(reader: int, readers: int) -> Any:

@@ -25,8 +25,12 @@ private[supply] final class ResultsOptions {
 
   @Opt(names = Array("--share"), paramLabel = "N", defaultValue = "1",
     description = Array(
-      "As the run had it: only the first rank of each group is read. Default: ${DEFAULT-VALUE}, each rank."))
+      "As the run had it: only one rank of each group is read. Default: ${DEFAULT-VALUE}, each rank."))
   var share: String = "1"
+
+  @Opt(names = Array("--reader"), paramLabel = "I", defaultValue = "0",
+    description = Array("Which rank of each group is read, from 0 on. Default: ${DEFAULT-VALUE}."))
+  var reader: Int = 0
 
   @Opt(
     names = Array("--results-folder"),
@@ -70,7 +74,8 @@ private[supply] final class ResultsOptions {
     hosts = Option(pairs.hosts),
     folder = Option(resultsFolder),
     timeout = timeout,
-    share = Sharing.named(share))
+    share = Sharing.named(share),
+    reader = reader)
 }
 
 private[supply] object ResultsOptions {

@@ -21,7 +21,7 @@ private[supply] final class NodeResults(settings: ResultsSettings, hosts: Hostfi
   def find(): Either[SupplyException, Seq[FoundResult]] =
     try {
         val groups = Groups(hosts, settings.share)
-        val written = groups.ranks.indices.map(groups.first).toSet
+        val written = groups.ranks.flatMap(_.lift(settings.reader)).toSet
         Right(wait(PinnedTask.pairsHere(settings.configFiles, hosts).filter(pair => written(pair._1))))
       }
     catch {
@@ -64,7 +64,8 @@ private[supply] final case class ResultsSettings(
     hosts: Option[String],
     folder: Option[String],
     timeout: Double,
-    share: Sharing = Sharing.Off) {
+    share: Sharing = Sharing.Off,
+    reader: Int = 0) {
   /** The places of the ranks. Throws a ConfigException if a setting or the host file is wrong. */
   def readHosts(): Hostfile = {
     ResultPath.requireName(name)
