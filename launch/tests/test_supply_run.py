@@ -45,7 +45,7 @@ def test_every_element_once(supply_run, entries, options, lines):
 )
 def test_ranks_of_a_group_get_the_same_elements(supply_run, entries, share, groups):
     run = supply_run("--lmdb", entries, "--ranks", 4, "--share", share, "--epochs", 2, "--partitions", 7)
-    assert run.finish() == 0, run.errors
+    assert run.finish() == 0, "\n".join(run.errors)
     of_ranks = [(run.output / str(rank)).read_text().splitlines() for rank in range(4)]
     assert all(of_ranks[rank] == of_ranks[group[0]] for group in groups for rank in group)
     supplied = [line for group in groups for line in of_ranks[group[0]]]
@@ -274,6 +274,6 @@ def test_ranks_that_a_feeder_supplies(supply_run, entries, tmp_path):
         *("--hosts", hosts, "--program-hosts", hosts),
         program=(PROGRAMS / "remote-cat",),
     )
-    assert run.finish() == 0, run.errors
+    assert run.finish() == 0, "\n".join(run.errors)
     assert collections.Counter(run.lines) == databases.expected_lines(entries, 2)
     assert any(re.fullmatch("supply-feeder: node .* sent 600 elements, .* of 3 pairs .*", line) for line in run.errors)

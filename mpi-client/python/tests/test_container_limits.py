@@ -1,5 +1,6 @@
 """The limits of a container, as its control groups of both versions say them."""
 
+import dataclasses
 import pathlib
 
 import pytest
@@ -81,3 +82,6 @@ def test_rings_that_do_not_fit_into_the_container(tmp_path, monkeypatch):
     )
     with pytest.raises(RunError, match=expected):
         files.require_space(2, "host")
+    # Two ranks that read one ring.
+    dataclasses.replace(files, share=2).require_space(2, "host")
+    dataclasses.replace(files, share="node").require_space(8, "host")

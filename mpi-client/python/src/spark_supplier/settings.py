@@ -348,10 +348,11 @@ class Rows(Checked):
         Where ranks read the rows of later epochs, so that Spark computes them once. "memory": in files in the
         memory of each node. A folder, or `Cache`: in files on a local disk of each node.
     share : int or "node", optional
-        So many neighbouring ranks of a node are a group, or all ranks of a node: they read one ring, and get the same
-        batches in the same order, as tensor-parallel ranks need them. `RANK // share` is the group. What this class
-        says of a rank holds for a group. Of results= the call returns the rows of the first rank of each group; what
-        the other ranks write is dropped. Default: each rank is on its own.
+        How many neighbouring ranks of a node are a group, which gets the same batches in the same order, as
+        tensor-parallel ranks need them. "node": all ranks of a node. The group reads one ring, so Spark computes and
+        copies each row once for it. `RANK // share` is its number. What this class says of a rank holds for a group.
+        With results= the call returns the rows of the first rank of each group, and what the others write is dropped.
+        Default: each rank is on its own.
 
     Raises
     ------

@@ -86,9 +86,9 @@ class RankPool:
         keep_slots(self.session, self.files.name, needed, self.launcher.needs(tasks_per_rank).slots)
         self.launcher.start(self.files, {**environment, **self.hub.environment()}, self.jobs, self.post)
 
-    def files_of_call(self, kinds: tuple[str, ...], ring: int | None, block: int | None) -> RunFiles:
+    def files_of_call(self, kinds: tuple[str, ...], ring: int | None, block: int | None, share: int | str) -> RunFiles:
         self._calls += 1
-        return self.files.of_call(self._calls, kinds, self._pairs, ring, block)
+        return self.files.of_call(self._calls, kinds, self._pairs, ring, block, share)
 
     def answers(self) -> bool:
         """Whether all ranks wait for a call. They send RankStarted again."""

@@ -359,7 +359,7 @@ class Supplier(SupplierOptions):
             def use(pool: RankPool) -> Any:
                 frames = list(given.supplied(ranks, of_ranks.resume_positions, partitions, self.start_timeout))
                 ring, block = optional_size("ring", self.ring), optional_size("block", self.block)
-                files = pool.files_of_call(given.kinds, ring, block)
+                files = pool.files_of_call(given.kinds, ring, block, given.rows.share or 1)
                 checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
                 run = Run(
                     session, pool, files, frames, payload, self.backend, Limits(self.start_timeout, self.stall_timeout),

@@ -38,6 +38,7 @@ class RunFiles:
 
     kinds: "train", and "validation" if there is a second DataFrame: a rank has a pair of each kind.
     pairs: the most of a kind on one node. ring, block: bytes; None: libsupply's default. driver_user: who made this.
+    share: how many ranks read one ring, or "node".
 
     Ranks that serve several calls have files for themselves, and each call has its own (of_call()).
     """
@@ -49,9 +50,12 @@ class RunFiles:
     ring: int | None = None
     block: int | None = None
     driver_user: int = field(default_factory=os.getuid)
+    share: int | str = 1
 
-    def of_call(self, number: int, kinds: tuple[str, ...], pairs: int, ring: int | None, block: int | None) -> RunFiles:
-        return RunFiles(self.folder, f"{self.name}-{number}", kinds, pairs, ring, block, self.driver_user)
+    def of_call(
+        self, number: int, kinds: tuple[str, ...], pairs: int, ring: int | None, block: int | None, share: int | str = 1
+    ) -> RunFiles:
+        return RunFiles(self.folder, f"{self.name}-{number}", kinds, pairs, ring, block, self.driver_user, share)
 
     @property
     def pair_folder(self) -> pathlib.Path:
@@ -133,7 +137,8 @@ class RunFiles:
 
     def require_space(self, ranks: int, host: str) -> None:
         """Raises RunError if the rings of this node do not fit into the folder, or into the container's memory."""
-        needed = ranks * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
+        rings = ranks // self.share if isinstance(self.share, int) else 1
+        needed = rings * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
         free = space(self.folder)[1]
         if free is not None and free < needed:
             raise RunError(f"the rings of the ranks need {needed >> 20} MiB: {more_space(host, self.folder)}")
