@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 class EpochBlocks:
     """Begins epochs of a Reader and skips the rest of earlier ones."""
 
-    def __init__(
-        self, supply: Reader, next_block: Callable[[], Block | None], times: EpochTimes, own: OwnRows
-    ) -> None:
+    def __init__(self, supply: Reader, next_block: Callable[[], Block | None], times: EpochTimes, own: OwnRows) -> None:
         """next_block: waits for a block, as Reader.next_block(). times: where that, and the own rows, are counted."""
         self._own = own
         self._supply = supply

@@ -67,8 +67,8 @@ class CallRows:
         """Raises RunConfigError if they are no whole groups."""
         if self._functions > 1 and ranks % self._functions:
             raise RunConfigError(
-                f"there are {self._functions} functions, and ranks is {ranks}: each function gets as many ranks, so ranks "
-                "must be a multiple of their number"
+                f"there are {self._functions} functions, and ranks is {ranks}: each function gets as many ranks, so "
+                "ranks must be a multiple of their number"
             )
         if ranks % self.together:
             raise RunConfigError(

@@ -335,10 +335,11 @@ class Supplier(SupplierOptions):
             ranks = wait_for_ranks(
                 session, fewest, self.ranks, len(given.kinds), starters, self.start_timeout, given.together
             )
-            if is_global and batch_size < ranks // given.together:
+            each = ranks // given.together
+            if is_global and batch_size < each:
                 raise NotAgain(
-                    f"batch_size is {batch_size}, and with order='global' it is that of all {ranks // given.together} ranks together: "
-                    "each needs a row of each batch"
+                    f"batch_size is {batch_size}, and with order='global' it is that of all {each} ranks together: each "
+                    "needs a row of each batch"
                 )
             wanted = Wanted(
                 session,

@@ -127,8 +127,8 @@ class DataSpec:
 class Job:
     """What a rank calls: its function of several, or a script.
 
-    functions: rank r calls number r % len(functions). args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value: a list as
-    several values, True as --name alone, and False and None not at all.
+    functions: rank r calls number r % len(functions). args, kwargs: of the function after the data. A script gets args
+    as words, and kwargs as --name value: a list as several values, True as --name alone, and False and None not at all.
     """
 
     functions: list[Callable[..., Any]]

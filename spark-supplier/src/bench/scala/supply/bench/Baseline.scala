@@ -51,7 +51,8 @@ private final class MemcpyBaseline(pair: Pair, cached: CachedElements) extends B
   private var turn = 0
 
   override def measure(): Measured = {
-    val ring = pair.withMappedFile(pair.file.path)(file => Array.tabulate(file.blockCount)(file.slot)).get
+    val ring =
+      pair.withMappedFile(pair.file.path)(file => Array.tabulate(file.blockCount)(file.slot)).get
     val meter = new Meter
     var slot = next(ring)
     var i = 0

@@ -17,7 +17,8 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     val user = SupplySettings(command.pairs, command.mappedFiles, command.namedPipes,
       epochs = command.epochs, timeout = command.timeout, resident = command.resident,
       residentFolder = command.residentFolder)
-    val settings = TaskSettings(user, hosts, Groups(hosts, user.share), source.schema, source.mainColumn)
+    val settings =
+      TaskSettings(user, hosts, Groups(hosts, user.share), source.schema, source.mainColumn)
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.baselines, command.rings,
       new TaskCounters(sc))

@@ -132,13 +132,16 @@ private[supply] final class Attachment(
     val number = if (readers.size == 1) 0 else readers.size
     val isReadable = files.forall(_._2.version == Layout.version)
     files.zipWithIndex.collectFirst {
-      case ((reader, file), index) if isReadable && (file.readers != number || file.reader != index) =>
+      case ((reader, file), index)
+          if isReadable && (file.readers != number || file.reader != index) =>
         throw new ConfigException(
-          s"${reader.name}: its rank is ${text(file.reader, file.readers)}, and Spark supplies it as ${text(index, number)}: " +
+          s"${reader.name}: its rank is ${text(file.reader,
+              file.readers)}, and Spark supplies it as ${text(index, number)}: " +
             "give both sides the same share (--share, SUPPLY_SHARE)")
       // One of them has died, and a new one may have come: a reader can only follow.
       case ((reader, file), _) if isReadable && file.generation != files.head._2.generation =>
-        Obstacle(reader, s"it reads the ring of a dead rank, and ${readers.head.name} has a new one", absent)
+        Obstacle(reader,
+          s"it reads the ring of a dead rank, and ${readers.head.name} has a new one", absent)
     }.toLeft(())
   }
 

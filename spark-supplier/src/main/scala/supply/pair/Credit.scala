@@ -100,7 +100,7 @@ private[supply] final class Credit(name: String, file: MappedFile, requests: Req
       deadline: Deadline, published: Long, mayExit: => Boolean, stuck: String): Unit = {
     val before = released
     val outcome = requests.read(watch.fold(deadline)(_ =>
-      new Deadline(math.min(WatchSeconds, math.max(0, deadline.remainingNanos / 1e9)))))
+        new Deadline(math.min(WatchSeconds, math.max(0, deadline.remainingNanos / 1e9)))))
     released = read(published)
     outcome match {
       case RequestPipe.Received(request) if request.generation != file.generation => ()

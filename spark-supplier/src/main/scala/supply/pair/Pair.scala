@@ -181,7 +181,8 @@ private[supply] final class Pair private[supply] (
     private def watchOthers(seconds: Double): Unit = {
       val others = readers.filter(_ ne this)
       others.foreach(_.requireLife())
-      if (!isLate && seconds >= Pair.LateSeconds && others.exists(_.isAhead(credit.releasedBlocks))) {
+      if (!isLate && seconds >= Pair.LateSeconds && others.exists(
+          _.isAhead(credit.releasedBlocks))) {
         isLate = true
         Pair.log.warn(
           f"${opened.name}%s has released nothing for $seconds%.0f s, and the ranks that share its ring wait for it (${names.mkString(", ")}%s)")
@@ -233,7 +234,7 @@ private[supply] final class Pair private[supply] (
   /** Runs `body` with the mapped file of that path, on any thread; None: the pair is closed. */
   private[supply] def withMappedFile[A](path: Path)(body: MappedFile => A): Option[A] =
     synchronized(if (closed) None
-    else files.find(_.path == path).map(file => file.whileWhole(body(file))))
+      else files.find(_.path == path).map(file => file.whileWhole(body(file))))
 
   override def close(): Unit = synchronized {
     closed = true

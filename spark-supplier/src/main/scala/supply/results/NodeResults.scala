@@ -20,11 +20,11 @@ private[supply] final class NodeResults(settings: ResultsSettings, hosts: Hostfi
   /** An error is an answer, and no failure of the task, which Spark would try again. */
   def find(): Either[SupplyException, Seq[FoundResult]] =
     try {
-        val groups = Groups(hosts, settings.share)
-        val written = groups.ranks.flatMap(_.lift(settings.reader)).toSet
-        Right(wait(PinnedTask.pairsHere(settings.configFiles, hosts).filter(pair => written(pair._1))))
-      }
-    catch {
+      val groups = Groups(hosts, settings.share)
+      val written = groups.ranks.flatMap(_.lift(settings.reader)).toSet
+      Right(wait(PinnedTask.pairsHere(settings.configFiles, hosts).filter(pair =>
+            written(pair._1))))
+    } catch {
       case e: SupplyException => Left(e)
       case NonFatal(e) if !e.isInstanceOf[InterruptedException] =>
         Left(new PairException(s"cannot look for the result '${settings.name}': $e", e))

@@ -170,7 +170,9 @@ private[supply] object PinnedTask {
     val ranks = pairs.map(_._1)
     val pair = Pair.attach(pairs.map { case (rank, paths) => s"pair of rank $rank" -> paths },
       attempt, timeout, run, attemptTimeout, isExpected)
-    pair.files.zip(ranks).find { case (file, rank) => file.rank >= 0 && file.rank != rank }.foreach {
+    pair.files.zip(ranks).find { case (file, rank) =>
+      file.rank >= 0 && file.rank != rank
+    }.foreach {
       case (file, rank) =>
         try throw new PlacementException(
             s"pair of rank $rank (${file.path}) belongs to MPI rank ${file.rank}, not $rank: Spark's executors and " +

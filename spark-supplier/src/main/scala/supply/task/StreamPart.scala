@@ -92,7 +92,6 @@ private[supply] final class StreamSignal(
         val pairs = PinnedTask.pairs(configFiles, place, groups.ranks(group))
         if (pairs.forall { case (_, paths) => Pair.hasRank(paths) })
           PinnedTask.attach(pairs, place, 0, timeout = 0, run).close()
-      }
-      catch { case _: SupplyException => () } // The next batch fails with the same error.
+      } catch { case _: SupplyException => () } // The next batch fails with the same error.
     }
 }

@@ -90,10 +90,11 @@ final case class SupplySettings(
     other.foreach(option =>
       throw new ConfigException(
         s"--global-batch gives all ranks one order, which $option would change: use one of the two"))
-    GlobalOrder(batch, share match {
-      case Sharing.Neighbours(count) => math.max(1, ranks / count)
-      case Sharing.OfNode => 1
-    })
+    GlobalOrder(batch,
+      share match {
+        case Sharing.Neighbours(count) => math.max(1, ranks / count)
+        case Sharing.OfNode => 1
+      })
     ()
   }
 
@@ -169,7 +170,8 @@ private[supply] final case class TaskSettings(
       val path = place.of(pair.paths)
       val quota = user.residentQuota.map(_ / hosts.ranksOn(PinnedTask.host).size)
       new PairResidentFile(pair, schema,
-        ResidentFileNames(path, pair.paths, kept.map(name =>
+        ResidentFileNames(path, pair.paths,
+          kept.map(name =>
             s"$name.${groups.first(group)}.kept")), run,
         new ResidentSpace(pair.name, path, quota, bytes(group)))
     }

@@ -75,7 +75,8 @@ class ReadersSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("the next attempt goes on for each reader, also if the last one stored a number for some only") {
+  test(
+    "the next attempt goes on for each reader, also if the last one stored a number for some only") {
     withOpened(3) { ranks =>
       together(ranks) { pair =>
         supply(pair, Seq(datum(0, 10), datum(1, 10)), blockElements = 1)
@@ -103,7 +104,7 @@ class ReadersSuite extends AnyFunSuite with PairWithRank {
         val waiting = inBackground(intercept[RankEndedException](supply(pair, Seq(datum(2, 10)))))
         ranks(1).kill()
         assert(result(waiting).getMessage.matches(
-          "(?s)pair of rank 1 .*ended before it had taken all its data.*"))
+            "(?s)pair of rank 1 .*ended before it had taken all its data.*"))
       }
     }
   }

@@ -84,8 +84,10 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
 
   test("ranks inside one batch of all, at other places, have reached its end") {
     val order = GlobalOrder(12, 3)
-    for (places <- Seq(Seq(16L, 20L, 24L), Seq(24L, 24L, 24L), Seq(24L, 28L, 32L), Seq(17L, 27L, 31L)))
-      assert(order.reached(places.map(place => at(2, Some(place))).toVector, Begin, None) == ((2, 24)))
+    for (places <-
+        Seq(Seq(16L, 20L, 24L), Seq(24L, 24L, 24L), Seq(24L, 28L, 32L), Seq(17L, 27L, 31L)))
+      assert(order.reached(places.map(place => at(2, Some(place))).toVector, Begin, None) == ((2,
+        24)))
   }
 
   test(

@@ -32,7 +32,8 @@ trait JobsThatFailEarly extends LocalSpark { this: AnyFunSuite =>
   }
 
   test("a job that fails before Spark has submitted it does not run to its end") {
-    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "failing")
+    val job =
+      new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "failing")
     val running = inBackground(job.run { _ =>
       job.fail(new SourceException("in between"))
       sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
@@ -62,7 +63,8 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   }
 
   test("a job that fails before it starts does not run") {
-    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "failing")
+    val job =
+      new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "failing")
     job.fail(new SourceException("too late"))
     assert(intercept[SourceException](
       job.run(_ => sc.parallelize(0 until 4).count())).getMessage == "too late")
@@ -74,7 +76,8 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
       JobsThatFailEarly.begun.drainPermits()
       val running = inBackground {
         sc.addJobTag("mine")
-        new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20, "cancelled").run {
+        new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1), identity), timeout = 20,
+          "cancelled").run {
           _ =>
             sc.parallelize(0 until 1, 1).foreach { _ =>
               JobsThatFailEarly.begun.release()

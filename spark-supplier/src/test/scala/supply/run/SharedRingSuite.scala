@@ -17,7 +17,8 @@ class SharedRingSuite extends AnyFunSuite with RunsWithRanks {
 
   test("groups get what as many single ranks get, and each of their ranks gets all of it") {
     val settings = Seq(Shuffle.Partitions, Shuffle.Off, Shuffle.Elements(4)).map(shuffle =>
-      (shuffle, Uneven.Keep: Uneven)) ++ Seq((Shuffle.Partitions, Uneven.Drop), (Shuffle.Off, Uneven.Pad))
+      (shuffle, Uneven.Keep: Uneven)) ++ Seq((Shuffle.Partitions, Uneven.Drop),
+      (Shuffle.Off, Uneven.Pad))
     for ((shuffle, uneven) <- settings) {
       def run(ranks: Int, share: String) = {
         val (seen, outcome) =
@@ -48,23 +49,25 @@ class SharedRingSuite extends AnyFunSuite with RunsWithRanks {
   test("ranks that are no groups are refused, on both sides") {
     val (seen, outcome) = supply(4, more = shared("2"))(source(8, 2))
     assert(outcome.isRight && seen.forall(_.last == "END_OF_DATA"))
-    val (others, failed) = supply(2, more = settings =>
-      if (settings.mappedFiles.isEmpty) settings else shared("2")(settings))(source(8, 2))
+    val (others, failed) = supply(2,
+      more = settings =>
+        if (settings.mappedFiles.isEmpty) settings else shared("2")(settings))(source(8, 2))
     assert(FailureText.of(failed.left.toOption.get).contains("the only reader of its ring"))
     assert(others.forall(_.last.contains("SUPPLY_SHARE")))
   }
 
   test("a run goes on at the position that the ranks of a group share") {
     var saved = Seq.empty[String]
-    val (first, _) = supply(4, epochs = 1, more = shared("2"), take = { rank =>
-      val before = (1 to 2).map { _ =>
-        val next = rank("next")
-        assert(rank("release " + next.split(' ')(1)) == "OK")
-        next
-      }
-      synchronized { saved = saved :+ s"${rank.paths.mappedFile.last}${rank.position()}" }
-      before ++ rank.drain()
-    })(source(40, 6))
+    val (first, _) = supply(4, epochs = 1, more = shared("2"),
+      take = { rank =>
+        val before = (1 to 2).map { _ =>
+          val next = rank("next")
+          assert(rank("release " + next.split(' ')(1)) == "OK")
+          next
+        }
+        synchronized { saved = saved :+ s"${rank.paths.mappedFile.last}${rank.position()}" }
+        before ++ rank.drain()
+      })(source(40, 6))
     val positions = saved.sorted.map(_.tail)
     assert(positions(0) == positions(1) && positions(2) == positions(3))
     val (rest, outcome) = supply(4, epochs = 1, more = shared("2"),
