@@ -17,7 +17,7 @@ def ids(data):
     from torch import distributed
 
     own = [int(row) for epoch in data.epochs() for batch in epoch for row in batch["id"]]
-    shares = [[]] * distributed.get_world_size()
+    shares: list[list[int]] = [[]] * distributed.get_world_size()
     distributed.all_gather_object(shares, own)
     places = [int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")]
     return collections.Counter(sum(shares, [])), distributed.get_rank(), places

@@ -20,7 +20,7 @@
 /* What of the mapping lies in the rank's own file. */
 static size_t own_bytes(const struct mapped_file *mapped) { return mapped->ring_fd < 0 ? mapped->bytes : RING_OFFSET; }
 
-/* The own file, and behind it the ring of reader 0, at the same place as in that one's file. */
+/* The own file, and after it the ring of reader 0, at the same place as in that one's file. */
 static void *map_both(const struct mapped_file *mapped, int fd) {
     if (mapped->ring_fd < 0) return mmap(NULL, mapped->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     uint8_t *address = mmap(NULL, mapped->bytes, PROT_READ, MAP_SHARED, mapped->ring_fd, 0);

@@ -49,7 +49,7 @@ def _supply(ground, *options, share=1):
 
 
 class _Run:
-    """One run, its ranks read and compared as they go. share: so many read one ring, and each of them gets all of it."""
+    """One run, its ranks read and compared as they go. share: N ranks read one ring, and each gets all of it."""
 
     def __init__(self, ground, options, share):
         self._pairs = ground.pairs()

@@ -19,11 +19,12 @@ _BATCHES_IN_BLOCK = 4
 class CallRows:
     """results, backend: of the call. functions: how many it has. spread: the option repartition of the writer."""
 
-    def __init__(self, rows: Rows, results: Any, backend: str | None, functions: int) -> None:
+    def __init__(self, rows: Rows, results: Any, backend: str | None, functions: int = 1) -> None:
         self.rows = rows
         if functions > 1 and rows.share is not None:
             raise RunConfigError(
-                "share is for the ranks of one function, and several functions share the rows by themselves: leave it out"
+                "share is for the ranks of one function, and several functions share the rows by themselves: leave it "
+                "out"
             )
         self._functions = functions
         # Of each group of ranks, each function has one.

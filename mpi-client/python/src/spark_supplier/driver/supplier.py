@@ -312,7 +312,7 @@ class Supplier(SupplierOptions):
             raise RunConfigError("several functions need launcher='torch': MPI.COMM_WORLD would have the ranks of all")
         for each in functions:
             check_arguments(each, args, kwargs)
-        script = None if functions else Script.read(function)
+        script = Script.read(function) if isinstance(function, (str, os.PathLike)) else None
         job = Job(functions, script, args, kwargs, given.spec(over))
         payload = b"" if self.launcher == "here" else pickled(job)
         here = None
@@ -338,8 +338,8 @@ class Supplier(SupplierOptions):
             each = ranks // given.together
             if is_global and batch_size < each:
                 raise NotAgain(
-                    f"batch_size is {batch_size}, and with order='global' it is that of all {each} ranks together: each "
-                    "needs a row of each batch"
+                    f"batch_size is {batch_size}, and with order='global' it is that of all {each} ranks together: "
+                    "each needs a row of each batch"
                 )
             wanted = Wanted(
                 session,

@@ -26,7 +26,7 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
     own / share(rank) * batch + begin(rank) + own % share(rank)
 
   /**
-   * The epoch, and how many of its first elements these ranks have consumed together. A rank's position is behind the
+   * The epoch, and how many of its first elements these ranks have consumed together. A rank's position is after the
    * elements that it has passed, its own and others'. `begun`:
    * where their run began. `all`: the elements of an epoch, if known. Throws a ConfigException if they
    * stopped at different batches.

@@ -7,7 +7,7 @@ import supply.protocol.SavedPosition
 private[supply] sealed trait Sharing extends Product with Serializable
 
 private[supply] object Sharing {
-  /** So many neighbouring ranks; 1: each rank has a ring of its own. */
+  /** N neighbouring ranks; 1: each rank has a ring of its own. */
   final case class Neighbours(count: Int) extends Sharing
 
   /** All ranks of a node. */

@@ -55,7 +55,7 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
       else at(0, Some(behind(order, rank, math.min(own, step * share))))
     }
 
-  /** Where a rank is that has passed so many elements of its own. */
+  /** Where a rank is that has passed `own` elements of its own. */
   private def behind(order: GlobalOrder, rank: Int, own: Long): Long =
     Iterator.from(0).map(_.toLong).find(order.elements(rank, _) == own).get
 
