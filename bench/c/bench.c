@@ -28,6 +28,8 @@ static int64_t read_clock(clockid_t clock) {
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+int64_t cpu_clock(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
+
 int64_t clock_nanos(void) { return read_clock(CLOCK_MONOTONIC); }
 
 uint64_t sum_of_words(const void *data, size_t bytes) {
@@ -54,18 +56,16 @@ bool next_round(void) {
     return fgets(line, sizeof line, stdin) != NULL;
 }
 
-struct round round_begin(void) {
-    return (struct round){.start = clock_nanos(), .cpu_nanos = -read_clock(CLOCK_PROCESS_CPUTIME_ID)};
-}
+struct round round_begin(void) { return (struct round){.start = clock_nanos(), .cpu_nanos = -cpu_clock()}; }
 
 void round_end(struct round *round) {
     round->nanos = clock_nanos() - round->start;
-    round->cpu_nanos += read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    round->cpu_nanos += cpu_clock();
 }
 
 void round_answer(const struct round *round, uint64_t elements, uint64_t bytes, uint64_t sum) {
     printf("{\"start\": %" PRId64 ", \"nanos\": %" PRId64 ", \"cpu_nanos\": %" PRId64 ", \"elements\": %" PRIu64
-           ", \"bytes\": %" PRIu64 ", \"sum\": %" PRIu64 "}\n",
-           round->start, round->nanos, round->cpu_nanos, elements, bytes, sum);
+           ", \"bytes\": %" PRIu64 ", \"sum\": %" PRIu64 ", \"readers_nanos\": %" PRId64 "}\n",
+           round->start, round->nanos, round->cpu_nanos, elements, bytes, sum, round->readers_nanos);
     fflush(stdout);
 }

@@ -30,9 +30,12 @@ void tally_element(struct tally *tally, const void *data, size_t bytes);
 /** A baseline reads a line for each measurement. Waits for the next one. False at the end of stdin. */
 bool next_round(void);
 
-/** Wall-clock and CPU times in nanoseconds. */
+/** Nanoseconds of processor time of this process. */
+int64_t cpu_clock(void);
+
+/** Wall-clock and CPU times in nanoseconds. readers_nanos: CPU time of other processes. */
 struct round {
-    int64_t start, nanos, cpu_nanos;
+    int64_t start, nanos, cpu_nanos, readers_nanos;
 };
 
 struct round round_begin(void);

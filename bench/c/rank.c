@@ -25,6 +25,7 @@ struct rank {
     struct tally tally;
     struct sums first, current;
     uint64_t differing; /* epochs with another sum than epoch 0 */
+    int64_t cpu_begin;  /* of epoch 1 */
 };
 
 static supply_t *opened(const char *local_rank) {
@@ -44,7 +45,9 @@ static supply_t *opened(const char *local_rank) {
 }
 
 static void tally_block(struct rank *rank, const supply_column_t *data) {
-    for (uint32_t i = 0; i < data->element_count; i++) {
+    const bool has_bytes = data->offsets != NULL || data->views != NULL;
+    if (!has_bytes) rank->tally.elements += data->element_count;
+    for (uint32_t i = 0; has_bytes && i < data->element_count; i++) {
         size_t bytes;
         const void *address = value_of(data, i, &bytes);
         tally_element(&rank->tally, address, bytes);
@@ -87,6 +90,7 @@ static void take(struct rank *rank, const supply_block_t *block) {
 
 static void end_epoch(struct rank *rank, uint32_t epoch) {
     if (epoch == 0) rank->first = rank->current;
+    if (epoch == 0) rank->cpu_begin = cpu_clock();
     rank->differing += rank->current.elements != rank->first.elements || rank->current.data != rank->first.data;
     rank->current = (struct sums){0};
 }
@@ -106,10 +110,11 @@ int main(int argc, char **argv) {
             if (supply_release(rank.supply, &block) != SUPPLY_OK) die_of(rank.supply);
         }
     }
+    const int64_t cpu_nanos = cpu_clock() - rank.cpu_begin;
     supply_close(rank.supply);
     printf("{\"received\": {\"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"crc_sum\": %" PRIu64
-           "}, \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 "}\n",
-           rank.tally.elements, rank.tally.bytes, rank.tally.crc_sum, rank.first.data, rank.differing);
+           "}, \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 ", \"cpu_nanos\": %" PRId64 "}\n",
+           rank.tally.elements, rank.tally.bytes, rank.tally.crc_sum, rank.first.data, rank.differing, cpu_nanos);
 #ifdef FED
     MPI_Finalize();
 #endif

@@ -1,9 +1,8 @@
 /**
- * What a ring costs between two plain processes: one copies elements into its slots, the other sums every word in
- * place.
- *
- * Nothing of the product takes part, and nobody sleeps during a round: both sides poll. Arguments: the bytes of the
- * data, of an element, of a block and of the ring. An empty line asks for a round.
+ * What a ring costs between plain processes: one copies elements into its slots, each of the others sums every word in
+ * place. Nothing of the product takes part, and nobody sleeps during a round: all sides poll, and that is no part of
+ * their CPU times. Arguments: the bytes of the data, of an element, of a block and of the ring, and the number of
+ * readers, or else 1. An empty line asks for a round.
  */
 #include <sched.h>
 #include <signal.h>
@@ -18,17 +17,21 @@
 
 enum { CACHE_LINE = 64, POLLS = 1000 };
 
-/** What both processes see. The counts are of blocks, since the start. */
+/** What all processes see. The counts are of blocks, since the start. */
 struct shared {
     _Alignas(CACHE_LINE) atomic_ulong published;
-    _Alignas(CACHE_LINE) atomic_ulong released;
-    uint64_t sum; /* of all released blocks */
+    struct reader {
+        _Alignas(CACHE_LINE) atomic_ulong released;
+        uint64_t sum; /* of all released blocks */
+        int64_t cpu_nanos;
+        int rounds[2]; /* a pipe: a byte begins one */
+    } readers[];
 };
 
 struct ring {
     struct shared *shared;
     char *slots;
-    size_t slot_bytes, slot_count;
+    size_t slot_bytes, slot_count, readers;
 };
 
 struct source {
@@ -63,53 +66,68 @@ static char *slot_of(const struct ring *ring, size_t turn) {
     return ring->slots + turn % ring->slot_count * ring->slot_bytes;
 }
 
+/** Until all readers have released so many blocks. */
+static void await_readers(const struct ring *ring, size_t blocks) {
+    for (size_t i = 0; i < ring->readers; i++) await(&ring->shared->readers[i].released, blocks);
+}
+
 /** Reads a round whenever a byte comes through the pipe. */
-_Noreturn static void consume(const struct ring *ring, const struct source *source, int rounds) {
+_Noreturn static void consume(const struct ring *ring, const struct source *source, struct reader *reader) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     size_t turn = 0;
-    for (char begin; read(rounds, &begin, 1) == 1;)
+    for (char begin; read(reader->rounds[0], &begin, 1) == 1;)
         for (size_t i = 0; i < blocks_of(source); i++, turn++) {
             await(&ring->shared->published, turn + 1);
-            ring->shared->sum += sum_of_words(slot_of(ring, turn), block_bytes(source, i));
-            atomic_store_explicit(&ring->shared->released, turn + 1, memory_order_release);
+            reader->cpu_nanos -= cpu_clock();
+            reader->sum += sum_of_words(slot_of(ring, turn), block_bytes(source, i));
+            reader->cpu_nanos += cpu_clock();
+            atomic_store_explicit(&reader->released, turn + 1, memory_order_release);
         }
     exit(0);
 }
 
 /** Returns the number of blocks published until now. */
-static size_t produce(const struct ring *ring, const struct source *source, size_t turn) {
+static size_t produce(const struct ring *ring, const struct source *source, size_t turn, struct round *round) {
     const char *from = source->data;
     for (size_t i = 0; i < blocks_of(source); i++, turn++) {
-        if (turn >= ring->slot_count) await(&ring->shared->released, turn - ring->slot_count + 1);
+        if (turn >= ring->slot_count) await_readers(ring, turn - ring->slot_count + 1);
+        round->cpu_nanos -= cpu_clock();
         char *const to = slot_of(ring, turn);
         const size_t bytes = block_bytes(source, i);
         for (size_t at = 0; at < bytes; at += source->element_bytes) memcpy(to + at, from + at, source->element_bytes);
         from += bytes;
+        round->cpu_nanos += cpu_clock();
         atomic_store_explicit(&ring->shared->published, turn + 1, memory_order_release);
     }
-    await(&ring->shared->released, turn);
+    await_readers(ring, turn);
     return turn;
 }
 
-static void measure(const struct ring *ring, const struct source *source, int rounds) {
+static void measure(const struct ring *ring, const struct source *source) {
     const size_t bytes = source->elements * source->element_bytes;
     const uint64_t expected = sum_of_words(source->data, bytes);
+    struct reader *const end = ring->shared->readers + ring->readers;
     size_t turn = 0;
     while (next_round()) {
-        ring->shared->sum = 0;
-        struct round round = round_begin();
-        if (write(rounds, "", 1) != 1) die("the consumer cannot be asked: %m");
-        turn = produce(ring, source, turn);
-        round_end(&round);
-        if (ring->shared->sum != expected) die("the consumer has read another sum than the source has");
-        round_answer(&round, source->elements, bytes, ring->shared->sum);
+        struct round round = {.start = clock_nanos()};
+        for (struct reader *reader = ring->shared->readers; reader < end; reader++) {
+            reader->sum = 0, reader->cpu_nanos = 0;
+            if (write(reader->rounds[1], "", 1) != 1) die("a reader cannot be asked: %m");
+        }
+        turn = produce(ring, source, turn, &round);
+        round.nanos = clock_nanos() - round.start;
+        for (struct reader *reader = ring->shared->readers; reader < end; reader++) {
+            if (reader->sum != expected) die("a reader has read another sum than the source has");
+            round.readers_nanos += reader->cpu_nanos;
+        }
+        round_answer(&round, source->elements, bytes, expected);
     }
 }
 
 /** The producer polls, and would do so for ever. */
-static void fail_without_consumer(int signal_number) {
+static void fail_without_reader(int signal_number) {
     (void)signal_number;
-    static const char message[] = "bench-ring: error: the process that reads has ended\n";
+    static const char message[] = "bench-ring: error: a process that reads has ended\n";
     _exit(write(STDERR_FILENO, message, sizeof message - 1) < 0 ? 2 : 1);
 }
 
@@ -127,22 +145,20 @@ static struct source made_source(size_t bytes, size_t element_bytes, size_t bloc
 
 int main(int argc, char **argv) {
     messages_from("bench-ring");
-    if (argc != 5) die("usage: bench-ring BYTES ELEMENT BLOCK RING");
+    if (argc != 5 && argc != 6) die("usage: bench-ring BYTES ELEMENT BLOCK RING [READERS]");
     const size_t block = strtoul(argv[3], NULL, 10), bytes = strtoul(argv[4], NULL, 10);
-    const size_t slots = block == 0 ? 0 : bytes / block;
+    const size_t slots = block == 0 ? 0 : bytes / block, readers = argc == 6 ? strtoul(argv[5], NULL, 10) : 1;
     if (slots == 0) die("a ring of %zu bytes has no block of %zu", bytes, block);
     const struct source source = made_source(strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10), block);
-    const struct ring ring = {mapped(sizeof *ring.shared), mapped(slots * block), block, slots};
-    int rounds[2];
-    if (pipe(rounds) != 0) die("no pipe: %m");
-    signal(SIGCHLD, fail_without_consumer);
-    const pid_t consumer = fork();
-    if (consumer < 0) die("no consumer: %m");
-    if (consumer == 0) {
-        close(rounds[1]);
-        consume(&ring, &source, rounds[0]);
+    struct shared *const shared = mapped(sizeof *shared + readers * sizeof shared->readers[0]);
+    const struct ring ring = {shared, mapped(slots * block), block, slots, readers};
+    signal(SIGCHLD, fail_without_reader);
+    for (struct reader *reader = shared->readers; reader < shared->readers + readers; reader++) {
+        if (pipe(reader->rounds) != 0) die("no pipe: %m");
+        const pid_t process = fork();
+        if (process < 0) die("no reader: %m");
+        if (process == 0) consume(&ring, &source, reader);
     }
-    close(rounds[0]);
-    measure(&ring, &source, rounds[1]);
+    measure(&ring, &source);
     return 0;
 }

@@ -1,8 +1,18 @@
 """One measurement of pairs: a verified epoch, then rounds of the baseline and the cycle."""
 
-from engine import pairs, quiet
+from engine import machine, pairs, quiet
 from engine.figures import spread
 from engine.machine import BenchError
+
+# Of the C ring, in bytes.
+SMALLEST_COPY = 256 << 10
+
+
+def ring_words(size, data_bytes, options):
+    """The words of the C ring (c/ring.c) with blocks like those of the pair."""
+    # Small elements are copied many at a time, as from one of the Supplier's batches, but no more than a block has.
+    size = min(options.block, max(size, SMALLEST_COPY)) // 8 * 8
+    return ["program", machine.program("bench-ring"), *map(str, (data_bytes, size, options.block, options.ring))]
 
 
 def check_nothing(ranks, rounds):
@@ -33,22 +43,11 @@ def run(
     Returns the figures, with `rounds`, those of each pair that were timed.
     """
     ring, block = ring or options.ring, block or options.block
+    how |= {"pairs": count, "epochs": 1 + options.warm_up + options.repetitions}
+    how["baselines"] = baselines or [["memcpy"]] * count
 
     def attempt(_):
-        with (
-            pairs.config_files(count, ring, block) as configs,
-            pairs.started(configs, ranks or pairs.beside_spark(count), options.timeout) as started,
-        ):
-            rounds = spark.run(
-                "cycle",
-                pairs=count,
-                epochs=1 + options.warm_up + options.repetitions,
-                baselines=baselines or [["memcpy"]] * count,
-                timeout=options.timeout,
-                **how,
-                **configs,
-            )["pairs"]
-            received = [rank.end() for rank in started]
+        rounds, received = once(spark, options, ranks or pairs.beside_spark(count), ring, block, **how)
         wrong.extend(check_received(source, received) + check(received, rounds))
         wrong.extend(check_baselines(source, rounds, baselines_from))
         return list(zip(*rounds))[1 + options.warm_up :]
@@ -64,6 +63,16 @@ def run(
         "wrong": wrong,
         "rounds": attempts[0],
     }
+
+
+def once(spark, options, ranks, ring=None, block=None, **how):
+    """Returns the rounds of each pair, and what the ranks print."""
+    with (
+        pairs.config_files(len(ranks), ring or options.ring, block or options.block) as configs,
+        pairs.started(configs, ranks, options.timeout) as started,
+    ):
+        rounds = spark.run("cycle", timeout=options.timeout, **how, **configs)["pairs"]
+        return rounds, [rank.end() for rank in started]
 
 
 def _together(measured):

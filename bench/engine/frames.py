@@ -12,6 +12,8 @@ PARTITIONS = 4
 HEAP = 3 << 30
 ROUNDS = 6
 OURS, BASELINES = ("supply", "shuffled"), ("noop", "mapInArrow")
+# Of bench/readers.
+SHARED = "cached, 8 doubles"
 WAYS = ("noop", *OURS, "mapInArrow")
 # PySpark makes an object of each vector, which takes longer than all other frames together.
 NOT_BY_ARROW = "cached, vector of 8"

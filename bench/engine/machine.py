@@ -119,12 +119,12 @@ def tree(pid):
         yield one
 
 
-def processor_seconds(pid):
-    """Processor time of a process and its descendants, with those that have ended."""
+def processor_seconds(pid, alone=False):
+    """Processor time of a process and its descendants, with those that have ended; alone: of the process."""
     ticks = 0
-    for one in tree(pid):
+    for one in [pid] if alone else tree(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             # The fields after the name in parentheses: own time, and that of children that it has waited for.
             fields = pathlib.Path(f"/proc/{one}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))
+            ticks += sum(map(int, fields[11 : 13 if alone else 15]))
     return ticks / os.sysconf("SC_CLK_TCK")

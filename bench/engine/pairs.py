@@ -86,6 +86,11 @@ def beside_spark(count):
     return [[machine.program("bench-rank"), rank] for rank in range(count)]
 
 
+def sharing(count):
+    """The same of ranks that read one ring."""
+    return [["env", f"SUPPLY_SHARE={count}", *command] for command in beside_spark(count)]
+
+
 def fed():
     """The same of one rank, and a feeder that has its pair."""
     rank = machine.program("bench-fed-rank")

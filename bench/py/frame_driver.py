@@ -15,7 +15,8 @@ import spark_supplier
 EPOCHS = 3
 COUNTED = "n bigint"
 # The rows: numbers are as random as features are, so that no dictionary makes them small.
-DOUBLES = [f"rand({i}) as x{i}" for i in range(8)]
+NAMES = ["data", *[f"x{i}" for i in range(1, 8)]]
+DOUBLES = [f"rand({i}) as {name}" for i, name in enumerate(NAMES)]
 TEXTS = [
     "id",
     "concat('a text of the row ', id) as text",
@@ -50,9 +51,9 @@ def make(spark, folder, rows, partitions):
     doubles, numbers = parquet("doubles", DOUBLES), source.selectExpr(f"{NUMBERS} as list")
     return {
         "Parquet, 8 doubles": doubles,
-        "the same, x + 1": doubles.selectExpr(*[f"x{i} + 1 as x{i}" for i in range(8)]),
+        "the same, x + 1": doubles.selectExpr(*[f"{name} + 1 as {name}" for name in NAMES]),
         "cached, 8 doubles": cached(source.selectExpr(*DOUBLES)),
-        "after a shuffle (adaptive)": doubles.repartition("x0"),
+        "after a shuffle (adaptive)": doubles.repartition("data"),
         "cached, vector of 8": cached(numbers.select(array_to_vector("list").alias("vector"))),
         "Parquet, texts, some null": parquet("texts", TEXTS),
         "Parquet, lists of 1 to 15 ints": parquet("tokens", TOKENS),
@@ -91,14 +92,11 @@ def shuffled(frame, rows, pair, timeout):
 def ours(frame, rows, pair, timeout, **options):
     """Rows and time of an epoch once the first one has passed, and the time until the first block."""
     start = time.monotonic()
-    writer = frame.write.format("supply").mode("append").options(epochs=EPOCHS, timeout=timeout, **options)
-    for name in ("mapped_files", "named_pipes"):
-        writer = writer.option(name.replace("_", "-"), pair[name])
     failed = []
 
     def save():
         try:
-            writer.save()
+            share(frame, rows, pair, epochs=EPOCHS, timeout=timeout, **options)
         except Exception as error:
             failed.append(error)
 
@@ -125,11 +123,36 @@ def ours(frame, rows, pair, timeout, **options):
     }
 
 
+def share(frame, rows, pair, **options):
+    """To the ranks of these files."""
+    files = {name.replace("_", "-"): path for name, path in pair.items()}
+    frame.write.format("supply").mode("append").options(**options, **files).save()
+    return {}
+
+
+def in_order(frame, rows, ranks, epochs):
+    """To ranks that Spark starts: what they have read, and the processor time of all."""
+
+    def read(data):
+        import torch
+
+        start = time.process_time_ns()
+        batches = (batch for epoch in data.epochs() for batch in epoch)
+        count = sum(values.sum().isfinite() * len(values) for batch in batches for values in batch.values())
+        used = torch.tensor([count, time.process_time_ns() - start])
+        torch.distributed.all_reduce(used)
+        return used.tolist()
+
+    wanted = spark_supplier.Rows(frame, batch_size=4096, epochs=epochs, order="global", uneven="keep")
+    count, used = spark_supplier.Supplier(ranks).run(read, wanted)
+    return {"rows": count // len(frame.columns), "nanos": used}
+
+
 def nanos(seconds):
     return int(1e9 * seconds)
 
 
-WAYS = {"noop": noop, "supply": ours, "shuffled": shuffled, "mapInArrow": arrow}
+WAYS = {"noop": noop, "supply": ours, "shuffled": shuffled, "mapInArrow": arrow, "share": share, "global": in_order}
 
 
 def main():
@@ -138,7 +161,10 @@ def main():
     try:
         frames = make(spark, folder, int(rows), int(partitions))
         paths = {name: path_of(spark, frame) for name, frame in frames.items()}
-        print(json.dumps({"frames": list(frames), "version": pyspark.__version__, "paths": paths}), flush=True)
+        about = {"frames": list(frames), "version": pyspark.__version__, "paths": paths}
+        about["sum"] = int(frames["cached, 8 doubles"].select("data").toArrow()["data"].to_numpy().view("uint64").sum())
+        about["jvm"] = spark._jvm.java.lang.ProcessHandle.current().pid()
+        print(json.dumps(about), flush=True)
         for line in sys.stdin:
             what = json.loads(line)
             measured = WAYS[what.pop("way")](frames[what.pop("frame")], int(rows), **what)

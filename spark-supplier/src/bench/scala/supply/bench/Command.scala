@@ -26,8 +26,8 @@ final case class Generate(
 final case class OpenLmdb(path: String, partitions: Int, inPlace: Boolean) extends Command
 
 /**
- * Supplies `pairs` ranks and measures the baselines ([[Baseline.of]]), and the rings, if there are
- * any; answers [[Rounds]].
+ * Supplies `pairs` groups of `share` ranks and measures the baselines ([[Baseline.of]]), and the
+ * rings, if there are any; answers [[Rounds]].
  */
 final case class Cycle(
     pairs: Int,
@@ -38,7 +38,7 @@ final case class Cycle(
     timeout: Double,
     rings: Seq[Seq[String]] = Nil,
     resident: Boolean = false,
-    residentFolder: Option[String] = None) extends Command
+    residentFolder: Option[String] = None, share: Int = 1) extends Command
 
 /** A command on key-value pairs. */
 sealed trait KeyedCommand extends Command
@@ -74,11 +74,11 @@ final case class Shuffled(nanos: Long, count: Long, tally: Option[KeyedTally])
 final case class Supplied(start: Long)
 
 /**
- * One measurement: `start` as System.nanoTime has it, `cpuNanos` of the one busy thread, `sum`: of a
- * measuring program.
+ * One measurement: `start` as System.nanoTime has it, `cpuNanos` of the one busy thread, `sum` and
+ * `readersNanos`: of a measuring program.
  */
-final case class Measured(
-    start: Long, nanos: Long, cpuNanos: Long, elements: Long, bytes: Long, sum: BigInt = 0)
+final case class Measured(start: Long, nanos: Long, cpuNanos: Long, elements: Long, bytes: Long,
+    sum: BigInt = 0, readersNanos: Long = 0)
 
 /** One epoch of one pair: baseline, ring, then cycle, with what its thread allocated and waited. */
 final case class Round(baseline: Measured, ring: Option[Measured], cycle: Measured,

@@ -5,7 +5,7 @@ import java.util.concurrent.{CyclicBarrier, TimeUnit}
 import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.pair.Pair
-import supply.plan.{Groups, Hostfile, Plan}
+import supply.plan.{Groups, Hostfile, Plan, Sharing}
 import supply.source.Source
 import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplySettings, TaskCounters, TaskSettings}
 
@@ -13,10 +13,10 @@ import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplySetti
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
   def run(): Rounds = {
     val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0)
-    val hosts = Hostfile.oneNode(command.pairs)
-    val user = SupplySettings(command.pairs, command.mappedFiles, command.namedPipes,
+    val hosts = Hostfile.oneNode(command.pairs * command.share)
+    val user = SupplySettings(hosts.places.size, command.mappedFiles, command.namedPipes,
       epochs = command.epochs, timeout = command.timeout, resident = command.resident,
-      residentFolder = command.residentFolder)
+      residentFolder = command.residentFolder, share = Sharing.Neighbours(command.share))
     val settings =
       TaskSettings(user, hosts, Groups(hosts, user.share), source.schema, source.mainColumn)
     StartLine.drawFor(command.pairs)
@@ -39,7 +39,7 @@ private[bench] final class CycleTask(
     extends Serializable {
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): Seq[Round] = {
     val context = TaskContext.get()
-    val place = settings.hosts.places(rank)
+    val place = settings.hosts.places(settings.groups.first(rank))
     val pair = PinnedTask.attach(
       PinnedTask.pairs(settings.user.configFiles, place, settings.groups.ranks(rank)), place,
       context.attemptNumber(), settings.user.timeout)
