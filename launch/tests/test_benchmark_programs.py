@@ -33,15 +33,17 @@ class TestPrograms:
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    @pytest.mark.parametrize("readers", [(), (1,), (3,), (8,)], ids=lambda words: f"{len(words) and words[0]} readers")
     @pytest.mark.parametrize(("element", "block", "ring"), [(64, 64, 128), (784, 4096, 8192), (4096, 8192, 8192)])
-    def test_the_c_ring_reads_every_word_in_every_round(self, built, element, block, ring):
+    def test_each_reader_of_the_c_ring_reads_every_word_in_every_round(self, built, element, block, ring, readers):
         elements = 3 * ring // element + 1
-        answers = self.answers(built("ring", "ring.c"), [elements * element, element, block, ring], "\n" * 3)
+        answers = self.answers(built("ring", "ring.c"), [elements * element, element, block, ring, *readers], "\n" * 3)
         words = elements * element // 8
         expected = sum(i * 0x9E3779B97F4A7C15 for i in range(words)) % (1 << 64)
         assert [(a["elements"], a["bytes"], a["sum"]) for a in answers] == [
             (elements, elements * element, expected)
         ] * 3
+        assert all(a["cpu_nanos"] > 0 and a["readers_nanos"] > 0 for a in answers)
 
     def test_the_c_ring_says_what_does_not_fit(self, built):
         done = subprocess.run([built("ring", "ring.c"), "4096", "4096", "64", "128"], capture_output=True, text=True)
