@@ -54,6 +54,7 @@ supply_status_t exchange_neighbours_init(struct neighbours *neighbours, uint32_t
         .fd = -1,
         .lost = NOBODY_LOST,
     };
+    for (uint32_t i = 0; i < ranks && neighbours->all != NULL; i++) neighbours->all[i].process = -1;
     if (neighbours->cards != NULL && neighbours->all != NULL && neighbours->mine_linked != NULL &&
         neighbours->links != NULL && neighbours->changed != NULL)
         return SUPPLY_OK;
@@ -94,7 +95,7 @@ void exchange_neighbours_offer(struct neighbours *neighbours, int fd, void *ring
     neighbours->fd = fd;
     neighbours->slot_bytes = slot_bytes;
     neighbours->slots = slots;
-    neighbours->all[neighbours->rank] = (struct neighbour){.ring = ring, .bytes = bytes};
+    neighbours->all[neighbours->rank] = (struct neighbour){.ring = ring, .bytes = bytes, .process = -1};
     neighbours_add_link(neighbours, neighbours->rank);
     exchange_fill_card(&neighbours->mine, fd, bytes);
 }
@@ -127,10 +128,12 @@ static bool neighbours_is_here(const struct card *card, const struct card *mine)
 void exchange_neighbours_map(struct neighbours *neighbours) {
     for (uint32_t rank = 0; rank < neighbours->ranks && neighbours->mine.ring_bytes > 0; rank++) {
         const struct card *card = &neighbours->cards[rank];
+        struct neighbour *neighbour = &neighbours->all[rank];
         if (rank == neighbours->rank || !neighbours_is_here(card, &neighbours->mine)) continue;
-        uint8_t *ring = exchange_map_card(card);
-        if (ring == NULL) continue;
-        neighbours->all[rank] = (struct neighbour){.ring = ring, .bytes = card->ring_bytes};
+        neighbour->process = (int)syscall(SYS_pidfd_open, card->process, 0);
+        neighbour->ring = exchange_map_card(card);
+        if (neighbour->ring == NULL) continue;
+        neighbour->bytes = card->ring_bytes;
         neighbours_add_link(neighbours, rank);
         neighbours->count++;
     }
@@ -157,16 +160,21 @@ supply_status_t exchange_neighbours_set_columns(struct neighbours *neighbours, c
                                                 struct failure *failure) {
     neighbours->table_bytes = exchange_neighbours_table_bytes(neighbours->senders, columns->variable_count);
     neighbours->columns = columns;
-    neighbours->before = calloc(columns->variable_count + 1, sizeof *neighbours->before);
-    if (neighbours->before == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    return exchange_slot_init(&neighbours->layout, columns, failure);
+    for (uint32_t rank = 0; rank < neighbours->ranks; rank++) {
+        struct neighbour *neighbour = &neighbours->all[rank];
+        if (rank == neighbours->rank || neighbour->ring == NULL) continue;
+        TRY(exchange_slot_init(&neighbour->layout, columns, failure));
+    }
+    return SUPPLY_OK;
 }
 
 void exchange_neighbours_leave(struct neighbours *neighbours) {
     for (uint32_t rank = 0; rank < neighbours->ranks && neighbours->all != NULL; rank++) {
+        if (neighbours->all[rank].process >= 0) close(neighbours->all[rank].process);
         if (rank != neighbours->rank && neighbours->all[rank].ring != NULL)
             munmap(neighbours->all[rank].ring, neighbours->all[rank].bytes);
-        neighbours->all[rank] = (struct neighbour){0};
+        exchange_slot_free(&neighbours->all[rank].layout);
+        neighbours->all[rank] = (struct neighbour){.process = -1};
     }
     if (neighbours->fd >= 0) close(neighbours->fd);
     neighbours->fd = -1;
@@ -179,8 +187,6 @@ void exchange_neighbours_free(struct neighbours *neighbours) {
     free(neighbours->mine_linked);
     free(neighbours->links);
     free(neighbours->changed);
-    free(neighbours->before);
-    exchange_slot_free(&neighbours->layout);
     *neighbours = (struct neighbours){.fd = -1};
 }
 
@@ -201,24 +207,26 @@ supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_
     return SUPPLY_OK;
 }
 
-struct place exchange_neighbours_first(struct neighbours *neighbours, const struct slot_layout *layout) {
-    memset(neighbours->before, 0, neighbours->columns->variable_count * sizeof *neighbours->before);
-    return (struct place){layout, 0, neighbours->before};
+void exchange_neighbours_first(struct neighbours *neighbours) {
+    struct slot_layout *layout = neighbours->own_layout;
+    memset(layout->bytes_before, 0, neighbours->columns->variable_count * sizeof *layout->bytes_before);
+    layout->elements_before = 0;
 }
 
-void exchange_neighbours_next(struct neighbours *neighbours, const uint64_t *offer, struct place *place) {
-    place->elements += offer[OFFER_ELEMENTS];
-    for (uint32_t i = 0; i < neighbours->columns->variable_count; i++) neighbours->before[i] += offer[OFFER_BYTES + i];
+void exchange_neighbours_next(struct neighbours *neighbours, const uint64_t *offer) {
+    neighbours->own_layout->elements_before += offer[OFFER_ELEMENTS];
+    for (uint32_t i = 0; i < neighbours->columns->variable_count; i++)
+        neighbours->own_layout->bytes_before[i] += offer[OFFER_BYTES + i];
 }
 
-void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
-                               const struct round *round) {
+void exchange_neighbours_place(struct neighbours *neighbours, struct slot_layout *layout, const struct round *round) {
     const struct columns *columns = neighbours->columns;
     const size_t bytes = columns->variable_count * sizeof(uint64_t);
     struct neighbour *own = &neighbours->all[neighbours->rank];
     uint64_t *table = (uint64_t *)(void *)(layout->slot.address + layout->end);
     uint64_t *entry = table + TABLE_BYTES + columns->variable_count;
-    struct place place = exchange_neighbours_first(neighbours, layout);
+    neighbours->own_layout = layout;
+    exchange_neighbours_first(neighbours);
     table[TABLE_SENDERS] = neighbours->senders;
     table[TABLE_ELEMENTS] = layout->elements;
     memcpy(table + TABLE_BYTES, layout->value_bytes, bytes);
@@ -226,18 +234,17 @@ void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_
         if (rank != neighbours->rank && exchange_has_link(neighbours, rank, neighbours->rank)) {
             entry[ENTRY_RANK] = rank;
             entry[ENTRY_ARRIVED] = 0;
-            entry[ENTRY_ELEMENTS] = place.elements;
-            memcpy(entry + ENTRY_BYTES, neighbours->before, bytes);
+            entry[ENTRY_ELEMENTS] = layout->elements_before;
+            memcpy(entry + ENTRY_BYTES, layout->bytes_before, bytes);
             entry += ENTRY_BYTES + columns->variable_count;
         }
         neighbours->all[rank].arrived = NULL;
-        exchange_neighbours_next(neighbours, exchange_offer(round->offers_in, round, rank), &place);
+        exchange_neighbours_next(neighbours, exchange_offer(round->offers_in, round, rank));
     }
     struct ring_words *words = (struct ring_words *)(void *)(own->ring + WORDS_OFFSET);
     words->slot = (uint64_t)(layout->slot.address - own->ring);
     words->table = (uint64_t)((uint8_t *)table - own->ring);
     neighbours->table = table;
-    neighbours->own_layout = layout;
     /* The block that was in this slot is read before the others write into it. */
     __atomic_store_n(&words->round, ++neighbours->round, __ATOMIC_RELEASE);
 }
@@ -266,23 +273,22 @@ static uint64_t *neighbours_find_entry(const struct neighbours *neighbours, cons
 }
 
 /* This rank's place in its own slot. */
-static struct place neighbours_find_own(struct neighbours *neighbours, const struct round *round) {
-    struct place place = exchange_neighbours_first(neighbours, neighbours->own_layout);
+static void neighbours_find_own(struct neighbours *neighbours, const struct round *round) {
+    exchange_neighbours_first(neighbours);
     for (uint32_t rank = 0; rank < neighbours->rank; rank++)
-        exchange_neighbours_next(neighbours, exchange_offer(round->offers_in, round, rank), &place);
-    return place;
+        exchange_neighbours_next(neighbours, exchange_offer(round->offers_in, round, rank));
+    neighbours->all[neighbours->rank].arrived = &neighbours->own_arrived;
 }
 
-supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct round *round,
-                                         struct place *place) {
+supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct round *round) {
     const struct columns *columns = neighbours->columns;
     struct neighbour *neighbour = &neighbours->all[rank];
-    struct slot_layout *layout = &neighbours->layout;
+    struct slot_layout *layout = &neighbour->layout;
+    if (neighbour->ring == NULL || neighbour->arrived != NULL) return SUPPLY_OK;
     const struct ring_words *words = (const struct ring_words *)(const void *)(neighbour->ring + WORDS_OFFSET);
     const uint64_t *sent = exchange_offer(round->offers, round, rank);
     if (rank == neighbours->rank) {
-        *place = neighbours_find_own(neighbours, round);
-        neighbour->arrived = &neighbours->own_arrived;
+        neighbours_find_own(neighbours, round);
         return SUPPLY_OK;
     }
     if (__atomic_load_n(&words->round, __ATOMIC_ACQUIRE) != neighbours->round) {
@@ -293,32 +299,28 @@ supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t
     uint64_t *entry = neighbours_find_entry(neighbours, neighbour, table_at);
     if (entry == NULL || at > neighbour->bytes || at % BUFFER_ALIGNMENT != 0) return SUPPLY_ERROR_CONTRACT;
     const uint64_t *table = (const uint64_t *)(const void *)(neighbour->ring + table_at);
-    const uint64_t elements = SHARED_READ(entry[ENTRY_ELEMENTS]);
+    layout->elements_before = SHARED_READ(entry[ENTRY_ELEMENTS]);
     layout->elements = SHARED_READ(table[TABLE_ELEMENTS]);
     if (layout->elements > neighbour->bytes / columns->fixed_bytes ||
-        !neighbours_is_within(elements, sent[OFFER_ELEMENTS], layout->elements, neighbour->bytes))
+        !neighbours_is_within(layout->elements_before, sent[OFFER_ELEMENTS], layout->elements, neighbour->bytes))
         return SUPPLY_ERROR_CONTRACT;
     for (uint32_t i = 0; i < columns->variable_count; i++) {
         layout->value_bytes[i] = SHARED_READ(table[TABLE_BYTES + i]);
-        neighbours->before[i] = SHARED_READ(entry[ENTRY_BYTES + i]);
-        if (!neighbours_is_within(neighbours->before[i], sent[OFFER_BYTES + i], layout->value_bytes[i],
+        layout->bytes_before[i] = SHARED_READ(entry[ENTRY_BYTES + i]);
+        if (!neighbours_is_within(layout->bytes_before[i], sent[OFFER_BYTES + i], layout->value_bytes[i],
                                   neighbour->bytes))
             return SUPPLY_ERROR_CONTRACT;
     }
-    *place = (struct place){layout, elements, neighbours->before};
     const struct slot slot = {neighbour->ring + at, neighbour->bytes - at};
     if (!exchange_slot_arrange(layout, columns, &slot)) return SUPPLY_ERROR_CONTRACT;
     neighbour->arrived = &entry[ENTRY_ARRIVED];
     return SUPPLY_OK;
 }
 
-/* While it is awaited, the process may be a zombie, which signals still reach. */
-static bool neighbours_has_ended(pid_t number) {
-    struct pollfd process = {.fd = (int)syscall(SYS_pidfd_open, number, 0), .events = POLLIN};
-    if (process.fd < 0) return kill(number, 0) != 0 && errno == ESRCH;
-    const bool has_ended = poll(&process, 1, 0) > 0;
-    close(process.fd);
-    return has_ended;
+/* While it is awaited, the process may be a zombie, which signals still reach. An old kernel has no pidfd. */
+static bool neighbours_has_ended(const struct neighbour *neighbour, pid_t number) {
+    struct pollfd process = {.fd = neighbour->process, .events = POLLIN};
+    return process.fd >= 0 ? poll(&process, 1, 0) > 0 : kill(number, 0) != 0 && errno == ESRCH;
 }
 
 /* Between two looks. */
@@ -328,7 +330,8 @@ void exchange_neighbours_look(struct neighbours *neighbours) {
     if (supply__clock_now() < neighbours->looks_at) return;
     for (uint32_t rank = 0; rank < neighbours->ranks; rank++)
         if (rank != neighbours->rank && neighbours_is_here(&neighbours->cards[rank], &neighbours->mine))
-            neighbours->all[rank].has_ended = neighbours_has_ended(neighbours->cards[rank].process);
+            neighbours->all[rank].has_ended =
+                neighbours_has_ended(&neighbours->all[rank], neighbours->cards[rank].process);
     neighbours->looks_at = supply__clock_after(LOOK_SECONDS);
 }
 

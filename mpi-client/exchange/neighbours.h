@@ -30,8 +30,10 @@ struct card {
 struct neighbour {
     uint8_t *ring; /**< as it is mapped here; NULL: that rank is none */
     size_t bytes;
-    uint64_t *arrived; /**< where this rank stores that it has copied: in its table; NULL: it has not yet */
+    int process;       /**< descriptor of it (pidfd), if it is of this machine; -1: there is none */
     bool has_ended;    /**< its process, when this rank looked last */
+    uint64_t *arrived; /**< where this rank stores that it has copied: in its table; NULL: it has not said where yet */
+    struct slot_layout layout; /**< of another rank's slot, with this rank's place there */
 };
 
 struct neighbours {
@@ -60,10 +62,8 @@ struct neighbours {
     uint64_t *table;      /**< of this round, in this rank's slot */
     uint64_t own_arrived; /**< that this rank has copied to itself */
     size_t table_bytes;   /**< 0: the columns are not known yet */
-    uint64_t *before;     /**< of each column of any length: bytes of the ranks before one */
     const struct columns *columns;
-    const struct slot_layout *own_layout;
-    struct slot_layout layout; /**< of a neighbour's slot */
+    struct slot_layout *own_layout; /**< with the place of one rank after the other */
 };
 
 /** Allocates what needs no columns. SUPPLY_OK, or _MEMORY. */
@@ -111,27 +111,18 @@ size_t exchange_neighbours_table_bytes(uint32_t senders, uint32_t variable_count
  * _MEMORY, _CONFIG. */
 supply_status_t exchange_neighbours_reserve(struct neighbours *neighbours, size_t bytes, struct failure *failure);
 
-/** Where a rank's elements begin in a slot. */
-struct place {
-    const struct slot_layout *layout; /**< of the slot */
-    uint64_t elements;                /**< of the ranks before */
-    const uint64_t *value_bytes;      /**< theirs, of each column of any length */
-};
-
 /** The places of all ranks in this rank's slot, one after the other: of rank 0; and then of the rank after `offer`. */
-struct place exchange_neighbours_first(struct neighbours *neighbours, const struct slot_layout *layout);
-void exchange_neighbours_next(struct neighbours *neighbours, const uint64_t *offer, struct place *place);
+void exchange_neighbours_first(struct neighbours *neighbours);
+void exchange_neighbours_next(struct neighbours *neighbours, const uint64_t *offer);
 
 /** Begins a round: tells the neighbours where the elements of each of them begin in this rank's slot. */
-void exchange_neighbours_place(struct neighbours *neighbours, const struct slot_layout *layout,
-                               const struct round *round);
+void exchange_neighbours_place(struct neighbours *neighbours, struct slot_layout *layout, const struct round *round);
 
 /**
- * Where this rank's elements for a neighbour begin. SUPPLY_AGAIN: it has not said it yet. _CONTRACT: the place is not
- * in that rank's ring, or has no space for what was offered.
+ * Fills in where this rank's elements for a neighbour begin. SUPPLY_OK: it is known, or the rank is none. SUPPLY_AGAIN:
+ * it has not said it yet. _CONTRACT: the place is not in that rank's ring, or has no space for what was offered.
  */
-supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct round *round,
-                                         struct place *place);
+supply_status_t exchange_neighbours_find(struct neighbours *neighbours, uint32_t rank, const struct round *round);
 
 /** Of neighbours->lost. */
 #define NOBODY_LOST UINT32_MAX

@@ -350,7 +350,7 @@ void exchange_policy_draw(struct destinations *destinations, const struct exchan
         exchange_draw_deal(destinations, settings, draw, counts);
     for (uint32_t i = 0; i < draw->window->elements; i++) {
         struct source_row *at = &destinations->rows[i];
-        at->held = exchange_window_find(draw->window, destinations->order[i], &at->row)->held;
+        at->columns = exchange_window_find(draw->window, destinations->order[i], &at->row)->held->columns;
     }
 }
 

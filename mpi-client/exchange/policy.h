@@ -45,7 +45,7 @@ void exchange_range_split(struct range *range);
 
 /** Where an element lies. */
 struct source_row {
-    const struct held_block *held;
+    const supply_column_t *columns; /**< of its held block, which is not copied before the elements have moved */
     uint32_t row;
 };
 

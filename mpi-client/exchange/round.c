@@ -14,12 +14,12 @@ enum { AHEAD = 16, CACHE_LINE = 64 };
 static inline void round_prefetch(const struct pick *pick, uint32_t column, uint32_t i) {
     if (i + 2 * AHEAD < pick->count) {
         const struct source_row *later = &pick->rows[i + 2 * AHEAD];
-        const supply_column_t *of = &later->held->columns[column];
+        const supply_column_t *of = &later->columns[column];
         if (of->offsets != NULL) __builtin_prefetch(&of->offsets[later->row]);
     }
     if (i + AHEAD >= pick->count) return;
     const struct source_row *at = &pick->rows[i + AHEAD];
-    const supply_column_t *of = &at->held->columns[column];
+    const supply_column_t *of = &at->columns[column];
     if (of->offsets == NULL) return;
     const uint32_t begin = (uint32_t)SHARED_READ(of->offsets[at->row]);
     if ((uint64_t)begin + CACHE_LINE > of->data_bytes) return;
@@ -30,7 +30,7 @@ static inline void round_prefetch(const struct pick *pick, uint32_t column, uint
 void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to) {
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
-        to[i] = (int32_t)exchange_value_bytes(&from->held->columns[column], from->row);
+        to[i] = (int32_t)exchange_value_bytes(&from->columns[column], from->row);
     }
 }
 
@@ -40,7 +40,7 @@ static bool round_pack_values(const struct pick *pick, uint32_t column, const in
         const struct source_row *from = &pick->rows[i];
         round_prefetch(pick, column, i);
         const uint32_t bytes = (uint32_t)lengths[i];
-        const supply_column_t *of = &from->held->columns[column];
+        const supply_column_t *of = &from->columns[column];
         const bool is_same = exchange_value_bytes(of, from->row) == bytes;
         const uint8_t *value = is_same ? exchange_value(of, from->row, bytes) : NULL;
         if (value != NULL && bytes > 0) memcpy(to, value, bytes);
@@ -51,56 +51,59 @@ static bool round_pack_values(const struct pick *pick, uint32_t column, const in
     return is_whole;
 }
 
-/* With a constant width each copy is a move or two. */
-static inline void round_pack_fixed(const struct pick *pick, uint32_t column, size_t width, uint8_t *to) {
+static inline void round_fetch_line(struct ahead *ahead) {
+    while (ahead->at >= ahead->at_end && ahead->piece < ahead->end) {
+        const struct piece *piece = ahead->piece++;
+        ahead->at = (const uint8_t *)piece->held->columns[ahead->column].data + piece->row * ahead->width;
+        ahead->at_end = ahead->at + piece->count * ahead->width;
+    }
+    if (ahead->at >= ahead->at_end) return;
+    __builtin_prefetch(ahead->at);
+    ahead->at += CACHE_LINE;
+}
+
+/* With a constant width each copy is a move or two. A line of the next column is fetched for eight values of this one.
+ */
+static inline void round_pack_fixed(const struct pick *pick, uint32_t column, size_t width, struct ahead *ahead,
+                                    uint8_t *to) {
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
-        memcpy(to + i * width, (const uint8_t *)from->held->columns[column].data + from->row * width, width);
+        if (i % 8 == 0) round_fetch_line(ahead);
+        memcpy(to + i * width, (const uint8_t *)from->columns[column].data + from->row * width, width);
     }
 }
 
 static void round_pack_bits(const struct pick *pick, uint32_t column, uint8_t *to) {
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
-        const uint8_t *bits = from->held->columns[column].data;
+        const uint8_t *bits = from->columns[column].data;
         to[i] = bits[from->row / 8] >> from->row % 8 & 1;
     }
 }
 
-static void round_pack_data(const struct pick *pick, uint32_t column, const struct format *format, uint8_t *to) {
-    switch (format->layout == FORMAT_BITS ? 0 : format->bytes) {
-        case 0:
-            round_pack_bits(pick, column, to);
-            break;
-        case 1:
-            round_pack_fixed(pick, column, 1, to);
-            break;
-        case 2:
-            round_pack_fixed(pick, column, 2, to);
-            break;
-        case 4:
-            round_pack_fixed(pick, column, 4, to);
-            break;
-        case 8:
-            round_pack_fixed(pick, column, 8, to);
-            break;
-        default:
-            round_pack_fixed(pick, column, format->bytes, to);
-    }
-}
-
 bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, const struct pick *pick,
-                   const int32_t *lengths, uint8_t *to) {
+                   const int32_t *lengths, struct ahead *ahead, uint8_t *to) {
     const struct column_plan *plan = &columns->plans[buffer->column];
+    const size_t width = plan->format.bytes;
     if (buffer->kind == WIRE_VALIDITY)
         for (uint32_t i = 0; i < pick->count; i++)
-            to[i] = !exchange_is_null(&pick->rows[i].held->columns[buffer->column], pick->rows[i].row);
+            to[i] = !exchange_is_null(&pick->rows[i].columns[buffer->column], pick->rows[i].row);
     else if (buffer->kind == WIRE_LENGTHS)
         memcpy(to, lengths, pick->count * sizeof *lengths);
     else if (exchange_is_variable(plan))
         return round_pack_values(pick, buffer->column, lengths, to);
+    else if (plan->format.layout == FORMAT_BITS)
+        round_pack_bits(pick, buffer->column, to);
+    else if (width == 8)
+        round_pack_fixed(pick, buffer->column, 8, ahead, to);
+    else if (width == 4)
+        round_pack_fixed(pick, buffer->column, 4, ahead, to);
+    else if (width == 2)
+        round_pack_fixed(pick, buffer->column, 2, ahead, to);
+    else if (width == 1)
+        round_pack_fixed(pick, buffer->column, 1, ahead, to);
     else
-        round_pack_data(pick, buffer->column, &plan->format, to);
+        round_pack_fixed(pick, buffer->column, width, ahead, to);
     return true;
 }
 

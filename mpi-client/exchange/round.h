@@ -13,6 +13,14 @@ struct pick {
     uint32_t count;
 };
 
+/** What is left of the window's next column of fixed width: its memory is fetched while another column is copied. */
+struct ahead {
+    const struct piece *piece, *end;
+    uint32_t column;
+    size_t width;
+    const uint8_t *at, *at_end; /**< of the piece before */
+};
+
 /** The lengths of values of any length. */
 void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to);
 
@@ -21,7 +29,7 @@ void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to
  * read before. False: values of these lengths have changed since they were checked, and bytes are 0 instead.
  */
 bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, const struct pick *pick,
-                   const int32_t *lengths, uint8_t *to);
+                   const int32_t *lengths, struct ahead *ahead, uint8_t *to);
 
 /** What one rank has for another one in a round: these numbers, and then the bytes of each column of any length. */
 enum { OFFER_ELEMENTS, OFFER_LEFT, OFFER_BYTES };

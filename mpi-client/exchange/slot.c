@@ -20,7 +20,8 @@ size_t exchange_slot_bytes(uint32_t entries, size_t received_bytes) {
 
 supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns, struct failure *failure) {
     layout->offsets = calloc(columns->buffer_count, sizeof *layout->offsets);
-    layout->value_bytes = calloc(columns->variable_count + 1, sizeof *layout->value_bytes);
+    layout->value_bytes = calloc(2 * columns->variable_count + 1, sizeof *layout->value_bytes);
+    layout->bytes_before = layout->value_bytes + columns->variable_count;
     if (layout->offsets != NULL && layout->value_bytes != NULL) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }

@@ -10,8 +10,10 @@ size_t exchange_slot_bytes(uint32_t entries, size_t received_bytes);
 
 struct slot_layout {
     struct slot slot;
-    size_t *offsets;       /**< of each wire buffer, where its values arrive, from the slot's start */
-    uint64_t *value_bytes; /**< of each column of any length */
+    size_t *offsets;        /**< of each wire buffer, where its values arrive, from the slot's start */
+    uint64_t *value_bytes;  /**< of each column of any length */
+    uint64_t *bytes_before; /**< those of the ranks before one, and their elements */
+    uint64_t elements_before;
     uint64_t elements;
     size_t end;
 };

@@ -128,7 +128,7 @@ static supply_status_t round_place(struct exchange *exchange, struct failure *fa
                         : offered > exchange->round.capacity ||
                               !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &slot))
         return round_fail_by_library(exchange, "other ranks send more than this rank has space for", failure);
-    exchange_transfer_begin(&exchange->transfer, &exchange->layout, !exchange->neighbours.are_all);
+    exchange_transfer_begin(&exchange->transfer, &exchange->layout);
     exchange->step = STEP_COPY;
     exchange_begin_wait(&exchange->collective);
     return SUPPLY_OK;

@@ -15,8 +15,9 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, size_t window_
     transfer->receive = malloc(capacity + headers);
     transfer->send_parts = calloc(ranks, sizeof *transfer->send_parts);
     transfer->receive_bytes = calloc(ranks, sizeof *transfer->receive_bytes);
+    transfer->targets = (uint8_t **)calloc(ranks, sizeof *transfer->targets);
     if (transfer->send != NULL && transfer->receive != NULL && transfer->send_parts != NULL &&
-        transfer->receive_bytes != NULL)
+        transfer->receive_bytes != NULL && transfer->targets != NULL)
         return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY,
                         "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
@@ -38,13 +39,14 @@ void exchange_transfer_free(struct transfer *transfer) {
     free(transfer->receive);
     free(transfer->send_parts);
     free(transfer->receive_bytes);
+    free((void *)transfer->targets);
     *transfer = (struct transfer){0};
 }
 
 /* The lengths of a column of any length, from that element on. NULL: there is no such column. */
 static int32_t *transfer_lengths(const struct transfer *transfer, const struct wire_buffer *buffer, uint32_t first) {
     if (transfer->lengths == NULL) return NULL;
-    return transfer->lengths + (size_t)buffer->variable * transfer->elements + first;
+    return transfer->lengths + (size_t)buffer->variable * transfer->window->elements + first;
 }
 
 /* The rank still does its part of the round, and tells the others: what it sends them is wrong. */
@@ -56,7 +58,7 @@ void exchange_transfer_begin_window(struct transfer *transfer, const struct gath
     const struct columns *columns = transfer->columns;
     const struct pick all = {.rows = transfer->destinations->rows, .count = window->elements};
     uint64_t bytes = window->elements * columns->fixed_bytes;
-    transfer->elements = window->elements;
+    transfer->window = window;
     for (uint32_t i = 0; i < columns->buffer_count && columns->variable_count > 0; i++) {
         if (columns->buffers[i].kind != WIRE_LENGTHS) continue;
         int32_t *lengths = transfer_lengths(transfer, &columns->buffers[i], 0);
@@ -83,25 +85,16 @@ void exchange_transfer_measure(const struct transfer *transfer) {
     }
 }
 
-/* Packs a wire buffer for that rank. */
-static void transfer_pack(const struct transfer *transfer, const struct wire_buffer *buffer, uint32_t rank,
-                          uint8_t *to) {
-    const uint32_t begin = transfer->round->begins[rank];
-    const struct pick pick = {.rows = transfer->destinations->rows + begin, .count = transfer->round->counts[rank]};
-    if (!exchange_pack(transfer->columns, buffer, &pick, transfer_lengths(transfer, buffer, begin), to))
-        transfer_tell_change(transfer);
-}
-
 /* Bytes of a wire buffer of what a rank offers. */
 static size_t transfer_bytes(const struct transfer *transfer, const struct wire_buffer *buffer, const uint64_t *offer) {
     return exchange_wire_bytes(transfer->columns, buffer, offer[OFFER_ELEMENTS], offer + OFFER_BYTES);
 }
 
 /* Where a wire buffer of a rank begins in a slot. */
-static uint8_t *transfer_place(const struct transfer *transfer, uint32_t index, const struct place *place) {
-    return place->layout->slot.address + place->layout->offsets[index] +
-           exchange_wire_bytes(transfer->columns, &transfer->columns->buffers[index], place->elements,
-                               place->value_bytes);
+static uint8_t *transfer_place(const struct transfer *transfer, uint32_t index, const struct slot_layout *layout) {
+    return layout->slot.address + layout->offsets[index] +
+           exchange_wire_bytes(transfer->columns, &transfer->columns->buffers[index], layout->elements_before,
+                               layout->bytes_before);
 }
 
 /* Bytes of a message with what is offered. */
@@ -109,60 +102,81 @@ static uint64_t transfer_message_bytes(const struct transfer *transfer, const ui
     return sizeof(message_header) + exchange_offered_bytes(offer, transfer->columns);
 }
 
-/* Where the messages to other ranks begin: those to the ranks of a node one after the other. */
-static void transfer_divide(const struct transfer *transfer) {
+/* Messages to the ranks of a node lie one after the other. */
+void exchange_transfer_begin(struct transfer *transfer, struct slot_layout *layout) {
     const struct levels *levels = &transfer->collective->levels;
     size_t at = 0;
+    exchange_neighbours_place(transfer->neighbours, layout, transfer->round);
     for (uint32_t i = 0; i < levels->ranks; i++) {
         const uint32_t rank = levels->order[i];
         const uint64_t *offer = exchange_offer(transfer->round->offers, transfer->round, rank);
         const bool is_copied = transfer->neighbours->all[rank].ring != NULL;
         transfer->send_parts[rank] =
             (struct part){.offset = at, .bytes = is_copied ? 0 : transfer_message_bytes(transfer, offer)};
+        transfer->targets[rank] = transfer->send + at + sizeof(message_header);
         at += transfer->send_parts[rank].bytes;
     }
 }
 
-void exchange_transfer_begin(struct transfer *transfer, const struct slot_layout *layout, bool has_messages) {
-    exchange_neighbours_place(transfer->neighbours, layout, transfer->round);
-    if (!has_messages) return;
-    transfer_divide(transfer);
-    for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
-        uint8_t *to = transfer->send + transfer->send_parts[rank].offset + sizeof(message_header);
-        const uint64_t *offer = exchange_offer(transfer->round->offers, transfer->round, rank);
-        /* A rank that has had no element has no lengths. */
-        const bool is_packed = transfer->round->counts[rank] > 0 && transfer->send_parts[rank].bytes > 0;
-        for (uint32_t i = 0; i < transfer->columns->buffer_count && is_packed; i++) {
-            transfer_pack(transfer, &transfer->columns->buffers[i], rank, to);
-            to += transfer_bytes(transfer, &transfer->columns->buffers[i], offer);
+/* Where the next wire buffer for a rank goes. */
+static uint8_t *transfer_target(const struct transfer *transfer, uint32_t index, uint32_t rank) {
+    const struct neighbours *neighbours = transfer->neighbours;
+    const struct neighbour *neighbour = &neighbours->all[rank];
+    const uint64_t *offer = exchange_offer(transfer->round->offers, transfer->round, rank);
+    uint8_t *target = transfer->targets[rank];
+    if (rank == neighbours->rank) return transfer_place(transfer, index, neighbours->own_layout);
+    if (neighbour->ring != NULL) return transfer_place(transfer, index, &neighbour->layout);
+    transfer->targets[rank] += transfer_bytes(transfer, &transfer->columns->buffers[index], offer);
+    return target;
+}
+
+/* The first column of values of fixed width from that wire buffer on. */
+static struct ahead transfer_fetch_column(const struct transfer *transfer, uint32_t index) {
+    const struct columns *columns = transfer->columns;
+    const struct gathered_window *window = transfer->window;
+    for (; index < columns->buffer_count; index++) {
+        const struct wire_buffer *buffer = &columns->buffers[index];
+        const struct column_plan *plan = &columns->plans[buffer->column];
+        if (buffer->kind == WIRE_DATA && !exchange_is_variable(plan) && plan->format.layout != FORMAT_BITS)
+            return (struct ahead){.piece = window->pieces,
+                                  .end = window->pieces + window->piece_count,
+                                  .column = buffer->column,
+                                  .width = plan->format.bytes};
+    }
+    return (struct ahead){0};
+}
+
+/* Column by column, each for all ranks: it is read from memory once. */
+static void transfer_pack(const struct transfer *transfer) {
+    const struct columns *columns = transfer->columns;
+    const struct round *round = transfer->round;
+    for (uint32_t i = 0; i < columns->buffer_count; i++) {
+        struct ahead ahead = transfer_fetch_column(transfer, i + 1);
+        for (uint32_t rank = 0; rank < round->ranks; rank++) {
+            const uint32_t begin = round->begins[rank];
+            const struct pick pick = {.rows = transfer->destinations->rows + begin, .count = round->counts[rank]};
+            if (pick.count > 0 && !exchange_pack(columns, &columns->buffers[i], &pick,
+                                                 transfer_lengths(transfer, &columns->buffers[i], begin), &ahead,
+                                                 transfer_target(transfer, i, rank)))
+                transfer_tell_change(transfer);
         }
     }
 }
 
-/* SUPPLY_OK; or _AGAIN, _CONTRACT: as exchange_neighbours_find(). */
-static supply_status_t transfer_copy(const struct transfer *transfer, uint32_t rank) {
-    const struct neighbour *neighbour = &transfer->neighbours->all[rank];
-    struct place place;
-    if (neighbour->ring == NULL || neighbour->arrived != NULL) return SUPPLY_OK;
-    TRY(exchange_neighbours_find(transfer->neighbours, rank, transfer->round, &place));
-    for (uint32_t i = 0; i < transfer->columns->buffer_count && transfer->round->counts[rank] > 0; i++)
-        transfer_pack(transfer, &transfer->columns->buffers[i], rank, transfer_place(transfer, i, &place));
-    return SUPPLY_OK;
-}
-
 supply_status_t exchange_transfer_copy(const struct transfer *transfer, struct failure *failure) {
-    bool is_over = true;
+    bool are_known = true;
     exchange_neighbours_look(transfer->neighbours);
     for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
-        const supply_status_t status = transfer_copy(transfer, rank);
+        const supply_status_t status = exchange_neighbours_find(transfer->neighbours, rank, transfer->round);
         if (status == SUPPLY_ERROR_CONTRACT)
             return supply__fail(failure, status,
                                 "%s: rank %u has named a place outside of its ring: use the same libsupply_exchange on "
                                 "all ranks",
                                 transfer->collective->name, rank);
-        is_over = is_over && status == SUPPLY_OK;
+        are_known = are_known && status == SUPPLY_OK;
     }
-    TRY(exchange_wait(transfer->collective, is_over, failure));
+    TRY(exchange_wait(transfer->collective, are_known, failure));
+    transfer_pack(transfer);
     /* Whether elements have changed is known when all are copied. */
     exchange_neighbours_arrive(transfer->neighbours);
     return SUPPLY_OK;
@@ -183,8 +197,7 @@ supply_status_t exchange_transfer_send(struct transfer *transfer, struct failure
 }
 
 /* Copies the message of a rank to its place in the slot. */
-static void transfer_unpack(const struct transfer *transfer, uint32_t rank, const uint64_t *offer,
-                            const struct place *place) {
+static void transfer_unpack(const struct transfer *transfer, uint32_t rank, const uint64_t *offer) {
     const uint8_t *from = exchange_message(transfer->collective, rank, transfer->receive_bytes[rank]);
     message_header header = 1;
     if (from != NULL) memcpy(&header, from, sizeof header);
@@ -193,7 +206,7 @@ static void transfer_unpack(const struct transfer *transfer, uint32_t rank, cons
     from += sizeof header;
     for (uint32_t i = 0; i < transfer->columns->buffer_count; i++) {
         const size_t bytes = transfer_bytes(transfer, &transfer->columns->buffers[i], offer);
-        memcpy(transfer_place(transfer, i, place), from, bytes);
+        memcpy(transfer_place(transfer, i, transfer->neighbours->own_layout), from, bytes);
         from += bytes;
     }
 }
@@ -201,11 +214,11 @@ static void transfer_unpack(const struct transfer *transfer, uint32_t rank, cons
 supply_status_t exchange_transfer_receive(const struct transfer *transfer, struct failure *failure) {
     if (transfer->collective->kind == COLLECTIVE_NONE) return SUPPLY_OK;
     TRY(exchange_poll(transfer->collective, failure));
-    struct place place = exchange_neighbours_first(transfer->neighbours, transfer->neighbours->own_layout);
+    exchange_neighbours_first(transfer->neighbours);
     for (uint32_t rank = 0; rank < transfer->round->ranks; rank++) {
         const uint64_t *offer = exchange_offer(transfer->round->offers_in, transfer->round, rank);
-        if (transfer->receive_bytes[rank] > 0) transfer_unpack(transfer, rank, offer, &place);
-        exchange_neighbours_next(transfer->neighbours, offer, &place);
+        if (transfer->receive_bytes[rank] > 0) transfer_unpack(transfer, rank, offer);
+        exchange_neighbours_next(transfer->neighbours, offer);
     }
     return SUPPLY_OK;
 }

@@ -18,7 +18,8 @@ struct transfer {
     uint8_t *send, *receive;
     struct part *send_parts;
     uint64_t *receive_bytes; /**< of the message of each rank */
-    uint32_t elements;       /**< of the window */
+    uint8_t **targets;       /**< of the message to each rank: where its next wire buffer goes */
+    const struct gathered_window *window;
 };
 
 /**
@@ -44,10 +45,10 @@ void exchange_transfer_measure(const struct transfer *transfer);
  * SUPPLY_OK, or a failure. neighbours->changed then says of which ranks elements have changed since they were gathered.
  */
 
-/** Tells neighbours where their elements begin in the slot, and packs the messages, unless there are none. */
-void exchange_transfer_begin(struct transfer *transfer, const struct slot_layout *layout, bool has_messages);
+/** Tells neighbours where their elements begin in the slot. */
+void exchange_transfer_begin(struct transfer *transfer, struct slot_layout *layout);
 
-/** Copies to each neighbour that has said where its elements begin. */
+/** When all neighbours have said where their elements begin: copies, and packs the messages. */
 supply_status_t exchange_transfer_copy(const struct transfer *transfer, struct failure *failure);
 
 /** Begins to move the messages. SUPPLY_OK, or _SYSTEM. */

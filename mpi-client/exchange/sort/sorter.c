@@ -27,8 +27,10 @@ static uint32_t sorter_pick(struct sorter *sorter) {
     uint64_t bytes = 0;
     while (sorter->merge.count > 0) {
         struct source_row element;
-        element.held = exchange_window_find(&sorter->window, exchange_merge_peek(&sorter->merge), &element.row)->held;
-        bytes += exchange_rows_bytes(element.held, &sorter->columns, element.row, 1);
+        const struct held_block *held =
+            exchange_window_find(&sorter->window, exchange_merge_peek(&sorter->merge), &element.row)->held;
+        element.columns = held->columns;
+        bytes += exchange_rows_bytes(held, &sorter->columns, element.row, 1);
         if (count > 0 && bytes > sorter->options.block_bytes) break;
         if (!sorter_add_picked(sorter, count, &element)) return 0;
         exchange_merge_pop(&sorter->merge);
@@ -40,7 +42,7 @@ static uint32_t sorter_pick(struct sorter *sorter) {
 static uint64_t sorter_sum_of_lengths(const struct pick *picked, uint32_t column) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < picked->count; i++)
-        sum += exchange_value_bytes(&picked->rows[i].held->columns[column], picked->rows[i].row);
+        sum += exchange_value_bytes(&picked->rows[i].columns[column], picked->rows[i].row);
     return sum;
 }
 
@@ -65,7 +67,7 @@ static bool sorter_copy(const struct sorter *sorter, const struct pick *picked) 
         if (buffer->kind == WIRE_LENGTHS)
             exchange_pack_lengths(picked, buffer->column, lengths = (int32_t *)(void *)to);
         else
-            is_whole &= exchange_pack(&sorter->columns, buffer, picked, lengths, to);
+            is_whole &= exchange_pack(&sorter->columns, buffer, picked, lengths, &(struct ahead){0}, to);
     }
     return is_whole;
 }
