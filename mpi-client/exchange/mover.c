@@ -12,8 +12,7 @@
 /* Polls that nobody waits for: for a slot that the program holds, and beside a program that polls by itself. */
 #define PAUSE_NANOSECONDS 1000000
 
-/* How long a rank that closes early waits for the others in each step. */
-#define LEAVE_SECONDS 0.5
+double exchange_leave_seconds = 0.5;
 
 /* MPI_Finalize(), or the end of Python: nothing may be called any more. */
 static void mover_end(void *context) {
@@ -140,7 +139,7 @@ void exchange_mover_leave(struct exchange *exchange, const char *reason) {
         supply__fail(&failure, SUPPLY_ERROR_ARGUMENT, "%s", reason);
         exchange_fail_later(exchange, &failure);
     }
-    const struct wait_limit limit = {LEAVE_SECONDS, {0}};
+    const struct wait_limit limit = {exchange_leave_seconds, {0}};
     struct wait wait = supply__wait_begin(limit);
     enum step step = exchange->step;
     while (exchange_advance(exchange, &failure) == SUPPLY_AGAIN && supply__wait_more(&wait) == SUPPLY_OK) {

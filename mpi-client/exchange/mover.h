@@ -40,5 +40,8 @@ void exchange_mover_permit(struct exchange *exchange, supply_status_t status);
 /** Ends the thread, if there is one, within its pause and one step. */
 void exchange_mover_stop(struct exchange *exchange);
 
+/** How long a rank that closes early waits for the others in each step. Tests wait longer: a machine may be busy. */
+extern double exchange_leave_seconds;
+
 /** The program closes before the end. reason: why. What this rank has begun with the others ends, if they are quick. */
 void exchange_mover_leave(struct exchange *exchange, const char *reason);

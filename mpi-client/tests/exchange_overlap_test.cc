@@ -10,6 +10,10 @@
 #include "exchange_ranks.h"
 #include "forked.h"
 
+extern "C" {
+#include "mover.h"
+}
+
 namespace supply_test {
 
 class ExchangeOverlapTest : public ExchangeTest {
@@ -197,6 +201,8 @@ TEST_F(ExchangeOverlapTest, AProgramThatComputesMissesNoTimeLimit) {
 
 /* MPI has nothing under way when all ranks leave after the same block, wherever their threads are. */
 TEST_P(ExchangeOverlapPathsTest, RanksThatCloseTogetherLeaveNothingUnderWay) {
+    const double leave_seconds = exchange_leave_seconds;
+    exchange_leave_seconds = 300;
     for (uint64_t collectives = 0; collectives <= of_window; collectives++) {
         SCOPED_TRACE(collectives);
         ranks.clear();
@@ -214,6 +220,7 @@ TEST_P(ExchangeOverlapPathsTest, RanksThatCloseTogetherLeaveNothingUnderWay) {
         });
         EXPECT_EQ(0, network->freed_while_pending());
     }
+    exchange_leave_seconds = leave_seconds;
 }
 
 /* Rank 1 has begun the agreement on a window, of which rank 0 has nothing yet. */
