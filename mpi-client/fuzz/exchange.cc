@@ -1,6 +1,7 @@
 // What arrives from the other ranks of an exchange. The rank under test has a real pair with valid data. The others are
 // as it is: what it sends to one of them comes back, changed by the input. An input without changes is an exchange that
-// ends well. If they are neighbours, what it copies into their rings comes back into its own one.
+// ends well. If they are neighbours, what it copies into their rings comes back into its own one. If there are two
+// nodes, the board of the other rank of its node has what its own one has.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -27,7 +28,7 @@ using supply_test::Column;
 
 enum { TABLE_BYTES = 1024, RANKS_MAX = 4, CALLS_MAX = 300, OPERATIONS_MAX = 3000 };
 
-/** The ring of another rank. */
+/** The ring of another rank, or its board. */
 class NeighbourRing {
   public:
     NeighbourRing() = default;
@@ -42,7 +43,6 @@ class NeighbourRing {
     /** What that rank says of it, beside what this one says of its own. */
     void show(card &card) {
         struct stat memory = {};
-        if (bytes_ != nullptr) return; /* the card of a board */
         size_ = card.ring_bytes;
         fd_ = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(size_)) != 0 || fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK) != 0 ||
@@ -62,6 +62,19 @@ class NeighbourRing {
                 if (bytes_[i] != 0) ring[i] = bytes_[i];
             fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at);
             at = lseek(fd_, end, SEEK_DATA);
+        }
+    }
+
+    /** Takes over all that another board has. */
+    template <typename Others>
+    void mirror(Others &others, int board) {
+        if (bytes_ == nullptr) return;
+        for (off_t at = lseek(board, 0, SEEK_DATA); at >= 0;) {
+            const off_t end = lseek(board, at, SEEK_HOLE);
+            const auto count = static_cast<size_t>(end - at);
+            if (pread(board, bytes_ + at, count, at) != static_cast<ssize_t>(count)) abort();
+            others.change(bytes_ + at, count);
+            at = lseek(board, end, SEEK_DATA);
         }
     }
 
@@ -99,25 +112,17 @@ class NeighbourRing {
 /** A transport whose operations are complete at once. */
 class OtherRanks {
   public:
-    OtherRanks(Input &input, uint8_t shape, bool are_neighbours, size_t columns_of_any_length)
-        : input_(input), ranks_(1 + shape % RANKS_MAX), rank_(shape / RANKS_MAX % ranks_),
-          variables_(columns_of_any_length), are_neighbours_(are_neighbours) {}
-
-    transport interface() {
-        return {static_cast<int>(rank_),
-                static_cast<int>(ranks_),
-                false,
-                this,
-                allgather,
-                nullptr,
-                nullptr,
-                alltoall,
-                alltoallv,
-                [](void *, int, failure *) { return SUPPLY_OK; },
-                nullptr,
-                nullptr,
-                [](void *, bool) {}};
+    OtherRanks(Input &input, uint8_t shape, bool are_neighbours, bool has_nodes, size_t columns_of_any_length)
+        : input_(input), ranks_(has_nodes ? RANKS_MAX : 1 + shape % RANKS_MAX), rank_(shape / RANKS_MAX % ranks_),
+          variables_(columns_of_any_length), peers_(has_nodes ? 2 : ranks_),
+          are_neighbours_(are_neighbours || has_nodes) {}
+    OtherRanks(const OtherRanks &) = delete;
+    OtherRanks &operator=(const OtherRanks &) = delete;
+    ~OtherRanks() {
+        if (board_ >= 0) close(board_);
     }
+
+    transport interface() { return interface_of(all_); }
 
     /** What this rank copies with the value 0 does not come back from neighbours. */
     bool have_changed() const { return changed_ || (are_neighbours_ && ranks_ > 1); }
@@ -135,8 +140,9 @@ class OtherRanks {
         const size_t begin = 2 + variables_, numbers = 3 + variables_;
         const uint64_t round = reinterpret_cast<const uint64_t *>(ring + WORDS_OFFSET)[0];
         for (size_t rank = 0; rank < ranks_; rank++) {
-            if (rank == rank_) continue;
-            const size_t entry = begin + (rank - (rank > rank_)) * numbers;
+            if (rank == rank_ || !is_here(rank)) continue;
+            const size_t first = rank_ / peers_ * peers_, entry = begin + (rank - first - (rank > rank_)) * numbers;
+            boards_[rank].mirror(*this, board_);
             if (round != round_)
                 rings_[rank].say(*this, ring, bytes, entry, rank_);
             else
@@ -151,7 +157,50 @@ class OtherRanks {
 
   private:
     friend class NeighbourRing;
-    static OtherRanks &of(void *context) { return *static_cast<OtherRanks *>(context); }
+
+    /** All ranks, or those of a rail. */
+    struct Part {
+        OtherRanks &others;
+        size_t ranks, rank;
+    };
+    static const Part &of(void *context) { return *static_cast<Part *>(context); }
+
+    static transport interface_of(Part &part) {
+        return {static_cast<int>(part.rank),
+                static_cast<int>(part.ranks),
+                false,
+                &part,
+                allgather,
+                nullptr,
+                nullptr,
+                alltoall,
+                alltoallv,
+                [](void *, int, failure *) { return SUPPLY_OK; },
+                split,
+                nullptr,
+                [](void *, bool) {}};
+    }
+
+    static supply_status_t split(void *context, const int *, int ranks, int rank, transport *part, failure *) {
+        OtherRanks &others = of(context).others;
+        others.rail_.ranks = static_cast<size_t>(ranks);
+        others.rail_.rank = static_cast<size_t>(rank);
+        *part = interface_of(others.rail_);
+        return SUPPLY_OK;
+    }
+
+    /** Whether it is a rank of the node of the one under test. */
+    bool is_here(size_t rank) const { return rank / peers_ == rank_ / peers_; }
+
+    /** What another rank says of its ring or its board. */
+    void show(size_t rank, card &shown) {
+        if (!is_here(rank))
+            shown.machine++;
+        else if (!has_rings_)
+            rings_[rank].show(shown);
+        else
+            boards_[rank].show(shown);
+    }
 
     /** Changes what has arrived: u8 count, and for each change u16 offset, u8 kind and count, bytes. */
     void change(uint8_t *bytes, size_t size) {
@@ -181,25 +230,33 @@ class OtherRanks {
 
     static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                      failure *failure) {
-        OtherRanks &others = of(context);
-        for (size_t rank = 0; rank < others.ranks_; rank++) {
+        const Part &part = of(context);
+        OtherRanks &others = part.others;
+        const bool are_cards = bytes == sizeof(card) && others.are_neighbours_ && !others.has_boards_;
+        const bool are_links = bytes == sizeof(uint64_t) && !others.has_boards_;
+        if (are_cards && others.has_rings_) others.board_ = dup(static_cast<const card *>(send)->descriptor);
+        for (size_t rank = 0; rank < part.ranks; rank++) {
             uint8_t *to = static_cast<uint8_t *>(receive) + rank * bytes;
             memmove(to, send, bytes);
-            if (bytes == sizeof(card) && rank != others.rank_ && others.are_neighbours_)
-                others.rings_[rank].show(*reinterpret_cast<card *>(to));
-            /* Links: of a rank that has no neighbours, to itself. */
-            if (bytes == sizeof(uint64_t) && !others.are_neighbours_) *reinterpret_cast<uint64_t *>(to) = 1u << rank;
-            if (rank != others.rank_) others.change(to, bytes);
+            if (are_cards && rank != part.rank) others.show(rank, *reinterpret_cast<card *>(to));
+            /* Of a rank that has no neighbours, to itself. */
+            const size_t first = rank / others.peers_ * others.peers_, count = others.peers_;
+            if (are_links)
+                *reinterpret_cast<uint64_t *>(to) = others.are_neighbours_ ? ((1u << count) - 1) << first : 1u << rank;
+            if (rank != part.rank) others.change(to, bytes);
         }
+        others.has_boards_ |= are_cards && others.has_rings_;
+        others.has_rings_ |= are_cards;
         return others.count(operation, failure);
     }
 
     static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                     failure *failure) {
-        OtherRanks &others = of(context);
-        memcpy(receive, send, others.ranks_ * bytes);
-        for (size_t rank = 0; rank < others.ranks_; rank++)
-            if (rank != others.rank_) others.change(static_cast<uint8_t *>(receive) + rank * bytes, bytes);
+        const Part &part = of(context);
+        OtherRanks &others = part.others;
+        memcpy(receive, send, part.ranks * bytes);
+        for (size_t rank = 0; rank < part.ranks; rank++)
+            if (rank != part.rank) others.change(static_cast<uint8_t *>(receive) + rank * bytes, bytes);
         return others.count(operation, failure);
     }
 
@@ -211,11 +268,12 @@ class OtherRanks {
         if (bytes > static_cast<size_t>(mapped + mapped_bytes - place)) found("a part that does not fit into the ring");
     }
 
-    static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
-                                     const part *receive_parts, int *operation, failure *failure) {
-        OtherRanks &others = of(context);
-        for (size_t rank = 0; rank < others.ranks_; rank++) {
-            const part &sent = send_parts[rank], &received = receive_parts[rank];
+    static supply_status_t alltoallv(void *context, const void *send, const ::part *send_parts, void *receive,
+                                     const ::part *receive_parts, int *operation, failure *failure) {
+        const Part &part = of(context);
+        OtherRanks &others = part.others;
+        for (size_t rank = 0; rank < part.ranks; rank++) {
+            const ::part &sent = send_parts[rank], &received = receive_parts[rank];
             if (sent.bytes == 0 && received.bytes == 0) continue;
             const std::string bytes(static_cast<const char *>(send) + sent.offset, sent.bytes);
             uint8_t *to = static_cast<uint8_t *>(receive) + received.offset;
@@ -228,9 +286,12 @@ class OtherRanks {
     }
 
     Input &input_;
-    const size_t ranks_, rank_, variables_; /* the last: columns of any length */
+    const size_t ranks_, rank_, variables_, peers_; /* the last ones: columns of any length; ranks of a node */
     const bool are_neighbours_;
-    std::array<NeighbourRing, RANKS_MAX> rings_;
+    Part all_ = {*this, ranks_, rank_}, rail_ = all_;
+    std::array<NeighbourRing, RANKS_MAX> rings_, boards_;
+    bool has_rings_ = false, has_boards_ = false; /* has shown them */
+    int board_ = -1;                              /* of the rank under test */
     unsigned operations_ = 0;
     uint64_t round_ = 0;
     bool changed_ = false;
@@ -326,10 +387,10 @@ class ValidTask {
     uint32_t epoch_ = 0, element_ = 0;
 };
 
-/** u8 policy, key, whether the rank has data, with children, and neighbours; u8 number of ranks and rank; then the
- * changes. */
+/** u8 policy, key, whether the rank has data, with children, neighbours, and two nodes; u8 number of ranks and rank;
+ * then the changes. */
 void run(Input input) {
-    enum { POLICIES = 4, KEY_IS_TEXT = 4, NO_DATA = 8, SPILLS = 16, CHILDREN = 32, NEIGHBOURS = 64 };
+    enum { POLICIES = 4, KEY_IS_TEXT = 4, NO_DATA = 8, SPILLS = 16, CHILDREN = 32, NEIGHBOURS = 64, NODES = 128 };
     FuzzedPair pair(true);
     const uint8_t how = input.number<uint8_t>();
     supply_exchange_options_t options;
@@ -341,7 +402,7 @@ void run(Input input) {
         options.nulls_together = true;
     }
     if (options.policy == SUPPLY_EXCHANGE_RANGE && how & SPILLS) options.memory_bytes = 1;
-    OtherRanks others(input, input.number<uint8_t>(), how & NEIGHBOURS, how & CHILDREN ? 2 : 1);
+    OtherRanks others(input, input.number<uint8_t>(), how & NEIGHBOURS, how & NODES, how & CHILDREN ? 2 : 1);
     ValidTask task(pair, !(how & NO_DATA), how & CHILDREN);
     task.publish();
     const transport transport = others.interface();
