@@ -3,7 +3,7 @@
 It feeds its own pair, and writes the rows of its epochs into a file of the folder. SIZES: elements of the blocks of
 each rank; ALONE: the rank that has no neighbours. With `missing` only rank 0 opens its exchange at first, and its wait
 must end by END: a signal, or the limit. `… overlap`: rank 1 computes until rank 0 has its second block. `… forget`: the
-interpreter ends in the middle of the data.
+interpreter ends in the middle of the data. `… finalize WHEN`: MPI ends before the exchange.
 """
 
 import importlib
@@ -95,6 +95,25 @@ def forget():
     next(forgotten[0].epoch())
     (folder / f"begun-{rank}").touch()
     wait_until("the other rank", (folder / f"begun-{1 - rank}").exists)
+
+
+def finalize(when):
+    files = make_files(folder, rank)
+    s = opened(files)
+    feeding(files, rank, [40, 40])
+    blocks = s.epoch()
+    if when == "inside":
+        next(blocks)
+        (folder / f"begun-{rank}").touch()
+        wait_until("the other rank", (folder / f"begun-{1 - rank}").exists)
+    elif when == "after":
+        assert len(epochs_of(s)) == 1
+    MPI.Finalize()
+    if when != "after":
+        with pytest.raises(spark_supplier.SupplyError, match=r"has called MPI.Finalize\(\) while it has blocks"):
+            list(blocks)
+    s.close()
+    (folder / f"{rank}.ended").touch()
 
 
 def missing(end):

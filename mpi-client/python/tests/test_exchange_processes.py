@@ -160,6 +160,13 @@ def test_the_interpreter_ends_before_the_exchange(folder, over, run):
 
 
 @NEEDS_MPI
+@pytest.mark.parametrize("when", ["before", "inside", "after"])
+def test_mpi_ends_before_the_exchange(folder, when):
+    run_over_mpi(2, program("mpi", folder, "finalize", when))
+    assert all((folder / f"{rank}.ended").exists() for rank in range(2))
+
+
+@NEEDS_MPI
 @pytest.mark.parametrize("end", ["signal", "limit"])
 def test_a_rank_that_does_not_come_over_mpi(folder, end):
     run_over_mpi(2, program("mpi", folder, "missing", end))

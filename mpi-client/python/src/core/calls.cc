@@ -75,6 +75,7 @@ void Calls::on_end(void *context, void (*end)(void *argument), void *argument) {
             if (getpid() == process) end(argument);
         });
         nb::module_::import_("atexit").attr("register")(calls.end_);
+        if (nb::hasattr(calls.object_, "on_end")) calls.object_.attr("on_end")(calls.end_);
     } catch (nb::python_error &error) {
         error.discard_as_unraisable("the beginning of an exchange");
     }
@@ -221,7 +222,10 @@ void Calls::free(void *context, bool pending) {
     nb::gil_scoped_acquire acquired;
     Calls &calls = **held;
     try {
-        if (calls.end_.is_valid()) nb::module_::import_("atexit").attr("unregister")(calls.end_);
+        if (calls.end_.is_valid()) {
+            nb::module_::import_("atexit").attr("unregister")(calls.end_);
+            if (nb::hasattr(calls.object_, "on_end")) calls.object_.attr("on_end")(nb::none());
+        }
         if (!pending) calls.object_.attr("close")();
     } catch (nb::python_error &error) {
         error.discard_as_unraisable((std::string("the end of ") + calls.what_).c_str());

@@ -27,7 +27,8 @@ class Calls : public std::enable_shared_from_this<Calls> {
     bool is_for_any_thread() const { return any_thread_; }
     /** From now on no other thread than the one that opens may. */
     void stay_in_thread() { any_thread_ = false; }
-    /** on_end() of the transport: when the interpreter ends, no thread of the library may wait for its lock. */
+    /** on_end() of the transport: when the interpreter ends, no thread of the library may wait for its lock; and the
+     * object may know an earlier end. */
     static void on_end(void *context, void (*end)(void *argument), void *argument);
 
     /** While it lives, a call of the library waits: what a signal handler raises ends it as a failure. */

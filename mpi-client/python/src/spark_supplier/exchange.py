@@ -123,7 +123,8 @@ class Transport(Protocol):
 
     If it has split(ranks), nodes with equally many ranks exchange in two levels: split() returns a Transport among some
     of the ranks, in this order; all of them call it. If any_thread is there and True, a thread of the exchange calls
-    the methods, too, but never two threads at a time.
+    the methods, too, but never two threads at a time. If it has on_end(end), it calls end() if messages end before the
+    interpreter does, until on_end(None).
     """
 
     rank: int

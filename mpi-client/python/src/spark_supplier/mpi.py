@@ -11,6 +11,8 @@ from mpi4py import MPI
 from spark_supplier.errors import SupplyError, SupplyTimeoutError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spark_supplier.exchange import Parts
 
 _PAUSE_SECONDS = 50e-6
@@ -67,6 +69,7 @@ class MpiTransport:
         # By number of the operation.
         self._requests: list[MPI.Request] = []
         self._free: list[int] = []
+        self._end_key = MPI.KEYVAL_INVALID
 
     def split(self, ranks: list[int]) -> MpiTransport:
         """Among some of the ranks, in this order. All of them call it."""
@@ -111,6 +114,16 @@ class MpiTransport:
         self._free.append(operation)
         return True
 
+    def on_end(self, end: Callable[[], object] | None) -> None:
+        """MPI.Finalize() calls end() first."""
+        if end is not None:
+            self._end_key = MPI.Comm.Create_keyval(delete_fn=lambda *_: end())
+            MPI.COMM_SELF.Set_attr(self._end_key, True)
+        elif not MPI.Is_finalized():
+            self._end_key, key = MPI.KEYVAL_INVALID, self._end_key
+            MPI.COMM_SELF.Delete_attr(key)
+            MPI.Comm.Free_keyval(key)
+
     def close(self) -> None:
         if not MPI.Is_finalized():
             self._comm.Free()
@@ -125,6 +138,10 @@ class MpiTransport:
 
     def _own(self) -> MPI.Comm:
         """The communicator, for a thread that may call MPI."""
+        if MPI.Is_finalized():
+            raise SupplyError(
+                "the program has called MPI.Finalize() while it has blocks to receive: close the supply first"
+            )
         if self._thread not in (None, threading.get_ident()):
             raise SupplyError(
                 "another thread than the one that opened this supply reads, but MPI is not initialized with "
