@@ -209,7 +209,7 @@ def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Reader:
     config : optional
         As for open().
     **options
-        timeout, ring, block, group, position, results_folder and exchange of open().
+        timeout, ring, block, group, position, results_folder, exchange, reader and readers of open().
 
     Returns
     -------
