@@ -115,6 +115,9 @@ class DataSpec:
     @property
     def reader(self) -> int:
         """The number of this rank in its group."""
+        if self.readers == 1:
+            # Also of testing.data(), whose process is no rank.
+            return 0
         return int(os.environ["LOCAL_RANK"]) if self.share == "node" else int(os.environ["RANK"]) % self.readers
 
     @property

@@ -84,7 +84,8 @@ class RankData(Dataset):
         is_one_order = spec.is_global and is_train
         if is_one_order:
             options.update(reader=int(os.environ["LOCAL_RANK"]), readers=int(os.environ["LOCAL_WORLD_SIZE"]))
-        elif spec.share is not None:
+        else:
+            # Also one of one: an executor's environment may have SUPPLY_SHARE.
             options.update(reader=spec.reader, readers=spec.readers)
         super().__init__(files.config(spec.kind), **options, **_exchange(spec))
         if is_one_order:
