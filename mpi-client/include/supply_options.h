@@ -127,7 +127,7 @@ typedef struct supply_options_t {
      * This rank shares its ring with neighbours on its node: it is reader `reader`, from 0, of `readers` ranks, each of
      * which gets every block. Reader 0 opens as any rank; supply_open() of another one waits for it, at most the time
      * limit. `readers` 0: SUPPLY_SHARE of the environment, where a number N makes groups of N neighbours, and
-     * "node" one of all ranks of the config files; 1, or neither: the ring is this rank's alone.
+     * "node" one of all ranks that the launcher has started here; 1, or neither: the ring is this rank's alone.
      */
     int reader;
     int readers;

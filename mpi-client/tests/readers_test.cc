@@ -159,6 +159,35 @@ TEST_F(ReadersTest, TheNextAttemptNotifiesEachOfWhatItHasNotReleased) {
     for (uint64_t number : {0u, 1u, 2u}) EXPECT_EQ(number, next(handles[2]).first_element);
 }
 
+TEST_F(ReadersTest, ATaskDiesBetweenTwoStoresOfPublished) {
+    std::vector<Handle> handles = open_all();
+    for (size_t stored : {1u, 2u}) {
+        GroupTask task(readers);
+        std::vector<Element> elements = {numbered_element(stored)};
+        task.write_schema(schema_of(datum_columns(elements)));
+        const BlockImage block = datum_block(elements);
+        notification notification = task.tasks[0]->next(block);
+        notification.first_element = stored;
+        task.tasks[0]->write(block.bytes, notification);
+        for (size_t i = 0; i < stored; i++) task.tasks[i]->publish();
+    }
+    GroupTask task(readers);
+    task.datums(3, 1);
+    for (const Handle &handle : handles)
+        for (uint64_t number : {1u, 2u, 3u}) EXPECT_EQ(number, next(handle).first_element);
+}
+
+TEST_F(ReadersTest, AReaderComesAgainBeforeATaskAttaches) {
+    std::vector<Handle> handles = open_all();
+    for (size_t again : {2u, 1u}) {
+        handles[again].reset();
+        handles[again] = readers[again]->open();
+    }
+    GroupTask task(readers);
+    task.datums(5, 1);
+    for (const Handle &handle : handles) EXPECT_EQ(5u, next(handle).first_element);
+}
+
 TEST_F(ReadersTest, AReaderWaitsForTheFirst) {
     Handle second;
     std::thread early([&] { second = readers[1]->open(); });

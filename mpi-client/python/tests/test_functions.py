@@ -8,7 +8,7 @@ from spark_supplier import Mpirun, Rows, RunError, Supplier
 
 from supplier_session import session_fixture
 
-spark = session_fixture(4)
+spark = session_fixture(5)
 ROWS = 60
 
 
@@ -48,14 +48,26 @@ def test_each_function_gets_every_row_on_ranks_of_its_own(spark, four, options):
     rows = Rows(spark.range(0, ROWS, 1, 8), epochs=2, batch_size=6, uneven="keep", **options)
     expected = dict.fromkeys(range(ROWS), 2)
     first, second = four.run([ids, doubled], rows)
-    assert (dict(first[0]), *first[1:]) == (expected, 0, [0, 2, 0, 2])
-    assert dict(second[0]) == {2 * row: 2 for row in range(ROWS)} and second[1:] == (0, [0, 2, 0, 2])
+    assert (dict(first[0]), *first[1:]) == (expected, 0, [0, 2, 0, 4])
+    assert dict(second[0]) == {2 * row: 2 for row in range(ROWS)} and second[1:] == (0, [0, 2, 1, 4])
 
 
 def test_a_function_that_returns_early_holds_no_other(spark, four):
     one, *others = four.run([nothing, ids, nothing, ids], Rows(spark.range(0, ROWS, 1, 8), uneven="keep"))
     assert one == others[1] == "early"
     assert all(dict(each[0]) == dict.fromkeys(range(ROWS), 1) for each in (others[0], others[2]))
+
+
+def test_validation_and_an_early_return(spark, four):
+    """The rest of both is received in turns: a ring is smaller than what comes."""
+    frame = spark.range(0, 4000, 1, 8).selectExpr("id", "repeat('x', 4000) as text")
+
+    def reads_both(data):
+        return [sum(len(batch["id"]) for batch in rows) for epoch in data.epochs() for rows in (epoch, data.validation)]
+
+    rows = Rows(frame, batch_size=100, epochs=2, validation=frame, uneven="keep")
+    early, sizes, alone = *four.run([nothing, reads_both], rows), four.run([nothing], frame)
+    assert (early, sum(sizes), alone) == ("early", 2 * 4000, ["early"])
 
 
 def test_each_function_has_rows_of_its_own_in_results(spark, four):

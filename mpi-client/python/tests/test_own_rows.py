@@ -74,3 +74,16 @@ def test_full_batches_alone(dataset, place):
     data = opened(dataset, [4] * 10, OwnRows.of(*place), uneven="drop")
     full = [run for run in of_rank(list(range(40)), *place) if len(run) == OwnRows.of(*place).size]
     assert [batch["x"].tolist() for batch in next(data.epochs())] == full
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("sizes", [[4] * 10, [1, 7, 3, 3, 11, 2, 13]], ids=str)
+def test_a_step_begins_when_the_whole_batch_has_come(dataset, sizes, place):
+    """In the step nothing is released, and another rank may need the ring for its run of the same batch."""
+    batch, rows = place[0], sum(sizes)
+    data = opened(dataset, sizes, OwnRows.of(*place))
+    for step, _ in enumerate(next(data.epochs())):
+        due = min(rows, (step + 1) * batch)
+        assert data._opened().statistics.elements >= due or place[2] == 1
+        position = data.state_dict()["position"].split(":")
+        assert int(position[4]) in (due, rows) or place[2] == 1

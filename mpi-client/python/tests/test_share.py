@@ -175,3 +175,18 @@ def test_a_reader_is_one_of_its_ring(tmp_path):
     for reader, readers, text in ((0, None, "give both, or neither"), (2, 2, "counted from 0")):
         with pytest.raises(ConfigError, match=text):
             spark_supplier.ranks.open(tmp_path, 0, reader=reader, readers=readers)
+
+
+def test_a_batch_of_all_ranks_is_larger_than_the_ring(spark, memory):
+    def steps(data):
+        from torch import distributed
+
+        seen = 0
+        for batch in data:
+            distributed.barrier()
+            seen += len(batch["id"])
+        return seen
+
+    frame = spark.range(0, 600, 1, 4).selectExpr("id", "repeat('x', 8000) as text")
+    rows = Rows(frame, order="global", batch_size=300)
+    assert Supplier(ranks=4, folder=memory, ring="256KiB", block="64KiB").run(steps, rows) == 150

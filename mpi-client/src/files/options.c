@@ -197,6 +197,15 @@ static supply_status_t copy_path(struct named_path *named, const char *path, str
     return SUPPLY_OK;
 }
 
+/* The config files may have lines for more ranks than this node has. */
+static double ranks_of_node(size_t lines) {
+    static const char *const names[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "MPI_LOCALNRANKS",  "MV2_COMM_WORLD_LOCAL_SIZE",
+                                        "PALS_LOCAL_SIZE",  NULL};
+    const int ranks = number_from_environment(names);
+    return ranks > 0 ? ranks : (double)lines;
+}
+
 /* Whether this rank shares its ring, by the options or SUPPLY_SHARE. lines: of the config files, 0: there are none. */
 static supply_status_t set_readers(const supply_options_t *options, size_t lines, struct settings *settings,
                                    struct failure *failure) {
@@ -205,7 +214,7 @@ static supply_status_t set_readers(const supply_options_t *options, size_t lines
     const char *text = options->readers == 0 && lines > 0 ? supply__variable("SUPPLY_SHARE") : NULL;
     if (text != NULL) {
         if (strcmp(text, "node") == 0)
-            share = (double)lines;
+            share = ranks_of_node(lines);
         else if (!supply__number_read(text, &share) || !(share >= 1 && share <= READERS_MAX) || share != (int)share)
             return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                                 "SUPPLY_SHARE: '%s' is neither a number of ranks, 1 to %d, nor 'node'", text,

@@ -108,7 +108,8 @@ supply_status_t supply__ring_join(int *ring_fd, struct settings *settings, struc
         if (status == SUPPLY_ERROR_TIMEOUT)
             return ring_fail(settings, failure, status, "%s (waited %g s; --timeout / SUPPLY_TIMEOUT)", obstacle,
                              settings->timeout);
-        if (status != SUPPLY_OK)
+        if (status == SUPPLY_INTERRUPTED)
             return ring_fail(settings, failure, status, "was not joined: the wait was interrupted");
+        if (status != SUPPLY_OK) return ring_fail(settings, failure, status, "cannot be waited for: %m");
     }
 }

@@ -74,6 +74,7 @@ Task::Task(const PairFiles &files, uint32_t attempt, Task *ring) : ring_(ring) {
     header().task_pid = static_cast<uint32_t>(getpid()); // A5
     header().task_attempt = attempt;
     header().attachments++;
+    if (ring_ != nullptr) __atomic_store_n(&header().published, ring_->published(), __ATOMIC_RELEASE);
     for (sequence_ = released(); sequence_ < published(); sequence_++) {
         notification copy;
         memcpy(&copy, slot(sequence_), sizeof copy);

@@ -47,6 +47,13 @@ class OwnRows(NamedTuple):
         """After the run of this rank's rows that has that row."""
         return row - row % self.batch + self.first + self.size
 
+    def handed_out(self, end: int) -> int:
+        """How far the order must have come before a run that ends there is handed out: to the end of the batch of all.
+
+        While the program is in that step, this rank releases nothing, and the others may need the ring for the same step.
+        """
+        return end if self.size == self.batch else -(-end // self.batch) * self.batch
+
 
 # A batch that no epoch fills.
 EVERY_ROW = OwnRows(1 << 62, 0, 1 << 62)
@@ -85,11 +92,23 @@ class Batches:
     def of_columns(self, blocks: Iterable[tuple[Block, Mapping[str, Any]]]) -> Generator[Made, None, None]:
         """The same of blocks whose columns are read. A column is Sliceable, or the same on a device."""
         partial = _PartialBatch(self)
-        position = ""
+        # A whole one, which is handed out when the order has come to that row.
+        batch: Batch | None = None
+        due, position = 0, ""
         for block, columns in blocks:
             count, origin = len(block), block.first_element
-            begin, own = self.own.next(origin) - origin, self.own.count(origin + count)
-            while begin < count:
+            begin = self.own.next(origin if batch is None else due) - origin
+            own = self.own.count(origin + count)
+            while batch is not None or begin < count:
+                if batch is not None:
+                    if due > origin + count:
+                        position = block._place_after(count)
+                        break
+                    made = Made(batch, block._place_after(due - origin), own - self.own.count(due))
+                    batch = None
+                    yield made
+                    del made
+                    continue
                 end = min(begin + self.batch_size - partial.filled, self.own.end(origin + begin) - origin, count)
                 part = _rows(columns, begin, end, count)
                 position = block._place_after(end)
@@ -98,20 +117,24 @@ class Batches:
                     batch = partial.take() if partial.filled == self.batch_size else None
                 else:
                     batch = self._whole(part)
-                begin = self.own.next(origin + end) - origin
                 if batch is not None:
-                    yield Made(batch, position, own - self.own.count(origin + end))
-                del part, batch
+                    due = self.own.handed_out(origin + end)
+                begin = self.own.next(origin + end) - origin
+                del part
             # Otherwise they would hold the block during the next wait.
             del block, columns
+        if batch is not None:
+            yield Made(batch, position, 0)
         if partial.filled:
             yield Made(partial.take(), position, 0)
 
     def _whole(self, part: Mapping[str, Part]) -> Batch:
-        if self._zero_copy and isinstance(part, Batch):
+        # Otherwise it would hold its block until the whole batch of all ranks has come.
+        zero_copy = self._zero_copy and self.own.size == self.own.batch
+        if zero_copy and isinstance(part, Batch):
             # All are tensors, and none needs another type.
             return part
-        take = self._view if self._zero_copy else self.copy
+        take = self._view if zero_copy else self.copy
         return Batch([(name, take(name, values)) for name, values in part.items()])
 
     def _view(self, name: str, values: Part) -> Values:

@@ -343,7 +343,8 @@ class Rows(Checked):
         "mask": a null is 0 or empty, and the batch has a column NAME_mask of bool that is True where there is a value.
         Default: a null text is None, and a null elsewhere is an error.
     zero_copy : bool
-        A batch inside one block is not copied. It occupies the ring while you keep it; do not change it in place.
+        A batch inside one block is not copied, except with order="global". It occupies the ring while you keep it; do
+        not change it in place.
     cache : {"memory"}, folder or Cache, optional
         Where ranks read the rows of later epochs, so that Spark computes them once. "memory": in files in the
         memory of each node. A folder, or `Cache`: in files on a local disk of each node.

@@ -28,7 +28,7 @@ class CallRows:
             )
         self._functions = functions
         # Of each group of ranks, each function has one.
-        self.share = rows.share if functions == 1 else functions
+        self.share = functions if functions > 1 else None if rows.share == 1 else rows.share
         self.session = frame_checks.check_session(rows.df)
         self.kinds = ("train",) if rows.validation is None else ("train", "validation")
         self.shuffle = rows.shuffle if isinstance(rows.shuffle, Shuffle) else Shuffle(rows.shuffle)

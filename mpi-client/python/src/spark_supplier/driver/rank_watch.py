@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spark_supplier.driver.failures import Cause, Priority
 from spark_supplier.node.messages import Loop, Progress
@@ -67,6 +67,8 @@ class RankWatch:
         self._ranks = range(ranks)
         self._epochs = epochs
         self._exchanges = exchanges
+        # By rank: those with an equal value read one ring, and wait for Spark if one of them stalls.
+        self.groups: dict[int, Any] = {}
         self._progress: dict[int, Progress] = {}
         self._returned: set[int] = set()
         now = time.monotonic()
@@ -134,9 +136,11 @@ class RankWatch:
 
     def _await_spark(self, now: float, seconds: float) -> bool:
         """Whether one waits for Spark for that time. If they exchange elements, it may wait for another one."""
-        waiting = [rank for rank in self._present() if self._waits_for(rank) == "Spark"]
-        if self._exchanges and len(waiting) < len(self._present()):
+        computing = [rank for rank in self._present() if self._waits_for(rank) != "Spark"]
+        if self._exchanges and computing:
             return False
+        held = {self.groups.get(rank, rank) for rank in computing}
+        waiting = [rank for rank in self._present() if self.groups.get(rank, rank) not in held]
         return any(now - self._since[rank] > seconds for rank in waiting)
 
     def _present(self) -> list[int]:

@@ -67,7 +67,7 @@ class Limits:
 class Run:
     """pool: ranks that wait for a call, or have just been started. payload: a pickled Job.
 
-    reads_results: whether the ranks write rows. functions: how many the job has; 0: it is a script. statistics: when
+    reads_results: whether the ranks write rows. functions: how many a list has; 0: there is no list. statistics: when
     result() has returned or raised.
     """
 
@@ -152,7 +152,7 @@ class Run:
         found: list[Any] = values
         if self._reads_results:
             found = [RunResult(value, rows, self.statistics) for value, rows in zip(values, self._rows)]
-        return found if self._functions > 1 else found[0]
+        return found if self._functions else found[0]
 
     def _measure(self) -> None:
         self.statistics = self._measurements.statistics(self._jobs.times())
@@ -170,9 +170,10 @@ class Run:
             _log.warning("to make equal steps, the ranks have %s (uneven; 'keep' gives each row once)", did)
 
     def _groups(self) -> list[list[int]]:
-        """The ranks that get the same rows."""
-        share = self._supplied[0].options["share"] or 1
-        if share == "node":
+        """The ranks that read one ring."""
+        options = self._supplied[0].options
+        share = options["share"] or 1
+        if share == "node" or options["global-batch"]:
             return list((self._launcher.hosts or {}).values())
         return [list(range(first, first + share)) for first in range(0, self._ranks, share)]
 
@@ -384,6 +385,7 @@ class Run:
     def _supply(self, hosts: dict[str, list[int]]) -> None:
         self._supplies = True
         self._hosts = hosts
+        self._watch.groups = {rank: number for number, group in enumerate(self._groups()) for rank in group}
         for data in self._supplied:
             self._jobs.supply(data, self._file_options(data.kind))
 

@@ -306,6 +306,10 @@ class Supplier(SupplierOptions):
         functions = functions_of(function)
         given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend, max(1, len(functions)))
         given.check_ranks(self.ranks)
+        if given.share == "node" and self.min_ranks is not None:
+            raise RunConfigError(
+                "share='node' and min_ranks: with fewer ranks, other ranks would share a node: leave one of them out"
+            )
         session, is_global, batch_size = given.session, given.is_global, given.rows.batch_size
         over = exchange_over(given.shuffle.how, self.launcher, self.backend)
         if len(functions) > 1 and isinstance(self.launcher, Mpirun):
@@ -324,7 +328,11 @@ class Supplier(SupplierOptions):
         # Several functions are at different places.
         saves = self.checkpoints if isinstance(self.checkpoints, Checkpoints) and len(functions) < 2 else None
         if resume and saves is None:
-            raise RunConfigError("resume=True: this Supplier has no checkpoints: make Supplier(…, checkpoints=…)")
+            raise RunConfigError(
+                "resume=True: several functions save no checkpoints"
+                if len(functions) > 1
+                else "resume=True: this Supplier has no checkpoints: make Supplier(…, checkpoints=…)"
+            )
         resumes_from = str(saves.folder) if resume and saves is not None else None
         # Rows that ranks wrote before a checkpoint are lost with these ranks.
         checkpoints = CallCheckpoints(session, None if results is not None else saves, resumes_from, given.share)
@@ -360,11 +368,13 @@ class Supplier(SupplierOptions):
             def use(pool: RankPool) -> Any:
                 frames = list(given.supplied(ranks, of_ranks.resume_positions, partitions, self.start_timeout))
                 ring, block = optional_size("ring", self.ring), optional_size("block", self.block)
-                files = pool.files_of_call(given.kinds, ring, block, given.rows.share or 1)
+                files = pool.files_of_call(
+                    given.kinds, ring, block, "node" if is_global and len(given.kinds) == 1 else given.share or 1
+                )
                 checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
                 run = Run(
                     session, pool, files, frames, payload, self.backend, Limits(self.start_timeout, self.stall_timeout),
-                    results is not None, of_ranks, checkpoints, self.on_report, len(functions),
+                    results is not None, of_ranks, checkpoints, self.on_report, len(functions) if isinstance(function, (list, tuple)) else 0,
                 )  # fmt: skip
                 try:
                     return run.result()

@@ -258,7 +258,8 @@ class Rank:
 
 def _be_rank_of_one(functions: int) -> None:
     """From here on the environment counts the ranks of this rank's function."""
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+    # LOCAL_RANK stays: it is the number of a GPU.
+    for name in ("RANK", "WORLD_SIZE"):
         os.environ[name] = str(int(os.environ[name]) // functions)
 
 

@@ -26,6 +26,10 @@ from spark_supplier.results import ResultWriter
 from spark_supplier.torch import Dataset
 
 
+# Between two looks for what comes.
+_DRAIN_SECONDS = 0.005
+
+
 class Reports:
     """Keeps numbers until the thread takes them that sends progress. Any thread may use it."""
 
@@ -330,11 +334,17 @@ class RankData(Dataset):
         )
 
     def _drain(self) -> None:
-        """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end."""
-        for dataset in self._datasets():
-            if not dataset._is_closed:
-                for _ in dataset._opened():
-                    pass
+        """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end.
+
+        In turns: ranks that share the rings may need the end of one before they read the other.
+        """
+        readers = [dataset._opened() for dataset in self._datasets() if not dataset._is_closed]
+        while readers := [reader for reader in readers if not reader.at_end_of_data]:
+            ready = [reader for reader in readers if len(readers) == 1 or reader.is_ready()]
+            for reader in ready:
+                reader.next_block()
+            if not ready:
+                time.sleep(_DRAIN_SECONDS)
 
     def close(self) -> None:
         for dataset in self._datasets():

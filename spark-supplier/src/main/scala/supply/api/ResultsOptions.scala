@@ -28,8 +28,8 @@ private[supply] final class ResultsOptions {
       "As the run had it: only one rank of each group is read. Default: ${DEFAULT-VALUE}, each rank."))
   var share: String = "1"
 
-  @Opt(names = Array("--reader"), paramLabel = "I", defaultValue = "0",
-    description = Array("Which rank of each group is read, from 0 on. Default: ${DEFAULT-VALUE}."))
+  @Opt(names = Array("--reader"), paramLabel = "I", defaultValue = "0", hidden = true,
+    description = Array("For several functions: which rank of each group is read, from 0 on."))
   var reader: Int = 0
 
   @Opt(

@@ -272,7 +272,7 @@ private[supply] trait PairTerms {
   def announceCounts(counts: EpochCounts): Unit = files.foreach(_.setCounts(counts))
 
   /** Whether the rank has asked for what follows the first END_OF_EPOCH of this pair. */
-  def hasPassedAnEpoch: Boolean = file.acknowledged > 0
+  def hasPassedAnEpoch: Boolean = files.forall(_.acknowledged > 0)
 
   /** The plan of the published blocks, or else of the rank's position; 0: neither has one. */
   def plan: Long = if (isUntouched) file.startPlan else file.plan

@@ -90,6 +90,8 @@ private[supply] final class MappedFile private (
     if (published > first.published) throw new ContractException(
       s"$path: the header's published is $published, and that of reader 0 ${first.published}")
     published = first.published
+    plan = first.plan
+    first.counts.foreach(setCounts)
     followForeignFiles(first)
   }
 
@@ -102,6 +104,10 @@ private[supply] final class MappedFile private (
     header.putLong(At.epochSteps, counts.steps)
     ints.setRelease(header, At.countsKnown, 1)
   }
+
+  private def counts: Option[EpochCounts] =
+    if (acquireInt(At.countsKnown) == 0) None
+    else Some(EpochCounts(header.getLong(At.epochElements), header.getLong(At.epochSteps)))
 
   def forgetCounts(): Unit = ints.setRelease(header, At.countsKnown, 0)
 

@@ -61,12 +61,10 @@ private[supply] final class RunOptions {
   @Opt(
     names = Array("--global-batch"),
     paramLabel = "N",
+    hidden = true,
     description = Array(
-      "One order of all elements, which depends on --seed and --shuffle only. All ranks of a node read one ring with all elements " +
-        "(SUPPLY_SHARE=node), and a rank itself takes a run of each N elements, as long as those of the others. " +
-        "So a run can continue with another number of ranks, batch by batch. " +
-        "The task of each node computes all elements: persist a costly source if there are several nodes. " +
-        "Not with --shuffle all, --uneven, --resident and --resident-folder. Default: each rank has partitions of its own."))
+      "For Supplier.run(order='global'): all ranks of a node read one ring with all elements in one order, and take their own " +
+        "run of each N elements themselves. Not with --shuffle all, --uneven, --resident and --resident-folder."))
   var globalBatch: Integer = _
 
   @Opt(

@@ -106,7 +106,8 @@ private[supply] object SupplyJob {
       sourceBytes = settings.residentPlace.flatMap(_ => source.bytes),
       beginsWithRest = plan.isRest(plan.firstEpoch),
       exchange = plan.exchange)
-    tasks.copy(kept = settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, _)))
+    tasks.copy(kept =
+      settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, groups, _)))
   }
 
   private def supplied(sc: SparkContext, settings: SupplySettings, counters: TaskCounters,
@@ -126,16 +127,17 @@ private[supply] object SupplyJob {
 /** Names the resident files that outlive a run: PLAN-SOURCE of proto/PROTOCOL.md. */
 private[supply] object KeptName {
   /**
-   * `plan`: its fingerprint; `name`: what the user calls the data, or empty. Throws a
+   * `plan`: its fingerprint, which counts groups, where the files count ranks; `name`: what the user calls the data, or empty. Throws a
    * ConfigException if nothing identifies the data.
    */
-  def apply(plan: Long, source: Source, blockElements: Int, name: String): String = {
+  def apply(plan: Long, source: Source, blockElements: Int, groups: Groups,
+      name: String): String = {
     if (Seq("true", "false").contains(name)) throw new ConfigException(
       s"keep=$name does not say which data it is: give it a name, as keep=digits-2026-11, or leave it out")
     if (name.isEmpty && source.identity.isEmpty) throw new ConfigException(
       "this data has no path by which a later run knows it again: name it, as keep=digits-2026-11")
     val parts = Seq(name, source.identity.getOrElse(""), source.schema.columns.mkString("\n"),
-      blockElements.toString)
+      blockElements.toString, groups.ranks.map(_.head).mkString(" "))
     f"$plan%016x-${hash(parts)}%016x"
   }
 

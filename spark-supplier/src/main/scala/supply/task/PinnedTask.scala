@@ -52,7 +52,7 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
     var last: Pair = null
     new Deadline(user.secondsOfRank).find(PinnedTask.pollMillis) {
       last = PinnedTask.attach(pairs(group), hosts.places(group), attempt, user.secondsOfRank,
-        settings.run, Some(user.timeout), nowAndThen(isWanted))
+        settings.run, Some(user.timeout), nowAndThen(isWanted && !hasReport(group)))
       val isUsable = settings.isEnd || !last.isAtEnd
       if (!isUsable) last.close()
       if (isUsable) Some(last) else None
@@ -71,6 +71,10 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
         question
       }
   }
+
+  /** Another attempt may have ended this group since, and have let go some of its ranks. */
+  private def hasReport(group: Int): Boolean =
+    driver.ask[Option[TaskReport]](TaskMessage.ReportOf(group)).isDefined
 
   /** When a stream ends, a task waits only for a rank that is just coming. */
   private def requireRank(group: Int): Unit = {
