@@ -3,6 +3,9 @@
  * their keys, and counts them and their keys. Rank 0 prints a line when all ranks have opened their pairs, and then
  * what each rank has received, for comparison with Spark's counts (Keyed.scala).
  *
+ * plain: without an exchange. copied: the same, and each value is first copied, in another order than it comes: what an
+ * exchange must do at least. all: in a random order.
+ *
  * overlap, overlap-messages: the pairs in a random order, by memory or by messages. At first the ranks only take them;
  * then each sleeps after each block for as long as an exchange took. Rank 0 prints what a step cost.
  */
@@ -21,6 +24,10 @@
 /* Spark's memory holds all pairs, too. */
 #define SORT_MEMORY ((size_t)8 << 30)
 enum { FIRST_CAPACITY = 1 << 16 };
+/* As large as what a rank receives into. */
+#define COPY_BYTES ((size_t)24 << 20)
+/* Larger than any block's number of elements. */
+#define COPY_PRIME UINT64_C(2654435761)
 #define OVERLAP_WINDOW ((size_t)4 << 20)
 /* Of the windows, those before are not counted: memory is fresh. */
 enum { OVERLAP_WARM_UP = 4, OVERLAP_STEPS = 24 };
@@ -69,13 +76,25 @@ static void key_set_add(struct key_set *set, int64_t key) {
     key_set_insert(set, key);
 }
 
-/* keys: NULL if they are sorted. */
+/* Of `copied`: where values are copied to. */
+static uint8_t *copy;
+
+static const void *copied(const void *value, size_t bytes) {
+    static size_t at;
+    if (at + bytes > COPY_BYTES) at = 0;
+    at += bytes;
+    return memcpy(copy + at - bytes, value, bytes);
+}
+
+/* keys: NULL if they are sorted, or not counted. */
 static void take(struct received *received, struct key_set *keys, supply_t *supply, const supply_block_t *block) {
     const supply_column_t key = column_named(supply, block, "key"), value = column_named(supply, block, "value");
     for (uint32_t i = 0; i < block->element_count; i++) {
-        const int64_t one = ((const int64_t *)key.data)[i];
+        const uint32_t index = copy != NULL ? (uint32_t)(i * COPY_PRIME % block->element_count) : i;
+        const int64_t one = ((const int64_t *)key.data)[index];
         size_t bytes;
-        const void *address = value_of(&value, i, &bytes);
+        const void *address = value_of(&value, index, &bytes);
+        if (copy != NULL) address = copied(address, bytes);
         if (received->elements == 0) received->first_key = one;
         if (keys == NULL)
             received->groups += received->elements == 0 || one != received->last_key;
@@ -152,20 +171,25 @@ static void measure_overlap(supply_t *supply, MPI_Comm comm, bool prints) {
 
 int main(int argc, char **argv) {
     messages_from("bench-exchange");
-    if (argc != 2) die("usage: bench-exchange groups|sorted|overlap|overlap-messages");
+    if (argc != 2) die("usage: bench-exchange groups|sorted|plain|copied|all|overlap|overlap-messages");
     const bool overlaps = strncmp(argv[1], "overlap", strlen("overlap")) == 0;
     const bool sorted = strcmp(argv[1], "sorted") == 0;
+    const bool is_copied = strcmp(argv[1], "copied") == 0, is_all = strcmp(argv[1], "all") == 0;
+    const bool exchanges = !is_copied && strcmp(argv[1], "plain") != 0;
+    if (is_copied && (copy = calloc(1, COPY_BYTES)) == NULL) die("no memory to copy to");
     supply_options_t options;
     supply_options_init(&options);
-    options.exchange = true;
+    options.exchange = exchanges;
     supply_exchange_options_t exchange;
     supply_exchange_options_init(&exchange);
     exchange.column = "key";
     exchange.policy = sorted ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_HASH;
     if (sorted) exchange.memory_bytes = SORT_MEMORY;
-    if (overlaps) {
+    if (overlaps || is_all) {
         exchange.policy = SUPPLY_EXCHANGE_ALL;
         exchange.column = NULL;
+    }
+    if (overlaps) {
         exchange.window_bytes = OVERLAP_WINDOW;
         exchange.messages_only = strcmp(argv[1], "overlap-messages") == 0;
     }
@@ -175,7 +199,7 @@ int main(int argc, char **argv) {
     int number, ranks, threads;
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads);
     if (supply_remote_open(&supply, MPI_COMM_WORLD, &options, &comm) != SUPPLY_OK ||
-        supply_exchange_open(&supply, comm, &exchange) != SUPPLY_OK)
+        (exchanges && supply_exchange_open(&supply, comm, &exchange) != SUPPLY_OK))
         die_of(supply);
     MPI_Comm_rank(comm, &number);
     MPI_Comm_size(comm, &ranks);
@@ -187,7 +211,7 @@ int main(int argc, char **argv) {
     if (overlaps)
         measure_overlap(supply, comm, number == 0);
     else
-        receive(supply, &received, sorted);
+        receive(supply, &received, sorted || is_all || !exchanges);
     supply_close(supply);
     MPI_Gather(&received, sizeof received, MPI_BYTE, all, sizeof received, MPI_BYTE, 0, comm);
     if (number == 0 && !overlaps) print(all, ranks);

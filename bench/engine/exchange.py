@@ -35,6 +35,9 @@ GROUP = Kind("GroupByTest", "groupby", "group", "groups")
 SORT = Kind("SortByTest", "sortby", "sort", "sorted")
 KINDS = (GROUP, SORT)
 SPARK, OURS = "Spark's shuffle", "ranks that exchange"
+# Of bench-exchange: what an exchange of all costs against none. The bytes of a value, by the name in the figure.
+COSTS = {"192k": 192 << 10, "784": 784}
+PLAIN, COPIED, ALL = "plain", "copied", "all"
 # Of bench-exchange, with the figure.
 OVERLAPS = {"overlap": "exchange_overlap", "overlap-messages": "exchange_overlap_messages"}
 
@@ -65,6 +68,27 @@ def measure(total_bytes, rounds, warm_up, timeout, results):
                 return step
 
             add_overlap(key, quiet.rounds(1, rounds, overlapped), results)
+        measure_costs(spark, total_bytes, rounds, warm_up, timeout, results)
+
+
+def measure_costs(spark, total_bytes, rounds, warm_up, timeout, results):
+    """The rows a second of ranks that exchange all, as a part of those without an exchange."""
+    table = Table("An exchange of all rows, as a part of the rows a second without one", ["value", ALL, "copies alone"])
+    partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
+    for name, value_bytes in COSTS.items():
+        source = spark.run("make_keyed", total_bytes=total_bytes, value_bytes=value_bytes, partitions=partitions)
+
+        def one_round(number, source=source, name=name):
+            one = {way: exchanged(spark, GROUP._replace(exchange=way), source, timeout) for way in (PLAIN, COPIED, ALL)}
+            for way, measured in one.items():
+                results.case({"value": name, "way": way, "round": number}, measured)
+            return one
+
+        measured = quiet.rounds(max(1, warm_up), rounds, one_round)
+        kept = {way: spread([one[PLAIN]["seconds"] / one[way]["seconds"] for one in measured]) for way in (COPIED, ALL)}
+        results.figure(f"exchange_all_{name}", {"ratio": kept[ALL], "disturbed": measured.disturbed})
+        table.add(size_text(value_bytes), spread_text(kept[ALL]), spread_text(kept[COPIED]))
+    results.table(table)
 
 
 @contextlib.contextmanager
@@ -99,10 +123,13 @@ def shuffled(spark, kind, source, reducers, verify):
 def exchanged(spark, kind, source, timeout):
     """One run of ranks, from the beginning of Spark's write until the last rank has read its last element."""
     received, start = exchange(spark, kind.exchange, timeout)
+    tally = together(received, kind)
+    if kind.exchange in (PLAIN, COPIED, ALL):
+        del tally["groups"]  # which they do not count
     return {
         "seconds": (max(rank["end"] for rank in received) - start) / 1e9,
         "ranks": received,
-        "wrong": compared(source, together(received, kind)) + (out_of_order(received) if kind is SORT else []),
+        "wrong": compared(source, tally) + (out_of_order(received) if kind is SORT else []),
     }
 
 
