@@ -61,6 +61,8 @@ def test_groups_get_what_as_many_ranks_get(spark, warm, caplog):
             found = warm(
                 seen, spark.range(0, 7 * 20, 1, 7), ranks=ranks, share=share, batch_size=16, epochs=2,
                 validation=spark.range(1000, 1040, 1, 2), cache="memory", zero_copy=True,
+                # What an executor's environment says is for ranks that a user starts.
+                environment=None if share else {"SUPPLY_SHARE": "2"},
             )  # fmt: skip
         return found, [record.getMessage() for record in caplog.records if "equal steps" in record.getMessage()]
 
