@@ -12,7 +12,7 @@ struct mapped_file {
         struct mapped_file_header *header;
     };
     size_t bytes;
-    int ring_fd; /**< of reader 0's mapped file, whose ring lies after this header; -1: the ring is this file's */
+    int ring_fd;       /**< of reader 0's mapped file, whose ring lies after this header; -1: the ring is this file's */
     void *wide_schema; /**< of a filler, in memory; else NULL: it lies after these bytes of the file */
 };
 

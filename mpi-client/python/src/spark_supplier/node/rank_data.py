@@ -25,7 +25,6 @@ from spark_supplier.node.run_files import RunFiles
 from spark_supplier.results import ResultWriter
 from spark_supplier.torch import Dataset
 
-
 # Between two looks for what comes.
 _DRAIN_SECONDS = 0.005
 
