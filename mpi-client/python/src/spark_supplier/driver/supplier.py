@@ -374,7 +374,8 @@ class Supplier(SupplierOptions):
                 checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
                 run = Run(
                     session, pool, files, frames, payload, self.backend, Limits(self.start_timeout, self.stall_timeout),
-                    results is not None, of_ranks, checkpoints, self.on_report, len(functions) if isinstance(function, (list, tuple)) else 0,
+                    results is not None, of_ranks, checkpoints, self.on_report,
+                    len(functions) if isinstance(function, (list, tuple)) else 0,
                 )  # fmt: skip
                 try:
                     return run.result()
