@@ -50,7 +50,7 @@ class OwnRows(NamedTuple):
     def handed_out(self, end: int) -> int:
         """How far the order must have come before a run that ends there is handed out: to the end of the batch of all.
 
-        While the program is in that step, this rank releases nothing, and the others may need the ring for the same step.
+        While the program is in that step, this rank releases nothing, and others may need the ring for the same step.
         """
         return end if self.size == self.batch else -(-end // self.batch) * self.batch
 
