@@ -78,7 +78,7 @@ def inside(system, tmp_path_factory):
     """Runs a script in a copy of the system, with the checkout at the same place. Returns the finished process."""
 
     def run_script(script, timeout=1200, **variables):
-        command, reason = overlay(tmp_path_factory.mktemp("system"), system, ROOT)
+        command, reason = overlay(tmp_path_factory.mktemp("system"), system)
         if not command:
             pytest.skip(reason)
         environment = clean_environment(

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import provision
-from installing import DIGITS, EXAMPLES, ROOT, SYSTEM_PYTHON, USE, clean_environment, find_python, overlay, run
+from installing import DIGITS, EXAMPLES, SYSTEM_PYTHON, USE, clean_environment, find_python, overlay, run
 from provision import NotAvailable
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -43,7 +43,7 @@ class Cell:
 
     def _enter_system(self, neighbour):
         root = provision.root(neighbour.suite, neighbour.needs)
-        command, reason = overlay(self._folder, root, ROOT)
+        command, reason = overlay(self._folder, root)
         if not command:
             raise NotAvailable(reason)
         self._start = command

@@ -13,13 +13,13 @@ EXAMPLES = ROOT / "mpi-client" / "examples"
 DIGITS = ROOT / "build" / "digits" / "train_lmdb"
 DIGITS_COUNT = 1437
 USE = pathlib.Path(__file__).with_name("use_installation.sh")
-# $0: an empty folder. $1: the root of a system. $2: folders of this machine that the script sees, too. $3: the script.
+# $0: an empty folder. $1: the root of a system. $2: a folder of this machine that the script sees, too. $3: the script.
 _OVERLAY = """
 set -eu
 mount -t tmpfs tmpfs "$0"
 mkdir "$0/upper" "$0/work" "$0/root"
 mount -t overlay overlay -o lowerdir="$1",upperdir="$0/upper",workdir="$0/work" "$0/root"
-for folder in /proc /sys /dev /dev/shm $2; do
+for folder in /proc /sys /dev /dev/shm "$2"; do
     mkdir -p "$0/root$folder"
     mount --rbind "$folder" "$0/root$folder"
 done
@@ -45,16 +45,17 @@ def clean_environment(**variables):
     return {**kept, **variables}
 
 
-def overlay(folder, root="/", *shared):
+def overlay(folder, root="/"):
     """
     A command that runs a script in a copy of a system: what it writes is gone afterwards. Returns the command and None,
     or None and why this machine cannot have one.
 
-    folder: an empty one. root: that of the system. shared: folders of this machine that the script sees, too.
+    folder: an empty one. root: that of the system. The script sees the checkout, too: the copy has no other mounts, and
+    a checkout may lie on one.
     """
     if os.geteuid() != 0 or not shutil.which("unshare"):
         return None, "a copy of a system to install into needs root and unshare"
-    command = ["unshare", "--mount", "sh", "-c", _OVERLAY, folder, root, " ".join(map(str, shared))]
+    command = ["unshare", "--mount", "sh", "-c", _OVERLAY, folder, root, ROOT]
     probe = subprocess.run([*command, "true"], capture_output=True, text=True)
     if probe.returncode:
         return None, f"this machine allows no overlay of a system: {probe.stderr.strip()}"
