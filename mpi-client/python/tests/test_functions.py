@@ -66,8 +66,8 @@ def test_validation_and_an_early_return(spark, four):
         return [sum(len(batch["id"]) for batch in rows) for epoch in data.epochs() for rows in (epoch, data.validation)]
 
     rows = Rows(frame, batch_size=100, epochs=2, validation=frame, uneven="keep")
-    early, sizes, alone = *four.run([nothing, reads_both], rows), four.run([nothing], frame)
-    assert (early, sum(sizes), alone) == ("early", 2 * 4000, ["early"])
+    early, sizes = four.run([nothing, reads_both], rows)
+    assert (early, sum(sizes), four.run([nothing], frame)) == ("early", 2 * 4000, ["early"])
 
 
 def test_each_function_has_rows_of_its_own_in_results(spark, four):
