@@ -66,7 +66,7 @@ static char *slot_of(const struct ring *ring, size_t turn) {
     return ring->slots + turn % ring->slot_count * ring->slot_bytes;
 }
 
-/** Until all readers have released so many blocks. */
+/** Until all readers have released that number of blocks. */
 static void await_readers(const struct ring *ring, size_t blocks) {
     for (size_t i = 0; i < ring->readers; i++) await(&ring->shared->readers[i].released, blocks);
 }

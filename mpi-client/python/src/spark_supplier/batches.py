@@ -48,7 +48,7 @@ class OwnRows(NamedTuple):
         return row - row % self.batch + self.first + self.size
 
     def handed_out(self, end: int) -> int:
-        """How far the order must have come before a run that ends there is handed out: to the end of the batch of all.
+        """The row that the order must reach before a run that ends there is handed out: the end of the batch of all.
 
         While the program is in that step, this rank releases nothing, and others may need the ring for the same step.
         """
@@ -92,7 +92,7 @@ class Batches:
     def of_columns(self, blocks: Iterable[tuple[Block, Mapping[str, Any]]]) -> Generator[Made, None, None]:
         """The same of blocks whose columns are read. A column is Sliceable, or the same on a device."""
         partial = _PartialBatch(self)
-        # A whole one, which is handed out when the order has come to that row.
+        # A whole one, which is handed out when the order has reached that row.
         batch: Batch | None = None
         due, position = 0, ""
         for block, columns in blocks:
