@@ -19,8 +19,8 @@ class NotAvailable(Exception):
 
 
 def spark(version):
-    """The folder that holds a PySpark, and tqdm and pyarrow for spark_supplier, for sys.path."""
-    return _made(f"spark-{version}", _pip_install, f"pyspark=={version}", "tqdm>=4.66", "pyarrow>=14.0.1")
+    """The folder that holds a PySpark, and tqdm and the newest pyarrow for Debian's numpy, for sys.path."""
+    return _made(f"spark-{version}", _pip_install, f"pyspark=={version}", "tqdm>=4.66", "pyarrow==19.0.1")
 
 
 def cmake():
