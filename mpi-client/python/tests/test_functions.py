@@ -95,7 +95,7 @@ def test_each_function_has_rows_of_its_own_in_results(spark, four):
     ("functions", "supplier", "rows", "says"),
     [
         ([], {}, {}, "functions is an empty list"),
-        ([ids, ids, ids], {}, {}, "there are 3 functions, and ranks is 4"),
+        ([ids, ids, ids], {}, {}, "there are 3 functions, and ranks is 4: each 3 neighbouring"),
         ([ids, "train.py"], {}, {}, "is a script, and a list is of functions alone"),
         ([ids, 3], {}, {}, "function is 3 .int., but must be a function"),
         ([ids, ids], {}, {"share": 2}, "several functions share the rows by themselves"),

@@ -80,6 +80,28 @@ def test_ranks_that_exchange_wait_for_each_other(clock):
     assert clock.pass_time(both, 10 * LIMIT) == []
 
 
+def test_a_rank_that_hangs_makes_those_wait_for_spark_that_read_its_ring(clock):
+    made = watch(progress(0, 5, "Spark"), progress(1, 5), progress(2), progress(3), ranks=4)
+    made.groups = {0: "ring", 1: "ring", 2: "other", 3: "other"}
+    assert clock.pass_time(made, LIMIT + 1) == [1, 2, 3]
+    for rank in (2, 3):
+        made.note(progress(rank, 6, "Spark"))
+    made.restart()
+    assert clock.pass_time(made, 10 * LIMIT) == []
+
+
+def test_a_rank_that_has_returned_explains_nothing_of_another_function():
+    made = watch(ranks=4)
+    for rank, batches in ((0, 0), (1, 5), (2, 0), (3, 5)):
+        made.note(Progress(rank, 0, 0, None, 0, None, Loop(0, batches, False)))
+    made.note_return(0)
+    assert "rank 0 has returned" in made.uneven().text
+    made.functions = 2
+    assert "while rank 2" in made.uneven().text
+    made.note_return(2)
+    assert made.uneven() is None
+
+
 def test_a_suspended_driver_finds_no_rank_stalled(clock):
     both = watch(progress(0), progress(1))
     clock.pass_time(both, 1)

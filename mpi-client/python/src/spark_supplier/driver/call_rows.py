@@ -66,15 +66,11 @@ class CallRows:
 
     def check_ranks(self, ranks: int) -> None:
         """Raises RunConfigError if they are no whole groups."""
-        if self._functions > 1 and ranks % self._functions:
-            raise RunConfigError(
-                f"there are {self._functions} functions, and ranks is {ranks}: each function gets as many ranks, so "
-                "ranks must be a multiple of their number"
-            )
         if ranks % self.together:
+            what = f"share is {self.together}" if self._functions == 1 else f"there are {self._functions} functions"
             raise RunConfigError(
-                f"share is {self.together}, and ranks is {ranks}: each {self.together} neighbouring ranks get the same "
-                "rows, so ranks must be a multiple of it"
+                f"{what}, and ranks is {ranks}: each {self.together} neighbouring ranks get the same rows, so ranks must "
+                "be a multiple of it"
             )
 
     def spec(self, exchange_over: str | None) -> DataSpec:

@@ -69,6 +69,8 @@ class RankWatch:
         self._exchanges = exchanges
         # By rank: those with an equal value read one ring, and wait for Spark if one of them stalls.
         self.groups: dict[int, Any] = {}
+        # How many the call has: rank r has number r % functions, and does not wait for those of the others.
+        self.functions = 1
         self._progress: dict[int, Progress] = {}
         self._returned: set[int] = set()
         now = time.monotonic()
@@ -116,9 +118,13 @@ class RankWatch:
         return longest, f"{text} ({uneven.text})" if text and uneven else text
 
     def uneven(self) -> Uneven | None:
-        """As who_waits()."""
+        """As who_waits(), of the ranks of one function."""
         loops = {rank: progress.loop for rank, progress in dict(self._progress).items() if progress.loop is not None}
-        return who_waits(loops, self._returned)
+        for number in range(self.functions):
+            own = {rank: loop for rank, loop in loops.items() if rank % self.functions == number}
+            if found := who_waits(own, self._returned):
+                return found
+        return None
 
     def _seconds(self, rank: int, now: float) -> float:
         """Since the rank has reported a change."""

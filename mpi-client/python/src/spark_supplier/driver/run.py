@@ -110,6 +110,7 @@ class Run:
         self._ready: set[int] = set()
         options = supplied[0].options
         self._watch = RankWatch(self._ranks, int(options["epochs"]), options["shuffle"] == "all")
+        self._watch.functions = max(1, functions)
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
         self._lost_at: float | None = None

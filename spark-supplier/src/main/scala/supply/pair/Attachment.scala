@@ -83,7 +83,7 @@ private[supply] final class Attachment(
   private def tryAttach(opened: ArrayBuffer[AutoCloseable]): Either[Obstacle, Pair] =
     for {
       files <- each(readers)(open(_, opened))
-      pair <- whileWhole(files.map(_._2))(tryAttach(files, opened))
+      pair <- MappedFile.whileWhole(files.map(_._2))(tryAttach(files, opened))
     } yield pair
 
   /** The steps after A1, with the files of all readers. */
@@ -101,9 +101,6 @@ private[supply] final class Attachment(
       step: A => Either[Obstacle, B]): Either[Obstacle, IndexedSeq[B]] =
     all.foldLeft[Either[Obstacle, IndexedSeq[B]]](Right(IndexedSeq.empty))((done, one) =>
       done.flatMap(made => step(one).map(made :+ _)))
-
-  private def whileWhole[A](files: IndexedSeq[MappedFile])(body: => A): A =
-    files.foldLeft(() => body)((inner, file) => () => file.whileWhole(inner()))()
 
   /** A1. */
   private def open(reader: NamedPaths, opened: ArrayBuffer[AutoCloseable])

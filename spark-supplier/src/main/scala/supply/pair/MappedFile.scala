@@ -327,6 +327,10 @@ private[supply] object MappedFile {
   private val longs =
     MethodHandles.byteBufferViewVarHandle(classOf[Array[Long]], ByteOrder.LITTLE_ENDIAN)
 
+  /** As [[MappedFile.whileWhole]], of several files. */
+  def whileWhole[A](files: Seq[MappedFile])(body: => A): A =
+    files.foldLeft(() => body)((inner, file) => () => file.whileWhole(inner()))()
+
   /** The file at `path`, of this user or a member of `group`; None: no rank has published it. */
   def open(path: Path, group: Option[String] = None,
       isOfFailure: Boolean = false): Option[MappedFile] = {

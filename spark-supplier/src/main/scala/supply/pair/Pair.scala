@@ -163,8 +163,8 @@ private[supply] final class Pair private[supply] (
 
   /** One rank that reads the ring. */
   private final class Reader(opened: ReaderFiles) {
-    private val others = if (files.size == 1) None else Some(watchOthers _)
-    val credit = new Credit(opened.name, opened.file, opened.requests, timeout, sequence, others)
+    val credit = new Credit(opened.name, opened.file, opened.requests, timeout, sequence,
+      Option.when(files.size > 1)(watchOthers))
     private var isLate = false
 
     def send(notification: Notification): Unit = {
@@ -228,8 +228,7 @@ private[supply] final class Pair private[supply] (
   }
 
   /** As [[MappedFile.whileWhole]]: for everything that a task does with the pair. */
-  def whileWhole[A](body: => A): A =
-    files.foldLeft(() => body)((inner, file) => () => file.whileWhole(inner()))()
+  def whileWhole[A](body: => A): A = MappedFile.whileWhole(files)(body)
 
   /** Runs `body` with the mapped file of that path, on any thread; None: the pair is closed. */
   private[supply] def withMappedFile[A](path: Path)(body: MappedFile => A): Option[A] =

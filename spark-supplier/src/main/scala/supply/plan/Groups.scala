@@ -4,7 +4,13 @@ import supply.core.ConfigException
 import supply.protocol.SavedPosition
 
 /** Which ranks read one ring: the value of --share. */
-private[supply] sealed trait Sharing extends Product with Serializable
+private[supply] sealed trait Sharing extends Product with Serializable {
+  /** The rings of that number of ranks, at least. */
+  def rings(ranks: Int): Int = this match {
+    case Sharing.Neighbours(count) => math.max(1, ranks / count)
+    case Sharing.OfNode => 1
+  }
+}
 
 private[supply] object Sharing {
   /** N neighbouring ranks; 1: each rank has a ring of its own. */

@@ -30,29 +30,28 @@ private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Pl
   def fail(cause: SupplyException): Unit = job.fail(cause)
 
   /** Returns the reports, each under the first rank of its group. Throws the first cause of a failure. */
-  def run(): IndexedSeq[TaskReport] =
-    runAll().map(report => report.copy(rank = groups.first(report.rank)))
-
-  private def runAll(): IndexedSeq[TaskReport] =
-    try job.run { task =>
-        val pinned = new PinnedTask(settings, counters, task.driver)
-        PinnedRDD.using(sc, source, plan, places.preferred) {
-          _.mapPartitionsWithIndex((group, epochs) =>
-            epochs.map(all => task(pinned.run(group, all)))).collect().toIndexedSeq
+  def run(): IndexedSeq[TaskReport] = {
+    val reports =
+      try job.run { task =>
+          val pinned = new PinnedTask(settings, counters, task.driver)
+          PinnedRDD.using(sc, source, plan, places.preferred) {
+            _.mapPartitionsWithIndex((group, epochs) =>
+              epochs.map(all => task(pinned.run(group, all)))).collect().toIndexedSeq
+          }
         }
+      catch {
+        // Spark may have lost an executor for good that had nothing left to do.
+        case NonFatal(e) => record.reportsOf(0 until plan.ranks).getOrElse(throw e)
       }
-    catch {
-      // Spark may have lost an executor for good that had nothing left to do.
-      case NonFatal(e) => record.reportsOf(0 until plan.ranks).getOrElse(throw e)
-    }
+    reports.map(report => report.copy(rank = groups.first(report.rank)))
+  }
 }
 
 /**
  * What the tasks of one job have reported. Spark may retry a task whose rank has received
  * everything and exited, if it died before its success was reported. Here ranks are the numbers of
- * groups. Each batch of a stream has its
- * own record, so an attempt that outlives its batch says nothing about the next one. `isWanted`:
- * whether ranks may still need data.
+ * groups. Each batch of a stream has its own record, so an attempt that outlives its batch says
+ * nothing about the next one. `isWanted`: whether ranks may still need data.
  */
 private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
   import TaskMessage._

@@ -4,7 +4,7 @@ import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
 import supply.core.ConfigException
-import supply.plan.{EqualSteps, GlobalOrder, Groups, Hostfile, Imbalance, Plan, Resume, Sharing, Shuffle, Uneven}
+import supply.plan.{EqualSteps, GlobalOrder, Groups, Hostfile, Imbalance, Plan, Resume, Shuffle, Uneven}
 import supply.protocol.SavedPosition
 import supply.source.{PartitionSizes, Source}
 import supply.task.{HeapErrors, PinnedRDD, PlannedPartition, SupplySettings}
@@ -134,14 +134,9 @@ private[supply] object ResumePositions {
   def of(settings: SupplySettings): IndexedSeq[IndexedSeq[SavedPosition]] =
     settings.resumePositions.fold(IndexedSeq.empty[IndexedSeq[SavedPosition]])(runs)
 
-  /** The number of ranks of the first run that get other rows than their neighbours, at most. */
-  def firstRanks(settings: SupplySettings): Int = {
-    val ranks = of(settings).headOption.fold(settings.ranks)(_.size)
-    settings.share match {
-      case Sharing.Neighbours(count) => math.max(1, ranks / count)
-      case Sharing.OfNode => ranks
-    }
-  }
+  /** The rings of the first run, at least. */
+  def firstRanks(settings: SupplySettings): Int =
+    settings.share.rings(of(settings).headOption.fold(settings.ranks)(_.size))
 
   private def runs(text: String): IndexedSeq[IndexedSeq[SavedPosition]] =
     text.split("/", -1).map(ranks).toIndexedSeq

@@ -90,11 +90,7 @@ final case class SupplySettings(
     other.foreach(option =>
       throw new ConfigException(
         s"--global-batch gives all ranks one order, which $option would change: use one of the two"))
-    GlobalOrder(batch,
-      share match {
-        case Sharing.Neighbours(count) => math.max(1, ranks / count)
-        case Sharing.OfNode => 1
-      })
+    GlobalOrder(batch, share.rings(ranks))
     ()
   }
 
