@@ -69,8 +69,8 @@ class CallRows:
         if ranks % self.together:
             what = f"share is {self.together}" if self._functions == 1 else f"there are {self._functions} functions"
             raise RunConfigError(
-                f"{what}, and ranks is {ranks}: each {self.together} neighbouring ranks get the same rows, so ranks must "
-                "be a multiple of it"
+                f"{what}, and ranks is {ranks}: each {self.together} neighbouring ranks get the same rows, so ranks "
+                "must be a multiple of it"
             )
 
     def spec(self, exchange_over: str | None) -> DataSpec:
