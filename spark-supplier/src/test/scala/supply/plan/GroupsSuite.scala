@@ -45,7 +45,8 @@ class GroupsSuite extends AnyFunSuite {
       Seq(position(first), position(second)))
     assert(of(Seq(first, second), Sharing.Off).size == 2)
     val text = intercept[ConfigException](of(Seq(first, first, first, second), Sharing.named("2")))
-    assert(text.getMessage.contains("ranks 2 and 3 read one ring"))
+    assert(text.getMessage.contains(
+        "ranks 2 and 3 read one ring (--share), and have saved other positions"))
     val node = Groups(Hostfile.oneNode(2), Sharing.OfNode)
     assert(of(Seq(first, first), Sharing.OfNode, node) == Seq(position(first)))
     assert(intercept[ConfigException](of(Seq(first), Sharing.OfNode, node)).getMessage.contains(
