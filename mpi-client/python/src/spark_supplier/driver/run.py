@@ -171,10 +171,9 @@ class Run:
             _log.warning("to make equal steps, the ranks have %s (uneven; 'keep' gives each row once)", did)
 
     def _groups(self) -> list[list[int]]:
-        """The ranks that read one ring."""
-        options = self._supplied[0].options
-        share = options["share"] or 1
-        if share == "node" or options["global-batch"]:
+        """The ranks that get the same rows."""
+        share = self._supplied[0].options["share"] or 1
+        if share == "node":
             return list((self._launcher.hosts or {}).values())
         return [list(range(first, first + share)) for first in range(0, self._ranks, share)]
 
@@ -386,7 +385,8 @@ class Run:
     def _supply(self, hosts: dict[str, list[int]]) -> None:
         self._supplies = True
         self._hosts = hosts
-        self._watch.groups = {rank: number for number, group in enumerate(self._groups()) for rank in group}
+        rings = hosts.values() if self._supplied[0].options["global-batch"] else self._groups()
+        self._watch.groups = {rank: number for number, group in enumerate(rings) for rank in group}
         for data in self._supplied:
             self._jobs.supply(data, self._file_options(data.kind))
 
