@@ -34,8 +34,9 @@ class OptionsTest : public RankTest {
     EnvironmentVariable no_files{"SUPPLY_MAPPED_FILES", nullptr}, no_pipes{"SUPPLY_NAMED_PIPES", nullptr},
         no_timeout{"SUPPLY_TIMEOUT", nullptr}, no_ompi{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
         no_hydra{"MPI_LOCALRANKID", nullptr}, no_torchrun{"LOCAL_RANK", nullptr}, no_slurm{"SLURM_LOCALID", nullptr},
-        no_share{"SUPPLY_SHARE", nullptr}, no_sizes{"OMPI_COMM_WORLD_SIZE", nullptr}, no_pmi_size{"PMI_SIZE", nullptr},
-        no_world{"WORLD_SIZE", nullptr};
+        no_share{"SUPPLY_SHARE", nullptr}, no_local_size{"LOCAL_WORLD_SIZE", nullptr},
+        no_ompi_size{"OMPI_COMM_WORLD_LOCAL_SIZE", nullptr}, no_sizes{"OMPI_COMM_WORLD_SIZE", nullptr},
+        no_pmi_size{"PMI_SIZE", nullptr}, no_world{"WORLD_SIZE", nullptr};
     std::string mapped_files, named_pipes;
     struct settings settings = {};
     struct failure failure = {};
@@ -60,6 +61,11 @@ TEST_F(OptionsTest, NeighboursShareTheRingOfTheFirst) {
         EXPECT_EQ(1u, settings.reader);
         EXPECT_EQ(2u, settings.readers);
         EXPECT_STREQ("/a/0", settings.ring_file.path);
+    }
+    {
+        EnvironmentVariable node{"SUPPLY_SHARE", "node"}, ranks{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"};
+        ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+        EXPECT_EQ(0u, settings.readers) << "the other line is for a rank of another node";
     }
     EnvironmentVariable alone{"SUPPLY_SHARE", "1"};
     ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;

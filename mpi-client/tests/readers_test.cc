@@ -99,6 +99,19 @@ class ReadersTest : public RankTest {
         return handles;
     }
 
+    /** The second one begins to open before the first, and gets its block. */
+    void expect_second_before_first() {
+        Handle second;
+        std::thread early([&] { second = readers[1]->open(); });
+        usleep(20000);
+        const Handle first = readers[0]->open();
+        early.join();
+        const Handle third = readers[2]->open();
+        GroupTask task(readers);
+        task.datums(0, 1);
+        EXPECT_EQ(0u, next(second).sequence);
+    }
+
     void expect_refused(Reader &reader, supply_status_t status, std::initializer_list<const char *> words) {
         const Handle handle = reader.open(status);
         EXPECT_TRUE(says(supply_error(handle.get()), words));
@@ -188,17 +201,7 @@ TEST_F(ReadersTest, AReaderComesAgainBeforeATaskAttaches) {
     for (const Handle &handle : handles) EXPECT_EQ(5u, next(handle).first_element);
 }
 
-TEST_F(ReadersTest, AReaderWaitsForTheFirst) {
-    Handle second;
-    std::thread early([&] { second = readers[1]->open(); });
-    usleep(20000);
-    const Handle first = readers[0]->open();
-    early.join();
-    const Handle third = readers[2]->open();
-    GroupTask task(readers);
-    task.datums(0, 1);
-    EXPECT_EQ(0u, next(second).sequence);
-}
+TEST_F(ReadersTest, AReaderWaitsForTheFirst) { expect_second_before_first(); }
 
 TEST_F(ReadersTest, AReaderJoinsTheNewFirstOneAndNotADeadOne) {
     std::string stale;
@@ -208,15 +211,7 @@ TEST_F(ReadersTest, AReaderJoinsTheNewFirstOneAndNotADeadOne) {
     }
     folder.write("mapped0", stale);
     chmod(readers[0]->files.mapped_file.c_str(), 0600);
-    Handle second;
-    std::thread early([&] { second = readers[1]->open(); });
-    usleep(20000);
-    const Handle first = readers[0]->open();
-    early.join();
-    const Handle third = readers[2]->open();
-    GroupTask task(readers);
-    task.datums(0, 1);
-    EXPECT_EQ(0u, next(second).sequence);
+    expect_second_before_first();
 }
 
 TEST_F(ReadersTest, NoFirstReaderComes) {

@@ -197,40 +197,40 @@ static supply_status_t copy_path(struct named_path *named, const char *path, str
     return SUPPLY_OK;
 }
 
-/* The config files may have lines for more ranks than this node has. */
-static double ranks_of_node(size_t lines) {
-    static const char *const names[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+/* How many neighbours SUPPLY_SHARE makes a group; below 1: it does not say. lines: of the config files, which may have
+ * some for ranks of other nodes. */
+static int share_from_environment(const char *text, size_t lines) {
+    static const char *const shares[] = {"SUPPLY_SHARE", NULL};
+    static const char *const sizes[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                         "MPI_LOCALNRANKS",  "MV2_COMM_WORLD_LOCAL_SIZE",
                                         "PALS_LOCAL_SIZE",  NULL};
-    const int ranks = number_from_environment(names);
-    return ranks > 0 ? ranks : (double)lines;
+    if (strcmp(text, "node") != 0) return number_from_environment(shares);
+    const int ranks = number_from_environment(sizes);
+    return ranks > 0 ? ranks : (int)lines;
 }
 
 /* Whether this rank shares its ring, by the options or SUPPLY_SHARE. lines: of the config files, 0: there are none. */
 static supply_status_t set_readers(const supply_options_t *options, size_t lines, struct settings *settings,
                                    struct failure *failure) {
-    double share = options->readers;
-    int reader = options->reader;
-    const char *text = options->readers == 0 && lines > 0 ? supply__variable("SUPPLY_SHARE") : NULL;
+    int share = options->readers, reader = options->reader;
+    const char *text = share == 0 && lines > 0 ? supply__variable("SUPPLY_SHARE") : NULL;
     if (text != NULL) {
-        if (strcmp(text, "node") == 0)
-            share = ranks_of_node(lines);
-        else if (!supply__number_read(text, &share) || !(share >= 1 && share <= READERS_MAX) || share != (int)share)
+        share = share_from_environment(text, lines);
+        if (share < 1)
             return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                                 "SUPPLY_SHARE: '%s' is neither a number of ranks, 1 to %d, nor 'node'", text,
                                 READERS_MAX);
-        reader = share <= READERS_MAX ? settings->local_rank % (int)share : 0;
+        reader = settings->local_rank % share;
     }
-    if (!(share >= 0 && share <= READERS_MAX) || reader < 0 || (reader > 0 && reader >= share))
-        return supply__fail(
-            failure, SUPPLY_ERROR_CONFIG,
-            "reader %d of %.0f: a ring has at most %d readers, which are counted from 0 (options.reader, "
-            "options.readers, SUPPLY_SHARE)",
-            reader, share, READERS_MAX);
-    if (share < 2) return SUPPLY_OK;
-    if (lines > 0 && (settings->local_rank < reader || settings->local_rank - reader + (size_t)share > lines))
+    if (share < 0 || share > READERS_MAX || reader < 0 || (reader > 0 && reader >= share))
         return supply__fail(failure, SUPPLY_ERROR_CONFIG,
-                            "local rank %d is reader %d of %.0f, and the config files have %zu lines: the ranks of a "
+                            "reader %d of %d: a ring has at most %d readers, which are counted from 0 (options.reader, "
+                            "options.readers, SUPPLY_SHARE)",
+                            reader, share, READERS_MAX);
+    if (share < 2) return SUPPLY_OK;
+    if (lines > 0 && (settings->local_rank < reader || (size_t)(settings->local_rank - reader + share) > lines))
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "local rank %d is reader %d of %d, and the config files have %zu lines: the ranks of a "
                             "group are neighbours on one node, with a line for each",
                             settings->local_rank, reader, share, lines);
     settings->reader = (uint32_t)reader;

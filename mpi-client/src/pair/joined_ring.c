@@ -1,8 +1,9 @@
 /**
- * How a reader joins the ring of reader 0: by that one's mapped file, which it opens for reading and checks as a task
- * does. It runs in the thread that opens, without a lock: nobody can attach to the group before this reader has joined.
+ * How a reader joins the ring of reader 0 ("Readers of one ring" of PROTOCOL.md): by that one's mapped file, which it
+ * opens for reading and checks as a task does. It runs in the thread that opens, without a lock: nobody can attach to
+ * the group before this reader has joined.
  */
-#include "pair/joined_ring.h"
+#include "pair/mapped_file.h"
 
 #include <errno.h>
 #include <stdarg.h>

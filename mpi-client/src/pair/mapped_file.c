@@ -15,7 +15,6 @@
 
 #include "base/fail_point.h"
 #include "files/file_space.h"
-#include "pair/joined_ring.h"
 
 /* What of the mapping lies in the rank's own file. */
 static size_t own_bytes(const struct mapped_file *mapped) { return mapped->ring_fd < 0 ? mapped->bytes : RING_OFFSET; }

@@ -26,6 +26,14 @@ struct mapped_file {
 supply_status_t supply__mapped_file_create(struct mapped_file *mapped, struct settings *settings,
                                            struct failure *failure);
 
+/**
+ * A reader that is not the first joins the ring of the first (joined_ring.c). Waits, at most the time limit, until
+ * reader 0 has opened its pair, and no task has attached to it. *ring_fd is then its mapped file, for reading, and the
+ * settings have its generation and the sizes of its ring. SUPPLY_OK, or _TIMEOUT, SUPPLY_INTERRUPTED, _CONFIG (no safe
+ * file), _CONTRACT (its header), _SYSTEM, _MEMORY.
+ */
+supply_status_t supply__ring_join(int *ring_fd, struct settings *settings, struct failure *failure);
+
 /** What the headers of a pair and of a result have in common, of a rank with these settings. */
 void supply__header_fill(struct mapped_file_header *header, const char *magic, const struct settings *settings,
                          uint64_t file_bytes, uint64_t ring_offset);
