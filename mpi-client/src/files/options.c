@@ -228,7 +228,7 @@ static supply_status_t set_readers(const supply_options_t *options, size_t lines
                             "options.readers, SUPPLY_SHARE)",
                             reader, share, READERS_MAX);
     if (share < 2) return SUPPLY_OK;
-    if (lines > 0 && (settings->local_rank < reader || (size_t)(settings->local_rank - reader + share) > lines))
+    if (lines > 0 && (settings->local_rank < reader || (size_t)(settings->local_rank - reader) + (size_t)share > lines))
         return supply__fail(failure, SUPPLY_ERROR_CONFIG,
                             "local rank %d is reader %d of %d, and the config files have %zu lines: the ranks of a "
                             "group are neighbours on one node, with a line for each",
