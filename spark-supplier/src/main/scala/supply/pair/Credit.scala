@@ -11,7 +11,7 @@ import supply.protocol.Layout.Constant
  * share a ring, is called each second of a wait with its seconds so far.
  */
 private[supply] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
-    timeout: Double, published: Long, watch: Option[Double => Unit] = None) {
+    timeout: Double, published: Long, watch: Option[Double => Unit]) {
   import Credit._
 
   private var released = read(published)

@@ -26,10 +26,10 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
     own / share(rank) * batch + begin(rank) + own % share(rank)
 
   /**
-   * The epoch, and how many of its first elements these ranks have consumed together. A rank's position is after the
-   * elements that it has passed, its own and others'. `begun`:
-   * where their run began. `all`: the elements of an epoch, if known. Throws a ConfigException if they
-   * stopped at different batches.
+   * The epoch, and how many of its first elements these ranks have consumed together. A rank's
+   * position is after the elements that it has passed, its own and others'. `begun`: where their run
+   * began. `all`: the elements of an epoch, if known. Throws a ConfigException if they stopped at
+   * different batches.
    */
   def reached(
       saved: IndexedSeq[SavedPosition], begun: (Int, Long), all: Option[Long]): (Int, Long) = {
@@ -41,9 +41,10 @@ private[supply] final case class GlobalOrder(batch: Int, ranks: Int) {
     }
     val epoch = places.map(_._1).min
     val (inside, ended) = places.indices.partition(places(_)._1 == epoch)
-    // All in front of the first element that a rank inside the epoch gets next. Of these, the ranks inside have consumed
-    // their own, and ranks at the end of the epoch all of theirs. So no element is lost, with and without a last batch
-    // that is smaller, of which some ranks get nothing, or repeat another batch ("pad").
+    // All in front of the first element that a rank inside the epoch gets next. Of these, the ranks
+    // inside have consumed their own, and ranks at the end of the epoch all of theirs. So no element
+    // is lost, with and without a last batch that is smaller, of which some ranks get nothing, or
+    // repeat another batch ("pad").
     val done = inside.map(rank => index(rank, places(rank)._2)).min
     val isOne = inside.forall(rank => elements(rank, done) == places(rank)._2) &&
       ended.forall(rank =>

@@ -11,8 +11,8 @@ import supply.source.Source
 import supply.task.{PinnedRDD, PinnedTask, TaskCounters, TaskMessage, TaskReport, TaskSettings}
 
 /**
- * Runs one task for each group of ranks, all at once, for the whole run or for a batch of a stream. `isWanted`:
- * as of RunRecord.
+ * Runs one task for each group of ranks, all at once, for the whole run or for a batch of a stream.
+ * `isWanted`: as of RunRecord.
  */
 private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Plan,
     settings: TaskSettings, isWanted: () => Boolean = () => true) {

@@ -127,8 +127,8 @@ private[supply] object SupplyJob {
 /** Names the resident files that outlive a run: PLAN-SOURCE of proto/PROTOCOL.md. */
 private[supply] object KeptName {
   /**
-   * `plan`: its fingerprint, which counts groups, where the files count ranks; `name`: what the user calls the data, or empty. Throws a
-   * ConfigException if nothing identifies the data.
+   * `plan`: its fingerprint, which counts groups, where the files count ranks; `name`: what the
+   * user calls the data, or empty. Throws a ConfigException if nothing identifies the data.
    */
   def apply(plan: Long, source: Source, blockElements: Int, groups: Groups,
       name: String): String = {

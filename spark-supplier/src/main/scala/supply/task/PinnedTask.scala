@@ -43,7 +43,7 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
   }
 
   /** The ranks of a group of this node, and their files. */
-  private def pairs(group: Int): IndexedSeq[(Int, PairPaths)] =
+  private def pairs(group: Int): Seq[(Int, PairPaths)] =
     PinnedTask.pairs(user.configFiles, hosts.places(group), settings.groups.ranks(group))
 
   private def attach(group: Int, attempt: Int): Pair = {
@@ -151,29 +151,30 @@ private[supply] object PinnedTask {
   def host: String = SparkEnv.get.blockManager.blockManagerId.host
 
   /** The ranks of this node with the files of their pairs. */
-  def pairsHere(configFiles: ConfigFiles, hosts: Hostfile): Seq[(Int, PairPaths)] = {
-    val ranks = hosts.ranksOn(host)
-    val pairs = configFiles.read(ranks.map(hosts.places(_).localRank + 1).max)
-    ranks.map(rank => rank -> pairs(hosts.places(rank).localRank))
-  }
+  def pairsHere(configFiles: ConfigFiles, hosts: Hostfile): Seq[(Int, PairPaths)] =
+    ofLocalRanks(configFiles, hosts.ranksOn(host).map(rank => rank -> hosts.places(rank).localRank))
 
   /** The ranks of a group with the files of their pairs, on their own node. */
   def pairs(configFiles: ConfigFiles, place: RankPlacement,
-      ranks: Range): IndexedSeq[(Int, PairPaths)] = {
-    val all = configFiles.read(place.localRank + ranks.size)
-    ranks.zipWithIndex.map { case (rank, reader) => rank -> all(place.localRank + reader) }
+      ranks: Range): Seq[(Int, PairPaths)] =
+    ofLocalRanks(configFiles, ranks.map(rank => rank -> (place.localRank + rank - ranks.head)))
+
+  private def ofLocalRanks(configFiles: ConfigFiles,
+      localRanks: Seq[(Int, Int)]): Seq[(Int, PairPaths)] = {
+    val all = configFiles.read(localRanks.map(_._2 + 1).max)
+    localRanks.map { case (rank, localRank) => rank -> all(localRank) }
   }
 
   /** Attaches to the pairs of a group if this is its node; other parameters as for Pair.attach. */
-  def attach(pairs: => IndexedSeq[(Int, PairPaths)], place: RankPlacement, attempt: Int,
+  def attach(pairs: => Seq[(Int, PairPaths)], place: RankPlacement, attempt: Int,
       timeout: Double, run: Long = 0, attemptTimeout: Option[Double] = None,
       isExpected: () => Boolean = () => true): Pair = {
     if (!place.isOn(host))
       throw new MisplacedException(
         s"a task of ranks on ${place.host.mkString} landed on $host")
-    val ranks = pairs.map(_._1)
-    val pair = Pair.attach(pairs.map { case (rank, paths) => s"pair of rank $rank" -> paths },
-      attempt, timeout, run, attemptTimeout, isExpected)
+    val (ranks, paths) = pairs.toIndexedSeq.unzip
+    val pair = Pair.attach(ranks.map(rank => s"pair of rank $rank").zip(paths), attempt, timeout,
+      run, attemptTimeout, isExpected)
     pair.files.zip(ranks).find { case (file, rank) =>
       file.rank >= 0 && file.rank != rank
     }.foreach {

@@ -52,11 +52,11 @@ class GlobalOrderSuite extends AnyFunSuite with AllCases {
       def steps(elements: Long, share: Int) = (elements + share - 1) / share
       val last = if (isPadded) steps(all, order.batch) else steps(own, share)
       if (step >= last && (isKnown || haveEnd(rank))) at(1, None)
-      else at(0, Some(behind(order, rank, math.min(own, step * share))))
+      else at(0, Some(placeAfter(order, rank, math.min(own, step * share))))
     }
 
   /** Where a rank is that has passed `own` elements of its own. */
-  private def behind(order: GlobalOrder, rank: Int, own: Long): Long =
+  private def placeAfter(order: GlobalOrder, rank: Int, own: Long): Long =
     Iterator.from(0).map(_.toLong).find(order.elements(rank, _) == own).get
 
   test("other ranks continue after the same batch, and no element is lost or comes twice") {

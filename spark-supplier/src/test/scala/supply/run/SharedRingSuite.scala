@@ -4,7 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
 import supply.core.FailureText
-import supply.plan.{Sharing, Shuffle, Uneven}
+import supply.plan.{Groups, Sharing, Shuffle, Uneven}
 import supply.task.SupplySettings
 
 /** Whole runs whose ranks read rings in groups. */
@@ -44,6 +44,13 @@ class SharedRingSuite extends AnyFunSuite with RunsWithRanks {
     assert(outcome.isRight, outcome)
     assert(seen(0) == seen(1) && seen(2) == seen(3) && seen(0) != seen(2))
     assert(seen.forall(_.count(_.startsWith("END_OF_EPOCH")) == 3))
+  }
+
+  test("a resident file that outlives a run is of these groups alone") {
+    def name(groups: Range*) = KeptName(1L, source(8, 2), 4, Groups(groups.toIndexedSeq), "digits")
+    val (halves, uneven) = (name(0 until 2, 2 until 4), name(0 until 1, 1 until 4))
+    assert(halves == name(0 until 2, 2 until 4))
+    assert(Set(halves, uneven, name(0 until 4), name(0 until 3, 3 until 4)).size == 4)
   }
 
   test("ranks that are no groups are refused, on both sides") {
