@@ -97,7 +97,7 @@ class Batches:
         due, position = 0, ""
         for block, columns in blocks:
             count, origin = len(block), block.first_element
-            begin = self.own.next(origin if batch is None else due) - origin
+            begin = self.own.next(origin) - origin
             own = self.own.count(origin + count)
             while batch is not None or begin < count:
                 if batch is not None:

@@ -67,8 +67,8 @@ class Limits:
 class Run:
     """pool: ranks that wait for a call, or have just been started. payload: a pickled Job.
 
-    reads_results: whether the ranks write rows. functions: how many a list has; 0: there is no list. statistics: when
-    result() has returned or raised.
+    reads_results: whether the ranks write rows. functions: how many the call has. statistics: when result() has
+    returned or raised.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Run:
         self._ready: set[int] = set()
         options = supplied[0].options
         self._watch = RankWatch(self._ranks, int(options["epochs"]), options["shuffle"] == "all")
-        self._watch.functions = max(1, functions)
+        self._watch.functions = functions
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
         self._lost_at: float | None = None
@@ -130,8 +130,8 @@ class Run:
             why = "Spark computes df again in each, unless you persist df or set cache='memory'"
             _log.warning("ranks waited %.0f s for rows in later epochs: %s", seconds, why)
 
-    def result(self) -> Any:
-        """Runs everything. Returns rank 0's result, or a RunResult if the ranks write rows.
+    def result(self) -> list[Any]:
+        """Runs everything. Returns the result of the first rank of each function, or its RunResult if ranks write rows.
 
         When it returns, the ranks wait for another call, unless the pool has failed, and nothing is left of this one
         but those rows. If it raises, the ranks have ended.
@@ -149,11 +149,10 @@ class Run:
                 self._stop()
                 raise
         self._say_what_equal_steps_took()
-        values = [_unpickled(self._results[number].payload) for number in range(max(1, self._functions))]
-        found: list[Any] = values
+        values = [_unpickled(self._results[number].payload) for number in range(self._functions)]
         if self._reads_results:
-            found = [RunResult(value, rows, self.statistics) for value, rows in zip(values, self._rows)]
-        return found if self._functions else found[0]
+            return [RunResult(value, rows, self.statistics) for value, rows in zip(values, self._rows)]
+        return values
 
     def _measure(self) -> None:
         self.statistics = self._measurements.statistics(self._jobs.times())
@@ -208,7 +207,7 @@ class Run:
                 )
                 self._causes.append(Cause(Priority.PAIR, RunTimeoutError(text)))
         if self._reads_results:
-            self._rows = [self._load_results(number) for number in range(max(1, self._functions))]
+            self._rows = [self._load_results(number) for number in range(self._functions)]
         seconds: float = END_SECONDS
         if not all(result.at_end for result in self._results.values()):
             seconds = _OWN_END_SECONDS
@@ -239,7 +238,7 @@ class Run:
                     f"{self._pool.hub.host}, which the executors' logs say, set spark.driver.host"
                 )
         self._check_groups()
-        firsts = [started[rank][1] for rank in range(max(1, self._functions))]
+        firsts = [started[rank][1] for rank in range(self._functions)]
         # The machine may have lost the address by which Spark knows it.
         masters = [("127.0.0.1" if self._is_local else plain_host(first.host), first.port) for first in firsts]
         work = Work(self._payload, self._files, path_entries(), masters, self._backend, self._attempt)

@@ -304,7 +304,8 @@ class Supplier(SupplierOptions):
         self._warm.check_open()
         self._statistics = RunStatistics()
         functions = functions_of(function)
-        given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend, max(1, len(functions)))
+        count = max(1, len(functions))
+        given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend, count)
         given.check_ranks(self.ranks)
         if given.share == "node" and self.min_ranks is not None:
             raise RunConfigError(
@@ -374,11 +375,11 @@ class Supplier(SupplierOptions):
                 checkpoints.begin(pool.files.name, of_ranks, ranks, checkpoint)
                 run = Run(
                     session, pool, files, frames, payload, self.backend, Limits(self.start_timeout, self.stall_timeout),
-                    results is not None, of_ranks, checkpoints, self.on_report,
-                    len(functions) if isinstance(function, (list, tuple)) else 0,
+                    results is not None, of_ranks, checkpoints, self.on_report, count,
                 )  # fmt: skip
                 try:
-                    return run.result()
+                    found = run.result()
+                    return found if isinstance(function, (list, tuple)) else found[0]
                 finally:
                     self._statistics = run.statistics
 
