@@ -62,27 +62,31 @@ static void mover_advance(struct exchange *exchange) {
     mover_mark(mover, false);
 }
 
-static void mover_pause(struct exchange *exchange) {
-    struct wait wait = exchange_wait_in_step(exchange);
-    wait.interruption = (struct interruption){0};
-    wait.spin = 0;
-    if (exchange->awaited_at != 0 || exchange->step == STEP_DELIVER) wait.pause = PAUSE_NANOSECONDS;
+/* wait: of this step, or of one before. */
+static void mover_pause(struct exchange *exchange, struct wait *wait, enum step *step) {
+    if (exchange->step != *step) *wait = exchange_wait_in_step(exchange);
+    *step = exchange->step;
+    wait->interruption = (struct interruption){0};
+    wait->spin = 0;
+    if (exchange->awaited_at != 0 || exchange->step == STEP_DELIVER) wait->pause = PAUSE_NANOSECONDS;
     pthread_mutex_unlock(&exchange->mover.lock);
-    supply__wait_more(&wait);
+    supply__wait_more(wait);
     pthread_mutex_lock(&exchange->mover.lock);
 }
 
 static void *mover_run(void *context) {
     struct exchange *exchange = context;
     struct mover *mover = &exchange->mover;
+    struct wait wait = {0};
+    enum step step = STEP_END; /* in which nobody waits */
     pthread_mutex_lock(&mover->lock);
     while (!mover->ends) {
         const bool moves = mover->moves && mover->ready == SUPPLY_AGAIN;
         if (moves) mover_advance(exchange);
-        if (!moves)
-            pthread_cond_wait(&mover->work, &mover->lock);
-        else if (mover->ready == SUPPLY_AGAIN)
-            mover_pause(exchange);
+        if (moves && mover->ready == SUPPLY_AGAIN) mover_pause(exchange, &wait, &step);
+        if (moves) continue;
+        pthread_cond_wait(&mover->work, &mover->lock);
+        step = STEP_END;
     }
     pthread_mutex_unlock(&mover->lock);
     return NULL;

@@ -8,11 +8,8 @@
 #include "base/wait.h"
 #include "supply.h"
 
-/* A wait asks for the schema, because storing it wakes nobody: first so often, and later once in this part of the time
- * that it has lasted. */
+/* A wait asks for the schema, because storing it wakes nobody. */
 #define PAUSE_SECONDS 1e-3
-#define PAUSE_SECONDS_MAX 0.05
-#define PAUSE_PART 16
 
 supply_status_t supply__schema_learn(supply_t *supply) {
     const struct mapped_file_header *header = supply->pair.mapped_file.header;
@@ -51,8 +48,6 @@ supply_status_t supply_wait_schema(supply_t *supply) {
     struct wait wait =
         supply__wait_begin_slow((struct wait_limit){settings->timeout, settings->interruption}, PAUSE_SECONDS);
     while ((status = supply__schema_learn(supply)) == SUPPLY_ERROR_NO_SCHEMA) {
-        const int64_t pause = (supply__clock_now() - wait.since) / PAUSE_PART;
-        if (pause > wait.pause && pause < supply__clock_add(0, PAUSE_SECONDS_MAX)) wait.pause = pause;
         status = supply__wait_more(&wait);
         if (status == SUPPLY_ERROR_TIMEOUT) return fail_without_schema(supply);
         if (status == SUPPLY_OK) status = supply__filler_check_running(supply);

@@ -14,6 +14,10 @@
 /* Processes that are ready answer sooner. Until then a poll only yields the core. */
 #define WAIT_SPIN_NANOSECONDS 1000000
 #define PAUSE_SECONDS 50e-6
+/* The longer a wait is, the less it matters when it ends: later pauses are this part of it, so that many ranks that
+ * wait for one leave it the cores. */
+#define PAUSE_PART 32
+#define PAUSE_NANOSECONDS_MAX 10000000
 
 struct wait supply__wait_begin_slow(struct wait_limit limit, double seconds) {
     const int64_t now = supply__clock_now();
@@ -47,7 +51,10 @@ static bool pause_once(const struct wait *wait) {
         return true;
     }
     const int64_t left = wait->end - now;
-    return sleep_until_readable(wait->fd, left < wait->pause ? left : wait->pause);
+    int64_t pause = (now - wait->since) / PAUSE_PART;
+    if (pause > PAUSE_NANOSECONDS_MAX) pause = PAUSE_NANOSECONDS_MAX;
+    if (pause < wait->pause) pause = wait->pause;
+    return sleep_until_readable(wait->fd, left < pause ? left : pause);
 }
 
 supply_status_t supply__wait_more(struct wait *wait) {

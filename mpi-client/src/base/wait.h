@@ -4,6 +4,8 @@
  *     struct wait wait = supply__wait_begin(limit);
  *     while ((status = poll()) == SUPPLY_AGAIN)
  *         if ((ended = supply__wait_more(&wait)) != SUPPLY_OK) return fail(ended);
+ *
+ * Polls become rarer the longer it lasts, down to one each 10 ms.
  */
 #pragma once
 
@@ -37,7 +39,7 @@ struct wait {
     int64_t polled;   /**< just before the last poll */
     int64_t since;    /**< the begin of the wait, or its last progress */
     int64_t spin;     /**< nanoseconds from `since`, in which a pause only yields the core */
-    int64_t pause;    /**< nanoseconds of a later pause */
+    int64_t pause;    /**< nanoseconds of a later pause, at least */
     int fd;           /**< ends a pause that does not spin, if there is something to read; -1: nothing does */
 };
 
