@@ -130,7 +130,9 @@ void exchange_neighbours_map(struct neighbours *neighbours) {
         const struct card *card = &neighbours->cards[rank];
         struct neighbour *neighbour = &neighbours->all[rank];
         if (rank == neighbours->rank || !neighbours_is_here(card, &neighbours->mine)) continue;
-        neighbour->process = (int)syscall(SYS_pidfd_open, card->process, 0);
+        /* Threads of one process end together, and a thousand of them need more descriptors than they may have. */
+        if (card->process != neighbours->mine.process)
+            neighbour->process = (int)syscall(SYS_pidfd_open, card->process, 0);
         neighbour->ring = exchange_map_card(card);
         if (neighbour->ring == NULL) continue;
         neighbour->bytes = card->ring_bytes;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "exchange_ranks.h"
 
@@ -24,18 +25,45 @@ class ExchangeScaleTest : public ExchangeTest {
         return 0;
     }
 
+    /** One thread is the task of all ranks, and none has a thread of the exchange: ranks that wait leave them the
+     * cores. */
+    void run_ranks(const std::function<void(int, ExchangeRank &)> &use) {
+        std::vector<std::thread> threads;
+        std::vector<std::unique_ptr<Task>> tasks;
+        for (size_t rank = 0; rank < ranks.size(); rank++)
+            threads.emplace_back([this, rank, &use] { use(static_cast<int>(rank), *ranks[rank]); });
+        for (size_t rank = 0; rank < ranks.size(); rank++) {
+            tasks.push_back(std::make_unique<Task>(ranks[rank]->files));
+            tasks.back()->write_schema(row_schema(shape), row_texts(shape));
+            for (size_t at = 0; at < data[rank].ids.size(); at += kWindowRows) {
+                const auto first = data[rank].ids.begin() + static_cast<long>(at);
+                const std::vector<int64_t> rows(first, first + kWindowRows);
+                tasks.back()->supply(row_block(shape, rows), 0, static_cast<uint32_t>(rank), at);
+            }
+            tasks.back()->end_of_epoch(0);
+            ranks[rank]->has_task = true;
+        }
+        for (std::thread &thread : threads) thread.join();
+        EXPECT_EQ("", network->mistakes());
+    }
+
     void exchange_all(bool in_two_levels) {
         ranks.clear();
         data.clear();
+        has_thread = false;
         options.policy = SUPPLY_EXCHANGE_ALL;
         options.window_bytes = kWindowRows * sizeof(int64_t);
         create(std::vector<uint32_t>(nodes() * kPeers, kWindows * kWindowRows));
         spread([](size_t rank) { return rank / kPeers; });
+        for (const auto &rank : ranks) {
+            rank->pair_options.ring_bytes = (kWindows + 1) * rank->pair_options.block_bytes;
+            rank->pair_options.timeout = 300;
+        }
         if (!in_two_levels) network->refuse_to_split(0);
         std::atomic<size_t> opened{0};
         std::chrono::steady_clock::time_point begun, ended;
         size_t memory = 0;
-        run([&](int number, ExchangeRank &rank) {
+        run_ranks([&](int number, ExchangeRank &rank) {
             const supply_status_t status = rank.open(*network, number, &options);
             if (++opened == ranks.size()) begun = std::chrono::steady_clock::now();
             if (status == SUPPLY_OK) rank.read_epoch(shape);

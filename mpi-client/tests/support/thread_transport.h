@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +17,8 @@ namespace supply_test {
 
 class ThreadNetwork {
   public:
-    explicit ThreadNetwork(int ranks) : ranks_(ranks), begun_(static_cast<size_t>(ranks)) {}
+    explicit ThreadNetwork(int ranks)
+        : ranks_(ranks), begun_(static_cast<size_t>(ranks)), connections_(static_cast<size_t>(ranks) * begun_.size()) {}
 
     /** The transport of a rank. It must not outlive the network. */
     transport of(int rank);
@@ -99,7 +99,7 @@ class ThreadNetwork {
     int failing_rank_ = -1, freed_while_pending_ = 0;
     uint64_t failing_from_ = 0;
     size_t most_received_ = 0;
-    std::set<std::pair<int, int>> connections_;
+    std::vector<bool> connections_; /**< from a rank, to a rank */
     std::map<std::vector<int>, std::unique_ptr<ThreadNetwork>> parts_;
     int refusing_rank_ = -1;
 };
