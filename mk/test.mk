@@ -40,8 +40,10 @@ lint-shell: $(LINT_READY)
 	@$(LINT)/bin/shfmt -i 4 -ci -d $(SHELL_FILES)
 	@$(LINT)/bin/shellcheck --external-sources $(SHELL_FILES)
 
+# Spark 3.5 has another Scala, which lacks what is new in that of the usual Spark.
 lint-scala: | packages
 	@$(MAVEN) spotless:check
+	@$(MAKE) --no-print-directory SPARK=3.5 jar
 
 # The help of the programs has their options. The site checks links.
 lint-docs: library docs

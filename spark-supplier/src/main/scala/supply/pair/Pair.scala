@@ -164,7 +164,7 @@ private[supply] final class Pair private[supply] (
   /** One rank that reads the ring. */
   private final class Reader(opened: ReaderFiles) {
     val credit = new Credit(opened.name, opened.file, opened.requests, timeout, sequence,
-      Option.when(files.size > 1)(watchOthers))
+      if (files.size > 1) Some(watchOthers _) else None)
     private var isLate = false
 
     def send(notification: Notification): Unit = {
