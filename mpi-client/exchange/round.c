@@ -53,23 +53,26 @@ static bool round_pack_values(const struct pick *pick, uint32_t column, const in
 
 static inline void round_fetch_line(struct ahead *ahead) {
     while (ahead->at >= ahead->at_end && ahead->piece < ahead->end) {
-        const struct piece *piece = ahead->piece++;
-        ahead->at = (const uint8_t *)piece->held->columns[ahead->column].data + piece->row * ahead->width;
+        const struct piece *piece = ahead->piece;
+        ahead->at = (const uint8_t *)piece->held->columns[ahead->next].data + piece->row * ahead->width;
         ahead->at_end = ahead->at + piece->count * ahead->width;
+        if (++ahead->next < ahead->column_end) continue;
+        ahead->next = ahead->column;
+        ahead->piece++;
     }
     if (ahead->at >= ahead->at_end) return;
     __builtin_prefetch(ahead->at);
     ahead->at += CACHE_LINE;
 }
 
-/* With a constant width each copy is a move or two. A line of the next column is fetched for eight values of this one.
- */
-static inline void round_pack_fixed(const struct pick *pick, uint32_t column, size_t width, struct ahead *ahead,
-                                    uint8_t *to) {
+/* With constants each copy is a move or two. A line of the next columns is fetched for eight values of these. */
+static inline void round_pack_fixed(const struct pick *pick, uint32_t column, uint32_t count, size_t width,
+                                    struct ahead *ahead, uint8_t *const *to) {
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
-        if (i % 8 == 0) round_fetch_line(ahead);
-        memcpy(to + i * width, (const uint8_t *)from->columns[column].data + from->row * width, width);
+        if (i % (8 / count) == 0) round_fetch_line(ahead);
+        for (uint32_t k = 0; k < count; k++)
+            memcpy(to[k] + i * width, (const uint8_t *)from->columns[column + k].data + from->row * width, width);
     }
 }
 
@@ -81,29 +84,61 @@ static void round_pack_bits(const struct pick *pick, uint32_t column, uint8_t *t
     }
 }
 
-bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, const struct pick *pick,
-                   const int32_t *lengths, struct ahead *ahead, uint8_t *to) {
+/* Bytes of each value. 0: the buffer has no values of fixed width, or they are bits. */
+static size_t round_width(const struct columns *columns, const struct wire_buffer *buffer) {
     const struct column_plan *plan = &columns->plans[buffer->column];
-    const size_t width = plan->format.bytes;
+    const bool is_fixed =
+        buffer->kind == WIRE_DATA && !exchange_is_variable(plan) && plan->format.layout != FORMAT_BITS;
+    return is_fixed ? plan->format.bytes : 0;
+}
+
+uint32_t exchange_pack_count(const struct columns *columns, uint32_t index) {
+    const size_t width = round_width(columns, &columns->buffers[index]);
+    if ((width != 4 && width != 8) || index + TOGETHER > columns->buffer_count) return 1;
+    for (uint32_t i = 1; i < TOGETHER; i++)
+        if (round_width(columns, &columns->buffers[index + i]) != width) return 1;
+    return TOGETHER;
+}
+
+struct ahead exchange_ahead(const struct columns *columns, const struct gathered_window *window, uint32_t index) {
+    while (index < columns->buffer_count && round_width(columns, &columns->buffers[index]) == 0) index++;
+    if (index == columns->buffer_count) return (struct ahead){0};
+    const uint32_t column = columns->buffers[index].column;
+    return (struct ahead){.piece = window->pieces,
+                          .end = window->pieces + window->piece_count,
+                          .column = column,
+                          .column_end = column + exchange_pack_count(columns, index),
+                          .next = column,
+                          .width = round_width(columns, &columns->buffers[index])};
+}
+
+bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, uint32_t count,
+                   const struct pick *pick, const int32_t *lengths, struct ahead *ahead, uint8_t *const *to) {
+    const struct column_plan *plan = &columns->plans[buffer->column];
+    const size_t width = round_width(columns, buffer);
     if (buffer->kind == WIRE_VALIDITY)
         for (uint32_t i = 0; i < pick->count; i++)
-            to[i] = !exchange_is_null(&pick->rows[i].columns[buffer->column], pick->rows[i].row);
+            to[0][i] = !exchange_is_null(&pick->rows[i].columns[buffer->column], pick->rows[i].row);
     else if (buffer->kind == WIRE_LENGTHS)
-        memcpy(to, lengths, pick->count * sizeof *lengths);
+        memcpy(to[0], lengths, pick->count * sizeof *lengths);
     else if (exchange_is_variable(plan))
-        return round_pack_values(pick, buffer->column, lengths, to);
+        return round_pack_values(pick, buffer->column, lengths, to[0]);
     else if (plan->format.layout == FORMAT_BITS)
-        round_pack_bits(pick, buffer->column, to);
+        round_pack_bits(pick, buffer->column, to[0]);
+    else if (count == TOGETHER && width == 8)
+        round_pack_fixed(pick, buffer->column, TOGETHER, 8, ahead, to);
+    else if (count == TOGETHER)
+        round_pack_fixed(pick, buffer->column, TOGETHER, 4, ahead, to);
     else if (width == 8)
-        round_pack_fixed(pick, buffer->column, 8, ahead, to);
+        round_pack_fixed(pick, buffer->column, 1, 8, ahead, to);
     else if (width == 4)
-        round_pack_fixed(pick, buffer->column, 4, ahead, to);
+        round_pack_fixed(pick, buffer->column, 1, 4, ahead, to);
     else if (width == 2)
-        round_pack_fixed(pick, buffer->column, 2, ahead, to);
+        round_pack_fixed(pick, buffer->column, 1, 2, ahead, to);
     else if (width == 1)
-        round_pack_fixed(pick, buffer->column, 1, ahead, to);
+        round_pack_fixed(pick, buffer->column, 1, 1, ahead, to);
     else
-        round_pack_fixed(pick, buffer->column, width, ahead, to);
+        round_pack_fixed(pick, buffer->column, 1, width, ahead, to);
     return true;
 }
 

@@ -13,23 +13,33 @@ struct pick {
     uint32_t count;
 };
 
-/** What is left of the window's next column of fixed width: its memory is fetched while another column is copied. */
+/** Columns of one width that are side by side are packed together: so an element is found once for all of them. */
+enum { TOGETHER = 4 };
+
+/** What is left of the window's next columns of fixed width: their memory is fetched while others are copied. */
 struct ahead {
     const struct piece *piece, *end;
-    uint32_t column;
+    uint32_t column, column_end, next; /**< next: of the piece */
     size_t width;
-    const uint8_t *at, *at_end; /**< of the piece before */
+    const uint8_t *at, *at_end; /**< of the column before */
 };
 
 /** The lengths of values of any length. */
 void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to);
 
+/** Wire buffers from that one on that are packed together: TOGETHER, or 1. */
+uint32_t exchange_pack_count(const struct columns *columns, uint32_t index);
+
+/** Of the first values of fixed width from that wire buffer on. */
+struct ahead exchange_ahead(const struct columns *columns, const struct gathered_window *window, uint32_t index);
+
 /**
- * Packs a wire buffer, as exchange_wire_bytes() says. lengths: of the values of a column of any length, as they were
- * read before. False: values of these lengths have changed since they were checked, and bytes are 0 instead.
+ * Packs wire buffers, as exchange_wire_bytes() says: `count` of them (exchange_pack_count(), or 1), each to its place.
+ * lengths: of the values of a column of any length, as they were read before. False: values of these lengths have
+ * changed since they were checked, and bytes are 0 instead.
  */
-bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, const struct pick *pick,
-                   const int32_t *lengths, struct ahead *ahead, uint8_t *to);
+bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, uint32_t count,
+                   const struct pick *pick, const int32_t *lengths, struct ahead *ahead, uint8_t *const *to);
 
 /** What one rank has for another one in a round: these numbers, and then the bytes of each column of any length. */
 enum { OFFER_ELEMENTS, OFFER_LEFT, OFFER_BYTES };

@@ -130,34 +130,21 @@ static uint8_t *transfer_target(const struct transfer *transfer, uint32_t index,
     return target;
 }
 
-/* The first column of values of fixed width from that wire buffer on. */
-static struct ahead transfer_fetch_column(const struct transfer *transfer, uint32_t index) {
-    const struct columns *columns = transfer->columns;
-    const struct gathered_window *window = transfer->window;
-    for (; index < columns->buffer_count; index++) {
-        const struct wire_buffer *buffer = &columns->buffers[index];
-        const struct column_plan *plan = &columns->plans[buffer->column];
-        if (buffer->kind == WIRE_DATA && !exchange_is_variable(plan) && plan->format.layout != FORMAT_BITS)
-            return (struct ahead){.piece = window->pieces,
-                                  .end = window->pieces + window->piece_count,
-                                  .column = buffer->column,
-                                  .width = plan->format.bytes};
-    }
-    return (struct ahead){0};
-}
-
 /* Column by column, each for all ranks: it is read from memory once. */
 static void transfer_pack(const struct transfer *transfer) {
     const struct columns *columns = transfer->columns;
     const struct round *round = transfer->round;
-    for (uint32_t i = 0; i < columns->buffer_count; i++) {
-        struct ahead ahead = transfer_fetch_column(transfer, i + 1);
+    for (uint32_t i = 0, count; i < columns->buffer_count; i += count) {
+        count = exchange_pack_count(columns, i);
+        struct ahead ahead = exchange_ahead(columns, transfer->window, i + count);
         for (uint32_t rank = 0; rank < round->ranks; rank++) {
             const uint32_t begin = round->begins[rank];
             const struct pick pick = {.rows = transfer->destinations->rows + begin, .count = round->counts[rank]};
-            if (pick.count > 0 && !exchange_pack(columns, &columns->buffers[i], &pick,
-                                                 transfer_lengths(transfer, &columns->buffers[i], begin), &ahead,
-                                                 transfer_target(transfer, i, rank)))
+            uint8_t *to[TOGETHER];
+            if (pick.count == 0) continue;
+            for (uint32_t k = 0; k < count; k++) to[k] = transfer_target(transfer, i + k, rank);
+            if (!exchange_pack(columns, &columns->buffers[i], count, &pick,
+                               transfer_lengths(transfer, &columns->buffers[i], begin), &ahead, to))
                 transfer_tell_change(transfer);
         }
     }

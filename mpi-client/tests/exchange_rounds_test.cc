@@ -142,7 +142,7 @@ TEST_F(ExchangeRoundsTest, AtMostFourCollectivesAWindowWhateverTheColumns) {
         data.clear();
         shape = Shape::wide;
         options.messages_only = messages_only;
-        options.window_bytes = 17000; /* ten rows */
+        options.window_bytes = 25000; /* ten rows */
         create({100, 100, 100, 100});
         for (const auto &rank : ranks) {
             rank->pair_options.block_bytes = 1 << 18;

@@ -67,7 +67,7 @@ static bool sorter_copy(const struct sorter *sorter, const struct pick *picked) 
         if (buffer->kind == WIRE_LENGTHS)
             exchange_pack_lengths(picked, buffer->column, lengths = (int32_t *)(void *)to);
         else
-            is_whole &= exchange_pack(&sorter->columns, buffer, picked, lengths, &(struct ahead){0}, to);
+            is_whole &= exchange_pack(&sorter->columns, buffer, 1, picked, lengths, &(struct ahead){0}, &to);
     }
     return is_whole;
 }

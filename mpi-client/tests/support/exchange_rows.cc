@@ -85,15 +85,19 @@ std::string nested_of(int64_t id) {
            (is_null(id) ? "null" : std::to_string(id % 2)) + " 1 ] } [" + counts + "]";
 }
 
-constexpr size_t many = 400;
+/* The last ones are wider than the others. */
+constexpr size_t many = 400, wide_from = 202;
 
 std::string name_of_many(size_t k) { return k == 0 ? std::string(1000, 'n') : "column_" + std::to_string(k); }
 
 void add_many(std::vector<Column> &columns, const std::vector<int64_t> &ids) {
     for (size_t k = 0; k < many; k++) {
         std::vector<int32_t> values;
+        std::vector<int64_t> wide;
         for (const int64_t id : ids) values.push_back(static_cast<int32_t>(id * 17) + static_cast<int32_t>(k));
-        columns.push_back(Column::int32(name_of_many(k), values));
+        for (const int32_t value : values) wide.push_back(int64_t{value} << 20);
+        columns.push_back(k < wide_from ? Column::int32(name_of_many(k), values)
+                                        : Column::fixed(name_of_many(k), "l", bytes_of(wide)));
     }
 }
 
@@ -101,7 +105,11 @@ void check_many(const std::vector<supply_column_t> &columns, uint32_t row, int64
     ASSERT_EQ(many + 1, columns.size());
     for (size_t k = 0; k < many; k++) {
         ASSERT_EQ(name_of_many(k), columns[k + 1].name);
-        ASSERT_EQ(static_cast<int32_t>(id * 17) + static_cast<int32_t>(k), number<int32_t>(columns[k + 1], row));
+        const int32_t value = static_cast<int32_t>(id * 17) + static_cast<int32_t>(k);
+        if (k < wide_from)
+            ASSERT_EQ(value, number<int32_t>(columns[k + 1], row));
+        else
+            ASSERT_EQ(int64_t{value} << 20, number<int64_t>(columns[k + 1], row));
     }
 }
 
