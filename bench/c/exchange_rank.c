@@ -8,6 +8,8 @@
  *
  * overlap, overlap-messages: the pairs in a random order, by memory or by messages. At first the ranks only take them;
  * then each sleeps after each block for as long as an exchange took. Rank 0 prints what a step cost.
+ *
+ * moved, moved-messages: rows of any shape in a random order. Rank 0 prints its processor seconds.
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -169,9 +171,25 @@ static void measure_overlap(supply_t *supply, MPI_Comm comm, bool prints) {
                steps * step, slept, wall);
 }
 
+static void measure_moves(supply_t *supply, bool prints) {
+    const clock_t begin = clock(); /* of all threads */
+    supply_statistics_t statistics;
+    supply_block_t block;
+    supply_status_t status;
+    while ((status = supply_next(supply, &block)) != SUPPLY_END_OF_DATA)
+        if (status < 0 || (status == SUPPLY_OK && supply_release(supply, &block) != SUPPLY_OK)) die_of(supply);
+    supply_statistics(supply, &statistics);
+    const supply_exchange_statistics_t *moved = &statistics.exchange;
+    if (prints)
+        printf("{\"seconds\": %.9f, \"bytes\": %" PRIu64 "}\n", (double)(clock() - begin) / CLOCKS_PER_SEC,
+               moved->copied_bytes + moved->sent_bytes);
+}
+
 int main(int argc, char **argv) {
     messages_from("bench-exchange");
-    if (argc != 2) die("usage: bench-exchange groups|sorted|plain|copied|all|overlap|overlap-messages");
+    if (argc != 2)
+        die("usage: bench-exchange groups|sorted|plain|copied|all|overlap|overlap-messages|moved|moved-messages");
+    const bool moves = strncmp(argv[1], "moved", strlen("moved")) == 0;
     const bool overlaps = strncmp(argv[1], "overlap", strlen("overlap")) == 0;
     const bool sorted = strcmp(argv[1], "sorted") == 0;
     const bool is_copied = strcmp(argv[1], "copied") == 0, is_all = strcmp(argv[1], "all") == 0;
@@ -185,14 +203,12 @@ int main(int argc, char **argv) {
     exchange.column = "key";
     exchange.policy = sorted ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_HASH;
     if (sorted) exchange.memory_bytes = SORT_MEMORY;
-    if (overlaps || is_all) {
+    if (overlaps || moves || is_all) {
         exchange.policy = SUPPLY_EXCHANGE_ALL;
         exchange.column = NULL;
     }
-    if (overlaps) {
-        exchange.window_bytes = OVERLAP_WINDOW;
-        exchange.messages_only = strcmp(argv[1], "overlap-messages") == 0;
-    }
+    if (overlaps) exchange.window_bytes = OVERLAP_WINDOW;
+    exchange.messages_only = strstr(argv[1], "-messages") != NULL;
 
     supply_t *supply;
     MPI_Comm comm;
@@ -210,11 +226,13 @@ int main(int argc, char **argv) {
     if (all == NULL) die("no memory for the results of %d ranks", ranks);
     if (overlaps)
         measure_overlap(supply, comm, number == 0);
+    else if (moves)
+        measure_moves(supply, number == 0);
     else
         receive(supply, &received, sorted || is_all || !exchanges);
     supply_close(supply);
     MPI_Gather(&received, sizeof received, MPI_BYTE, all, sizeof received, MPI_BYTE, 0, comm);
-    if (number == 0 && !overlaps) print(all, ranks);
+    if (number == 0 && !overlaps && !moves) print(all, ranks);
     free(all);
     MPI_Comm_free(&comm);
     MPI_Finalize();

@@ -39,6 +39,9 @@ SPARK, OURS = "Spark's shuffle", "ranks that exchange"
 COSTS = {"192k": 192 << 10, "784": 784}
 PLAIN, COPIED, ALL = "plain", "copied", "all"
 # Of bench-exchange, with the figure.
+# Rows of these shapes (RowShape of Keyed.scala), and others of the same bytes, by the name in the figure.
+SHAPES = {"columns": ("columns", "bytes"), "texts": ("texts", "equal")}
+MOVES = {"copied": "moved", "messages": "moved-messages"}
 OVERLAPS = {"overlap": "exchange_overlap", "overlap-messages": "exchange_overlap_messages"}
 
 
@@ -69,6 +72,8 @@ def measure(total_bytes, rounds, warm_up, timeout, results):
 
             add_overlap(key, quiet.rounds(1, rounds, overlapped), results)
         measure_costs(spark, total_bytes, rounds, warm_up, timeout, results)
+        for name, shapes in SHAPES.items():
+            measure_shapes(spark, total_bytes, rounds, timeout, name, shapes, results)
 
 
 def measure_costs(spark, total_bytes, rounds, warm_up, timeout, results):
@@ -89,6 +94,26 @@ def measure_costs(spark, total_bytes, rounds, warm_up, timeout, results):
         results.figure(f"exchange_all_{name}", {"ratio": kept[ALL], "disturbed": measured.disturbed})
         table.add(size_text(value_bytes), spread_text(kept[ALL]), spread_text(kept[COPIED]))
     results.table(table)
+
+
+def measure_shapes(spark, total_bytes, rounds, timeout, name, shapes, results):
+    """Processor seconds of a rank for a byte of rows of the first shape, over those for one of the second shape."""
+    partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
+
+    def one_round(number):
+        one = {}
+        for shape in shapes:
+            spark.run("make_shaped", total_bytes=total_bytes, shape=shape, partitions=partitions)
+            for path, way in MOVES.items():
+                moved = exchange(spark, way, timeout)[0]
+                results.case({"shape": shape, "path": path, "round": number}, moved)
+                one[shape, path] = moved["seconds"] / moved["bytes"]
+        return one
+
+    measured = quiet.rounds(1, rounds, one_round)
+    for path in MOVES:
+        ratio = spread([one[shapes[0], path] / one[shapes[1], path] for one in measured])
+        results.figure(f"exchange_{name}_{path}", {"ratio": ratio, "disturbed": measured.disturbed})
 
 
 @contextlib.contextmanager
