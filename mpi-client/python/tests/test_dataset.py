@@ -350,7 +350,7 @@ def test_two_ranks_make_the_same_number_of_steps(tmp_path, two_pairs, uneven, ex
     assert all_reduces == [2 if is_counted else 3] * 2
 
 
-@pytest.mark.parametrize("is_counted", [False, True])
+@pytest.mark.parametrize("is_counted", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_rank_without_elements_repeats_those_of_another(tmp_path, two_pairs, is_counted):
     steps, _ = steps_of_two_ranks(two_pairs, (0, 10), tmp_path, "pad", is_counted)
     assert steps == ["[0, 1, 2, 3] [0, 1, 2, 3] [0, 1]", "[0, 1, 2, 3] [4, 5, 6, 7] [8, 9]"]

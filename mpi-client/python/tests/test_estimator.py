@@ -155,6 +155,7 @@ def test_none_is_set_and_clear_unsets(spark):
     assert second is None and first.count() == 1
 
 
+@pytest.mark.long
 def test_a_validator_is_saved_with_functions_in_its_grid(spark, tmp_path):
     estimator = plane(1)
     grid = ParamGridBuilder().addGrid(estimator.optimizer, [adam, slow]).addGrid(estimator.seed, [1]).build()
@@ -472,6 +473,7 @@ def test_an_array_of_another_length_ends_a_fit(invalid, supplier):
         plane(supplier, featuresCol="v").fit(invalid.where("id not in (50, 51)").coalesce(1))
 
 
+@pytest.mark.long
 def test_the_columns_of_a_classifier_are_those_of_mllib(points):
     """With the coefficients of MLlib's own models."""
     df = points.selectExpr("id", "array(a, b) as v", "float(kind) as label", "int(a * 3) as third")
@@ -513,7 +515,9 @@ def test_columns_of_a_classifier_that_are_left_out_and_rows_of_nan(points):
         assert found.where("(prediction is null) != (id % 2 = 1)").count() == 0
 
 
-@pytest.mark.parametrize("kind", ["one logit", "classes", pytest.param("one logit of a grid", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kind", ["classes", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("one logit", "one logit of a grid"))]
+)
 def test_a_pipeline_classifies_text(points, supplier, tmp_path, kind):
     """From text to text, once with a grid whose fits are chosen by a metric of classes."""
     # The seed of the split is none of the points', which would choose the rows by their features.
@@ -667,6 +671,7 @@ class Tied(torch.nn.Module):
         return self.second(self.first(features)) + self.kept * self.other + self.plain
 
 
+@pytest.mark.long
 def test_the_tensors_of_a_module_are_saved_beside_its_pickle(spark, tmp_path):
     module = Tied()
     modelled(module, 3, 3).save(str(tmp_path / "model"))

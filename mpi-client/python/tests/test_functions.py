@@ -58,6 +58,7 @@ def test_a_function_that_returns_early_holds_no_other(spark, four):
     assert all(dict(each[0]) == dict.fromkeys(range(ROWS), 1) for each in (others[0], others[2]))
 
 
+@pytest.mark.long
 def test_validation_and_an_early_return(spark, four):
     """The rest of both is received in turns: a ring is smaller than what comes."""
     frame = spark.range(0, 4000, 1, 8).selectExpr("id", "repeat('x', 4000) as text")

@@ -143,6 +143,7 @@ def test_kmeans(df, ranks):
     assert model.predict(df.head().features) in range(CLUSTERS)
 
 
+@pytest.mark.long
 def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
     with (
         shared_memory() as folder,

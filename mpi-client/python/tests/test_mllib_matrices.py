@@ -140,6 +140,7 @@ def test_every_type_comes_back(spark, ranks, kind):
     assert (matrix.to_local().toArray() == VALUES).all()
 
 
+@pytest.mark.long
 def test_results_come_back_as_those_of_mllib(spark, ranks):
     matrix = indexed(spark)
     svd = matrix.computeSVD(3, computeU=True)

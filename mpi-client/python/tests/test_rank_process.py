@@ -124,7 +124,8 @@ def test_the_environment_of_a_rank(run, monkeypatch):
     assert "[rank 0] é \\u2192 \\udc80".encode("latin-1") in printed.buffer.getvalue()
 
 
-@pytest.mark.parametrize("launcher", ["torch", pytest.param("mpirun", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
 def test_the_threads_that_the_user_sets_are_first(run, monkeypatch, launcher):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     two = run(describe(), ranks=2, launcher=launcher)

@@ -212,6 +212,7 @@ def test_without_a_folder_ranks_begin_at_the_beginning(spark, memory, tmp_path):
     assert supplier.run(count, rows(spark, 10), str(tmp_path / "mark")) == (10, None, [])
 
 
+@pytest.mark.long
 def test_a_failure_twice_from_one_checkpoint(spark, memory, checkpoints):
     def fail(data):
         if not data.restarts:

@@ -178,6 +178,7 @@ def odd_jar(folder):
     return str(jar)
 
 
+@pytest.mark.long
 def test_a_session_has_the_jar_and_those_of_spark_defaults(tmp_path):
     other = tmp_path / "company.jar"
     with zipfile.ZipFile(other, "w") as jar:

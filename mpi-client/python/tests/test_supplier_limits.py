@@ -51,6 +51,7 @@ def slowly(spark, seconds):
     return spark.createDataFrame(frame.rdd.repartition(RANKS), frame.schema)
 
 
+@pytest.mark.long
 @only_classic("its rows come slowly from an RDD")
 def test_a_wait_for_spark_is_no_stall(run, spark):
     def train(data):

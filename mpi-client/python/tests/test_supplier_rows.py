@@ -120,6 +120,7 @@ def test_seven_partitions_for_two_ranks(run, spark):
     assert run(train, df, epochs=2) == ([10, 10], [said])
 
 
+@pytest.mark.long
 def test_no_row_is_repeated_without_need_and_without_a_word(spark, caplog):
     """With one rank, with equal numbers, in results, and of a last batch in a global order."""
 
@@ -224,6 +225,7 @@ def test_a_frame_is_not_repartitioned_against_the_wish(run, spark):
         run(ids_of_ranks(), one, repartition=True)
 
 
+@pytest.mark.long
 def test_an_interrupted_run_resumes_in_a_repartitioned_frame(run, spark, tmp_path):
     """On more ranks than before, in the middle of partitions that come from a shuffle."""
 

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.rows.FrameBlocks.{inOrder, inVectors, isCopied}
 import supply.source.ElementCursor
-import supply.testing.TemporaryFolder
+import supply.testing.{LongTest, TemporaryFolder}
 
 /** Lists, structs and maps that are copied whole make the same blocks as their rows. */
 class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
@@ -58,7 +58,8 @@ class NestedBlocksSuite extends AnyFunSuite with FrameBlocks {
     "named_struct('map', map(string(id), named_struct('v', id))) as map_in_struct")
 
   for (offHeap <- Seq(false, true))
-    test(s"nested columns of files (off-heap: $offHeap) make the same blocks as rows") {
+    test(s"nested columns of files (off-heap: $offHeap) make the same blocks as rows",
+      (if (offHeap) Seq(LongTest) else Nil): _*) {
       withOffHeap(offHeap)(TemporaryFolder { folder =>
         nested.write.parquet(s"$folder/data")
         val data = spark.read.parquet(s"$folder/data")
