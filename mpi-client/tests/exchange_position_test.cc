@@ -412,7 +412,7 @@ TEST_F(ExchangePositionOfAStepTest, AskedWhenTheLastWindowGivesOneRankMore) {
 }
 
 TEST_F(ExchangePositionOfAStepTest, AskedAtAnyMoment) {
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 25; i++) {
         options.policy = std::array{SUPPLY_EXCHANGE_ALL, SUPPLY_EXCHANGE_BALANCE, SUPPLY_EXCHANGE_HASH,
                                     SUPPLY_EXCHANGE_RANGE}[below(4)];
         options.column = has_key() ? "id" : nullptr;

@@ -184,7 +184,8 @@ def test_rows_for_validation_are_on_one_side_in_any_order(spark):
     assert {row.id for row in other.collect()} != ids[1]
 
 
-@pytest.mark.parametrize("kind", ["split", pytest.param("folds", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["split", "folds"])
 def test_parameter_maps_are_fitted_and_chosen_by_a_validation(points, supplier, tmp_path, kind):
     """With parallelism=2 two runs want the slots of one session. Folds take two runs more."""
     estimator = plane(supplier, epochs=5)

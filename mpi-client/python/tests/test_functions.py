@@ -52,6 +52,7 @@ def test_each_function_gets_every_row_on_ranks_of_its_own(spark, four, options):
     assert dict(second[0]) == {2 * row: 2 for row in range(ROWS)} and second[1:] == (0, [0, 2, 1, 4])
 
 
+@pytest.mark.long
 def test_a_function_that_returns_early_holds_no_other(spark, four):
     one, *others = four.run([nothing, ids, nothing, ids], Rows(spark.range(0, ROWS, 1, 8), uneven="keep"))
     assert one == others[1] == "early"

@@ -152,6 +152,7 @@ def test_multiply_by_rows_and_by_an_array(ranks, matrices, small):
     assert_close((matrices["dense"].T @ matrices["dense"]).to_numpy(), a.T @ a, 1e-14)
 
 
+@pytest.mark.long
 def test_multiply_takes_many_rows_in_parts(ranks, symmetric):
     # Rows of 480 kB: ranks have some of them at a time.
     large = ranks.matrix(numpy.random.default_rng(8).normal(size=(40, 60000)))

@@ -180,6 +180,7 @@ def names(folder):
     return (path.name for path in (folder / "saved" / "stages").iterdir() if path.name.startswith("0_"))
 
 
+@pytest.mark.long
 def test_a_grid_of_params(df, ranks, tmp_path):
     """With parallelism=2 two fits want the same ranks."""
     squares = LinearLeastSquares(ranks=ranks)

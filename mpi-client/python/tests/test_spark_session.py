@@ -206,7 +206,8 @@ def run_later(tmp_path, master, *before, **variables):
         return run(tmp_path, LATER, master, folder, *before, PYSPARK_PYTHON=sys.executable, **variables)
 
 
-@pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[1,2,1024]", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,2,1024]"])
 def test_a_session_that_began_without_the_jar_gets_it(tmp_path, master):
     done = run_later(tmp_path, master, SUPPLY_JAR=odd_jar(tmp_path))
     assert "without: the session of df does not have the Supplier's jar" in done.stdout, done.stderr

@@ -84,6 +84,7 @@ def test_slow_functions_and_a_slow_spark_meet_no_limit(run, spark, limit, launch
     assert run(train, df, launcher=launcher, start_timeout=limit, uneven="keep") > 0
 
 
+@pytest.mark.long
 @only_classic("it uses the SparkContext")
 def test_slots_that_other_jobs_hold(run, spark, limit):
     """Only one of both ranks gets its task."""
