@@ -13,7 +13,7 @@ from waiting import wait_until
 PROGRAM = BUILD / "mpi-client-faults" / "supply-cat"
 
 # Timeout of each wait on both sides, in seconds: longer than any pause in the tests that must succeed.
-TIMEOUT = 90
+TIMEOUT = 60
 
 
 class FaultyRun:
