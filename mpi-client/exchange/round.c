@@ -76,6 +76,25 @@ static inline void round_pack_fixed(const struct pick *pick, uint32_t column, ui
     }
 }
 
+/* Columns of a width that is frequent, each with its own code. */
+static void round_pack_columns(const struct pick *pick, uint32_t column, uint32_t count, size_t width,
+                               struct ahead *ahead, uint8_t *const *to) {
+    if (count == TOGETHER && width == 8)
+        round_pack_fixed(pick, column, TOGETHER, 8, ahead, to);
+    else if (count == TOGETHER)
+        round_pack_fixed(pick, column, TOGETHER, 4, ahead, to);
+    else if (width == 8)
+        round_pack_fixed(pick, column, 1, 8, ahead, to);
+    else if (width == 4)
+        round_pack_fixed(pick, column, 1, 4, ahead, to);
+    else if (width == 2)
+        round_pack_fixed(pick, column, 1, 2, ahead, to);
+    else if (width == 1)
+        round_pack_fixed(pick, column, 1, 1, ahead, to);
+    else
+        round_pack_fixed(pick, column, 1, width, ahead, to);
+}
+
 static void round_pack_bits(const struct pick *pick, uint32_t column, uint8_t *to) {
     for (uint32_t i = 0; i < pick->count; i++) {
         const struct source_row *from = &pick->rows[i];
@@ -115,7 +134,6 @@ struct ahead exchange_ahead(const struct columns *columns, const struct gathered
 bool exchange_pack(const struct columns *columns, const struct wire_buffer *buffer, uint32_t count,
                    const struct pick *pick, const int32_t *lengths, struct ahead *ahead, uint8_t *const *to) {
     const struct column_plan *plan = &columns->plans[buffer->column];
-    const size_t width = round_width(columns, buffer);
     if (buffer->kind == WIRE_VALIDITY)
         for (uint32_t i = 0; i < pick->count; i++)
             to[0][i] = !exchange_is_null(&pick->rows[i].columns[buffer->column], pick->rows[i].row);
@@ -125,20 +143,8 @@ bool exchange_pack(const struct columns *columns, const struct wire_buffer *buff
         return round_pack_values(pick, buffer->column, lengths, to[0]);
     else if (plan->format.layout == FORMAT_BITS)
         round_pack_bits(pick, buffer->column, to[0]);
-    else if (count == TOGETHER && width == 8)
-        round_pack_fixed(pick, buffer->column, TOGETHER, 8, ahead, to);
-    else if (count == TOGETHER)
-        round_pack_fixed(pick, buffer->column, TOGETHER, 4, ahead, to);
-    else if (width == 8)
-        round_pack_fixed(pick, buffer->column, 1, 8, ahead, to);
-    else if (width == 4)
-        round_pack_fixed(pick, buffer->column, 1, 4, ahead, to);
-    else if (width == 2)
-        round_pack_fixed(pick, buffer->column, 1, 2, ahead, to);
-    else if (width == 1)
-        round_pack_fixed(pick, buffer->column, 1, 1, ahead, to);
     else
-        round_pack_fixed(pick, buffer->column, 1, width, ahead, to);
+        round_pack_columns(pick, buffer->column, count, plan->format.bytes, ahead, to);
     return true;
 }
 
