@@ -174,10 +174,8 @@ static void measure_overlap(supply_t *supply, MPI_Comm comm, bool prints) {
 static void measure_moves(supply_t *supply, bool prints) {
     const clock_t begin = clock(); /* of all threads */
     supply_statistics_t statistics;
-    supply_block_t block;
-    supply_status_t status;
-    while ((status = supply_next(supply, &block)) != SUPPLY_END_OF_DATA)
-        if (status < 0 || (status == SUPPLY_OK && supply_release(supply, &block) != SUPPLY_OK)) die_of(supply);
+    while (take_block(supply)) continue;
+    if (supply_skip_rest(supply) != SUPPLY_END_OF_DATA) die_of(supply);
     supply_statistics(supply, &statistics);
     const supply_exchange_statistics_t *moved = &statistics.exchange;
     if (prints)

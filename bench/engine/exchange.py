@@ -38,10 +38,11 @@ SPARK, OURS = "Spark's shuffle", "ranks that exchange"
 # Of bench-exchange: what an exchange of all costs against none. The bytes of a value, by the name in the figure.
 COSTS = {"192k": 192 << 10, "784": 784}
 PLAIN, COPIED, ALL = "plain", "copied", "all"
-# Of bench-exchange, with the figure.
 # Rows of these shapes (RowShape of Keyed.scala), and others of the same bytes, by the name in the figure.
 SHAPES = {"columns": ("columns", "bytes"), "texts": ("texts", "equal")}
+# Of bench-exchange, by the path in the figure.
 MOVES = {"copied": "moved", "messages": "moved-messages"}
+# Of bench-exchange, with the figure.
 OVERLAPS = {"overlap": "exchange_overlap", "overlap-messages": "exchange_overlap_messages"}
 
 
