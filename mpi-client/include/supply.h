@@ -38,6 +38,7 @@
  * Environment: what the options leave open, the library takes from these variables, and from no others:
  *
  *   SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES   the config files
+ *   SUPPLY_CONNECT, SUPPLY_KEY                a run elsewhere (options.connect)
  *   SUPPLY_TIMEOUT                            time limit of each wait in seconds
  *   SUPPLY_RESULTS_FOLDER                     where results lie (supply_result.h)
  *   SUPPLY_SHARE                              which ranks read one ring (options.readers)

@@ -44,6 +44,12 @@ static supply_status_t fail_by_timeout(supply_t *supply) {
     const char *name = supply->pair.name;
     const double limit = supply->pair.settings.timeout;
     const uint32_t pid = task_pid(supply), attempt = task_attempt(supply);
+    if (supply->pair.link != NULL && !task_is_attached(supply)) {
+        char state[SUPPLY_TEXT_BYTES];
+        supply__link_state(supply->pair.link, state);
+        return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                            "no Spark task has met %s for %g s: %s (--timeout / SUPPLY_TIMEOUT)", name, limit, state);
+    }
     if (pid == 0)
         return supply__fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
                             "no Spark task attached to %s within %g s: is the Supplier running on this node with the "

@@ -36,9 +36,9 @@ static supply_status_t set_texts(supply_result_t *result, const struct settings 
     return supply__fail(&result->failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
-/* header: of the pair; NULL: the rank has none. */
-static supply_status_t result_begin(supply_result_t *result, const struct settings *settings,
-                                    const struct mapped_file_header *header, const char *name) {
+/* pair: NULL: the rank has none. */
+static supply_status_t result_begin(supply_result_t *result, const struct settings *settings, const struct pair *pair,
+                                    const char *name) {
     struct failure failure;
     TRY(set_texts(result, settings, name));
     supply_status_t status =
@@ -47,7 +47,7 @@ static supply_status_t result_begin(supply_result_t *result, const struct settin
         return supply__result_fail(result, status, "%s: set a larger block= (and ring=), or write fewer columns",
                                    failure.text);
     if (status != SUPPLY_OK) return supply__result_fail(result, status, "%s", failure.text);
-    status = supply__result_file_create(&result->file, settings, header, name, &result->schema, &result->failure);
+    status = supply__result_file_create(&result->file, settings, pair, name, &result->schema, &result->failure);
     result->is_open = status == SUPPLY_OK;
     return status;
 }
@@ -73,7 +73,7 @@ supply_status_t supply__result_open_schema(supply_result_t *result, const supply
                                    "Spark finds results",
                                    name);
     result_take_schema(result, schema);
-    return result_begin(result, &pair->settings, pair->mapped_file.header, name);
+    return result_begin(result, &pair->settings, pair, name);
 }
 
 supply_status_t supply__result_create_schema(supply_result_t *result, const supply_options_t *options, const char *name,
@@ -82,7 +82,11 @@ supply_status_t supply__result_create_schema(supply_result_t *result, const supp
     struct failure failure;
     supply_status_t status = supply__settings(options, &settings, &failure);
     result_take_schema(result, schema);
-    if (status == SUPPLY_OK) {
+    if (status == SUPPLY_OK && settings.address != NULL)
+        status = supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                     "a rank elsewhere than Spark writes results over the connection of its data: open "
+                                     "that, and begin the result with it");
+    else if (status == SUPPLY_OK) {
         status = result_begin(result, &settings, NULL, name);
     } else {
         errno = failure.error;

@@ -23,7 +23,9 @@
 
 static supply_status_t set_paths(struct result_file *result, const struct settings *settings, const char *name,
                                  struct failure *failure) {
-    const struct named_path *folder = &settings->results_folder;
+    /* A rank elsewhere has no folder: the executor names the file. */
+    const struct named_path *folder =
+        result->link != NULL ? &settings->files.mapped_file : &settings->results_folder;
     const char *pair_name = supply__folder_name(&settings->files.mapped_file);
     result->sealed.origin = strdup(folder->origin);
     result->unsealed.origin = strdup(folder->origin);
@@ -54,7 +56,7 @@ static supply_status_t check_not_sealed(const struct result_file *result, bool h
 }
 
 static void result_file_fill(struct mapped_file_header *header, const struct settings *settings,
-                             const struct mapped_file_header *of_pair, const struct schema *schema) {
+                             const struct pair *of_pair, const struct schema *schema) {
     const uint64_t ring_offset = supply__block_file_ring_offset(schema);
     *header = (struct mapped_file_header){
         .schema_columns = schema->count,
@@ -62,9 +64,10 @@ static void result_file_fill(struct mapped_file_header *header, const struct set
         .file_use = FILE_USE_RESULT,
     };
     if (of_pair != NULL) {
-        header->task_pid = of_pair->task_pid;
-        header->task_namespace = of_pair->task_namespace;
-        header->run = of_pair->run;
+        const struct mapped_file_header *mapped = of_pair->mapped_file.header;
+        header->task_pid = mapped->task_pid;
+        header->task_namespace = mapped->task_namespace;
+        header->run = mapped->run;
     }
     supply__header_fill(header, BLOCK_FILE_MAGIC, settings, ring_offset, ring_offset);
 }
@@ -89,16 +92,31 @@ static supply_status_t write_beginning(struct result_file *result, const struct 
     return SUPPLY_OK;
 }
 
+/* In memory, until it is sealed. */
+static supply_status_t claim_for_link(struct result_file *result, struct failure *failure) {
+    result->file.name = &result->unsealed;
+    result->file.fd = supply__claim_unnamed(SCHEMA_OFFSET);
+    if (result->file.fd >= 0) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "no memory for a result: %m");
+}
+
 supply_status_t supply__result_file_create(struct result_file *result, const struct settings *settings,
-                                           const struct mapped_file_header *of_pair, const char *name,
+                                           const struct pair *of_pair, const char *name,
                                            const struct schema *schema, struct failure *failure) {
     *result = RESULT_FILE_NONE;
     result_file_fill(&result->header, settings, of_pair, schema);
+    if (of_pair != NULL && of_pair->link != NULL) {
+        supply__link_add(result->link = of_pair->link);
+        supply__link_hold_end(result->link);
+    }
     supply_status_t status = supply__generation_make(&result->header.generation, failure);
     if (status == SUPPLY_OK) status = set_paths(result, settings, name, failure);
-    if (status == SUPPLY_OK)
+    if (status == SUPPLY_OK && result->link != NULL)
+        status = claim_for_link(result, failure);
+    else if (status == SUPPLY_OK) {
         status = supply__claim(&result->file, FILE_RESULT, &result->unsealed, settings->group, failure);
-    if (status == SUPPLY_OK) status = check_not_sealed(result, of_pair != NULL, name, failure);
+        if (status == SUPPLY_OK) status = check_not_sealed(result, of_pair != NULL, name, failure);
+    }
     if (status == SUPPLY_OK) status = write_beginning(result, schema, failure);
     if (status == SUPPLY_OK) return status;
     supply__claim_remove(&result->file);
@@ -132,10 +150,24 @@ static bool write_sealed(const struct result_file *result, uint32_t sealed) {
            sizeof sealed;
 }
 
+/* "PAIR.NAME.result" is the file of NAME. */
+static void name_of(const struct result_file *result, char name[LINK_NAME_BYTES_MAX + 1]) {
+    const char *file = supply__folder_name(&result->sealed), *end = file + strlen(file) - strlen(RESULT_SUFFIX);
+    const char *begin = memrchr(file, '.', (size_t)(end - file));
+    snprintf(name, LINK_NAME_BYTES_MAX + 1, "%.*s", (int)(end - begin - 1), begin + 1);
+}
+
 supply_status_t supply__result_file_seal(struct result_file *result, struct failure *failure) {
     TRY(write_fields(result, failure));
-    if (ftruncate(result->file.fd, (off_t)result->header.file_bytes) != 0 || !write_sealed(result, SEALED_COMPLETE) ||
-        !supply__claim_rename(&result->file, &result->sealed))
+    bool is_sealed =
+        ftruncate(result->file.fd, (off_t)result->header.file_bytes) == 0 && write_sealed(result, SEALED_COMPLETE);
+    if (is_sealed && result->link != NULL) {
+        char name[LINK_NAME_BYTES_MAX + 1];
+        name_of(result, name);
+        return supply__link_keep(result->link, name, result->file.fd, NULL, failure);
+    }
+    if (is_sealed) is_sealed = supply__claim_rename(&result->file, &result->sealed);
+    if (!is_sealed)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be sealed: %m", result->unsealed.path,
                             result->unsealed.origin);
     supply__fail_point("W4");
@@ -145,6 +177,14 @@ supply_status_t supply__result_file_seal(struct result_file *result, struct fail
 bool supply__result_file_abort(struct result_file *result, const char *reason) {
     char *text = result->header.rank_failure;
     supply__copy_line(text, sizeof result->header.rank_failure, reason, sizeof result->header.rank_failure);
+    if (result->link != NULL) {
+        char name[LINK_NAME_BYTES_MAX + 1];
+        struct failure failure;
+        name_of(result, name);
+        /* If Spark does not get the reason, it misses the result. */
+        supply__link_keep(result->link, name, result->file.fd, text, &failure);
+        return true;
+    }
     const ssize_t bytes = sizeof result->header.rank_failure;
     return pwrite(result->file.fd, text, (size_t)bytes, offsetof(struct mapped_file_header, rank_failure)) == bytes &&
            write_sealed(result, SEALED_ABORTED);
@@ -158,6 +198,7 @@ void supply__result_file_close(struct result_file *result) {
 
 void supply__result_file_abandon(struct result_file *result) {
     supply__claim_close(&result->file);
+    if (result->link != NULL) supply__link_drop(result->link);
     free(result->unsealed.path);
     free(result->unsealed.origin);
     free(result->sealed.path);

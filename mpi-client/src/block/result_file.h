@@ -6,24 +6,25 @@
 #include "files/claimed_file.h"
 #include "layout.h"
 #include "files/options.h"
+#include "pair/pair.h"
 #include "block/schema.h"
 
 struct result_file {
     struct claimed_file file;
     struct named_path unsealed; /**< its name while it is written */
     struct named_path sealed;
+    struct link *link;                /**< of a rank elsewhere: the file is memory, and Spark's executor gets it; or NULL */
     struct mapped_file_header header; /**< as far as the file has it, except version and sealed */
 };
 
 #define RESULT_FILE_NONE ((struct result_file){.file = CLAIMED_FILE_NONE})
 
 /**
- * W1 and W2: claims and fills the file of that result. of_pair: the header of the pair's mapped file; NULL: the rank
- * has no pair. The struct must not move afterwards. SUPPLY_OK, or what supply__claim() returns, or _ARGUMENT (a result
+ * W1 and W2: claims and fills the file of that result. of_pair: the rank's pair; NULL: the rank has none. The struct must not move afterwards. SUPPLY_OK, or what supply__claim() returns, or _ARGUMENT (a result
  * of that name is sealed).
  */
 supply_status_t supply__result_file_create(struct result_file *result, const struct settings *settings,
-                                           const struct mapped_file_header *of_pair, const char *name,
+                                           const struct pair *of_pair, const char *name,
                                            const struct schema *schema, struct failure *failure);
 
 /**
@@ -33,7 +34,7 @@ supply_status_t supply__result_file_create(struct result_file *result, const str
 supply_status_t supply__result_file_write(struct result_file *result, struct notification *notification,
                                           struct iovec *pieces, int count, struct failure *failure);
 
-/** W4. SUPPLY_OK: only supply__result_file_close() may follow. Else _SYSTEM. */
+/** W4. SUPPLY_OK: only supply__result_file_close() may follow. Else _SYSTEM, or as supply__link_keep(). */
 supply_status_t supply__result_file_seal(struct result_file *result, struct failure *failure);
 
 /** W5. False and errno: the reason could not be written. */

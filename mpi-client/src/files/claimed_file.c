@@ -7,15 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file_lock.h"
 #include "base/wait.h"
+#include "files/file_space.h"
 #include "files/folder.h"
 #include "layout.h"
 
@@ -252,6 +255,16 @@ supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind ki
     return status;
 }
 
+int supply__claim_unnamed(size_t bytes) {
+    /* memfd_create() is not in glibc 2.26, for which the wheel is compiled. */
+    const int fd = (int)syscall(SYS_memfd_create, "supply-ring", MFD_CLOEXEC);
+    const int error = fd < 0 ? errno : ftruncate(fd, (off_t)bytes) != 0 ? errno : supply__space_allocate(fd, 0, bytes);
+    if (error == 0) return fd;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return -1;
+}
+
 int supply__claim_reopen(const struct claimed_file *file, int flags) {
     const int fd = openat(file->folder, supply__folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     struct stat entry;
@@ -270,7 +283,7 @@ bool supply__claim_rename(struct claimed_file *file, const struct named_path *na
 }
 
 bool supply__claim_remove(struct claimed_file *file) {
-    const bool gone = file->fd < 0 || unlink_own(file);
+    const bool gone = file->fd < 0 || file->folder < 0 || unlink_own(file);
     const int error = errno;
     supply__claim_close(file);
     errno = error;

@@ -44,6 +44,9 @@ supply_status_t supply__claim(struct claimed_file *file, enum file_kind kind, co
 supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                     struct failure *failure);
 
+/** Memory without a name, in place of a file: reserved. Its only descriptor, or -1 and errno. */
+int supply__claim_unnamed(size_t bytes);
+
 /** Opens the claimed file once more, without blocking. A descriptor, or -1 and errno; ESTALE: it was replaced. */
 int supply__claim_reopen(const struct claimed_file *file, int flags);
 

@@ -74,14 +74,16 @@ void supply__explain_local_rank(const supply_options_t *options, struct failure 
                  supply_local_rank(), variables);
 }
 
+static const char *const rank_count_names[] = {
+    "WORLD_SIZE",    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE",
+    "FLUX_JOB_SIZE", "SLURM_STEP_NUM_TASKS", NULL};
+
 /* Each process of a program whose MPI is not its launcher's takes itself for rank 0 of 1. lines: of the config files.
  */
 static supply_status_t check_ranks(int ranks, size_t lines, struct failure *failure) {
-    static const char *const names[] = {"WORLD_SIZE",    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE",
-                                        "FLUX_JOB_SIZE", "SLURM_STEP_NUM_TASKS", NULL};
     char variables[512];
-    list_set(names, variables);
-    for (const char *const *name = names; *name != NULL; name++)
+    list_set(rank_count_names, variables);
+    for (const char *const *name = rank_count_names; *name != NULL; name++)
         if (number_from_environment((const char *const[]){*name, NULL}) == ranks) return SUPPLY_OK;
     if (*variables != '\0')
         return supply__fail(
@@ -291,6 +293,39 @@ static supply_status_t files_from_config(const supply_options_t *options, struct
     return status;
 }
 
+/* Where the run is, if its task is elsewhere. NULL: the options and the environment name files. */
+static const char *address_of(const supply_options_t *options) {
+    if (options->connect != NULL || options->mapped_files != NULL) return options->connect;
+    return supply__variable("SUPPLY_CONNECT");
+}
+
+static supply_status_t set_address(const supply_options_t *options, const char *text, struct settings *settings,
+                                   struct failure *failure) {
+    if (options->mapped_files != NULL || options->named_pipes != NULL)
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "options: connect is for a rank elsewhere, which has no config files: set one of them");
+    if (options->readers > 1)
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "options: ranks that connect have a ring each: leave readers out");
+    if (settings->rank < 0)
+        return supply__fail(failure, SUPPLY_ERROR_CONFIG,
+                            "%s: the number of this rank is not known: start the program with torchrun or mpirun, or "
+                            "set options.rank",
+                            text);
+    settings->ranks = options->ranks;
+    for (const char *const *name = rank_count_names; *name != NULL && settings->ranks <= 0; name++)
+        settings->ranks = number_from_environment((const char *const[]){*name, NULL});
+    if (settings->ranks < 0) settings->ranks = 0;
+    settings->address = malloc(sizeof *settings->address);
+    settings->files.mapped_file.path = strdup(text);
+    settings->files.mapped_file.origin = strdup(options->connect != NULL ? "options" : "SUPPLY_CONNECT");
+    if (settings->address == NULL || settings->files.mapped_file.path == NULL ||
+        settings->files.mapped_file.origin == NULL)
+        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply__address_read(settings->address, text,
+                                options->key != NULL ? options->key : supply__variable("SUPPLY_KEY"), failure);
+}
+
 static supply_status_t set_files(const supply_options_t *options, struct settings *settings, struct failure *failure) {
     if (options->local_rank < -1 || options->rank < -1)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "options: rank %d and local_rank %d must not be below -1",
@@ -299,6 +334,8 @@ static supply_status_t set_files(const supply_options_t *options, struct setting
     settings->rank = options->rank >= 0 ? options->rank : supply__launcher_rank();
     if (options->mapped_file != NULL || options->request_pipe != NULL || options->notification_pipe != NULL)
         return files_from_paths(options, settings, failure);
+    const char *address = address_of(options);
+    if (address != NULL) return set_address(options, address, settings, failure);
     return files_from_config(options, settings, failure);
 }
 
@@ -392,6 +429,7 @@ supply_status_t supply__settings(const supply_options_t *given, struct settings 
     TRY(set_sizes(&options, settings, failure));
     TRY(set_start(&options, settings, failure));
     TRY(settings_set_group(&options, settings, failure));
+    if (settings->address != NULL) return supply__generation_make(&settings->generation, failure);
     TRY(supply__results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
                                failure));
     return supply__generation_make(&settings->generation, failure);
@@ -399,6 +437,8 @@ supply_status_t supply__settings(const supply_options_t *given, struct settings 
 
 void supply__settings_free(struct settings *settings) {
     supply__config_line_free(&settings->files);
+    free(settings->address);
+    settings->address = NULL;
     free(settings->results_folder.path);
     free(settings->results_folder.origin);
     free(settings->ring_file.path);

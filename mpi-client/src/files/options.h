@@ -16,6 +16,7 @@
 #include "files/folder.h"
 #include "base/position.h"
 #include "base/wait.h"
+#include "net/connection.h"
 #include "supply.h"
 
 /* The random number that tells a file from every earlier one of its name. */
@@ -66,6 +67,8 @@ struct settings {
     struct config_line files; /**< the three paths; its other fields are not used */
     int local_rank;           /**< -1: not known */
     int rank;                 /**< -1: not known */
+    int ranks;                /**< of the job; 0: not known */
+    struct address *address;  /**< of the run, if its task is elsewhere: the pair has no files then; or NULL */
     double timeout;           /**< seconds */
     struct interruption interruption;
     uint64_t block_bytes;

@@ -31,9 +31,8 @@ static void *map_both(const struct mapped_file *mapped, int fd) {
     return MAP_FAILED;
 }
 
-static supply_status_t map(struct mapped_file *mapped, struct failure *failure) {
-    /* By a descriptor of its own: in a forked child the mapping must not keep the lock of the claimed one. */
-    const int fd = supply__claim_reopen(&mapped->file, O_RDWR);
+/* fd: of the file, which becomes the mapping's; or -1. */
+static supply_status_t map(struct mapped_file *mapped, int fd, struct failure *failure) {
     void *address = fd < 0 ? MAP_FAILED : map_both(mapped, fd);
     const int error = errno;
     if (fd >= 0) close(fd);
@@ -61,9 +60,25 @@ supply_status_t supply__mapped_file_create(struct mapped_file *mapped, struct se
     mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;
     if (status == SUPPLY_OK) status = supply__space_begin(&mapped->file, MAGIC, own_bytes(mapped), failure);
     supply__fail_point("O2");
-    if (status == SUPPLY_OK) status = map(mapped, failure);
+    /* By a descriptor of its own: in a forked child the mapping must not keep the lock of the claimed one. */
+    if (status == SUPPLY_OK) status = map(mapped, supply__claim_reopen(&mapped->file, O_RDWR), failure);
     if (status != SUPPLY_OK) supply__mapped_file_remove(mapped);
     return status;
+}
+
+supply_status_t supply__mapped_file_create_unnamed(struct mapped_file *mapped, const struct settings *settings,
+                                                   struct failure *failure) {
+    *mapped = MAPPED_FILE_NONE;
+    mapped->file.name = &settings->files.mapped_file;
+    mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;
+    TRY(supply__memory_check(mapped->bytes, "", failure));
+    mapped->file.fd = supply__claim_unnamed(mapped->bytes);
+    if (mapped->file.fd >= 0) {
+        const supply_status_t status = map(mapped, fcntl(mapped->file.fd, F_DUPFD_CLOEXEC, 0), failure);
+        if (status != SUPPLY_OK) supply__mapped_file_remove(mapped);
+        return status;
+    }
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "%zu bytes of memory cannot be reserved: %m", mapped->bytes);
 }
 
 void supply__header_fill(struct mapped_file_header *header, const char *magic, const struct settings *settings,

@@ -26,6 +26,10 @@ struct mapped_file {
 supply_status_t supply__mapped_file_create(struct mapped_file *mapped, struct settings *settings,
                                            struct failure *failure);
 
+/** The same without a name, for a rank elsewhere: memory that ends with its descriptors. SUPPLY_OK, or _MEMORY, _SYSTEM. */
+supply_status_t supply__mapped_file_create_unnamed(struct mapped_file *mapped, const struct settings *settings,
+                                                   struct failure *failure);
+
 /**
  * A reader that is not the first joins the ring of the first (joined_ring.c). Waits, at most the time limit, until
  * reader 0 has opened its pair, and no task has attached to it. *ring_fd is then its mapped file, for reading, and the

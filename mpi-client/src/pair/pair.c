@@ -78,7 +78,8 @@ static bool request(const struct pair *pair, uint32_t kind) {
 
 static supply_status_t pair_make_name(struct pair *pair, struct failure *failure) {
     const char *path = pair->settings.files.mapped_file.path;
-    int made = pair->settings.local_rank < 0 ? asprintf(&pair->name, "pair (%s)", path)
+    int made = pair->settings.address != NULL   ? asprintf(&pair->name, "rank %d (%s)", pair->settings.rank, path)
+               : pair->settings.local_rank < 0 ? asprintf(&pair->name, "pair (%s)", path)
                                              : asprintf(&pair->name, "pair %d (%s)", pair->settings.local_rank, path);
     if (made >= 0) return SUPPLY_OK;
     pair->name = NULL;
@@ -113,6 +114,37 @@ static supply_status_t open_files(struct pair *pair, struct failure *failure) {
     return SUPPLY_OK;
 }
 
+/* A pipe without a name. *own: for both directions, as that of a named pipe. *other: the link's end. */
+static bool make_pipe(int *own, int *other, bool is_read) {
+    int ends[2];
+    char path[64];
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return false;
+    *other = ends[is_read];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[!is_read]);
+    *own = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    close(ends[!is_read]);
+    return *own >= 0;
+}
+
+/* The pair of a rank elsewhere: the same three files, without names. */
+static supply_status_t open_link(struct pair *pair, struct failure *failure) {
+    int requests = -1, notifications = -1;
+    TRY(pair_make_name(pair, failure));
+    TRY(supply__mapped_file_create_unnamed(&pair->mapped_file, &pair->settings, failure));
+    TRY(allocate(pair, failure));
+    pair->request_pipe.name = pair->notification_pipe.name = &pair->settings.files.mapped_file;
+    if (!make_pipe(&pair->request_pipe.fd, &requests, false) ||
+        !make_pipe(&pair->notification_pipe.fd, &notifications, true)) {
+        supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s: no pipe: %m", pair->name);
+        if (requests >= 0) close(requests);
+        if (notifications >= 0) close(notifications);
+        return failure->status;
+    }
+    supply__mapped_file_fill(&pair->mapped_file, &pair->settings);
+    pair->mapped_file.header->version = VERSION;
+    return supply__link_begin(&pair->link, &pair->settings, &pair->mapped_file, requests, notifications, failure);
+}
+
 supply_status_t supply__pair_open(struct pair *pair, struct settings *settings, struct failure *failure) {
     *pair = (struct pair){
         .settings = *settings,
@@ -121,7 +153,8 @@ supply_status_t supply__pair_open(struct pair *pair, struct settings *settings, 
         .notification_pipe = CLAIMED_FILE_NONE,
     };
     *settings = (struct settings){0};
-    const supply_status_t status = open_files(pair, failure);
+    const supply_status_t status =
+        pair->settings.address != NULL ? open_link(pair, failure) : open_files(pair, failure);
     if (status != SUPPLY_OK) supply__pair_close(pair);
     return status;
 }
@@ -138,6 +171,8 @@ static void free_memory(struct pair *pair) {
 
 bool supply__pair_close(struct pair *pair) {
     int error = 0;
+    if (pair->link != NULL) supply__link_close(pair->link);
+    pair->link = NULL;
     /* The mapped file first, so that no task attaches to a pair that is closing. */
     if (!supply__mapped_file_remove(&pair->mapped_file)) error = errno;
     if (!supply__claim_remove(&pair->notification_pipe)) error = errno;
@@ -148,6 +183,7 @@ bool supply__pair_close(struct pair *pair) {
 }
 
 void supply__pair_abandon(struct pair *pair) {
+    if (pair->link != NULL) supply__link_abandon(pair->link);
     supply__claim_close(&pair->mapped_file.file);
     if (pair->mapped_file.ring_fd >= 0) close(pair->mapped_file.ring_fd);
     pair->mapped_file.ring_fd = -1;
@@ -249,6 +285,7 @@ supply_status_t supply__pair_await_end(struct pair *pair, double seconds) {
     if (pair->end_limit == 0) pair->end_limit = wait.end;
     wait.end = pair->end_limit;
     wait.part_end = supply__clock_after(seconds);
+    if (pair->link != NULL) supply__link_finish(pair->link);
     supply__pair_release_all(pair);
     supply__fail_point("E4");
     supply_status_t status = check_whole(pair);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "files/claimed_file.h"
+#include "pair/link.h"
 #include "pair/mapped_file.h"
 
 struct pair {
@@ -12,6 +13,7 @@ struct pair {
     struct mapped_file mapped_file;
     struct claimed_file request_pipe;
     struct claimed_file notification_pipe;
+    struct link *link;  /**< of a rank elsewhere; or NULL */
     char *name;         /**< "pair 0 (/path)", for messages */
     bool *held;         /**< for each slot: its block has been received and not released */
     uint32_t *exported; /**< for each slot: Arrow arrays of its block that are not released */
