@@ -8,6 +8,7 @@
 #include "supply_result.h"
 
 extern "C" {
+#include "api/handle.h"
 #include "net/proof.h"
 }
 
@@ -187,6 +188,16 @@ TEST_F(LinkTest, TheFailuresOfBothSidesReachTheOther) {
     meet();
     supply_abort(other.release(), "the model diverges");
     EXPECT_EQ("the model diverges", LinkTask::request(end[0], LINK_STOP).payload);
+}
+
+TEST_F(LinkTest, WhoKnowsThatNothingMoreComesEndsTheWait) {
+    Handle handle = open();
+    meet();
+    send_schema();
+    send(0);
+    expect_block(handle, 0);
+    supply__link_fail(handle->pair.link, "the driver has ended");
+    expect_failure(handle, {"the driver has ended"});
 }
 
 TEST_F(LinkTest, WithoutATaskTheTimeLimitSaysWhatIsMissing) {

@@ -65,7 +65,8 @@ struct link {
 
     pthread_mutex_t lock;
     uint32_t references;
-    bool is_over; /* nobody sends a result any more */
+    bool is_over;   /* nobody sends a result any more */
+    bool is_failed; /* by the program, which has set the state */
     char state[SUPPLY_TEXT_BYTES];
     struct job job;
     bool holds_end;
@@ -488,8 +489,10 @@ static void *link_run(void *context) {
     const supply_status_t status = link_repeat(link, &failure);
     pthread_mutex_lock(&link->lock);
     link->is_over = true;
+    if (link->is_failed) memcpy(failure.text, link->state, sizeof failure.text);
+    const bool fails = link->is_failed || status != SUPPLY_INTERRUPTED;
     pthread_mutex_unlock(&link->lock);
-    if (status != SUPPLY_INTERRUPTED) link_fail_rank(link, failure.text, strlen(failure.text));
+    if (fails) link_fail_rank(link, failure.text, strlen(failure.text));
     return NULL;
 }
 
@@ -574,6 +577,21 @@ void supply__link_state(struct link *link, char text[SUPPLY_TEXT_BYTES]) {
     pthread_mutex_unlock(&link->lock);
 }
 
+/* Ends the thread's waits. */
+static void link_stop(const struct link *link) {
+    const uint64_t one = 1;
+    /* It counts far enough. */
+    if (write(link->stop, &one, sizeof one) < 0) errno = 0;
+}
+
+void supply__link_fail(struct link *link, const char *text) {
+    pthread_mutex_lock(&link->lock);
+    if (!link->is_over) snprintf(link->state, sizeof link->state, "%s", text);
+    link->is_failed = true;
+    pthread_mutex_unlock(&link->lock);
+    link_stop(link);
+}
+
 void supply__link_add(struct link *link) {
     pthread_mutex_lock(&link->lock);
     link->references++;
@@ -588,8 +606,7 @@ void supply__link_drop(struct link *link) {
 }
 
 void supply__link_close(struct link *link) {
-    const uint64_t one = 1;
-    if (write(link->stop, &one, sizeof one) < 0) return;
+    link_stop(link);
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += JOIN_SECONDS;
