@@ -49,9 +49,10 @@ if TYPE_CHECKING:
         SupplyOSError,
         SupplyTimeoutError,
     )
+    from spark_supplier.node.elsewhere import connect
     from spark_supplier.node.job import data
     from spark_supplier.node.rank_data import RankData
-    from spark_supplier.settings import Cache, Checkpoints, Mpirun, Rows, Shuffle
+    from spark_supplier.settings import Cache, Checkpoints, Elsewhere, Mpirun, Rows, Shuffle
 
 _MODULES = {
     "_core": ("contract_version", "__version__"),
@@ -77,9 +78,10 @@ _MODULES = {
         "SupplyOSError",
         "SupplyTimeoutError",
     ),
+    "node.elsewhere": ("connect",),
     "node.job": ("data",),
     "node.rank_data": ("RankData",),
-    "settings": ("Cache", "Checkpoints", "Mpirun", "Rows", "Shuffle"),
+    "settings": ("Cache", "Checkpoints", "Elsewhere", "Mpirun", "Rows", "Shuffle"),
 }
 _SUBMODULES = ("hf", "ml", "offload", "ranks", "testing", "torch", "xgboost")
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -90,6 +92,7 @@ __all__ = [
     "ColumnError",
     "ConfigError",
     "ContractError",
+    "Elsewhere",
     "InUseError",
     "Mpirun",
     "NoSpaceError",
@@ -110,6 +113,7 @@ __all__ = [
     "SupplyOSError",
     "SupplyTimeoutError",
     "__version__",
+    "connect",
     "contract_version",
     "data",
     "hf",

@@ -10,8 +10,9 @@ import contextlib
 import functools
 import numbers
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Check = Callable[[str, Any], Any]
+
+# Of the key of ranks elsewhere.
+_KEY_CHARACTERS = 16
 
 
 @contextlib.contextmanager
@@ -221,6 +225,18 @@ class Checkpoints(Checked):
         return None if self.every is None else duration("every", self.every)
 
 
+def _run_name(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch("[A-Za-z0-9_-]{1,64}", value):
+        raise ConfigError(f"{name} is {shown(value)}: a name has 1 to 64 of the characters A-Z a-z 0-9 _ -")
+    return value
+
+
+def _key(name: str, value: Any) -> str:
+    if not isinstance(value, str) or len(value) < _KEY_CHARACTERS:
+        raise ConfigError(f"{name} must be a text of at least {_KEY_CHARACTERS} characters that nobody guesses")
+    return value
+
+
 @dataclass(frozen=True, repr=False)
 class Mpirun(Checked):
     """A launcher: the driver starts the ranks by mpirun, for functions that use MPI.
@@ -243,6 +259,40 @@ class Mpirun(Checked):
     host_file: str | os.PathLike[str] | None = None
 
     _checks = {"host_file": _optional(partial(_path, what="the path of a file"))}
+
+
+@dataclass(frozen=True, repr=False)
+class Elsewhere(Checked):
+    """A launcher: something else starts the ranks, on nodes without Spark: torchrun, an operator of Kubernetes, Slurm.
+
+    Their program calls spark_supplier.connect(). Supplier.run prints the address and the key that it needs, waits for
+    the ranks, and supplies them over connections (docs/FEEDERS.md).
+
+    Parameters
+    ----------
+    run : str
+        The name of the run in the address, so that ranks may know it before: 1 to 64 of A-Z a-z 0-9 _ -.
+    key : str, optional
+        Who knows it can be a rank. Default: SUPPLY_KEY of the environment, or a new one.
+    start : function, optional
+        Starts the ranks: it is called with their SUPPLY_CONNECT and SUPPLY_KEY, as a dict, and returns soon.
+
+    Examples
+    --------
+    >>> from spark_supplier import Elsewhere
+    >>> Elsewhere("train").run
+    'train'
+    """
+
+    run: str = "supply"
+    key: str | None = field(default=None, repr=False)
+    start: Callable[[dict[str, str]], object] | None = None
+
+    _checks = {
+        "run": _run_name,
+        "key": _optional(_key),
+        "start": BATCH_CHECKS["transform"],
+    }
 
 
 def _shuffle(name: str, value: Any) -> Any:
@@ -420,10 +470,15 @@ class Rows(Checked):
 
 
 def _launcher(name: str, value: Any) -> Any:
-    if isinstance(value, Mpirun) or (isinstance(value, str) and value in ("torch", "here")):
+    if isinstance(value, (Mpirun, Elsewhere)) or (isinstance(value, str) and value in ("torch", "here")):
         return value
-    hint = close_to(value, ["torch", "here"])
-    raise ConfigError(f"{name} is {brief(value)}: it must be 'torch', 'here', or Mpirun(host_file=…){hint}")
+    if isinstance(value, str) and value == "elsewhere":
+        return Elsewhere()
+    hint = close_to(value, ["torch", "here", "elsewhere"])
+    raise ConfigError(
+        f"{name} is {brief(value)}: it must be 'torch', 'here', 'elsewhere', Elsewhere(…), or "
+        f"Mpirun(host_file=…){hint}"
+    )
 
 
 def _backend(name: str, value: Any) -> Any:
@@ -464,7 +519,7 @@ class SupplierOptions(Checked):
 
     ranks: int
     _: KW_ONLY
-    launcher: Literal["torch", "here"] | Mpirun = "torch"
+    launcher: Literal["torch", "here", "elsewhere"] | Mpirun | Elsewhere = "torch"
     backend: str | None = "auto"
     restarts: int = 0
     min_ranks: int | None = None
@@ -498,6 +553,8 @@ class SupplierOptions(Checked):
     def _check_together(self) -> None:
         if self.launcher == "here":
             self._check_here()
+        if isinstance(self.launcher, Elsewhere) and self.min_ranks is not None:
+            raise ConfigError("min_ranks is set, and ranks elsewhere know their number: leave it out")
         if self.min_ranks is not None and self.min_ranks > self.ranks:
             raise ConfigError(f"min_ranks is {self.min_ranks}, and ranks is {self.ranks}: it must be at most as large")
         if isinstance(self.checkpoints, Checkpoints) and self.checkpoints.every is not None and self.backend is None:
@@ -522,6 +579,7 @@ class SupplierOptions(Checked):
 _HOMES = {
     "Rows(df, cache=Cache(folder, {}=…))": Cache,
     "Supplier(ranks, launcher=Mpirun({}=…))": Mpirun,
+    "Supplier(ranks, launcher=Elsewhere({}=…))": Elsewhere,
     "Supplier(ranks, checkpoints=Checkpoints(folder, {}=…))": Checkpoints,
     "Rows(df, shuffle=Shuffle(…, {}=…))": Shuffle,
     "Rows(df, {}=…)": Rows,

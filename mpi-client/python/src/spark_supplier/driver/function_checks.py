@@ -123,7 +123,8 @@ def pickled(job: Any) -> bytes:
             else "make it inside the function, or pass what it is made from"
         )
         first = str(error).strip().split("\n", 1)[0]
-        functions = ", ".join(map(_name, job.functions)) or job.script.path
+        of_script = "of Rows" if job.script is None else job.script.path
+        functions = ", ".join(map(_name, job.functions)) or of_script
         raise RunError(f"the function {functions} cannot go to the ranks: {what} ({first}): {fix}") from error
 
 

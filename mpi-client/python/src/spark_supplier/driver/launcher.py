@@ -62,6 +62,20 @@ class Launcher(abc.ABC):
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""
 
+    def takes(self, peer: Peer, rank: Any) -> bool:  # noqa: ARG002
+        """Whether a process is one of the ranks, by the RankStarted that it has sent. Otherwise it knows why not."""
+        return True
+
+    def file_options(self, files: RunFiles, kind: str, hosts: dict[str, list[int]] | None) -> dict[str, str]:
+        """The options by which Spark's side finds the ranks. hosts: theirs; None: this machine."""
+        mapped_files, named_pipes = files.config_texts(kind)
+        options = {"mapped-files-text": mapped_files, "named-pipes-text": named_pipes}
+        return options if hosts is None else {**options, "hosts-text": files.hosts_text(hosts)}
+
+    def result_options(self, files: RunFiles, share: int | str | None, reader: int) -> dict[str, Any]:
+        """What else it needs to find the rows that the ranks have written."""
+        return {"ranks": self._ranks, "share": share or 1, "reader": reader, "results-folder": files.results_folder}
+
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         """Takes each message of the run. Returns a failure that it reports. message None: that peer is gone."""
         if isinstance(message, OutputStarted) and peer is not None:

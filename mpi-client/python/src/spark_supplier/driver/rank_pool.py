@@ -128,6 +128,8 @@ class RankPool:
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         """Takes each message of the ranks. Returns a failure that it reports."""
         if isinstance(message, RankStarted) and peer is not None:
+            if not self.launcher.takes(peer, message):
+                return None
             self.started[message.rank] = peer, message
             self._peers[message.rank] = peer
         elif isinstance(message, RankIdle):

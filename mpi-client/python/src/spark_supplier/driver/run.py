@@ -261,9 +261,9 @@ class Run:
         while not self._jobs.have_supplied() or self._pool.has_events:
             self._handle_next()
         options = {
-            **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,
-            "share": self._supplied[0].options["share"] or 1, "reader": function,
-            "results": RESULTS, "results-folder": self._files.results_folder, "hub-run": self._pool.files.name,
+            **self._file_options("train"), "timeout": self._limits.start_timeout,
+            **self._launcher.result_options(self._files, self._supplied[0].options["share"], function),
+            "results": RESULTS, "hub-run": self._pool.files.name,
             # A server of Spark Connect refers to a DataFrame only while it computes it.
             "release-unreferenced": not self._session.is_connect,
         }  # fmt: skip
@@ -390,9 +390,7 @@ class Run:
             self._jobs.supply(data, self._file_options(data.kind))
 
     def _file_options(self, kind: str) -> dict[str, str]:
-        mapped_files, named_pipes = self._files.config_texts(kind)
-        options = {"mapped-files-text": mapped_files, "named-pipes-text": named_pipes}
-        return options if self._is_local else {**options, "hosts-text": self._files.hosts_text(self._hosts)}
+        return self._launcher.file_options(self._files, kind, None if self._is_local else self._hosts)
 
     def _stop(self) -> None:
         """Ends ranks and jobs. A rank that hangs prints first where it is."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from spark_supplier.arguments import optional_size
 from spark_supplier.driver.attempts import CallCheckpoints, Checkpoint, Restarts, partitions_of, result_of
 from spark_supplier.driver.call_rows import CallRows
+from spark_supplier.driver.elsewhere import ElsewhereLauncher, check_rows
 from spark_supplier.driver.failures import NotAgain
 from spark_supplier.driver.function_checks import check_arguments, functions_of, pickled
 from spark_supplier.driver.launcher import Launcher, TorchLauncher
@@ -24,7 +25,7 @@ from spark_supplier.errors import RunConfigError, RunError
 from spark_supplier.node.environment import OMP_NUM_THREADS
 from spark_supplier.node.job import Job, Script
 from spark_supplier.node.messages import Attempt
-from spark_supplier.settings import Checkpoints, Mpirun, Rows, SupplierOptions
+from spark_supplier.settings import Checkpoints, Elsewhere, Mpirun, Rows, SupplierOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,6 +86,15 @@ def exchange_over(how: str, launcher: str | Mpirun, backend: str | None) -> str 
     return "torch"
 
 
+def _rows_alone(first: Any, second: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments of run() if the ranks have a program of their own."""
+    if second is not None or args or kwargs:
+        raise RunConfigError(
+            "with launcher='elsewhere' the ranks have their own program: run(rows), and there spark_supplier.connect()"
+        )
+    return first
+
+
 class Supplier(SupplierOptions):
     """Starts ranks where Spark's executors are, and supplies DataFrames to them.
 
@@ -99,10 +109,11 @@ class Supplier(SupplierOptions):
     ranks : int
         Number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and with
         launcher="torch" one on each node to start its ranks.
-    launcher : {"torch", "here"} or Mpirun
+    launcher : {"torch", "here", "elsewhere"}, Mpirun or Elsewhere
         "torch": Spark starts the ranks where its executors are. `Mpirun`: the driver starts them by mpirun. "here": the
         one rank is this thread of the program, for breakpoints and for a first print. It needs Spark in local mode. The
-        rows and all of `data` are as elsewhere; "auto" then initializes no backend.
+        rows and all of `data` are as elsewhere; "auto" then initializes no backend. "elsewhere": something else starts
+        the ranks, on nodes without Spark (see Elsewhere); run() then gets no function, and does not keep ranks.
     backend : str, optional
         torch.distributed is initialized with it before a call. "auto" is gloo, and nccl for tensors on GPUs if each
         rank has one. None: the function initializes it, or does not need it.
@@ -157,14 +168,17 @@ class Supplier(SupplierOptions):
         self._statistics: RunStatistics | None = None
 
     def __enter__(self) -> Supplier:
-        if self.launcher != "here" and not self._warm.open():
+        keeps = self.launcher != "here" and not isinstance(self.launcher, Elsewhere)
+        if keeps and not self._warm.open():
             raise RunError("this Supplier keeps its ranks already: make another one for a `with` block within its own")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _launcher_of(self, ranks: int, share: int) -> Launcher:
+    def _launcher_of(self, session: Session, ranks: int, share: int) -> Launcher:
+        if isinstance(self.launcher, Elsewhere):
+            return ElsewhereLauncher(session, ranks, self.launcher)
         if isinstance(self.launcher, Mpirun):
             return MpirunLauncher(ranks, self.launcher.host_file, share=share)
         return TorchLauncher(ranks, share)
@@ -241,10 +255,15 @@ class Supplier(SupplierOptions):
         **kwargs: Any,
     ) -> Any: ...
 
+    @overload
+    def run(
+        self, rows: DataFrame | Rows, /, *, results: str | StructType | None = None, resume: bool = False
+    ) -> RunResult[None] | None: ...
+
     def run(  # type: ignore[misc]
         self,
-        function: Callable[..., Any] | Sequence[Callable[..., Any]] | str | os.PathLike[str],
-        rows: DataFrame | Rows,
+        function: Callable[..., Any] | Sequence[Callable[..., Any]] | str | os.PathLike[str] | DataFrame | Rows,
+        rows: DataFrame | Rows | None = None,
         /,
         *args: Any,
         results: str | StructType | None = None,
@@ -262,7 +281,8 @@ class Supplier(SupplierOptions):
             A function that can be pickled, or the path of a Python script on the driver. A script gets its data set
             from spark_supplier.data(), args as words of sys.argv, and kwargs as --name value. Of several functions,
             such as trials or folds, each gets every row, from one pass of Spark: the ranks are dealt to them, and each
-            function has RANK, WORLD_SIZE and a process group of its own ranks. They save no checkpoints.
+            function has RANK, WORLD_SIZE and a process group of its own ranks. They save no checkpoints. With
+            launcher="elsewhere" leave it out: run(rows) prints how the ranks connect, and waits until they are done.
         rows : DataFrame or Rows
             What ranks get. A DataFrame alone has the defaults of Rows.
         *args, **kwargs
@@ -303,10 +323,17 @@ class Supplier(SupplierOptions):
         """
         self._warm.check_open()
         self._statistics = RunStatistics()
-        functions = functions_of(function)
+        is_elsewhere = isinstance(self.launcher, Elsewhere)
+        if is_elsewhere:
+            function, rows = None, _rows_alone(function, rows, args, kwargs)  # type: ignore[assignment]
+        elif rows is None:
+            raise RunConfigError("run() takes a function and its rows: run(function, rows)")
+        functions = [] if is_elsewhere else functions_of(function)
         count = max(1, len(functions))
         given = CallRows(rows if isinstance(rows, Rows) else Rows(rows), results, self.backend, count)
         given.check_ranks(self.ranks)
+        if is_elsewhere:
+            check_rows(given.rows)
         if given.share == "node" and self.min_ranks is not None:
             raise RunConfigError(
                 "share='node' and min_ranks: with fewer ranks, other ranks would share a node: leave one of them out"
@@ -319,6 +346,8 @@ class Supplier(SupplierOptions):
             check_arguments(each, args, kwargs)
         script = Script.read(function) if isinstance(function, (str, os.PathLike)) else None
         job = Job(functions, script, args, kwargs, given.spec(over))
+        if is_elsewhere:
+            job.data.options.update(ring=self.ring, block=self.block)
         payload = b"" if self.launcher == "here" else pickled(job)
         here = None
         if self.launcher == "here":
@@ -339,7 +368,7 @@ class Supplier(SupplierOptions):
         checkpoints = CallCheckpoints(session, None if results is not None else saves, resumes_from, given.share)
 
         def attempt(checkpoint: Checkpoint | None, restarts: Restarts) -> Any:
-            starters = 0 if isinstance(self.launcher, Mpirun) else 1
+            starters = 0 if isinstance(self.launcher, (Mpirun, Elsewhere)) else 1
             fewest = self.ranks if self.min_ranks is None else self.min_ranks
             ranks = wait_for_ranks(
                 session, fewest, self.ranks, len(given.kinds), starters, self.start_timeout, given.together
@@ -352,7 +381,7 @@ class Supplier(SupplierOptions):
                 )
             wanted = Wanted(
                 session,
-                lambda: self._launcher_of(ranks, given.together) if here is None else here.launcher(),
+                lambda: self._launcher_of(session, ranks, given.together) if here is None else here.launcher(),
                 ranks,
                 str(self.folder),
                 len(given.kinds),

@@ -265,6 +265,10 @@ class Driver:
         """The program that replaces this process keeps the connection open until it ends."""
         os.set_inheritable(self._connection.fileno(), True)
 
+    def end(self) -> None:
+        """Wakes the thread in receive()."""
+        shut_down(self._connection)
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()
@@ -285,9 +289,14 @@ def connect(environment: Mapping[str, str] = os.environ, for_output: bool = Fals
     """Connects to the run that made this environment. Exits if that is gone."""
     run = environment[RUN]
     try:
-        return Driver(_connection(environment, output_of(run) if for_output else run, PEER))
+        return Driver(peer(environment, output_of(run) if for_output else run))
     except OSError as error:
         sys.exit(f"supply: cannot reach the driver at {environment[ADDRESS]} ({error})")
+
+
+def peer(environment: Mapping[str, str], run: str | None = None) -> Connection:
+    """A connection for messages. Raises OSError."""
+    return _connection(environment, run or environment[RUN], PEER)
 
 
 def connect_file(environment: Mapping[str, str]) -> Connection:

@@ -68,6 +68,20 @@ class RankStarted:
 
 
 @dataclass
+class RankConnected(RankStarted):
+    """From a rank elsewhere, first. ranks: how many there are, as its program knows. It holds no port."""
+
+    ranks: int
+
+
+@dataclass
+class NotTaken:
+    """To a rank elsewhere: why it is none of the run."""
+
+    text: str
+
+
+@dataclass
 class Attempt:
     """Where the ranks of a call begin, which may be started several times.
 

@@ -155,7 +155,7 @@ class Rank:
             set_current_data(None)
             ended.set()
             self._send_progress(data)
-            self._driver.send(_failure(self._rank, self._host, error))
+            self._driver.send(failure_of(self._rank, self._host, error))
             if data is not None:
                 data.abort(f"rank {self._rank}: {type(error).__name__}: {exceptions.text_of(error)}")
             return False
@@ -354,7 +354,8 @@ def _refuse_spark() -> None:
     SparkContext._assert_on_driver = staticmethod(refuse)
 
 
-def _failure(rank: int, host: str, error: BaseException) -> Failure:
+def failure_of(rank: int, host: str, error: BaseException) -> Failure:
+    """What the driver is told of an exception."""
     if isinstance(error, SupplyError):
         error.args = (in_words_of_run(str(error)),)
     text = "".join(traceback.format_exception(type(error), error, _of_caller(error.__traceback__)))

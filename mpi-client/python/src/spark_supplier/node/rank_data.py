@@ -6,10 +6,11 @@ import functools
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch.distributed
 
@@ -21,7 +22,6 @@ from spark_supplier.errors import SupplyError
 from spark_supplier.node.checkpoints import RankCheckpoints
 from spark_supplier.node.job import NO_LIMIT_SECONDS, RESULTS, DataSpec
 from spark_supplier.node.messages import PLACES, Loop, Measured, Progress, Reported
-from spark_supplier.node.run_files import RunFiles
 from spark_supplier.results import ResultWriter
 from spark_supplier.torch import Dataset
 
@@ -62,6 +62,12 @@ def _number(name: str, value: Any) -> float:
         ) from error
 
 
+class Opening(Protocol):
+    """Where the pairs of a rank are: RunFiles, or the address of a run elsewhere."""
+
+    def opening(self, kind: str) -> dict[str, Any]: ...
+
+
 class RankData(Dataset):
     """What the function of Supplier.run gets as `data`: a Dataset of this rank's rows, which also saves and reports.
 
@@ -75,7 +81,7 @@ class RankData(Dataset):
         Why.
     """
 
-    def __init__(self, spec: DataSpec, files: RunFiles, checkpoints: RankCheckpoints, is_train: bool = True) -> None:
+    def __init__(self, spec: DataSpec, files: Opening, checkpoints: RankCheckpoints, is_train: bool = True) -> None:
         options = dict(spec.options)
         own = EVERY_ROW
         if spec.is_global:
@@ -90,7 +96,7 @@ class RankData(Dataset):
         else:
             # Also one of one: an executor's environment may have SUPPLY_SHARE.
             options.update(reader=spec.reader, readers=spec.readers)
-        super().__init__(files.config(spec.kind), **options, **_exchange(spec))
+        super().__init__(**files.opening(spec.kind), **options, **_exchange(spec))
         if is_one_order:
             self._batches.own = self._views.own = own
         self._steps.needs_a_step, self._steps.is_global = True, spec.is_global
@@ -332,14 +338,17 @@ class RankData(Dataset):
             for dataset in self._datasets()
         )
 
-    def _drain(self) -> None:
+    def _drain(self, is_over: Callable[[], bool] | None = None) -> None:
         """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end.
 
-        In turns: ranks that share the rings may need the end of one before they read the other.
+        is_over: nobody needs it any more. In turns: ranks that share the rings may need the end of one before they read the other.
         """
         readers = [dataset._opened() for dataset in self._datasets() if not dataset._is_closed]
         while readers := [reader for reader in readers if not reader.at_end_of_data]:
-            ready = [reader for reader in readers if len(readers) == 1 or reader.is_ready()]
+            if is_over is not None and is_over():
+                return
+            waits = is_over is None and len(readers) == 1
+            ready = [reader for reader in readers if waits or reader.is_ready()]
             for reader in ready:
                 reader.next_block()
             if not ready:

@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spark_supplier.errors import RunError, RunTimeoutError
 from spark_supplier.launch import config_files, host_file
@@ -69,6 +70,10 @@ class RunFiles:
         """The paths of mapped-files.conf and named-pipes.conf: the same on every node and on the driver."""
         folder = self.config_folder
         return str(folder / f"{kind}-mapped-files.conf"), str(folder / f"{kind}-named-pipes.conf")
+
+    def opening(self, kind: str) -> dict[str, Any]:
+        """The options of open() for data of that kind."""
+        return {"config": self.config(kind)}
 
     @property
     def results_folder(self) -> pathlib.Path:

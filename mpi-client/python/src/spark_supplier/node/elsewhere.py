@@ -1,0 +1,262 @@
+"""connect(): a program that something else has started becomes a rank of a run whose Spark is on other nodes."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import pickle
+import platform
+import sys
+import threading
+import time
+import weakref
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from spark_supplier.arguments import BATCH_CHECKS, refuse_unknown, seconds
+from spark_supplier.errors import ConfigError, SupplyError, SupplyTimeoutError
+from spark_supplier.node import hub
+from spark_supplier.node.checkpoints import RankCheckpoints
+from spark_supplier.node.job import DataSpec, Job
+from spark_supplier.node.messages import Leave, NotTaken, RankConnected, RankIdle, RankReady, Result, Work
+from spark_supplier.node.rank import failure_of
+from spark_supplier.node.rank_data import RankData
+
+_RETRY_SECONDS = 0.5
+_PROGRESS_SECONDS = 0.5
+_SCHEMES = {"supply": "", "supplys": "/tls"}
+
+
+class Address:
+    """Where a run is, and its key: "supply://HOST:PORT/RUN", with TLS "supplys://"."""
+
+    def __init__(self, text: str | None, key: str | None) -> None:
+        text, key = text or os.environ.get("SUPPLY_CONNECT"), key or os.environ.get("SUPPLY_KEY")
+        if not text:
+            raise ConfigError("connect() has no address: give it, or set SUPPLY_CONNECT, as Spark's side prints it")
+        if not key:
+            raise ConfigError(f"connect({text!r}) has no key: give it, or set SUPPLY_KEY, as Spark's side prints it")
+        self.text, self.key = text, key
+        scheme, _, rest = text.partition("://")
+        place, _, run = rest.partition("/")
+        host, _, port = place.rpartition(":")
+        if scheme not in _SCHEMES or not host or not port.isdigit() or not run or "/" in run:
+            raise ConfigError(f"'{text}' is no address of a run: it is supply://HOST:PORT/RUN, as Spark's side prints it")
+        self.environment = {
+            hub.ADDRESS: f"{host.strip('[]')}:{port}{_SCHEMES[scheme]}",
+            hub.RUN: run,
+            hub.KEY: hashlib.sha256(key.encode()).hexdigest(),
+        }
+
+    def opening(self, kind: str) -> dict[str, Any]:
+        """The options of open() for data of that kind."""
+        return {"connect": f"{self.text}/{kind}", "key": self.key}
+
+
+def _meet(address: Address, timeout: float) -> hub.Driver:
+    """A connection to the driver, which may start later."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            return hub.Driver(hub.peer(address.environment))
+        except OSError as error:
+            if time.monotonic() > end:
+                raise SupplyTimeoutError(
+                    f"cannot reach the run at {address.text} for {timeout:g} s ({error}): does Spark's side run, and "
+                    "with this key? (timeout)"
+                ) from error
+        time.sleep(_RETRY_SECONDS)
+
+
+def _number(name: str) -> int:
+    value = os.environ.get(name, "")
+    if not value.isdigit():
+        raise ConfigError(
+            f"connect() takes RANK and WORLD_SIZE from the environment, and {name} is {value!r}: start the program "
+            "with torchrun, or set both"
+        )
+    return int(value)
+
+
+class ConnectedData(RankData):
+    """What connect() returns: the same as `data` in a function of Supplier.run. Close it at the end of the program.
+
+    Attributes
+    ----------
+    As of RankData.
+    """
+
+    def __init__(self, spec: DataSpec, address: Address, checkpoints: RankCheckpoints, driver: hub.Driver) -> None:
+        super().__init__(spec, address, checkpoints)
+        self._driver = driver
+        self._all_left = threading.Event()
+        self._ended = threading.Event()
+        self._open_all()
+        if spec.results is not None:
+            # Spark's task keeps the results, and must not leave before.
+            for dataset in self._datasets():
+                dataset._opened()._pair.hold_end()
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._follow, self._report)]
+        for thread in self._threads:
+            thread.start()
+        driver.send(RankReady(checkpoints.rank))
+
+    def _follow(self) -> None:
+        """The driver ends the run: whoever waits for rows learns it."""
+        while (message := self._driver.receive()) is not None:
+            if not isinstance(message, Leave):
+                break
+            self._all_left.set()
+        if not self._ended.is_set():
+            why = "the driver has ended the run: its output says why"
+            for dataset in self._datasets():
+                if dataset._supply is not None:
+                    dataset._supply._pair.fail(why)
+        self._all_left.set()
+
+    def _report(self) -> None:
+        while not self._ended.wait(_PROGRESS_SECONDS):
+            with contextlib.suppress(SupplyError):
+                self._send_progress()
+
+    def _send_progress(self) -> None:
+        rank = self._checkpoints.rank
+        for message in (self._progress(rank), self._measure(rank)):
+            if message is not None:
+                self._driver.send(message)
+
+    def close(self) -> None:
+        """Tells Spark's side that this rank is done, and waits until Spark knows that it has everything.
+
+        Before the end of the data it receives the rest, so that Spark can supply the other ranks to their end, until
+        all ranks are done. Rows that the rank has written are sealed. A second call does nothing.
+
+        Raises
+        ------
+        SparkError
+            Spark's run has failed.
+        """
+        if self._is_closed:
+            return
+        rank, steps = self._checkpoints.rank, self._steps
+        self._seal_results()
+        self._end_report()
+        self._driver.send(Result(rank, self._is_at_end, pickle.dumps(None), steps.repeated, steps.left_out))
+        try:
+            self._drain(self._all_left.is_set)
+            super().close()
+        except SupplyError:
+            super().abort("this rank has returned")
+            if not self._all_left.is_set():
+                raise
+        self._driver.send(RankIdle(rank))
+        self._leave()
+
+    def abort(self, reason: str) -> None:
+        """Ends Spark's run, with this reason."""
+        if self._is_closed:
+            return
+        self._end_report()
+        error = sys.exc_info()[1] or SupplyError(reason)
+        self._driver.send(failure_of(self._checkpoints.rank, platform.node(), error))
+        super().abort(reason)
+        self._leave()
+
+    def _end_report(self) -> None:
+        self._ended.set()
+        self._threads[1].join()
+        with contextlib.suppress(SupplyError):
+            self._send_progress()
+
+    def _leave(self) -> None:
+        self._driver.end()
+        self._threads[0].join()
+        self._driver.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            # abort() finds it there.
+            raise error
+        except BaseException:
+            self.abort(f"{type(error).__name__}: {error}")
+
+
+def _close_at_exit(of: weakref.ref[ConnectedData]) -> None:
+    """A program may end without close(), when it has read everything."""
+    data = of()
+    if data is not None and not data._is_closed and data._is_at_end:
+        data.close()
+
+
+def connect(address: str | None = None, key: str | None = None, *, timeout: float = 120, **options: Any) -> RankData:
+    """Makes this process a rank of a call of Supplier(launcher="elsewhere").run, whose Spark is on other nodes.
+
+    The process gets its rows over a connection, into memory of its own: no Spark, no Java and no shared folder is
+    needed here. RANK and WORLD_SIZE are those of the environment, as torchrun sets them. With uneven="pad" or "drop",
+    and with shuffle="all", initialize torch.distributed first.
+
+    Parameters
+    ----------
+    address : str, optional
+        "supply://HOST:PORT/RUN", as Spark's side prints it. Default: SUPPLY_CONNECT.
+    key : str, optional
+        As Spark's side prints it, or was given. Default: SUPPLY_KEY.
+    timeout : float, default 120
+        Seconds until the run must be there.
+    **options
+        Of the batches, in place of those of Rows: batch_size, transform, collate_fn, dtypes, ragged, nulls, uneven,
+        zero_copy. Functions are best given here.
+
+    Returns
+    -------
+    RankData
+        The same as `data` of a function of Supplier.run. Use it in a `with` block, or close it at the end.
+
+    Raises
+    ------
+    ConfigError
+        The address, an option or the environment is wrong.
+    SupplyTimeoutError
+        The run is not there.
+    SupplyError
+        Spark's side does not take this rank, and the text says why.
+
+    Examples
+    --------
+    ::
+
+        with spark_supplier.connect() as data:
+            for epoch in data.epochs():
+                for batch in epoch:
+                    train(batch["features"], batch["label"])
+    """
+    refuse_unknown("connect", options, tuple(BATCH_CHECKS))
+    for name, value in options.items():
+        BATCH_CHECKS[name](name, value)
+    where = Address(address, key)
+    rank, ranks = _number("RANK"), _number("WORLD_SIZE")
+    driver = _meet(where, seconds("timeout", timeout))
+    try:
+        driver.send(RankConnected(rank, platform.node(), 0, ranks))
+        work = driver.receive()
+        if isinstance(work, NotTaken):
+            raise SupplyError(work.text)
+        if not isinstance(work, Work):
+            raise SupplyError(f"the run at {where.text} has ended before rank {rank} got its work: see the driver's output")
+        job: Job = pickle.loads(work.payload)
+        job.data.options.update(options)
+        checkpoints = RankCheckpoints(work.attempt, rank, partial(hub.connect_file, where.environment), driver.send)
+        data = ConnectedData(job.data, where, checkpoints, driver)
+    except BaseException:
+        driver.close()
+        raise
+    atexit.register(_close_at_exit, weakref.ref(data))
+    return data
