@@ -80,8 +80,8 @@ final class ArchitectureSuite extends AnyFunSuite {
         .dependOnClassesThat().resideInAnyPackage(mllib: _*))
   }
 
-  test("core, protocol, plan, pair and block know nothing of Spark SQL") {
-    check(in("core", "protocol", "plan", "pair", "block").should()
+  test("core, protocol, net, plan, pair and block know nothing of Spark SQL") {
+    check(in("core", "protocol", "net", "plan", "pair", "block").should()
         .dependOnClassesThat().resideInAPackage("org.apache.spark.sql.."))
   }
 
@@ -90,8 +90,8 @@ final class ArchitectureSuite extends AnyFunSuite {
       check(noClasses().should().callMethod(classOf[String], change))
   }
 
-  test("protocol, plan, pair and block know nothing of Spark") {
-    check(in("protocol", "plan", "pair", "block").should()
+  test("protocol, net, plan, pair and block know nothing of Spark") {
+    check(in("protocol", "net", "plan", "pair", "block").should()
         .dependOnClassesThat().resideInAPackage("org.apache.spark.."))
   }
 
@@ -123,15 +123,17 @@ private object ArchitectureSuite {
     internals -> Seq("core"),
     "protocol" -> Seq("core"),
     "source" -> Seq("core", "protocol"),
+    "net" -> Seq("core"),
     "plan" -> Seq("core", "protocol"),
     "rows" -> (data :+ internals),
-    "pair" -> data,
+    "pair" -> (data :+ "net"),
     "block" -> (data :+ "pair"),
     "task" -> (data ++ Seq("plan", "pair", "block", internals)),
-    "run" -> (data ++ Seq("plan", "pair", "task", internals)),
+    "run" -> (data ++ Seq("net", "plan", "pair", "task", internals)),
     "lmdb" -> (data ++ Seq("plan", "rows", "task", "run", internals)),
     "results" -> Seq("core", "protocol", "plan", "rows", "pair", "block", "task", "run", internals),
-    "api" -> Seq("core", "source", "plan", "rows", "pair", "task", "run", "results", internals),
+    "api" -> Seq("core", "source", "net", "plan", "rows", "pair", "task", "run", "results",
+      internals),
     "linalg" -> Seq("core", "plan", "rows", "pair", "task", "run", "results", "api"),
     estimators -> Seq("linalg", modelsOfMLlib),
     "tools" -> Seq("core", "protocol", "plan", "lmdb", "pair", "run"))

@@ -19,7 +19,8 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.supply.SparkInternals
 
 import supply.core.{ConfigException, FailureText, SupplyException}
-import supply.run.Hub
+import supply.net.Listener
+import supply.run.Hubs
 
 /**
  * A call of the Python package to the driver's JVM. Any may be repeated.
@@ -111,7 +112,7 @@ private[supply] object Calls {
       if !name.endsWith("-open")
       key <- Hubs.find(named).map(_.key) ++ extensions.flatMap(_.key(named))
     } {
-      val expected = HexFormat.of().formatHex(Hub.proof(key, sha256(name), sha256(text)))
+      val expected = HexFormat.of().formatHex(Listener.proof(key, sha256(name), sha256(text)))
       if (!MessageDigest.isEqual(options.getOrElse("proof", "").getBytes(UTF_8),
           expected.getBytes(UTF_8)))
         throw new ConfigException(s"proof proves no key of $named")

@@ -12,7 +12,7 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.ConfigException
 import supply.rows.{ColumnForms, EvenRows, NamedColumns, Shapes}
-import supply.run.{RunOptions, RunPlan}
+import supply.run.{Hubs, RunOptions, RunPlan}
 import supply.source.Source
 import supply.task.SupplySettings
 

@@ -5,9 +5,10 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
 import supply.pair.ConfigFiles
-import supply.plan.Sharing
-import supply.results.{LoadResults, LoadedResults, ResultsSettings}
-import supply.run.{GivenTexts, PairOptions}
+import supply.plan.{Hostfile, RankPlacement, Sharing}
+import supply.results.{LoadResults, LoadedResults, ResultPath, ResultsSettings}
+import supply.run.{GivenTexts, Hubs, PairOptions, ServedRanks}
+import supply.task.Served
 
 /** The options of `spark.read.format("supply")`. */
 @Command(name = "results", sortOptions = false)
@@ -57,6 +58,11 @@ private[supply] final class ResultsOptions {
       "Removes the result on all nodes when no DataFrame refers to it any more. Without it, it stays until the session ends."))
   var releaseUnreferenced: Boolean = _
 
+  @Opt(names = Array("--serve"), paramLabel = "RUN[/DATA]",
+    description = Array(
+      "The result of ranks that have connected to this run of the session. They need no --ranks and no files."))
+  var serve: String = _
+
   private var texts = Map.empty[String, String]
 
   /** Loads within the run at the hub, if there is one. */
@@ -67,7 +73,19 @@ private[supply] final class ResultsOptions {
     found
   }
 
-  private def settings: ResultsSettings = ResultsSettings(
+  private def settings: ResultsSettings = if (serve == null) ofFiles
+  else {
+    ResultPath.requireName(results)
+    val served = Served.read(serve).getOrElse(
+      throw new ConfigException(s"serve is '$serve': it must be RUN or RUN/DATA"))
+    val hosts = ServedRanks.of(served).hostsOf(results, timeout).zipWithIndex.map {
+      case (host, rank) => RankPlacement(Some(host), rank)
+    }
+    ResultsSettings(results, hosts.size, served.configFiles(hosts.size), None, Some(served.folder),
+      timeout, places = Some(Hostfile(hosts)))
+  }
+
+  private def ofFiles: ResultsSettings = ResultsSettings(
     name = results,
     ranks = ranks,
     configFiles = ConfigFiles(pairs.mappedFiles, pairs.namedPipes, texts),

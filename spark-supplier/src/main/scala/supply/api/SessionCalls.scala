@@ -7,7 +7,7 @@ import org.apache.spark.supply.{ClientJar, SparkInternals}
 
 import supply.core.{BuiltFor, FailureText}
 import supply.plan.HostNames
-import supply.run.{HubRun, TaskSlots}
+import supply.run.{HubRun, Hubs, TaskSlots}
 
 /** What the session is and has, and what has become of the jobs of a run. */
 private[api] object SessionCalls {

@@ -13,7 +13,7 @@ import org.apache.spark.supply.{DriverEndpoint, OfApplication, SchedulerState, S
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 
 import supply.core.{DriverCalls, FailureText, MisplacedException, PairHeldException}
-import supply.run.TaskSlots
+import supply.run.{Hubs, TaskSlots}
 import supply.task.{PinnedTask, PlacedTask, TaskMessage}
 
 /** The tasks that start ranks, one on each host: a job of an RDD, or over Spark Connect a source of rows. */

@@ -19,7 +19,7 @@ import picocli.CommandLine.{Command, Mixin}
 import supply.core.{BuiltFor, ConfigException}
 import supply.results.ResultsTable
 import supply.rows.{RefusedColumns, Shapes}
-import supply.run.{QueryStream, RunOptions, SupplyJob, WaitingRanks}
+import supply.run.{Hubs, QueryStream, RunOptions, SupplyJob, WaitingRanks}
 import supply.task.SupplySettings
 
 /**

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.OfApplication
 
-import supply.run.{TaskSlots, Turns}
+import supply.run.{Hubs, TaskSlots, Turns}
 
 /** The turns of this JVM's application, for all its clients: whether a run may start ranks. */
 private[api] object TurnCalls {

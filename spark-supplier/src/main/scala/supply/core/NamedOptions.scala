@@ -21,9 +21,17 @@ private[supply] object NamedOptions {
       })
 
   def read(line: CommandLine, arguments: Seq[String]): Seq[ParameterException] = {
-    line.getCommandSpec.parser.collectErrors(true)
+    val spec = line.getCommandSpec
+    spec.parser.collectErrors(true)
+    if (arguments.exists(_.takeWhile(_ != '=') == "--serve")) NotWithServe.foreach { name =>
+      val required = spec.findOption(name)
+      spec.remove(required).addOption(required.toBuilder.required(false).build())
+    }
     line.parseArgs(arguments: _*).errors.asScala.toSeq.collect { case e: ParameterException => e }
   }
+
+  /** Ranks that connect have no files. */
+  private val NotWithServe = Seq("--mapped-files", "--named-pipes")
 
   def wrong(e: ParameterException): ConfigException =
     new ConfigException(UsageError.text(e, "docs/RANKS.md lists the options"), e)

@@ -6,9 +6,9 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import supply.api.{Call, ExtensionCalls, Hubs}
+import supply.api.{Call, ExtensionCalls}
 import supply.core.ConfigException
-import supply.run.RunKey
+import supply.run.{Hubs, RunKey}
 import supply.task.SupplySettings
 
 /** `spark_supplier.offload.MatrixRanks`: [[Ranks]] and their matrices, by the names that the client gives. */

@@ -181,12 +181,7 @@ private[supply] final class Attachment(
     ends.find(_.file.version != Layout.version).foreach(refuseVersion)
     ends.foreach(_.file.check())
     ends.find(_.file.asked != ends.head.file.asked).foreach(refuseOther(_, ends.head))
-    ends.foreach(_.file.setTask(ProcessHandle.current().pid().toInt, MappedFile.pidNamespace,
-        attempt))
-    val pair = new Pair(readers.head.paths, ends, timeout)
-    pair.resume()
-    FailPoint("A5")
-    pair
+    Attachment.pair(readers.head.paths, ends, attempt, timeout)
   }
 
   private def refuseOther(end: ReaderFiles, first: ReaderFiles): Nothing =
@@ -196,9 +191,7 @@ private[supply] final class Attachment(
 
   private def refuseVersion(end: ReaderFiles): Nothing = {
     import end.{file, notifications}
-    val text =
-      s"${end.name}: the rank's libsupply speaks contract ${Layout.versionText(file.version)}, the Supplier " +
-        s"${Layout.versionText(Layout.version)}: build both from the same release"
+    val text = Attachment.otherVersion(end.name, file.version)
     file.taskFailure = text
     // The versions are the cause, even if the rank cannot be notified any more.
     try notifications.write(Notification.failure(file.generation), new Deadline(timeout))
@@ -211,6 +204,21 @@ private object Attachment {
   private val pollMillis = 20L
 
   private val leavingSeconds = 2.0
+
+  /** The last step. */
+  def pair(paths: PairPaths, ends: IndexedSeq[ReaderFiles], attempt: Int,
+      timeout: Double): Pair = {
+    ends.foreach(_.file.setTask(ProcessHandle.current().pid().toInt, MappedFile.pidNamespace,
+        attempt))
+    val pair = new Pair(paths, ends, timeout)
+    pair.resume()
+    FailPoint("A5")
+    pair
+  }
+
+  def otherVersion(name: String, version: Int): String =
+    s"$name: the rank's libsupply speaks contract ${Layout.versionText(version)}, the Supplier " +
+      s"${Layout.versionText(Layout.version)}: build both from the same release"
 
   /** What prevents attaching, and how long it may. */
   private final case class Obstacle(reader: NamedPaths, text: String, limit: Deadline)

@@ -17,7 +17,20 @@ private[supply] final case class PairPaths(
     notificationPipe: String,
     configLine: String,
     group: Option[String] = None,
-    mappedBytes: Long = 0)
+    mappedBytes: Long = 0) {
+  /** A result of the rank, once it is sealed. `folder`: the results folder; None: the mapped file's folder. */
+  def resultFile(folder: Option[String], name: String): String = {
+    val mapped = Paths.get(mappedFile)
+    folder.map(Paths.get(_)).getOrElse(mapped.getParent).resolve(
+      s"${mapped.getFileName}.$name.result").toString
+  }
+}
+
+private[supply] object PairPaths {
+  private val ResultNames = "[A-Za-z0-9_-]{1,64}"
+
+  def isResultName(name: String): Boolean = name.matches(ResultNames)
+}
 
 /**
  * Where the resident files of a run are: in this folder of each node; None: each beside the mapped

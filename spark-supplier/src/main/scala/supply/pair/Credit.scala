@@ -10,7 +10,7 @@ import supply.protocol.Layout.Constant
  * pair's thread, which passes the number of published blocks to each call. `watch`: of ranks that
  * share a ring, is called each second of a wait with its seconds so far.
  */
-private[supply] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
+private[supply] final class Credit(name: String, file: MappedFile, requests: Requests,
     timeout: Double, published: Long, watch: Option[Double => Unit]) {
   import Credit._
 

@@ -3,7 +3,7 @@ package supply.pair
 import java.lang.invoke.MethodHandles
 import java.io.IOException
 import java.nio.{ByteBuffer, ByteOrder, MappedByteBuffer}
-import java.nio.channels.{ClosedChannelException, FileChannel, OverlappingFileLockException}
+import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.file.{Files, NoSuchFileException, Path}
 import java.nio.file.StandardOpenOption.{READ, WRITE}
 
@@ -14,12 +14,15 @@ import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Position, S
 import supply.protocol.Layout.{BlockHeader, Constant, ForeignFile => Foreign, MappedFileHeader => At}
 import supply.source.ForeignFile
 
-/** The mapped file that the rank has made, a header and a ring of slots. For one thread. */
-private[supply] final class MappedFile private (
-    val path: Path, channel: FileChannel, header: MappedByteBuffer) extends AutoCloseable {
+/**
+ * The mapped file that the rank has made, a header and a ring of slots, or the memory of a link that
+ * is laid out so. For one thread.
+ */
+private[supply] final class MappedFile private[pair] (val path: Path, memory: PairMemory)
+    extends AutoCloseable {
   import MappedFile.{ints, longs}
 
-  private val whole = new WholeFile(path, channel)
+  private val header = memory.header
 
   val generation: Long = header.getLong(At.generation)
 
@@ -44,8 +47,7 @@ private[supply] final class MappedFile private (
   // because a ring may have more slots than a process may have mappings.
   private lazy val slots = new Array[ByteBuffer](blockCount)
   private lazy val windowSlots = Constant.BLOCK_BYTES_MAX / blockBytes
-  private lazy val windows = new Array[MappedByteBuffer]((blockCount - 1) / windowSlots + 1)
-  private var slotsMapped = false
+  private lazy val windows = new Array[ByteBuffer]((blockCount - 1) / windowSlots + 1)
 
   def version: Int = header.getInt(At.version)
 
@@ -64,8 +66,8 @@ private[supply] final class MappedFile private (
     if (readers < 0 || readers > Constant.READERS_MAX || readers == 1) refuse("readers", readers)
     if (reader < 0 || (reader > 0 && reader >= readers)) refuse("reader", s"$reader of $readers")
     val ownBytes = if (reader > 0) ringOffset else fileBytes
-    if (fileBytes != ringOffset + blockCount * wideBlockBytes || ownBytes > channel.size())
-      refuse("file_bytes", s"$fileBytes (the file has ${channel.size()})")
+    if (fileBytes != ringOffset + blockCount * wideBlockBytes || ownBytes > memory.size)
+      refuse("file_bytes", s"$fileBytes (the file has ${memory.size})")
     if (start.epoch < 0) refuse("start_epoch", Integer.toUnsignedLong(start.epoch))
     if (startElement < 0)
       refuse("start_element", java.lang.Long.toUnsignedString(startElement))
@@ -79,6 +81,12 @@ private[supply] final class MappedFile private (
 
   /** The rank has asked for the block with this sequence number. */
   def acknowledged: Long = acquireLong(At.acknowledged)
+
+  /** Of a link: what its rank has sent. Neither shrinks. */
+  private[pair] def credit(released: Long, acknowledged: Long): Unit = {
+    longs.setRelease(header, At.released, math.max(released, this.released))
+    longs.setRelease(header, At.acknowledged, math.max(acknowledged, this.acknowledged))
+  }
 
   /** Sequence numbers below this one are published. */
   def published: Long = acquireLong(At.published)
@@ -148,7 +156,7 @@ private[supply] final class MappedFile private (
     val columns = acquireInt(At.schemaColumns)
     if (columns == 0) {
       schema.writeHeader(header)
-      if (schema.isWide) writeAfterRing(schema.toBytes)
+      if (schema.isWide) memory.writeSchema(schema.toBytes, afterRing)
       ints.setRelease(header, At.schemaColumns, schema.entries.size)
     } else if (readSchema(columns) != schema) {
       throw new ContractException(
@@ -156,28 +164,14 @@ private[supply] final class MappedFile private (
     }
   }
 
+  /** Whether the columns are known. */
+  private[pair] def hasSchema: Boolean = acquireInt(At.schemaColumns) != 0
+
   private def readSchema(columns: Int): Schema =
-    try Schema.read(header, columns, readAfterRing)
+    try Schema.read(header, columns, memory.readSchema(_, afterRing))
     catch { case e: ContractException => throw new ContractException(s"$path: ${e.getMessage}") }
 
   private def afterRing: Long = slotOffset(blockCount)
-
-  /** By a call, not by memory: the rank has not reserved this space, and there may be none. */
-  private def writeAfterRing(bytes: ByteBuffer): Unit =
-    try while (bytes.hasRemaining) channel.write(bytes, afterRing + bytes.position())
-    catch {
-      case e: ClosedChannelException => throw e
-      case e: IOException =>
-        throw new PairException(
-          s"$path: the ${bytes.limit()} bytes of the schema cannot be written after the ring (${e.getMessage}): " +
-            "free memory of this file system, or give fewer columns or shorter names", e)
-    }
-
-  private def readAfterRing(count: Int): ByteBuffer = {
-    val bytes = ByteBuffer.allocate(count)
-    while (bytes.hasRemaining && channel.read(bytes, afterRing + bytes.position()) >= 0) {}
-    bytes.flip()
-  }
 
   /**
    * Writes what the rank must exchange, before the schema. Afterwards, checks it: the rank may have
@@ -251,6 +245,10 @@ private[supply] final class MappedFile private (
 
   def taskFailure: String = Text.read(header, At.taskFailure, Layout.FailureTextBytes)
 
+  /** Of a link, whose rank has sent it. */
+  private[pair] def rankFailure_=(text: String): Unit =
+    Text.write(header, At.rankFailure, Layout.FailureTextBytes, text)
+
   def rankFailure: String = Text.read(header, At.rankFailure, Layout.FailureTextBytes)
 
   private def acquireLong(at: Int): Long = longs.getAcquire(header, at).asInstanceOf[Long]
@@ -282,37 +280,28 @@ private[supply] final class MappedFile private (
   }
 
   private def window(index: Int): ByteBuffer = {
-    slotsMapped = true
     if (windows(index) == null) {
-      requireWhole() // Java would make it longer again.
       val first = index * windowSlots
       val slotsIn = math.min(windowSlots, blockCount - first)
-      windows(index) =
-        MappedFile.map(path, channel, slotOffset(first), slotsIn.toLong * blockBytes)
+      windows(index) = memory.map(slotOffset(first), slotsIn.toLong * blockBytes)
     }
     windows(index)
   }
 
   /** Whether the rank that made this file lives: it holds its lock. */
-  def rankLives: Boolean = MappedFile.isLockedByRank(channel)
+  def rankLives: Boolean = memory.rankLives
 
   /** Takes the lock that keeps other attempts of this task out; false: another attempt holds it. */
-  def lockForTask(): Boolean =
-    try channel.tryLock(Constant.TASK_LOCK_BYTE, 1, false) != null
-    catch { case _: OverlappingFileLockException => false }
+  def lockForTask(): Boolean = memory.lockForTask()
 
   /** Throws a CutFileException if the file was cut. */
-  def requireWhole(): Unit = whole.require()
+  def requireWhole(): Unit = memory.requireWhole()
 
   /** As [[WholeFile]]: for everything that uses the file's memory. */
-  def whileWhole[A](body: => A): A = whole(body)
+  def whileWhole[A](body: => A): A = memory.whileWhole(body)
 
   /** Closes and unmaps the file: its buffers must not be used afterwards. */
-  override def close(): Unit = {
-    channel.close()
-    if (slotsMapped) windows.filter(_ != null).foreach(MappedFile.unmap)
-    MappedFile.unmap(header)
-  }
+  override def close(): Unit = memory.close()
 }
 
 private[supply] object MappedFile {
@@ -322,9 +311,9 @@ private[supply] object MappedFile {
       Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString.filter(_.isDigit).toLong.toInt
     catch { case _: IOException | _: NumberFormatException => 0 }
 
-  private val ints =
+  private[pair] val ints =
     MethodHandles.byteBufferViewVarHandle(classOf[Array[Int]], ByteOrder.LITTLE_ENDIAN)
-  private val longs =
+  private[pair] val longs =
     MethodHandles.byteBufferViewVarHandle(classOf[Array[Long]], ByteOrder.LITTLE_ENDIAN)
 
   /** As [[MappedFile.whileWhole]], of several files. */
@@ -360,13 +349,13 @@ private[supply] object MappedFile {
         if (!magic.sameElements(Layout.Magic))
           throw new ContractException(
             s"$path is not a mapped file of a rank (its magic is wrong): see mapped-files.conf")
-        file = Some(new MappedFile(path, channel, header))
+        file = Some(new MappedFile(path, new FileMemory(path, channel, header)))
       }
       file
     } finally if (file.isEmpty) unmap(header)
   }
 
-  private def map(
+  private[pair] def map(
       path: Path, channel: FileChannel, offset: Long, bytes: Long): MappedByteBuffer = {
     val buffer = map(path, channel, FileChannel.MapMode.READ_WRITE, offset, bytes)
     buffer.order(ByteOrder.LITTLE_ENDIAN)

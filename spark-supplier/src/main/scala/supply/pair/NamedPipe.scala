@@ -69,16 +69,20 @@ private object PipeEnd {
 }
 
 /** rank → task. For one thread. */
+private[supply] trait Requests extends AutoCloseable {
+  /** The next request. Waits for it until the deadline. */
+  def read(deadline: Deadline): RequestPipe.Outcome
+}
+
 private[supply] final class RequestPipe private[supply] (
-    open: () => FileChannel) extends AutoCloseable {
+    open: () => FileChannel) extends Requests {
   import RequestPipe._
 
   private val end = new PipeEnd(open)
   private val buffer = NamedPipe.buffer(64 * Layout.Request.SIZE)
   buffer.limit(0)
 
-  /** The next request. Waits for it until the deadline. */
-  def read(deadline: Deadline): Outcome = {
+  override def read(deadline: Deadline): Outcome = {
     val missing = if (buffer.remaining() < Layout.Request.SIZE) fill(deadline) else None
     missing.getOrElse(next())
   }
@@ -117,13 +121,24 @@ private[supply] object RequestPipe {
 }
 
 /** task → rank. For one thread. */
+private[supply] trait Notifications extends AutoCloseable {
+  /** False: the rank does not take it. An IOException if the rank is gone. */
+  def write(notification: Notification, deadline: Deadline): Boolean
+
+  /** Whether the rank has all blocks of earlier attempts, so that none is notified again. */
+  def hasAll: Boolean = false
+
+  /** Sends what is in the header. A rank that has the same memory sees it. */
+  def flush(): Unit = ()
+}
+
 private[supply] final class NotificationPipe private[supply] (
-    open: () => FileChannel) extends AutoCloseable {
+    open: () => FileChannel) extends Notifications {
   private val end = new PipeEnd(open)
   private val buffer = NamedPipe.buffer(Layout.Notification.SIZE)
 
-  /** One atomic write; false: the pipe stayed full. An IOException if the rank is gone. */
-  def write(notification: Notification, deadline: Deadline): Boolean = {
+  /** One atomic write; false: the pipe stayed full. */
+  override def write(notification: Notification, deadline: Deadline): Boolean = {
     notification.write(buffer, 0)
     buffer.clear()
     end(deadline)(channel => while (buffer.hasRemaining) channel.write(buffer)).isDefined

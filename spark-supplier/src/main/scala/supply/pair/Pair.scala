@@ -10,7 +10,7 @@ import scala.util.Using
 import org.slf4j.LoggerFactory
 
 import supply.core.{Deadline, FailPoint}
-import supply.protocol.{Notification, Position}
+import supply.protocol.{Notification, Position, Schema}
 import supply.protocol.Layout.{BlockHeader, Constant}
 import supply.source.ForeignFile
 
@@ -76,6 +76,11 @@ private[supply] final class Pair private[supply] (
       lastForeign = foreign
     }
     lastForeignNumber
+  }
+
+  override def writeOrCheckSchema(schema: Schema): Unit = {
+    super.writeOrCheckSchema(schema)
+    opened.foreach(_.notifications.flush())
   }
 
   /** P1. Claims the next slot. */
@@ -167,6 +172,8 @@ private[supply] final class Pair private[supply] (
       if (files.size > 1) Some(watchOthers _) else None)
     private var isLate = false
 
+    def hasAll: Boolean = opened.notifications.hasAll
+
     def send(notification: Notification): Unit = {
       val written =
         try opened.notifications.write(notification, new Deadline(timeout))
@@ -222,7 +229,7 @@ private[supply] final class Pair private[supply] (
       bytesBefore = slot.getLong(BlockHeader.bytesBefore)
       count(last)
     }
-    readers.foreach(reader =>
+    readers.filterNot(_.hasAll).foreach(reader =>
       (reader.credit.releasedBlocks until sequence).foreach(number =>
         reader.send(file.notification(number))))
   }
@@ -248,7 +255,7 @@ private[supply] final class Pair private[supply] (
 
 /** Of a reader of a ring: its mapped file and pipes. `name` stands in messages. */
 private[supply] final case class ReaderFiles(name: String, file: MappedFile,
-    requests: RequestPipe, notifications: NotificationPipe) extends AutoCloseable {
+    requests: Requests, notifications: Notifications) extends AutoCloseable {
   override def close(): Unit = Using.Manager { use =>
     use(file)
     use(requests)
@@ -283,6 +290,13 @@ private[supply] object Pair {
       isExpected: () => Boolean = () => true): Pair =
     new Attachment(readers.map { case (name, paths) => NamedPaths(name, paths) }, attempt, timeout,
       run, attemptTimeout.getOrElse(timeout), isExpected).await()
+
+  /** As attach, to a rank that connects; None: it has not yet. */
+  def over(link: Link, paths: PairPaths, attempt: Int, timeout: Double, run: Long): Option[Pair] =
+    link.file.map { file =>
+      file.run = run
+      Attachment.pair(paths, Vector(ReaderFiles(link.name, file, link, link)), attempt, timeout)
+    }
 
   /** Runs `body` with the mapped file, if any. Returns None while a task attaches or leaves. */
   private[supply] def withMappedFile[A](paths: PairPaths, isOfFailure: Boolean = false)(

@@ -56,7 +56,10 @@ private object NodeResults {
   private val pollMillis = 20L
 }
 
-/** Which result a user wants to read: ResultsOptions says what each option means. */
+/**
+ * Which result a user wants to read: ResultsOptions says what each option means. `places`: of ranks that
+ * have connected, who keeps their results.
+ */
 private[supply] final case class ResultsSettings(
     name: String,
     ranks: Int,
@@ -65,7 +68,8 @@ private[supply] final case class ResultsSettings(
     folder: Option[String],
     timeout: Double,
     share: Sharing = Sharing.Off,
-    reader: Int = 0) {
+    reader: Int = 0,
+    places: Option[Hostfile] = None) {
   /** The places of the ranks. Throws a ConfigException if a setting or the host file is wrong. */
   def readHosts(): Hostfile = {
     ResultPath.requireName(name)
@@ -75,7 +79,7 @@ private[supply] final case class ResultsSettings(
       throw new ConfigException(s"results-folder '$relative' is not an absolute path")
     }
     if (hosts.isEmpty) configFiles.read(ranks)
-    Hostfile(hosts, ranks, configFiles.texts)
+    places.getOrElse(Hostfile(hosts, ranks, configFiles.texts))
   }
 }
 

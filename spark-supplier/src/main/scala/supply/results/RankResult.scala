@@ -72,18 +72,12 @@ private[supply] final case class ResultPath(
 }
 
 private[supply] object ResultPath {
-  private val Names = "[A-Za-z0-9_-]{1,64}"
-
   /** Of the rank with that pair. `folder`: the results folder; None: the mapped file's folder. */
-  def of(pair: PairPaths, folder: Option[String], name: String): ResultPath = {
-    val mapped = Paths.get(pair.mappedFile)
-    val in = folder.map(Paths.get(_)).getOrElse(mapped.getParent)
-    ResultPath(in.resolve(s"${mapped.getFileName}.$name.result").toString, pair.group,
-      folder.isDefined)
-  }
+  def of(pair: PairPaths, folder: Option[String], name: String): ResultPath =
+    ResultPath(pair.resultFile(folder, name), pair.group, folder.isDefined)
 
   /** Refuses a name that the contract does not allow. */
   def requireName(name: String): Unit =
-    if (!name.matches(Names)) throw new ConfigException(
+    if (!PairPaths.isResultName(name)) throw new ConfigException(
       s"'$name' is no name of a result: it has 1 to 64 of the characters A-Z a-z 0-9 _ -")
 }

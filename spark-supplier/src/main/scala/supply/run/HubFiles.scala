@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import scala.util.control.NonFatal
 
 import supply.core.FailureText
+import supply.net.Connection
 
 /**
  * A connection of a rank that saves or loads its part of a checkpoint: docs/design/hub.md has its
@@ -20,7 +21,7 @@ private[run] object HubFiles {
   private final val MostText = 2000
 
   /** Serves one file. `folders`: of the run. */
-  def serve(connection: HubConnection, folders: CheckpointFolders): Unit = {
+  def serve(connection: Connection, folders: CheckpointFolders): Unit = {
     import connection.{in, out}
     val verb = in.readUnsignedByte()
     val (number, rank) = (in.readLong(), in.readInt())
@@ -46,15 +47,14 @@ private[run] object HubFiles {
     }
     out.flush()
     connection.endOutput()
-    // Else the kernel would drop what is not read yet with the connection.
-    while (in.read() >= 0) ()
+    connection.drain()
   }
 
   private def known(folder: Option[CheckpointFolder]) =
     folder.getOrElse(throw new IOException("this run has no folder of checkpoints"))
 
   /** If the connection ends before the last piece, the file has no more than came, and nobody completes it. */
-  private def save(connection: HubConnection, folder: CheckpointFolder, number: Long,
+  private def save(connection: Connection, folder: CheckpointFolder, number: Long,
       rank: Int): Unit = {
     val file = folder.create(number, rank)
     var isLast = false

@@ -1,7 +1,6 @@
 package supply.run
 
 import java.io.IOException
-import java.net.SocketAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.Executor
 
@@ -13,6 +12,7 @@ import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
 import supply.core.ConfigException
+import supply.net.Connection
 import supply.task.TaskReport
 
 /**
@@ -30,17 +30,27 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
   /** Where ranks save their states, and from where they load them. */
   @volatile var checkpoints: CheckpointFolders = CheckpointFolders(None, None)
 
+  /** The name and the key by which ranks elsewhere know it. */
+  @volatile var public: Option[(String, Array[Byte])] = None
+
+  /** Of writes whose ranks connect, by the names of their data. */
+  val ranks: TrieMap[String, ServedRanks] = TrieMap.empty
+
+  /** Whether a write has opened it, so that it has no client. */
+  @volatile var isOfWrite = false
+  private var writes = 0
+
   /** Of the ranks' call. The next call has another one. */
   @volatile var call: HubRun.Call = new HubRun.Call
   private val slots = new SlotKeeper
-  private val files = mutable.Set.empty[HubConnection]
+  private val files = mutable.Set.empty[Connection]
   private val spaceToClient = new Space(limit)
   private val spaceToPeers = new Space(limit)
   private val toClient = new ClientQueue(spaceToClient)
   private val peers = mutable.Map.empty[Int, Peer]
   private var lastPeer = 0
   private val sending, closing = new Object
-  private var client = Option.empty[HubConnection]
+  private var client = Option.empty[Connection]
   private var lastSend = 0L
   @volatile private var heardAt = System.nanoTime()
   private var answersFrom = Long.MinValue
@@ -50,7 +60,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
 
   /** For how long it has had no client, in seconds. */
   def secondsAlone: Double = synchronized {
-    if (client.isDefined) 0 else (System.nanoTime() - heardAt) / 1e9
+    if (client.isDefined || writes > 0) 0 else (System.nanoTime() - heardAt) / 1e9
   }
 
   /**
@@ -70,7 +80,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
   def waitingBytes: (Long, Long) = (spaceToClient.used, spaceToPeers.used)
 
   /** Passes on what a peer sends, until its connection ends. */
-  def servePeer(connection: HubConnection): Unit =
+  def servePeer(connection: Connection): Unit =
     join(connection).foreach { peer =>
       toClient.put(Piece(peer.number, Piece.Come, Piece.Empty))
       // After the end of the run this reads on: else the peer would lose what was sent to it last.
@@ -81,7 +91,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
       }
     }
 
-  private def join(connection: HubConnection): Option[Peer] = synchronized {
+  private def join(connection: Connection): Option[Peer] = synchronized {
     if (isClosed) None
     else {
       lastPeer += 1
@@ -92,20 +102,38 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
   }
 
   /** Serves a file of a checkpoint. */
-  def serveFile(connection: HubConnection): Unit =
+  def serveFile(connection: Connection): Unit =
+    serving(connection)(HubFiles.serve(connection, checkpoints))
+
+  /** Tells ranks elsewhere their places. */
+  def servePlace(connection: Connection): Unit =
+    serving(connection)(HubPlaces.serve(connection, this))
+
+  private def serving(connection: Connection)(body: => Unit): Unit =
     if (synchronized(!isClosed && files.add(connection)))
-      try HubFiles.serve(connection, checkpoints)
+      try body
       finally synchronized(files -= connection)
 
+  /** A write keeps it open. False: it is closed. */
+  def beginWrite(): Boolean = synchronized {
+    if (!isClosed) writes += 1
+    !isClosed
+  }
+
+  def endWrite(): Unit = synchronized {
+    writes -= 1
+    heardAt = System.nanoTime()
+  }
+
   /** Makes that connection the client's; false: the run has one, or has ended. */
-  def enter(connection: HubConnection): Boolean = synchronized {
+  def enter(connection: Connection): Boolean = synchronized {
     val isFirst = client.isEmpty && !isClosed
     if (isFirst) client = Some(connection)
     isFirst
   }
 
   /** Passes on what the client sends, and what is for it, until its connection ends. */
-  def serveClient(connection: HubConnection): Unit = {
+  def serveClient(connection: Connection): Unit = {
     threads.execute { () =>
       try writeToClient(connection)
       finally connection.close()
@@ -113,7 +141,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
     while (true) Piece.readFromClient(connection.in)(send(_))
   }
 
-  private def writeToClient(connection: HubConnection): Unit = {
+  private def writeToClient(connection: Connection): Unit = {
     var after = 0L
     while (!isClosed) {
       val (first, pieces) = toClient.take(after, HubRun.WaitMillis, System.nanoTime())
@@ -171,14 +199,6 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
       case None => spaceToPeers.release(piece.cost)
     }
 
-  /** Ends the connections to these. */
-  def closeAll(ends: Set[SocketAddress]): Unit =
-    synchronized(client.toSeq ++ files ++ peers.values.map(_.connection)).filter(connection =>
-      ends(connection.remote)).foreach { connection =>
-      HubRun.log.warn(s"$connection is closed: its node does not acknowledge what was sent to it")
-      connection.close()
-    }
-
   /** If nothing more can be sent to peers: ends those that take nothing, and tells the client. */
   def closeStalled(seconds: Double): Unit = if (spaceToPeers.isFull)
     synchronized(peers.values.toSeq).filter(_.secondsStalled > seconds).foreach { peer =>
@@ -205,7 +225,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
     ended.foreach(_.close())
   }
 
-  private final class Peer(val number: Int, val connection: HubConnection) {
+  private final class Peer(val number: Int, val connection: Connection) {
     private val unsent = mutable.Queue.empty[Piece]
     private var isWriting = false
     private var tookAt = 0L

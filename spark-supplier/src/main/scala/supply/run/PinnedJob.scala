@@ -4,6 +4,8 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
+import org.apache.spark.supply.SparkInternals
 
 import supply.core.SupplyException
 import supply.plan.Plan
@@ -12,12 +14,14 @@ import supply.task.{PinnedRDD, PinnedTask, TaskCounters, TaskMessage, TaskReport
 
 /**
  * Runs one task for each group of ranks, all at once, for the whole run or for a batch of a stream.
- * `isWanted`: as of RunRecord.
+ * `isWanted`: as of RunRecord. `served`: its ranks, if they connect.
  */
 private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Plan,
-    settings: TaskSettings, isWanted: () => Boolean = () => true) {
+    settings: TaskSettings, isWanted: () => Boolean = () => true,
+    served: Option[ServedRanks] = None) {
+  if (served.isDefined) ServedWrite.requireCopies(source.schema.hasViews)
   val counters = new TaskCounters(sc)
-  private val record = new RunRecord(plan.ranks, isWanted)
+  private val record = new RunRecord(plan.ranks, isWanted, served)
   private val groups = settings.groups
   private val places = Places.ranks(sc, settings.hosts, groups.first)
   private val job = new PlacedJob(sc, places, settings.user.timeout,
@@ -31,6 +35,11 @@ private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Pl
 
   /** Returns the reports, each under the first rank of its group. Throws the first cause of a failure. */
   def run(): IndexedSeq[TaskReport] = {
+    val listening = served.map(ranks =>
+      SparkInternals.listen(sc,
+        new SparkListener {
+          override def onTaskEnd(end: SparkListenerTaskEnd): Unit = ranks.left(end.taskInfo.taskId)
+        }))
     val reports =
       try job.run { task =>
           val pinned = new PinnedTask(settings, counters, task.driver)
@@ -42,7 +51,7 @@ private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Pl
       catch {
         // Spark may have lost an executor for good that had nothing left to do.
         case NonFatal(e) => record.reportsOf(0 until plan.ranks).getOrElse(throw e)
-      }
+      } finally listening.foreach(_.close())
     reports.map(report => report.copy(rank = groups.first(report.rank)))
   }
 }
@@ -53,7 +62,8 @@ private[supply] final class PinnedJob(sc: SparkContext, source: Source, plan: Pl
  * groups. Each batch of a stream has its own record, so an attempt that outlives its batch says
  * nothing about the next one. `isWanted`: whether ranks may still need data.
  */
-private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
+private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean,
+    served: Option[ServedRanks] = None) {
   import TaskMessage._
 
   private val attachedGroups = mutable.Set.empty[Int]
@@ -68,6 +78,8 @@ private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
 
   private def answer(message: TaskMessage): Any = message match {
     case Attached(rank) => attachedGroups += rank; ()
+    case Waits(rank, task, address) => served.foreach(_.waits(rank, task, address))
+    case Keeps(rank, host, name) => served.foreach(_.keeps(rank, host, name))
     case Ended(report) => reports(report.rank) = report
     case ReportOf(rank) => reports.get(rank)
     case IsWanted => isWanted()

@@ -171,6 +171,30 @@ private[supply] final class RunOptions {
         "If that run resumed an earlier one itself, give its LIST, a slash, and the new one. The ranks bring no positions."))
   var resumePositions: String = _
 
+  @Opt(
+    names = Array("--serve"),
+    paramLabel = "RUN[/DATA]",
+    description = Array(
+      "The ranks connect to this run, wherever they are, instead of --mapped-files and --named-pipes: RUN and DATA have 1 to 64 of the " +
+        "characters A-Z a-z 0-9 _ -. Not with --hosts, --share, --resident, --resident-folder, --keep and values in place."))
+  var serve: String = _
+
+  @Opt(
+    names = Array("--serve-key"),
+    paramLabel = "TEXT",
+    description = Array(
+      "With --serve, the text that ranks must have as SUPPLY_KEY. Default: that of the environment variable SUPPLY_KEY, else a " +
+        "random one, which is printed."))
+  var serveKey: String = _
+
+  @Opt(
+    names = Array("--reconnect-timeout"),
+    paramLabel = "SECONDS",
+    defaultValue = "30",
+    description = Array(
+      "With --serve, how long a task waits for a rank whose connection is lost. Default: ${DEFAULT-VALUE}."))
+  var reconnectTimeout: Double = _
+
   /** As of SupplySettings. */
   private[supply] var isQuiet = false
   private[supply] var emptyError = Option.empty[String]
@@ -190,7 +214,8 @@ private[supply] final class RunOptions {
    * number is not known. None: nothing names the files of the ranks.
    */
   private[supply] def ranksToNotify: Option[SupplySettings] =
-    if (pairs.mappedFiles == null || pairs.namedPipes == null) None
+    if (serve == null && (pairs.mappedFiles == null || pairs.namedPipes == null)) None
+    else if (serve != null && known.served.isEmpty) None
     else if (misread.exists(error => isOfRanks(error._1))) Some(known.copy(ranks = 0))
     else Some(known)
 
@@ -211,7 +236,10 @@ private[supply] final class RunOptions {
     residentFolder = Option(residentFolder),
     texts = files.texts,
     isQuiet = isQuiet,
-    emptyError = emptyError)
+    emptyError = emptyError,
+    serve = Option(serve),
+    serveKey = Option(serveKey),
+    reconnectTimeout = reconnectTimeout)
 
   /** Throws a ConfigException if an option could not be read, or a value is wrong. */
   def settings: SupplySettings = {

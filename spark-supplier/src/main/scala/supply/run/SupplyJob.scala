@@ -63,19 +63,24 @@ private[supply] object SupplyJob {
     try SparkInternals.beforeShutdown(() => end()) {
         val settings = checked
         settings.check()
+        val served = ranks.serve(settings)
         ranks.hosts = settings.readHosts()
-        ContainerMemory.require(sc, settings.configFiles, ranks.hosts)
+        if (served.isEmpty) ContainerMemory.require(sc, settings.configFiles, ranks.hosts)
         val groups = Groups(ranks.hosts, settings.sharing)
         val hosts = TaskSlots.require(sc, groups.places(ranks.hosts), settings.timeout)
         val source = open(settings)
         val plan = RunPlan(sc, source, settings, hosts, groups)
         val pinned =
           new PinnedJob(sc, source, plan,
-            taskSettings(settings, hosts, groups, source, plan, ranks.run), isWanted)
+            taskSettings(settings, hosts, groups, source, plan, ranks.run).copy(links =
+              served.map(_.links)),
+            isWanted, served.map(_.ranks))
         val progress = supplied(sc, settings, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
-        progress.during(pinned.run())
+        val reports = progress.during(pinned.run())
+        ranks.ended()
+        reports
       }
     catch {
       case e: Throwable =>

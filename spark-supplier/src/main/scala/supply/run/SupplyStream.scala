@@ -27,6 +27,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   /** Follows from the checkpoint: the ranks of a driver that died recognise the next one by it. */
   private val run = math.max(1,
     (checkpoint.getMostSignificantBits ^ checkpoint.getLeastSignificantBits) & Long.MaxValue)
+  private val served = ServedWrite.begin(sc, settings)
   private val groups = Groups(hosts, settings.sharing)
   private val tasks = groups.places(hosts)
   private val deadline = new Deadline(settings.timeout)
@@ -42,7 +43,9 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   private val timer =
     Threads.repeat("supply-stream", CheckMillis) {
       end()
-      if (reachedAt.forall(at => (System.nanoTime() - at) / 1e9 >= signalSeconds)) signal()
+      // Ranks that connect ask the hub.
+      if (served.isEmpty && reachedAt.forall(at => (System.nanoTime() - at) / 1e9 >= signalSeconds))
+        signal()
     }
 
   private val shutdown = SparkInternals.atShutdown { () =>
@@ -60,7 +63,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     if (number > LastBatch)
       throw new ConfigException(
         s"batch $number of the stream is more than the ranks can count ($LastBatch): start the query with a new checkpoint")
-    ContainerMemory.require(sc, settings.configFiles, hosts)
+    if (served.isEmpty) ContainerMemory.require(sc, settings.configFiles, hosts)
     pinned(open, StreamPart.Batch(number.toInt))
   }
 
@@ -103,7 +106,9 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
         mainColumn = source.mainColumn,
         run = run,
         plan = StreamPart.fingerprint(checkpoint, groups.size, partitions),
-        stream = Some(part)))
+        stream = Some(part),
+        links = served.map(_.links)),
+      served = served.map(_.ranks))
     job = Some(started)
     try {
       started.run()
@@ -121,11 +126,15 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     try if (!sc.isStopped) body
     catch {
       case NonFatal(e) => log.warn("the ranks could not be notified that their stream is over", e)
-    } finally shutdown.close()
+    } finally {
+      served.foreach(_.close())
+      shutdown.close()
+    }
   })
 
   private def deliver(cause: Throwable, wait: Double): Unit = {
-    FailureBroadcast.send(sc, settings.configFiles, hosts, run,
+    if (served.isDefined) served.foreach(_.fail(FailureText.of(cause)))
+    else FailureBroadcast.send(sc, settings.configFiles, hosts, run,
       if (settings.waitForRank) Set.empty else attached, FailureText.of(cause), wait)
     ()
   }

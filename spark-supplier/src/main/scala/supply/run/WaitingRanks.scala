@@ -38,6 +38,16 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
   /** Where they are. What is wrong with the host file, the run says. */
   var hosts: Hostfile = known.fold(Hostfile.oneNode(0))(placesOf)
 
+  private var served = Option.empty[ServedWrite]
+
+  /** Lets ranks connect, if these do, until [[ended]] or [[failed]]. */
+  def serve(settings: SupplySettings): Option[ServedWrite] = {
+    served = ServedWrite.begin(sc, settings)
+    served
+  }
+
+  def ended(): Unit = { served.foreach(_.close()); served = None }
+
   // Its ranks must not get the failure of an earlier run.
   known.foreach(settings => forget(settings.configFiles))
 
@@ -51,7 +61,13 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
    * until the timeout. `attached`: ranks that had a task of the run.
    */
   def failed(cause: Throwable, attached: => Set[Int] = Set.empty): Throwable = {
-    for (settings <- known if !sc.isStopped) {
+    for (settings <- known if !sc.isStopped && settings.serve.isDefined) ofThis(cause) {
+      if (served.isEmpty) serve(settings)
+      served.foreach(_.fail(FailureText.of(cause)))
+      ended()
+      true
+    }
+    for (settings <- known if !sc.isStopped && settings.serve.isEmpty) {
       // A rank that is gone may come back if the run waits for it.
       if (!settings.waitForRank) there = attached
       def send(wait: Double): Boolean = {

@@ -47,12 +47,17 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
     PinnedTask.pairs(user.configFiles, hosts.places(group), settings.groups.ranks(group))
 
   private def attach(group: Int, attempt: Int): Pair = {
-    if (settings.stream.contains(StreamPart.End)) requireRank(group)
+    if (settings.stream.contains(StreamPart.End) && settings.links.isEmpty) requireRank(group)
     // A stopped query has supplied this rank to its end: a new rank comes when the query restarts.
     var last: Pair = null
     new Deadline(user.secondsOfRank).find(PinnedTask.pollMillis) {
-      last = PinnedTask.attach(pairs(group), hosts.places(group), attempt, user.secondsOfRank,
-        settings.run, Some(user.timeout), nowAndThen(isWanted && !hasReport(group)))
+      val isExpected = nowAndThen(isWanted && !hasReport(group))
+      last = settings.links.fold(
+        PinnedTask.attach(pairs(group), hosts.places(group), attempt, user.secondsOfRank,
+          settings.run, Some(user.timeout), isExpected)) { links =>
+        val (rank, paths) = pairs(group).head
+        links.attach(rank, paths, attempt, user, settings.run, driver, isExpected)
+      }
       val isUsable = settings.isEnd || !last.isAtEnd
       if (!isUsable) last.close()
       if (isUsable) Some(last) else None
@@ -89,7 +94,8 @@ private[supply] final class PinnedTask(settings: TaskSettings, counters: TaskCou
   /** The report of another attempt, which supplied all and may not have let the rank go. */
   private def reported(group: Int): Option[TaskReport] = {
     val report = driver.ask[Option[TaskReport]](TaskMessage.ReportOf(group))
-    if (report.isDefined && settings.isEnd && hosts.places(group).isOn(PinnedTask.host))
+    if (report.isDefined && settings.isEnd && settings.links.isEmpty && hosts.places(group).isOn(
+        PinnedTask.host))
       pairs(group).foreach { case (_, paths) => Pair.markEndSeen(paths, settings.run) }
     report
   }

@@ -33,8 +33,15 @@ final case class SupplySettings(
     share: Sharing = Sharing.Off,
     texts: Map[String, String] = Map.empty,
     isQuiet: Boolean = false,
-    emptyError: Option[String] = None) {
-  def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes, texts)
+    emptyError: Option[String] = None,
+    serve: Option[String] = None,
+    serveKey: Option[String] = None,
+    reconnectTimeout: Double = 30) {
+  /** How ranks connect, if they do. */
+  private[supply] def served: Option[Served] = serve.flatMap(Served.read)
+
+  def configFiles: ConfigFiles =
+    served.fold(ConfigFiles(mappedFiles, namedPipes, texts))(_.configFiles(ranks))
 
   /**
    * The places of the ranks. Throws a ConfigException if the host file is wrong, or, with all ranks
@@ -45,8 +52,11 @@ final case class SupplySettings(
     Hostfile(hosts, ranks, texts)
   }
 
-  /** Which ranks read one ring. With one order of all elements, each node has one ring. */
-  def sharing: Sharing = if (globalBatch.isDefined) Sharing.OfNode else share
+  /**
+   * Which ranks read one ring. With one order of all elements, each node has one ring, and each rank that
+   * connects.
+   */
+  def sharing: Sharing = if (globalBatch.isDefined && serve.isEmpty) Sharing.OfNode else share
 
   /** The limit of a wait for a rank that may live, in seconds. */
   def secondsOfRank: Double = rankTimeout.getOrElse(timeout)
@@ -71,6 +81,19 @@ final case class SupplySettings(
     globalBatch.foreach(checkGlobal)
     Deadline.require("--timeout", timeout)
     rankTimeout.foreach(Deadline.require("--rank-timeout", _))
+    Deadline.require("--reconnect-timeout", reconnectTimeout)
+    serve.foreach(checkServed)
+  }
+
+  private def checkServed(text: String): Unit = {
+    if (served.isEmpty) throw new ConfigException(
+      s"--serve is '$text': it must be RUN or RUN/DATA, each 1 to 64 of the characters A-Z a-z 0-9 _ -")
+    Seq("--mapped-files" -> (mappedFiles != null), "--named-pipes" -> (namedPipes != null),
+      "--hosts" -> hosts.isDefined, "--share" -> (share != Sharing.Off),
+      residentOption -> residentPlace.isDefined, "--keep" -> keep.isDefined).find(_._2).foreach {
+      case (option, _) => throw new ConfigException(
+          s"$option is for ranks on the nodes of Spark's executors, and with --serve they are anywhere: use one of the two")
+    }
   }
 
   /** A new rank cannot join the communicator of the others. */
@@ -132,6 +155,7 @@ final case class SupplySettings(
  *   proto/PROTOCOL.md
  * @param exchange what the ranks exchange
  * @param sourceBytes about what all elements take, if known in advance
+ * @param links how the ranks connect, if they do
  * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
  */
 private[supply] final case class TaskSettings(
@@ -148,7 +172,8 @@ private[supply] final case class TaskSettings(
     exchange: Exchange = Exchange.Off,
     kept: Option[String] = None,
     sourceBytes: Option[Long] = None,
-    stream: Option[StreamPart] = None) {
+    stream: Option[StreamPart] = None,
+    links: Option[TaskLinks] = None) {
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)
 

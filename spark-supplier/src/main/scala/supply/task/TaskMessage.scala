@@ -19,6 +19,12 @@ private[supply] object TaskMessage {
   /** The task has attached to the pair of this rank. */
   final case class Attached(rank: Int) extends TaskMessage
 
+  /** The task with Spark's number `task` waits there for this rank to connect. */
+  final case class Waits(rank: Int, task: Long, address: String) extends TaskMessage
+
+  /** That host keeps a result of this rank. */
+  final case class Keeps(rank: Int, host: String, name: String) extends TaskMessage
+
   /** The rank has received everything. */
   final case class Ended(report: TaskReport) extends TaskMessage
 

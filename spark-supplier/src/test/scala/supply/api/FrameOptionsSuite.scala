@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, SupplyException}
 import supply.pair.ConfigFiles
-import supply.run.RunOptions
+import supply.run.{Hubs, RunOptions}
 import supply.testing.Background.{inBackground, result}
 import supply.testing.{HubSocket, LocalSession, ResultFiles, TestRank}
 

@@ -14,6 +14,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ConfigException
+import supply.run.Hubs
 import supply.task.TaskReport
 import supply.testing.Background.{inBackground, result}
 import supply.testing.{HubSocket, LocalSession}

@@ -12,7 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, Deadline}
 import supply.results.SessionResults
-import supply.run.HubTls
+import supply.net.Tls
+import supply.run.Hubs
 import supply.testing.{HubSocket, WithSpark}
 
 class HubsSuite extends AnyFunSuite with WithSpark {
@@ -102,7 +103,7 @@ class HubsSuite extends AnyFunSuite with WithSpark {
     val file = folder.resolve("keys")
     try {
       val keytool = new File(System.getProperty("java.home"), "bin/keytool")
-      HubTls.makeKey(file, "secret", keytool)
+      Tls.makeKey(file, "secret", keytool)
       val settings = Seq("spark.ssl.rpc.enabled" -> "true", "spark.supply.hub.tls" -> "true",
         "spark.ssl.rpc.keyStore" -> file.toString, "spark.ssl.rpc.keyStoreType" -> "PKCS12",
         "spark.ssl.rpc.keyStorePassword" -> "secret")

@@ -7,6 +7,7 @@ import org.apache.spark.{SparkException, TaskContext, TaskKilledException}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.PlacementException
+import supply.run.Hubs
 import supply.testing.Background.{inBackground, result}
 import supply.testing.LocalSpark
 

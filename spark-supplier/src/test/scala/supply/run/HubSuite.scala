@@ -14,6 +14,7 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, FilterFileSystem, Pa
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, Deadline}
+import supply.net.{Connection, Tls}
 import supply.testing.Background.{inBackground, result}
 import supply.testing.{HubSocket, TemporaryFolder}
 
@@ -27,7 +28,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
 
   protected def withHub(limits: Hub.Limits = Hub.Limits(), bind: InetAddress = loopback)(
       test: Hub => Unit): Unit =
-    Using.resource(new Hub(bind, limits, tls.map(_ => HubTls.selfSigned)))(test)
+    Using.resource(new Hub(bind, limits, tls.map(_ => Tls.selfSigned)))(test)
 
   protected def join(hub: Hub, role: Int, run: String = "run", key: Array[Byte] = key) =
     HubSocket.of(hub.address, hub.port, role, run, key, tls)
@@ -416,7 +417,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
       def peer() = {
         val before = run.poll(0, 1).length
         val peer = new HubSocket(loopback, server.getLocalPort)
-        val connection = new HubConnection(server.accept(), None)
+        val connection = new Connection(server.accept(), None)
         inBackground {
           try run.servePeer(connection)
           finally connection.close()
@@ -449,7 +450,7 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
 
   test(
     "a connection whose node acknowledges nothing is dead, one that waits for a process is not") {
-    def dead(line: String) = HubConnection.dead(0x88b8, line)
+    def dead(line: String) = Connection.dead(0x88b8, line)
     def line(ends: String, timer: String, times: String, more: String = "", asked: Int = 0) =
       s"   1: $ends 01 00000011:00000000 $timer:00000AF0 $times     0        $asked 123 3 ff 5 $more"
     val four = "0100007F:88B8 0500000A:A0F2"
@@ -470,9 +471,9 @@ abstract class HubTests(tls: Option[String]) extends AnyFunSuite {
     withClient() { (hub, client) =>
       val peer = join(hub, HubSocket.Peer).say("hello")
       assert(Seq(client.heard(), client.heard()).last == ((1, 0, "hello")))
-      assert(HubConnection.dead(hub.port).isEmpty)
+      assert(Connection.dead(hub.port).isEmpty)
       val ends: Set[SocketAddress] = Set(client.local)
-      hub.run("run").foreach(_.closeAll(ends))
+      hub.closeDead(ends)
       assert(client.isEnded)
       soon(hub.run("run").isEmpty)
       peer.close()

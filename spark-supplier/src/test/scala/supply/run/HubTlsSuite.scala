@@ -8,6 +8,7 @@ import java.nio.file.Files
 import scala.util.Using
 
 import supply.core.ConfigException
+import supply.net.Tls
 import supply.testing.Background.inBackground
 import supply.testing.{HubSocket, LongTest}
 
@@ -42,7 +43,7 @@ class HubTlsSuite extends HubTests(Some("TLSv1.3")) {
       hub.open("run", key)
       Using.resource(new ServerSocket(0, 1, loopback)) { server =>
         val between = inBackground {
-          val toPeer = HubTls.makeSelfSigned().over(server.accept())
+          val toPeer = Tls.makeSelfSigned().over(server.accept())
           val toHub = new HubSocket(loopback, hub.port, Some("TLSv1.3"))
           val back = inBackground(pass(toHub.in, toPeer.getOutputStream))
           pass(toPeer.getInputStream, toHub.out)
@@ -76,7 +77,7 @@ class HubTlsSuite extends HubTests(Some("TLSv1.3")) {
   test("without keytool, the error says what to set") {
     val file = Files.createTempDirectory("supply-keytool").resolve("key")
     Seq(new File("/nonexistent/keytool"), new File("/bin/false")).foreach { keytool =>
-      val text = intercept[ConfigException](HubTls.makeKey(file, "secret", keytool)).getMessage
+      val text = intercept[ConfigException](Tls.makeKey(file, "secret", keytool)).getMessage
       assert(text.startsWith(s"$keytool makes no key for TLS at the hub ("))
       assert(text.contains("spark.ssl.rpc.keyStore") && text.contains("spark.supply.hub.tls"))
     }

@@ -46,6 +46,20 @@ final class HubSocket(address: InetAddress, port: Int, tls: Option[String] = Non
     (in.readUnsignedByte(), bytes(32))
   }
 
+  /** Greets and proves the key; false: there is no such run. */
+  def meets(role: Int, run: String, key: Array[Byte]): Boolean = {
+    val own = Array.tabulate[Byte](32)(i => (i + plain.getLocalPort).toByte)
+    val (status, hub) = greet(role, run, own)
+    if (status == 0) {
+      out.write(HubSocket.hmac(key, "peer".getBytes(US_ASCII), hub, own, certificate))
+      out.flush()
+      assert(Arrays.equals(bytes(32),
+          HubSocket.hmac(key, "hub".getBytes(US_ASCII), own, hub,
+            certificate)))
+    }
+    status == 0
+  }
+
   def send(flag: Int, part: Array[Byte]): Unit = {
     out.writeByte(flag)
     out.writeInt(part.length)
@@ -109,6 +123,8 @@ object HubSocket {
   final val Peer = 0
   final val Client = 1
   final val File = 2
+  final val Place = 3
+  final val Link = 4
 
   def hmac(key: Array[Byte], parts: Array[Byte]*): Array[Byte] = {
     val mac = Mac.getInstance("HmacSHA256")
@@ -136,13 +152,7 @@ object HubSocket {
   def of(address: InetAddress, port: Int, role: Int, run: String, key: Array[Byte],
       tls: Option[String] = None): HubSocket = {
     val socket = new HubSocket(address, port, tls)
-    val own = Array.tabulate[Byte](32)(i => (i + port).toByte)
-    val (status, hub) = socket.greet(role, run, own)
-    assert(status == 0)
-    socket.out.write(hmac(key, "peer".getBytes(US_ASCII), hub, own, socket.certificate))
-    socket.out.flush()
-    assert(Arrays.equals(socket.bytes(32),
-        hmac(key, "hub".getBytes(US_ASCII), own, hub, socket.certificate)))
+    assert(socket.meets(role, run, key))
     socket
   }
 }

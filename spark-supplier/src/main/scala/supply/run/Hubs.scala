@@ -1,6 +1,7 @@
-package supply.api
+package supply.run
 
 import java.net.{BindException, InetAddress}
+import java.security.MessageDigest
 import java.util.UUID
 
 import scala.util.control.NonFatal
@@ -9,7 +10,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.{DriverEndpoint, RpcSecurity}
 
 import supply.core.ConfigException
-import supply.run.{Hub, HubRun, HubTls}
+import supply.net.{Listener, Tls}
 
 /** The hub of this JVM, for the Python package: docs/design/hub.md. Its lock is taken before the hub's. */
 private[supply] object Hubs {
@@ -39,6 +40,43 @@ private[supply] object Hubs {
     s"${hostOf(sc, hub)} ${hub.port}${if (hub.isTls) "/tls" else ""} ${clientHost(hub)}"
   }
 
+  /** Lets ranks elsewhere know an open run by that name and key. */
+  def serve(run: HubRun, name: String, key: Array[Byte]): Unit =
+    synchronized(current).foreach(_._2.serve(run, name, key))
+
+  /**
+   * The run of that public name, which a write keeps open until it ends, and whether it is new. If it is,
+   * it has `key`, or `made`. Throws a ConfigException if it is there with another key than `key`.
+   */
+  def serving(sc: SparkContext, name: String, key: Option[Array[Byte]],
+      made: => Array[Byte]): (HubRun, Boolean) = synchronized {
+    val found = current.filter(_._1 eq sc).flatMap(_._2.served(name)).filter(_._1.beginWrite())
+    found match {
+      case Some((run, own)) =>
+        if (key.exists(!MessageDigest.isEqual(_, own))) {
+          run.endWrite()
+          throw new ConfigException(
+            s"the run $name is served already, with another key (--serve-key, SUPPLY_KEY)")
+        }
+        run -> false
+      case None =>
+        val hidden = s"served-${UUID.randomUUID()}"
+        open(sc, hidden, Listener.random())
+        val run = find(hidden).get
+        run.isOfWrite = true
+        run.beginWrite()
+        serve(run, name, key.getOrElse(made))
+        run -> true
+    }
+  }
+
+  /** Where ranks elsewhere find the hub, which is open. */
+  def address(sc: SparkContext): String = {
+    val hub = synchronized(current).get._2
+    val host = hostOf(sc, hub)
+    s"supply${if (hub.isTls) "s" else ""}://${if (host.contains(':')) s"[$host]" else host}:${hub.port}"
+  }
+
   /** Ends all connections of that run, if it is open. */
   def close(run: String): Unit = synchronized(current).foreach(_._2.close(run))
 
@@ -62,7 +100,7 @@ private[supply] object Hubs {
   private def start(sc: SparkContext): Hub = {
     var endpoint = Option.empty[DriverEndpoint]
     val bind = bindAddress(sc)
-    val ports = portsOf(sc)
+    val ports = portsOf(sc, PortSetting)
     val hub =
       try new Hub(bind, tls = tls(sc), ports = ports, ended = () => endpoint.foreach(_.close()))
       catch {
@@ -82,16 +120,18 @@ private[supply] object Hubs {
 
   private def forget(hub: Hub): Unit = synchronized { current = current.filter(_._2 ne hub) }
 
-  private[api] def isEmpty: Boolean = synchronized(current.isEmpty)
+  private[supply] def isEmpty: Boolean = synchronized(current.isEmpty)
 
-  private def tls(sc: SparkContext): Option[HubTls] =
+  private def tls(sc: SparkContext): Option[Tls] =
     if (!sc.getConf.getBoolean(TlsSetting, RpcSecurity.isEncrypted(sc))) None
-    else Some(RpcSecurity.keys(sc).fold(HubTls.selfSigned)(HubTls.ofFile))
+    else Some(RpcSecurity.keys(sc).fold(Tls.selfSigned)(keys =>
+        Tls.ofFile(keys.file, keys.kind, keys.password, keys.keyPassword)))
 
-  private def portsOf(sc: SparkContext): Range = {
-    val first = sc.getConf.getInt(PortSetting, 0)
+  /** The ports that this setting allows. */
+  private[run] def portsOf(sc: SparkContext, setting: String): Range = {
+    val first = sc.getConf.getInt(setting, 0)
     if (first < 0 || first > MostPort)
-      throw new ConfigException(s"$PortSetting is $first, and no port")
+      throw new ConfigException(s"$setting is $first, and no port")
     val others = if (first == 0) 0 else sc.getConf.getInt("spark.port.maxRetries", DefaultRetries)
     first to math.min(first + others, MostPort)
   }

@@ -1,4 +1,4 @@
-package supply.run
+package supply.net
 
 import java.io.{File, IOException, InputStream}
 import java.net.Socket
@@ -11,15 +11,13 @@ import javax.net.ssl.{KeyManagerFactory, SSLContext, SSLSocket}
 
 import scala.util.Using
 
-import org.apache.spark.supply.RpcSecurity
-
 import supply.core.ConfigException
 
 /**
- * TLS at the hub, with a key and its certificate. Nobody must sign this: both ends of a connection
- * prove the run's key, and the proofs cover the certificate.
+ * TLS at a listener, with a key and its certificate. Nobody must sign this: both ends of a connection
+ * prove a key, and the proofs cover the certificate.
  */
-private[supply] final class HubTls(keys: KeyStore, password: Array[Char]) {
+private[supply] final class Tls(keys: KeyStore, password: Array[Char]) {
   private val sockets = {
     val managers = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm)
     managers.init(keys, password)
@@ -28,37 +26,37 @@ private[supply] final class HubTls(keys: KeyStore, password: Array[Char]) {
     context.getSocketFactory
   }
 
-  /** The hub's end of that connection, which must still shake hands. It does not close the socket. */
+  /** The listener's end of that connection, which must still shake hands. It does not close the socket. */
   def over(socket: Socket): SSLSocket = {
     val secured = sockets.createSocket(socket, null: InputStream, false).asInstanceOf[SSLSocket]
     val known = secured.getSupportedProtocols.toSet
-    secured.setEnabledProtocols(HubTls.Protocols.filter(known))
+    secured.setEnabledProtocols(Tls.Protocols.filter(known))
     secured
   }
 }
 
-private[supply] object HubTls {
+private[supply] object Tls {
   private val Protocols = Array("TLSv1.3", "TLSv1.2")
   private final val KeytoolSeconds = 60L
 
   /** Of a key store that a user names. */
-  def ofFile(keys: RpcSecurity.Keys): HubTls =
-    try of(keys.file.toPath, keys.kind.getOrElse(KeyStore.getDefaultType), keys.password,
-        keys.keyPassword)
+  def ofFile(file: File, kind: Option[String], password: Option[String],
+      keyPassword: Option[String]): Tls =
+    try of(file.toPath, kind.getOrElse(KeyStore.getDefaultType), password, keyPassword)
     catch {
       case e @ (_: IOException | _: GeneralSecurityException) =>
         throw new ConfigException(
-          s"the key store ${keys.file} cannot be read ($e): see spark.ssl.rpc.keyStore", e)
+          s"the key store $file cannot be read ($e): see spark.ssl.rpc.keyStore", e)
     }
 
   /** With a certificate of this JVM's own, which is made once. */
-  lazy val selfSigned: HubTls = makeSelfSigned()
+  lazy val selfSigned: Tls = makeSelfSigned()
 
-  private[run] def makeSelfSigned(): HubTls = {
+  private[supply] def makeSelfSigned(): Tls = {
     val folder = Files.createTempDirectory("supply-hub") // Mode 700.
     val file = folder.resolve("key")
     try {
-      val password = HexFormat.of().formatHex(Hub.random())
+      val password = HexFormat.of().formatHex(Listener.random())
       makeKey(file, password, new File(System.getProperty("java.home"), "bin/keytool"))
       of(file, "PKCS12", Some(password), None)
     } finally {
@@ -68,10 +66,10 @@ private[supply] object HubTls {
   }
 
   private def of(file: Path, kind: String, password: Option[String],
-      keyPassword: Option[String]): HubTls = {
+      keyPassword: Option[String]): Tls = {
     val keys = KeyStore.getInstance(kind)
     Using.resource(Files.newInputStream(file))(keys.load(_, password.map(_.toCharArray).orNull))
-    new HubTls(keys, keyPassword.orElse(password).map(_.toCharArray).orNull)
+    new Tls(keys, keyPassword.orElse(password).map(_.toCharArray).orNull)
   }
 
   /** Java has no public call that makes a certificate. */
