@@ -17,6 +17,7 @@ from .commands import ClusterError
 # localhost: a node never asks a registry for them.
 PAUSE = "localhost/supply-pause:dev"
 EXECUTOR = "localhost/supply-executor:dev"
+RANKS = "localhost/supply-ranks:dev"
 # As in Spark's own images.
 _USER = 185
 _LAYERS = parts.BUILD / "layers"
@@ -150,7 +151,7 @@ class Layer:
 
 def make_all(say):
     """The images of every node."""
-    system, package = _system_layer(), _package_layer()
+    system, spark, package = _system_layer(), _spark_layer(), _package_layer()
     say("making images of this machine's files")
     pause = Layer("pause")
     pause.add("/usr/bin/sleep")
@@ -159,22 +160,30 @@ def make_all(say):
                         "PYSPARK_PYTHON=/usr/bin/python3"]}  # fmt: skip
     return [
         Archive(PAUSE, [pause], {"Entrypoint": ["/usr/bin/sleep", "infinity"]}),
-        Archive(EXECUTOR, [system, package], settings),
+        Archive(EXECUTOR, [system, spark, package], settings),
+        Archive(RANKS, [system, package], {"User": "1000", "Env": ["PATH=/usr/bin:/usr/sbin"]}),
     ]
 
 
-def _system_layer():
-    """A Java, Spark, Debian's Python and PyTorch: what changes seldom."""
+def _spark_layer():
+    """A Java and Spark."""
     spark = _only(parts.ROOT / "build/venv/lib/python3*/site-packages/pyspark")
-    layer = Layer("system")
-    for command in _COMMANDS:
-        if os.path.exists(f"/usr/bin/{command}"):
-            layer.add(f"/usr/bin/{command}")
+    layer = Layer("spark")
     layer.add(_java_home())
     if os.path.isdir("/etc/java-17-openjdk"):
         layer.add("/etc/java-17-openjdk")
     for name in ("jars", "bin", "python"):
         layer.add(spark / name, f"{_SPARK}/{name}")
+    layer.folder(f"{_SPARK}/work-dir", 0o1777)
+    return layer
+
+
+def _system_layer():
+    """Debian's Python and PyTorch: what changes seldom."""
+    layer = Layer("system")
+    for command in _COMMANDS:
+        if os.path.exists(f"/usr/bin/{command}"):
+            layer.add(f"/usr/bin/{command}")
     layer.add("/usr/bin/python3")
     layer.add(f"/usr/lib/{_PYTHON}")
     for name in ("numpy", "torch", "functorch", "torchgen", "typing_extensions.py", "yaml"):
@@ -188,7 +197,7 @@ def _system_layer():
     layer.text("/etc/nsswitch.conf", "hosts: files dns\n")
     for place in ("/proc", "/sys", "/dev", "/root", "/etc"):
         layer.folder(place)
-    for place in ("/tmp", "/var/tmp", f"{_SPARK}/work-dir"):
+    for place in ("/tmp", "/var/tmp"):
         layer.folder(place, 0o1777)
     return layer
 
