@@ -23,7 +23,7 @@ lint-c: $(LINT_READY) library
 	@$(PYTHON) -c 'import json; commands = json.load(open("build/mpi-client/compile_commands.json")); \
 		json.dump(list({each["file"]: each for each in reversed(commands)}.values()), open("$(LINT)/compile_commands.json", "w"))'
 	@$(LINT)/bin/clang-format --dry-run --Werror $(C_FILES)
-	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' 'mpi-client/offload/*.c' 'mpi-client/exchange/*.c' 'mpi-client/feeders/*.c' 'mpi-client/mpi/*.c' ':!mpi-client/src/base/fail_point.c' | \
+	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' 'mpi-client/offload/*.c' 'mpi-client/exchange/*.c' 'mpi-client/mpi/*.c' ':!mpi-client/src/base/fail_point.c' | \
 		while read -r file; do grep --quiet "/$$file\"" $(LINT)/compile_commands.json && echo "$$file" || \
 			echo "lint: skipped: $$file is not compiled here" >&2; done | \
 		xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p $(LINT) 2> /dev/null
@@ -73,19 +73,17 @@ SCALA := spark-supplier/src/main/scala/supply
 PACKAGE := mpi-client/python/src/spark_supplier
 FOLDERS_offload := mpi-client/offload $(SCALA)/linalg $(PACKAGE)/offload $(PACKAGE)/ml
 FOLDERS_exchange := mpi-client/exchange mpi-client/mpi $(addprefix $(PACKAGE)/,exchange.py mpi.py torch_transport.py)
-FOLDERS_feeders := mpi-client/feeders mpi-client/mpi $(PACKAGE)/feeder.py
 FOLDERS_lmdb := $(SCALA)/lmdb
 # What extensions know of the core.
 INTERFACES := proto mpi-client/include mpi-client/src mpi-client/python/tests $(PACKAGE)/driver $(addprefix $(SCALA)/,api block protocol source)
 tests_named = $(addsuffix .py,$(addprefix mpi-client/python/tests/test_,$(1)))
 TESTS_OF_offload := $(call tests_named,attach linalg linalg_estimators mllib_matrices ranks ranks_and_strangers ranks_end)
 TESTS_OF_exchange := $(call tests_named,exchange exchange_failures exchange_processes device_exchange)
-TESTS_OF_feeders := $(call tests_named,feeders feeder_link)
 TESTS_OF_lmdb := $(call tests_named,supplier_in_place batches_in_place values_in_place)
 is_unchanged = $(if $(SINCE),$(shell set -- Makefile mk .ci $(1); \
 	git diff --quiet $(SINCE) -- "$$@" && test -z "$$(git ls-files --others --exclude-standard -- "$$@")" && echo yes))
 CHANGED_SUITES = $(foreach suite,$(TEST_SUITES),$(if $(call is_unchanged,$(or $(FOLDERS_$(suite)),$(FOLDERS))),,$(suite)))
-left_out = $(foreach each,offload exchange feeders lmdb,$(if $(call is_unchanged,$(FOLDERS_$(each)) $(INTERFACES)),$(TESTS_OF_$(each))))
+left_out = $(foreach each,offload exchange lmdb,$(if $(call is_unchanged,$(FOLDERS_$(each)) $(INTERFACES)),$(TESTS_OF_$(each))))
 
 test: built-for-tests ## every part: C, Scala, Python, both languages together, and the model of their protocol; about 15 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)

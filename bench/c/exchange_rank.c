@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <supply_exchange.h>
-#include <supply_remote.h>
 #include <time.h>
 
 #include "bench.h"
@@ -209,10 +208,11 @@ int main(int argc, char **argv) {
     exchange.messages_only = strstr(argv[1], "-messages") != NULL;
 
     supply_t *supply;
-    MPI_Comm comm;
+    const MPI_Comm comm = MPI_COMM_WORLD;
     int number, ranks, threads;
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads);
-    if (supply_remote_open(&supply, MPI_COMM_WORLD, &options, &comm) != SUPPLY_OK ||
+    supply_options_from_comm(&options, comm);
+    if (supply_open(&supply, &options) != SUPPLY_OK ||
         (exchanges && supply_exchange_open(&supply, comm, &exchange) != SUPPLY_OK))
         die_of(supply);
     MPI_Comm_rank(comm, &number);
@@ -232,7 +232,6 @@ int main(int argc, char **argv) {
     MPI_Gather(&received, sizeof received, MPI_BYTE, all, sizeof received, MPI_BYTE, 0, comm);
     if (number == 0 && !overlaps && !moves) print(all, ranks);
     free(all);
-    MPI_Comm_free(&comm);
     MPI_Finalize();
     return 0;
 }

@@ -1,14 +1,10 @@
 /**
  * The rank of the cycle. Epoch 0 is not timed: the rank computes the CRC of each element. In each epoch it reads every
  * byte in place. The sum of the data column's words must equal that of epoch 0, so the timed work itself verifies every
- * byte. With FED, mpirun starts it beside a feeder that has its pair.
+ * byte.
  */
 #include <inttypes.h>
 #include <stdio.h>
-#ifdef FED
-#include <mpi.h>
-#include <supply_remote.h>
-#endif
 
 #include "bench.h"
 #include "pair.h"
@@ -27,22 +23,6 @@ struct rank {
     uint64_t differing; /* epochs with another sum than epoch 0 */
     int64_t cpu_begin;  /* of epoch 1 */
 };
-
-static supply_t *opened(const char *local_rank) {
-#ifdef FED
-    (void)local_rank;
-    supply_options_t options;
-    supply_options_init(&options);
-    supply_t *supply;
-    MPI_Comm ranks;
-    MPI_Init(NULL, NULL);
-    if (supply_remote_open(&supply, MPI_COMM_WORLD, &options, &ranks) != SUPPLY_OK) die_of(supply);
-    MPI_Comm_free(&ranks);
-    return supply;
-#else
-    return open_pair(local_rank);
-#endif
-}
 
 static void tally_block(struct rank *rank, const supply_column_t *data) {
     const bool has_bytes = data->offsets != NULL || data->views != NULL;
@@ -98,7 +78,7 @@ static void end_epoch(struct rank *rank, uint32_t epoch) {
 int main(int argc, char **argv) {
     messages_from("bench-rank");
     if (argc != 2) die("usage: bench-rank LOCAL_RANK");
-    struct rank rank = {.supply = opened(argv[1])};
+    struct rank rank = {.supply = open_pair(argv[1])};
     supply_status_t status;
     supply_block_t block;
     while ((status = supply_next(rank.supply, &block)) != SUPPLY_END_OF_DATA) {
@@ -115,8 +95,5 @@ int main(int argc, char **argv) {
     printf("{\"received\": {\"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"crc_sum\": %" PRIu64
            "}, \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 ", \"cpu_nanos\": %" PRId64 "}\n",
            rank.tally.elements, rank.tally.bytes, rank.tally.crc_sum, rank.first.data, rank.differing, cpu_nanos);
-#ifdef FED
-    MPI_Finalize();
-#endif
     return 0;
 }

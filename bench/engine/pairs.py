@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 
 from spark_supplier.launch import config_files as files
-from spark_supplier.launch import places
 from spark_supplier.launch.mpi import Launcher
 
 from engine import machine
@@ -89,12 +88,6 @@ def beside_spark(count):
 def sharing(count):
     """The same of ranks that read one ring."""
     return [["env", f"SUPPLY_SHARE={count}", *command] for command in beside_spark(count)]
-
-
-def fed():
-    """The same of one rank, and a feeder that has its pair."""
-    rank = machine.program("bench-fed-rank")
-    return [[*Launcher().command(1), places.program("supply-feeder"), ":", "-n", "1", rank, "0"]]
 
 
 def exchanging(count, exchange):

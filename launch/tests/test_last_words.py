@@ -59,33 +59,6 @@ def test_without_files_the_lines_in_frames_are_the_launchers():
     assert last_words.of_ranks(launcher, None, 1) == "no message on stderr"
 
 
-FEEDER = "supply-feeder: pair 0: it was not closed well"
-FEEDER_OF_ITSELF = "supply-feeder: conf cannot be read"
-SENT = "supply-feeder: node cpu-1 sent 240000 elements, 47.186 GB, of 4 pairs (from 0)"
-
-
-@pytest.mark.parametrize(
-    "lines, words",
-    [
-        (["starting", "no memory", FEEDER, SENT, *LAUNCHER], "no memory"),
-        ([FEEDER, "no memory", SENT, *LAUNCHER], "no memory"),
-        ([FEEDER, SENT, *LAUNCHER, "no memory"], "no memory"),
-        ([FEEDER_OF_ITSELF, SENT, *LAUNCHER], FEEDER_OF_ITSELF),
-        ([SENT, *LAUNCHER], "no message on stderr"),
-    ],
-    ids=["after the rank", "around the rank", "before the launcher", "the feeder itself", "no reason"],
-)
-def test_a_feeder_gives_the_reason_only_if_no_rank_does(folder, lines, words):
-    feeder = folder / "1" / "rank.2"
-    feeder.mkdir()
-    (feeder / "stderr").write_text("".join(f"{line}\n" for line in (FEEDER, FEEDER_OF_ITSELF, SENT)))
-    assert last_words.of_ranks(lines, last_words.StderrFiles(folder, may_trim=False), 1) == words
-
-
-def test_a_feeder_without_files():
-    assert last_words.of_ranks(["no memory", FEEDER, SENT], None, 1) == "no memory"
-
-
 @pytest.mark.parametrize(
     "first, supplier, ranks, failed",
     [

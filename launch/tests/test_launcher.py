@@ -1,4 +1,4 @@
-"""The command line of mpirun for ranks with feeders."""
+"""The command line of mpirun."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from spark_supplier.launch import config_files, last_words, places
+from spark_supplier.launch import last_words
 from spark_supplier.launch.command import Failure
 from spark_supplier.launch.mpi import Launcher
 
@@ -14,85 +14,6 @@ from processes import ran
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun")
-
-
-@pytest.fixture
-def hosts(tmp_path):
-    """Writes a host file, and returns its path."""
-
-    def write(name, text):
-        (tmp_path / name).write_text(text)
-        return tmp_path / name
-
-    return write
-
-
-@pytest.fixture
-def printing_feeder(tmp_path, monkeypatch):
-    """A feeder that prints a variable."""
-    feeder = tmp_path / "supply-feeder"
-    feeder.write_text("#!/bin/sh\necho feeder $GREETING\n")
-    feeder.chmod(0o755)
-    monkeypatch.setattr(places, "program", lambda name: feeder)
-
-
-def test_a_variable_of_the_user_reaches_feeders_and_ranks(hosts, printing_feeder, monkeypatch):
-    # mpirun's own environment does not have it.
-    monkeypatch.setenv("MPIRUN", "mpirun -x GREETING=hello")
-    nodes = hosts("hosts", "localhost slots=2\n")
-    command, feeder = Launcher().commands(2, nodes, nodes, config_files.exported())
-    environment = {**os.environ, "SUPPLY_MAPPED_FILES": "m", "SUPPLY_NAMED_PIPES": "n", "SUPPLY_TIMEOUT": "600"}
-    environment.pop("GREETING", None)
-    words = [*command, *feeder, "sh", "-c", "echo rank $GREETING"]
-    output = subprocess.check_output(words, env=environment, text=True, timeout=60)
-    assert sorted(output.splitlines()) == ["feeder hello", "rank hello", "rank hello"]
-
-
-def test_each_side_of_the_colon_exports_the_variables(hosts, printing_feeder, monkeypatch):
-    """On this node mpirun's environment reaches all processes, on others only what is exported."""
-    monkeypatch.setenv("MPIRUN", "mpirun")
-    monkeypatch.setenv("SUPPLY_RESULTS_FOLDER", "/results")
-    nodes = hosts("hosts", "localhost slots=2\n")
-    command, feeder = Launcher().commands(2, nodes, nodes, config_files.exported(["MORE"]))
-
-    def exported(words):
-        return {name for option, name in zip(words, words[1:]) if option == "-x"}
-
-    names = {"SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES", "SUPPLY_TIMEOUT", "SUPPLY_RESULTS_FOLDER", "MORE"}
-    assert names <= exported(command)
-    assert names <= exported(feeder[feeder.index(":") :])
-
-
-@pytest.mark.parametrize(
-    "text, ranks",
-    [
-        ("a slots=3\nb slots=3\nc slots=2\n", 8),
-        ("a slots=4\nb slots=4\n", 8),
-        ("a slots=4\nb slots=8\n", 8),
-        ("a slots=8\n", 4),
-        ("a\nb\nc\n", 2),
-    ],
-    ids=["uneven", "even", "more than are needed", "one node", "more feeders than ranks"],
-)
-def test_slots_that_are_the_pairs_of_the_feeders(hosts, printing_feeder, text, ranks):
-    file = hosts("hosts", text)
-    command, _ = Launcher().commands(ranks, file, file)
-    assert command[command.index("-n") + 1] == str(text.count("\n"))
-
-
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        ("a slots=8\nb slots=8\n", "a has slots=8, and its feeder opens 4 of 8 pairs: write slots=4"),
-        ("a slots=2\nb slots=3\nc slots=3\n", "a has slots=2, and its feeder opens 3 of 8 pairs: write slots=3"),
-        ("a slots=3\nb slots=3\nc\n", "c has slots=1, and its feeder opens 2 of 8 pairs: write slots=2"),
-    ],
-)
-def test_slots_that_are_not_the_pairs_of_the_feeders(hosts, printing_feeder, text, words):
-    file = hosts("hosts", text)
-    with pytest.raises(Failure) as raised:
-        Launcher().commands(8, file, file)
-    assert str(raised.value) == f"{file}: {words}"
 
 
 def test_mpirun_is_split_as_a_shell_does(monkeypatch, tmp_path):

@@ -264,16 +264,3 @@ def test_a_supplier_does_not_wait_for_ranks_that_mpirun_has_ended(supply_run, en
     assert run.finish() == 1
     # The Supplier has its own status: supply-run did not end it.
     assert re.fullmatch(r"the Supplier failed \(status 1\): .*3 ranks need 3 tasks at once.*", last_message(run))
-
-
-def test_ranks_that_a_feeder_supplies(supply_run, entries, tmp_path):
-    hosts = tmp_path / "hosts"
-    hosts.write_text("localhost slots=3\n")
-    run = supply_run(
-        *("--lmdb", entries, "--ranks", 3, "--epochs", 2, "--partitions", 7),
-        *("--hosts", hosts, "--program-hosts", hosts),
-        program=(PROGRAMS / "remote-cat",),
-    )
-    assert run.finish() == 0, "\n".join(run.errors)
-    assert collections.Counter(run.lines) == databases.expected_lines(entries, 2)
-    assert any(re.fullmatch("supply-feeder: node .* sent 600 elements, .* of 3 pairs .*", line) for line in run.errors)

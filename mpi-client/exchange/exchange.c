@@ -8,7 +8,7 @@
 #include "api/filler.h"
 #include "base/wait.h"
 
-/* While a rank waits for Spark, the pair's pipe wakes it. A pair that a feeder has opened has none here. */
+/* While a rank waits for Spark, the pair's pipe wakes it. */
 #define PIPE_NANOSECONDS 10000000
 
 static supply_status_t exchange_agreement_failed(struct exchange *exchange, supply_status_t status) {
@@ -193,24 +193,12 @@ static supply_status_t exchange_learn_schema(void *context, struct failure *fail
     return status;
 }
 
-/* A pair of which feeders open several has no position inside an epoch. */
-static supply_status_t exchange_check_position(const struct exchange *exchange, const struct position *position) {
-    if (!position->inside) return SUPPLY_OK;
-    const supply_block_t block = {.epoch = position->epoch,
-                                  .partition = position->partition,
-                                  .first_element = position->element,
-                                  .element_count = 1};
-    supply_position_t unused;
-    return supply_position_after(exchange->pair, &block, 0, &unused);
-}
-
 static supply_status_t exchange_find_position(const void *context, const struct position *consumed,
                                               struct position *position) {
     const struct exchange *exchange = context;
-    if (!exchange_positions_find(&exchange->seen.positions, &exchange->start, consumed, exchange->seen.fingerprint,
-                                 position))
-        return SUPPLY_ERROR_ARGUMENT;
-    return exchange_check_position(exchange, position);
+    const bool is_known = exchange_positions_find(&exchange->seen.positions, &exchange->start, consumed,
+                                                  exchange->seen.fingerprint, position);
+    return is_known ? SUPPLY_OK : SUPPLY_ERROR_ARGUMENT;
 }
 
 static const supply_t *exchange_pair_of(const void *context) { return ((const struct exchange *)context)->pair; }

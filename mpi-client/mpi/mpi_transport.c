@@ -20,7 +20,8 @@ struct mpi_context {
     pid_t process; /* a forked child that calls MPI_Finalize() must not end the messages of its parent */
 };
 
-supply_status_t supply__mpi_check(int error, const char *call, struct failure *failure) {
+/* The result of an MPI call. SUPPLY_OK, or _SYSTEM with MPI's text. */
+static supply_status_t mpi_check(int error, const char *call, struct failure *failure) {
     if (error == MPI_SUCCESS) return SUPPLY_OK;
     char text[MPI_MAX_ERROR_STRING];
     int length;
@@ -29,15 +30,17 @@ supply_status_t supply__mpi_check(int error, const char *call, struct failure *f
     return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed: %s", call, text);
 }
 
-supply_status_t supply__mpi_rank(MPI_Comm comm, const char *caller, int *rank, int *ranks, struct failure *failure) {
+/* This process's number in the communicator, and how many there are. Before MPI_Init() and after MPI_Finalize() MPI
+ * would end the program. SUPPLY_OK, or _SYSTEM, _ARGUMENT. */
+static supply_status_t mpi_rank(MPI_Comm comm, const char *caller, int *rank, int *ranks, struct failure *failure) {
     int is_initialized = 0, is_finalized = 0;
     MPI_Initialized(&is_initialized);
     MPI_Finalized(&is_finalized);
     if (!is_initialized || is_finalized)
         return supply__fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: call it after MPI_Init() and before MPI_Finalize()",
                             caller);
-    TRY(supply__mpi_check(MPI_Comm_rank(comm, rank), "MPI_Comm_rank", failure));
-    return supply__mpi_check(MPI_Comm_size(comm, ranks), "MPI_Comm_size", failure);
+    TRY(mpi_check(MPI_Comm_rank(comm, rank), "MPI_Comm_rank", failure));
+    return mpi_check(MPI_Comm_size(comm, ranks), "MPI_Comm_size", failure);
 }
 
 /* A free number. SUPPLY_OK, or _MEMORY. */
@@ -59,7 +62,7 @@ static supply_status_t mpi_begin(struct mpi_context *mpi, int *operation, struct
 /* A call that has failed leaves no operation. */
 static supply_status_t mpi_begun(int error, const char *call, int *operation, struct failure *failure) {
     if (error != MPI_SUCCESS) *operation = NO_OPERATION;
-    return supply__mpi_check(error, call, failure);
+    return mpi_check(error, call, failure);
 }
 
 static supply_status_t mpi_allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
@@ -69,22 +72,6 @@ static supply_status_t mpi_allgather(void *context, const void *send, void *rece
     return mpi_begun(MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm,
                                     &mpi->requests[*operation]),
                      "MPI_Iallgather", operation, failure);
-}
-
-static supply_status_t mpi_send(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
-                                struct failure *failure) {
-    struct mpi_context *mpi = context;
-    TRY(mpi_begin(mpi, operation, failure));
-    return mpi_begun(MPI_Issend(buffer, (int)bytes, MPI_BYTE, to, tag, mpi->comm, &mpi->requests[*operation]),
-                     "MPI_Issend", operation, failure);
-}
-
-static supply_status_t mpi_receive(void *context, int from, int tag, void *buffer, size_t bytes, int *operation,
-                                   struct failure *failure) {
-    struct mpi_context *mpi = context;
-    TRY(mpi_begin(mpi, operation, failure));
-    return mpi_begun(MPI_Irecv(buffer, (int)bytes, MPI_BYTE, from, tag, mpi->comm, &mpi->requests[*operation]),
-                     "MPI_Irecv", operation, failure);
 }
 
 static supply_status_t mpi_alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
@@ -117,9 +104,9 @@ static supply_status_t mpi_test(void *context, int operation, struct failure *fa
     struct mpi_context *mpi = context;
     int is_complete = 0;
     if (operation == NO_OPERATION)
-        return supply__mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, mpi->comm, &is_complete, MPI_STATUS_IGNORE),
-                                 "MPI_Iprobe", failure);
-    TRY(supply__mpi_check(MPI_Test(&mpi->requests[operation], &is_complete, MPI_STATUS_IGNORE), "MPI_Test", failure));
+        return mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, mpi->comm, &is_complete, MPI_STATUS_IGNORE),
+                         "MPI_Iprobe", failure);
+    TRY(mpi_check(MPI_Test(&mpi->requests[operation], &is_complete, MPI_STATUS_IGNORE), "MPI_Test", failure));
     return is_complete ? SUPPLY_OK : SUPPLY_AGAIN;
 }
 
@@ -162,6 +149,26 @@ static void mpi_free(void *context, bool pending) {
     mpi_free_memory(mpi);
 }
 
+/* Waits until all processes have begun the operation, which they do by that call. SUPPLY_OK, or _SYSTEM, _TIMEOUT,
+ * SUPPLY_INTERRUPTED: it may be under way. */
+static supply_status_t mpi_await(const struct transport *transport, int *operation, const struct wait_limit *limit,
+                                 const char *call, struct failure *failure) {
+    struct wait wait = supply__wait_begin(*limit);
+    supply_status_t status;
+    while ((status = supply__transport_test(transport, operation, failure)) == SUPPLY_AGAIN) {
+        const supply_status_t ended = supply__wait_more(&wait);
+        if (ended == SUPPLY_ERROR_TIMEOUT)
+            return supply__fail(failure, ended,
+                                "another process has not called %s for %g s: has it failed, or does it not take part? "
+                                "(SUPPLY_TIMEOUT)",
+                                call, limit->seconds);
+        if (ended == SUPPLY_INTERRUPTED)
+            return supply__fail(failure, ended, "the program interrupted the wait until another process has called %s",
+                                call);
+    }
+    return status;
+}
+
 /* Not MPI_Comm_dup(), which waits for ever. */
 static supply_status_t mpi_duplicate(const struct transport *transport, MPI_Comm comm, const struct wait_limit *limit,
                                      const char *call, struct failure *failure) {
@@ -169,8 +176,8 @@ static supply_status_t mpi_duplicate(const struct transport *transport, MPI_Comm
     int operation;
     TRY(mpi_begin(mpi, &operation, failure));
     TRY(mpi_begun(MPI_Comm_idup(comm, &mpi->comm, &mpi->requests[operation]), "MPI_Comm_idup", &operation, failure));
-    TRY(supply__transport_await(transport, &operation, limit, call, "does it not take part?", failure));
-    return supply__mpi_check(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
+    TRY(mpi_await(transport, &operation, limit, call, failure));
+    return mpi_check(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
 }
 
 static struct mpi_context *mpi_context_of(int ranks, struct failure *failure) {
@@ -190,23 +197,21 @@ static struct mpi_context *mpi_context_of(int ranks, struct failure *failure) {
 static supply_status_t mpi_create_group(const struct mpi_context *mpi, const int *of, int ranks, MPI_Comm *comm,
                                         struct failure *failure) {
     MPI_Group all, some;
-    TRY(supply__mpi_check(MPI_Comm_group(mpi->comm, &all), "MPI_Comm_group", failure));
-    supply_status_t status = supply__mpi_check(MPI_Group_incl(all, ranks, of, &some), "MPI_Group_incl", failure);
+    TRY(mpi_check(MPI_Comm_group(mpi->comm, &all), "MPI_Comm_group", failure));
+    supply_status_t status = mpi_check(MPI_Group_incl(all, ranks, of, &some), "MPI_Group_incl", failure);
     if (status == SUPPLY_OK) {
-        status = supply__mpi_check(MPI_Comm_create_group(mpi->comm, some, 0, comm), "MPI_Comm_create_group", failure);
+        status = mpi_check(MPI_Comm_create_group(mpi->comm, some, 0, comm), "MPI_Comm_create_group", failure);
         MPI_Group_free(&some);
     }
     MPI_Group_free(&all);
     if (status != SUPPLY_OK) return status;
-    return supply__mpi_check(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
+    return mpi_check(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
 }
 
 static supply_status_t mpi_split(void *context, const int *of, int ranks, int rank, struct transport *part,
                                  struct failure *failure);
 
 static const struct transport mpi_functions = {.allgather = mpi_allgather,
-                                               .send = mpi_send,
-                                               .receive = mpi_receive,
                                                .alltoall = mpi_alltoall,
                                                .alltoallv = mpi_alltoallv,
                                                .test = mpi_test,
@@ -233,9 +238,9 @@ static supply_status_t mpi_split(void *context, const int *of, int ranks, int ra
 supply_status_t supply__mpi_transport(struct transport *transport, MPI_Comm comm, const struct wait_limit *limit,
                                       const char *call, struct failure *failure) {
     *transport = mpi_functions;
-    TRY(supply__mpi_rank(comm, call, &transport->rank, &transport->ranks, failure));
+    TRY(mpi_rank(comm, call, &transport->rank, &transport->ranks, failure));
     int threads;
-    TRY(supply__mpi_check(MPI_Query_thread(&threads), "MPI_Query_thread", failure));
+    TRY(mpi_check(MPI_Query_thread(&threads), "MPI_Query_thread", failure));
     transport->any_thread = threads == MPI_THREAD_MULTIPLE;
     struct mpi_context *mpi = mpi_context_of(transport->ranks, failure);
     if (mpi == NULL) return failure->status;

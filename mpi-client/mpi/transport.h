@@ -1,12 +1,11 @@
 /**
- * Operations between processes, for the exchange and for feeders: over MPI (mpi_transport.c), over Python's mpi4py and
+ * Operations between processes, for the exchange: over MPI (mpi_transport.c), over Python's mpi4py and
  * torch.distributed, and over threads in tests. An operation is begun, and then tested until it is complete. All
  * processes begin the same collective operations in the same order.
  */
 #pragma once
 
 #include "base/failure.h"
-#include "base/wait.h"
 
 /** No operation. */
 #define NO_OPERATION (-1)
@@ -31,25 +30,14 @@ struct transport {
     supply_status_t (*allgather)(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                  struct failure *failure);
 
-    /** Sends to a process. Complete when the receiver has begun to receive (MPI_Issend). For feeders. */
-    supply_status_t (*send)(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
-                            struct failure *failure);
-
-    /**
-     * Receives the next message of a process with that tag, of at most `bytes` bytes (MPI_Irecv). Messages with one tag
-     * arrive in the order in which they were sent. For feeders.
-     */
-    supply_status_t (*receive)(void *context, int from, int tag, void *buffer, size_t bytes, int *operation,
-                               struct failure *failure);
-
-    /** Sends ranks × bytes, one piece to each rank; receives as much, in the order of ranks. For the exchange. */
+    /** Sends ranks × bytes, one piece to each rank; receives as much, in the order of ranks. */
     supply_status_t (*alltoall)(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                 struct failure *failure);
 
     /**
      * Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. Received
      * parts follow each other in the order of ranks, from the buffer's start. Parts that are sent may be the same
-     * bytes. One is under way at most. For the exchange.
+     * bytes. One is under way at most.
      */
     supply_status_t (*alltoallv)(void *context, const void *send, const struct part *send_parts, void *receive,
                                  const struct part *receive_parts, int *operation, struct failure *failure);
@@ -62,7 +50,7 @@ struct transport {
 
     /**
      * A transport among some ranks, in this order; `rank` is this process's number there. All of them call it, and wait
-     * for one another. Free it before this one. NULL: this transport cannot. For the exchange.
+     * for one another. Free it before this one. NULL: this transport cannot.
      */
     supply_status_t (*split)(void *context, const int *of, int ranks, int rank, struct transport *part,
                              struct failure *failure);
@@ -88,11 +76,3 @@ static inline supply_status_t supply__transport_test(const struct transport *tra
     if (status == SUPPLY_OK) *operation = NO_OPERATION;
     return status;
 }
-
-/**
- * Waits until a collective operation is complete, which all processes begin by that call. advice: what else may be the
- * reason if they do not. SUPPLY_OK, or _SYSTEM, _TIMEOUT, SUPPLY_INTERRUPTED: it may be under way.
- */
-supply_status_t supply__transport_await(const struct transport *transport, int *operation,
-                                        const struct wait_limit *limit, const char *call, const char *advice,
-                                        struct failure *failure);

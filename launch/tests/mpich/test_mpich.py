@@ -35,14 +35,6 @@ LAST_WORDS = [
     "ExamplesTest.AFailureOfSparkEndsEveryRank",
     "ExamplesTest.AnElementThatIsNotADigitIsNamed",
     "ExamplesTest.ArrowColumnsNamesAColumnWithoutNumbers",
-    "RemoteMpiTest.AReportOfASlowSparkIsOutOfDateAfterAGap",
-    "RemoteMpiTest.InsideAnEpochSeveralPairsHaveNoPosition",
-    "RemoteMpiTest.AFeederWithoutConfigFiles",
-    "RemoteMpiTest.NoRankAmongTheProcesses",
-    "RemoteMpiTest.SparkFails",
-    "RemoteMpiTest.SparkNeverComes",
-    "RemoteMpiTest.ValuesInPlaceAreRefused",
-    "RemoteMpiTest.ASuspendedFeederIsNamed",
 ]
 
 

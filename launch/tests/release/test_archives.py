@@ -64,7 +64,7 @@ def test_each_program_has_a_man_page_in_its_package(release):
             # They have other names than in a checkout.
             assert "launch/" not in page.replace("launch/dev/", ""), program
         programs += of_package
-    assert {"supply-cat", "supply-feeder", "supply-run", "supply-server", "supplier"} <= set(programs)
+    assert {"supply-cat", "supply-run", "supply-server", "supplier"} <= set(programs)
 
 
 def test_the_libraries_need_only_what_they_say(release, version, library):

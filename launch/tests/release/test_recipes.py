@@ -76,18 +76,12 @@ def test_the_conda_packages_work_in_an_empty_prefix(release, version, sdist, tmp
         before = set(prefix.rglob("*"))
         run("bash", release / "conda" / "build-library.sh", cwd=source, env={**environment, "PKG_NAME": name})
         added = {str(path.relative_to(prefix)) for path in set(prefix.rglob("*")) - before}
-        mpi_only = {
-            "bin/supply-feeder",
-            "bin/supply-server",
-            "lib/libsupply_exchange.so",
-            "lib/supply/libsupply_linalg.so",
-        }
+        mpi_only = {"bin/supply-server", "lib/libsupply_exchange.so", "lib/supply/libsupply_linalg.so"}
         assert added >= mpi_only if name == "supply-mpi" else not added & mpi_only
     # Other conda packages have the tools and the launchers.
     assert not (prefix / "bin" / "supply-cat").exists()
     run("bash", release / "conda" / "test-library.sh", cwd=tmp_path, env=environment)
-    for program in ("supply-feeder", "supply-server"):
-        assert version in run(prefix / "bin" / program, "--version", env=environment).stdout
+    assert version in run(prefix / "bin" / "supply-server", "--version", env=environment).stdout
     build = tmp_path / "outside"
     run("cmake", "-S", OUTSIDE, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DSUPPLY_VERSION={version}")
     run("cmake", "--build", build)

@@ -13,7 +13,6 @@ import spark_supplier
 
 from ending import end_in_order
 from exchanging import RANKS, make_files
-from fed_job import Job
 from feeding import supply_epochs
 from layout import ROOT
 from pair_files import PairFiles
@@ -29,7 +28,7 @@ assert not pathlib.Path(spark_supplier.__file__).is_relative_to(ROOT / "mpi-clie
 prepare_environment()
 
 # Fixtures that start a Spark, or ranks that are processes.
-SLOW = {"spark", "server", "make_job", "two_pairs"}
+SLOW = {"spark", "server", "two_pairs"}
 
 
 def pytest_configure():
@@ -193,23 +192,6 @@ def ranks():
         made = [make_files(pathlib.Path(folder), rank) for rank in range(RANKS)]
         yield made
         assert [files.remaining() for files in made] == [[]] * RANKS
-
-
-@pytest.fixture
-def make_job():
-    """A function that makes an mpirun of feeders and ranks (fed_job.py)."""
-    jobs: list[Job] = []
-    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
-
-        def make(pairs, **options):
-            place = pathlib.Path(folder, str(len(jobs)))
-            place.mkdir()
-            jobs.append(Job(place, pairs, **options))
-            return jobs[-1]
-
-        yield make
-        for job in jobs:
-            job.end()
 
 
 @pytest.fixture

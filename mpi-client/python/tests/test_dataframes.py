@@ -7,7 +7,6 @@ import pyarrow
 import pytest
 import spark_supplier
 
-from fed_job import NEEDS_MPI
 from layout import get
 from result_file import read_result
 from spark_program import LIMIT_SECONDS, SparkProgram
@@ -81,19 +80,6 @@ def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name
     assert len(expected) == 1000 and tables == [expected, expected]
     # Blocks of the pair are small, and 48 rows of all these columns do not fit.
     assert max(counts) == 48 or name.startswith("nested")
-
-
-@NEEDS_MPI
-@pytest.mark.parametrize("feeders, ranks", [(1, 2), (2, 1)])
-def test_every_row_reaches_ranks_without_pairs(spark, make_job, feeders, ranks):
-    """By way of feeders."""
-    job = make_job(2, timeout=LIMIT_SECONDS)
-    job.start(feeders, ranks, "compare")
-    spark.write(job, "every-type", job.folder / "rows.arrow", epochs=2, ranks=2, **{"block-elements": 16})
-    job.succeed()
-    assert spark.error() is None
-    for epoch in range(2):
-        assert sorted(number for epochs in job.outcomes() for number in epochs[epoch]) == [*range(1000)]
 
 
 @pytest.mark.parametrize("name", ["every-type", "nullable", "parquet", "cached"])

@@ -1,4 +1,4 @@
-"""Elements of other ranks, and blocks of feeders, go to the device from the ring that this rank keeps in its memory.
+"""Elements of other ranks go to the device from the ring that this rank keeps in its memory.
 
 As in test_device, a stand-in takes the place of the device where there is none.
 """
@@ -6,9 +6,7 @@ As in test_device, a stand-in takes the place of the device where there is none.
 import pytest
 import spark_supplier
 
-from exchanging import check_all_once, feeding, ids_of, on_ranks, row
-from fed_job import NEEDS_MPI
-from test_feeder_link import Feeder
+from exchanging import check_all_once, feeding, on_ranks
 from thread_transport import Mail, ThreadTransport
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -78,31 +76,6 @@ def test_elements_of_other_ranks(ranks, device, policy):
         return received
 
     check_all_once(sizes, on_ranks(2, run), EPOCHS)
-
-
-def test_blocks_of_a_feeder(files, device):
-    feeder = Feeder(files)
-    with dataset(feeders=feeder.job()) as data:
-        data._opened()
-        task = feeding(files, 0, [30, 30, 1], EPOCHS)
-        received = epochs_of(data)
-    task.join()
-    feeder.outcome.result(60)
-    assert received == [[row(number) for number in range(61)]] * EPOCHS
-
-
-@NEEDS_MPI
-@pytest.mark.skipif(not HAS_DEVICE, reason="no CUDA device")
-def test_feeders_and_ranks_of_mpi(make_job):
-    """Two ranks that share the device."""
-    sizes = [[30, 30, 1], [47]]
-    job = make_job(2)
-    job.start(1, 2, "dataset_on_device")
-    tasks = job.feed(sizes)
-    job.succeed()
-    for task in tasks:
-        task.join()
-    assert job.outcomes() == [[[*ids_of(rank, sum(sizes[rank]))]] * EPOCHS for rank in range(2)]
 
 
 def test_workers_of_a_loader_and_its_pinned_batches(files):

@@ -1,9 +1,11 @@
 """The exchange between ranks that are processes, over mpi4py and over torch.distributed."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,9 +14,12 @@ import pytest
 
 from ending import end_mpirun
 from exchanging import check_all_once
-from fed_job import NEEDS_MPI, TESTS
 from task import wait_until
 
+NEEDS_MPI = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None, reason="no mpi4py, or no mpirun"
+)
+TESTS = pathlib.Path(__file__).parent
 LIMIT_SECONDS = 120
 # The third rank gets nothing from Spark.
 SIZES = [[30, 30, 1], [47], [], [12]]

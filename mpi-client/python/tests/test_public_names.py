@@ -16,7 +16,6 @@ OF_PYTHON = {
     ("arguments.py", "TypeError"),  # an option that does not exist
     ("torch.py", "TypeError"),  # a len() that is not known
     ("__init__.py", "AttributeError"),
-    ("feeder.py", "ValueError"),  # a converter of argparse
     ("ml/torch_model.py", "NotImplementedError"),
     ("ml/torch_model.py", "TypeError"),  # a param that does not exist
     ("node/node_process.py", "RuntimeError"),  # on an executor that does not have this package
@@ -77,8 +76,6 @@ def test_the_classes_of_errors():
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", ["torch", "pandas", "mpi4py", "pyarrow"])
 def test_a_driver_needs_none_of_the_packages_that_only_some_calls_need(missing):
-    program = (
-        f"import sys; sys.modules[{missing!r}] = None; import spark_supplier, spark_supplier.ml, spark_supplier.feeder"
-    )
+    program = f"import sys; sys.modules[{missing!r}] = None; import spark_supplier, spark_supplier.ml"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -33,9 +33,7 @@ static supply_status_t fail_without_schema(supply_t *supply) {
 }
 
 supply_status_t supply__filler_check_running(supply_t *supply) {
-    const struct pair *pair = supply__filler_pair(supply);
-    if (pair == NULL) return SUPPLY_OK;
-    const supply_status_t status = supply__pair_check_running(pair, &supply->failure);
+    const supply_status_t status = supply__pair_check_running(supply__filler_pair(supply), &supply->failure);
     if (status != SUPPLY_OK) supply->broken = supply->failure;
     return status;
 }

@@ -53,8 +53,8 @@ static supply_status_t allocate_ring(struct pair *pair, int *fd, struct failure 
     return SUPPLY_OK;
 }
 
-static supply_status_t filler_open_pair(struct pair *pair, const struct filler *filler, const struct filler_pair *like,
-                                        size_t slot_bytes, uint32_t slots, int *ring, struct failure *failure) {
+static supply_status_t filler_open_pair(struct pair *pair, const struct filler_pair *like, size_t slot_bytes,
+                                        uint32_t slots, int *ring, struct failure *failure) {
     *pair = (struct pair){
         .settings = {.rank = like->rank,
                      .local_rank = -1,
@@ -64,8 +64,7 @@ static supply_status_t filler_open_pair(struct pair *pair, const struct filler *
                      .block_count = slots,
                      .group = NO_GROUP,
                      .generation = 1,
-                     .start = like->start,
-                     .exchange = filler->is_remote_pair && like->accepts_exchange},
+                     .start = like->start},
         .mapped_file = MAPPED_FILE_NONE,
         .request_pipe = CLAIMED_FILE_NONE,
         .notification_pipe = CLAIMED_FILE_NONE,
@@ -84,7 +83,7 @@ supply_status_t supply__filler_open(supply_t **supply, const struct filler *fill
     if (handle == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     handle->is_filled = true;
     handle->filler = *filler;
-    supply_status_t status = filler_open_pair(&handle->pair, filler, like, slot_bytes, slots, ring, failure);
+    supply_status_t status = filler_open_pair(&handle->pair, like, slot_bytes, slots, ring, failure);
     if (status == SUPPLY_OK) status = supply__blocks_allocate(&handle->blocks, &handle->pair, failure);
     if (status == SUPPLY_OK) {
         handle->exports = supply__exports_new(handle);
@@ -97,15 +96,9 @@ supply_status_t supply__filler_open(supply_t **supply, const struct filler *fill
         return status;
     }
     handle->is_open = true;
-    handle->consumed = filler->is_remote_pair ? like->start : (struct position){.epoch = like->start.epoch};
+    handle->consumed = (struct position){.epoch = like->start.epoch};
     *supply = handle;
     return SUPPLY_OK;
-}
-
-supply_t *supply__filler_failed(const struct failure *failure) {
-    supply_t *handle = calloc(1, sizeof *handle);
-    if (handle != NULL) handle->failure = *failure;
-    return handle;
 }
 
 struct mapped_file_header *supply__filler_header(supply_t *supply) { return supply->pair.mapped_file.header; }
@@ -117,10 +110,6 @@ supply_exchange_statistics_t *supply__filler_statistics(supply_t *supply) { retu
 static struct slot slot_of(const struct pair *pair, uint64_t sequence) {
     return (struct slot){.address = pair->mapped_file.address + supply__ring_slot_offset(&pair->settings, sequence),
                          .bytes = pair->settings.block_bytes};
-}
-
-bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
-    return supply__filler_slot_of(supply, supply->pair.expected + ahead, slot);
 }
 
 bool supply__filler_slot_of(supply_t *supply, uint64_t sequence, struct slot *slot) {
@@ -148,16 +137,6 @@ supply_status_t supply__filler_set_schema(supply_t *supply, const struct schema 
     header->schema_bytes = is_wide ? (uint32_t)bytes : 0;
     header->schema_columns = schema->count;
     return SUPPLY_OK;
-}
-
-bool supply__filler_has_schema(supply_t *supply, const struct schema *schema) {
-    const struct mapped_file *ring = &supply->pair.mapped_file;
-    const struct mapped_file_header *header = ring->header;
-    const uint8_t *stored = ring->wide_schema != NULL ? ring->wide_schema : ring->address + SCHEMA_OFFSET;
-    const size_t bytes = supply__schema_bytes(schema);
-    return header->schema_columns == schema->count &&
-           header->schema_bytes == (supply__schema_is_wide(schema) ? bytes : 0) &&
-           memcmp(stored, schema->entries, bytes) == 0;
 }
 
 supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
@@ -190,18 +169,13 @@ supply_status_t supply__filler_schema(supply_t *supply, const struct schema **sc
 }
 
 const struct pair *supply__filler_pair(const supply_t *supply) {
-    while (supply != NULL && supply->is_filled) supply = supply->filler.pair(supply->filler.context);
-    return supply != NULL ? &supply->pair : NULL;
+    while (supply->is_filled) supply = supply->filler.pair(supply->filler.context);
+    return &supply->pair;
 }
 
 void supply__filler_abandon(supply_t *pair) { supply__pair_abandon(&pair->pair); }
 
 void supply__filler_claim(supply_t *pair) { pair->claimed = true; }
-
-void supply__filler_stop(supply_t *pair, const char *reason) {
-    if (pair == NULL || !pair->is_open || pair->at_end_of_data || pair->broken.status == SUPPLY_ERROR_SPARK) return;
-    supply__pair_stop(&pair->pair, reason);
-}
 
 void supply__filler_fail(supply_t *pair, const struct failure *failure) {
     pair->failure = *failure;

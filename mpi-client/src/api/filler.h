@@ -1,8 +1,7 @@
 /**
- * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange and
- * libsupply_remote have one. The program reads such a handle with the functions of supply.h: its ring is private
- * memory, laid out as a mapped file, and the filler stores into it what PROTOCOL.md asks of a task. For libraries of
- * this project; not installed.
+ * Handles whose blocks come from a filler in this process, not from a Spark task: libsupply_exchange has one. The
+ * program reads such a handle with the functions of supply.h: its ring is private memory, laid out as a mapped file,
+ * and the filler stores into it what PROTOCOL.md asks of a task. For libraries of this project; not installed.
  */
 #pragma once
 
@@ -38,12 +37,6 @@ struct filler {
     void *context;
 
     /**
-     * The blocks are those of a pair, which another process has opened: the handle accepts an exchange, and its first
-     * position is that of the pair. False: the blocks are those of an exchange.
-     */
-    bool is_remote_pair;
-
-    /**
      * Stores the next block after the slot's struct block_header: the struct block_column of each column, and the
      * buffers. The library fills in the block header. Waits at most the filler's own time limit; with `wait` false
      * returns SUPPLY_AGAIN instead. SUPPLY_OK, SUPPLY_END_OF_EPOCH, SUPPLY_END_OF_DATA, SUPPLY_AGAIN,
@@ -63,7 +56,7 @@ struct filler {
      */
     supply_status_t (*position)(const void *context, const struct position *consumed, struct position *position);
 
-    /** The handle from which the filler gets its elements: of the pair, or another one with a filler; or NULL. */
+    /** The handle from which the filler gets its elements: of the pair, or another one with a filler. */
     const supply_t *(*pair)(const void *context);
 
     /**
@@ -80,7 +73,7 @@ struct filler {
     void (*abandon)(void *context);
 };
 
-/** A pair, as a filler knows it: of the handle from which it gets its elements, or the one that it stands for. */
+/** A pair, as a filler knows it: of the handle from which it gets its elements. */
 struct filler_pair {
     const struct mapped_file_header *header; /**< of the mapped file */
     const char *name;                        /**< "pair 0 (/path)" */
@@ -113,9 +106,6 @@ SUPPLY_API int supply__filler_memory(size_t bytes);
 /** Reserves pages of memory that others can map, also if signals interrupt it. SUPPLY_OK, or _NO_SPACE, _MEMORY. */
 SUPPLY_API supply_status_t supply__filler_reserve(int fd, size_t begin, size_t bytes, struct failure *failure);
 
-/** A handle that is not open, for supply_error() and supply_close(). NULL: no memory. */
-SUPPLY_API supply_t *supply__filler_failed(const struct failure *failure);
-
 /** The header of the ring, in which the filler stores what a task stores in that of a mapped file. */
 SUPPLY_API struct mapped_file_header *supply__filler_header(supply_t *supply);
 
@@ -125,10 +115,7 @@ SUPPLY_API bool supply__filler_is_waiting(const supply_t *supply);
 /** The statistics of an exchange, which its filler counts. */
 SUPPLY_API supply_exchange_statistics_t *supply__filler_statistics(supply_t *supply);
 
-/** The slot of the block that fill() stores `ahead` blocks after the next one. False: it is not free yet. */
-SUPPLY_API bool supply__filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
-
-/** The same of the block with that number, counted from 0 with the ends. For any thread. */
+/** The slot of the block with that number, counted from 0 with the ends. False: it is not free yet. For any thread. */
 SUPPLY_API bool supply__filler_slot_of(supply_t *supply, uint64_t sequence, struct slot *slot);
 
 /**
@@ -137,9 +124,6 @@ SUPPLY_API bool supply__filler_slot_of(supply_t *supply, uint64_t sequence, stru
  */
 SUPPLY_API supply_status_t supply__filler_set_schema(supply_t *supply, const struct schema *schema,
                                                      struct failure *failure);
-
-/** Whether these entries and texts are the ones that are stored. */
-SUPPLY_API bool supply__filler_has_schema(supply_t *supply, const struct schema *schema);
 
 /** SUPPLY_OK or _ARGUMENT (no open handle of this process). */
 SUPPLY_API supply_status_t supply__filler_inspect(const supply_t *pair, struct filler_pair *inspected);
@@ -151,9 +135,7 @@ SUPPLY_API supply_status_t supply__filler_inspect(const supply_t *pair, struct f
 SUPPLY_API supply_status_t supply__filler_schema(supply_t *supply, const struct schema **schema,
                                                  struct failure *failure);
 
-/**
- * Whether Spark's run still lives, without receiving anything. SUPPLY_OK, also without a pair in this process: then
- * learning the schema reports a failure of Spark. Or a failure, which later calls return, too.
+/** Whether Spark's run still lives, without receiving anything. SUPPLY_OK, or a failure, which later calls return, too.
  */
 SUPPLY_API supply_status_t supply__filler_check_running(supply_t *supply);
 
@@ -163,12 +145,6 @@ SUPPLY_API void supply__filler_abandon(supply_t *pair);
 
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
 SUPPLY_API void supply__filler_claim(supply_t *pair);
-
-/**
- * Tells Spark why the rank fails, as supply_abort() does. The blocks stay valid until the handle is closed. After
- * SUPPLY_END_OF_DATA and SUPPLY_ERROR_SPARK nothing happens.
- */
-SUPPLY_API void supply__filler_stop(supply_t *pair, const char *reason);
 
 /** The pair fails: supply_error() returns this text, and supply_next() this failure, or _ARGUMENT after an
  * interruption. */
@@ -181,6 +157,12 @@ SUPPLY_API void supply__filler_fail(supply_t *pair, const struct failure *failur
  * statistics. Call it after a SUPPLY_AGAIN of supply_try_next(). Without it all time between two SUPPLY_AGAIN counts.
  */
 void supply__pause_wait(supply_t *supply);
+
+/** Of a rank elsewhere that will write results: its task stays until they are kept. Otherwise nothing happens. */
+void supply__hold_end(supply_t *supply);
+
+/** A rank elsewhere fails with that text, as if Spark had: no more will come. Otherwise nothing happens. */
+void supply__fail_link(supply_t *supply, const char *text);
 
 /** The time limit of each wait in seconds; 0: not open. */
 double supply__timeout(const supply_t *supply);

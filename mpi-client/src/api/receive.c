@@ -144,7 +144,7 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
 
 /* The program must not read the elements of the pair as they are: it would see others than the ranks that exchange. */
 static supply_status_t check_exchange(supply_t *supply) {
-    if (supply->claimed || (supply->is_filled && !supply->filler.is_remote_pair)) return SUPPLY_OK;
+    if (supply->claimed || supply->is_filled) return SUPPLY_OK;
     const char *name = supply->pair.name;
     if (supply->pair.settings.start.exchange.is_set)
         return supply__fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,

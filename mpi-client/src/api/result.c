@@ -67,11 +67,6 @@ supply_status_t supply__result_open_schema(supply_result_t *result, const supply
                                    "%s was opened by the process from which this one was forked: begin a result there",
                                    supply->pair.name);
     const struct pair *pair = supply__filler_pair(supply);
-    if (pair == NULL)
-        return supply__result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                   "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
-                                   "Spark finds results",
-                                   name);
     result_take_schema(result, schema);
     return result_begin(result, &pair->settings, pair, name);
 }

@@ -327,6 +327,16 @@ int supply_fd(const supply_t *supply) {
     return supply != NULL && supply->is_open ? supply->pair.notification_pipe.fd : -1;
 }
 
+void supply__hold_end(supply_t *supply) {
+    struct link *link = supply__filler_pair(supply)->link;
+    if (link != NULL) supply__link_hold_end(link);
+}
+
+void supply__fail_link(supply_t *supply, const char *text) {
+    struct link *link = supply__filler_pair(supply)->link;
+    if (link != NULL) supply__link_fail(link, text);
+}
+
 double supply__timeout(const supply_t *supply) {
     return supply != NULL && supply->is_open ? supply->pair.settings.timeout : 0;
 }

@@ -27,8 +27,8 @@ struct position {
 /** Writes the opaque bytes. */
 void supply__position_pack(const struct position *position, supply_position_t *packed);
 
-/** Reads the opaque bytes. False: they are no position. Exported for fillers. */
-SUPPLY_API bool supply__position_unpack(const supply_position_t *packed, struct position *position);
+/** Reads the opaque bytes. False: they are no position. */
+bool supply__position_unpack(const supply_position_t *packed, struct position *position);
 
 /** Moves the position after that block, or after that end of an epoch. */
 void supply__position_advance(struct position *position, const struct notification *block);

@@ -176,8 +176,8 @@ void supply_options_init(supply_options_t *options) {
     *options = (supply_options_t){.struct_bytes = sizeof *options, .local_rank = -1, .rank = -1};
 }
 
-supply_status_t supply__options_complete(const supply_options_t *given, supply_options_t *options,
-                                         struct failure *failure) {
+static supply_status_t options_complete(const supply_options_t *given, supply_options_t *options,
+                                        struct failure *failure) {
     supply_options_init(options);
     if (given == NULL) return SUPPLY_OK;
     if (given->struct_bytes != sizeof *options)
@@ -339,7 +339,7 @@ static supply_status_t set_files(const supply_options_t *options, struct setting
     return files_from_config(options, settings, failure);
 }
 
-supply_status_t supply__options_timeout(const supply_options_t *options, double *timeout, struct failure *failure) {
+static supply_status_t options_timeout(const supply_options_t *options, double *timeout, struct failure *failure) {
     *timeout = options->timeout;
     if (options->timeout == 0) {
         *timeout = DEFAULT_TIMEOUT;
@@ -413,19 +413,19 @@ supply_status_t supply__settings_files(const supply_options_t *given, struct set
                                        struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    TRY(supply__options_complete(given, &options, failure));
+    TRY(options_complete(given, &options, failure));
     return set_files(&options, settings, failure);
 }
 
 supply_status_t supply__settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    TRY(supply__options_complete(given, &options, failure));
+    TRY(options_complete(given, &options, failure));
     settings->rank_pid = (uint32_t)getpid();
     settings->exchange = options.exchange;
     settings->interruption = (struct interruption){options.interrupted, options.interrupted_context};
     TRY(set_files(&options, settings, failure));
-    TRY(supply__options_timeout(&options, &settings->timeout, failure));
+    TRY(options_timeout(&options, &settings->timeout, failure));
     TRY(set_sizes(&options, settings, failure));
     TRY(set_start(&options, settings, failure));
     TRY(settings_set_group(&options, settings, failure));

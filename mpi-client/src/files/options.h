@@ -95,14 +95,3 @@ supply_status_t supply__settings_files(const supply_options_t *given, struct set
 supply_status_t supply__settings(const supply_options_t *given, struct settings *settings, struct failure *failure);
 
 void supply__settings_free(struct settings *settings);
-
-/**
- * Copies the program's options. given may be NULL: nothing is set. SUPPLY_OK, or _ARGUMENT: the program has not
- * initialized them. Exported for libsupply_remote.
- */
-SUPPLY_API supply_status_t supply__options_complete(const supply_options_t *given, supply_options_t *options,
-                                                    struct failure *failure);
-
-/** The time limit in seconds, of the options or of the environment. SUPPLY_OK, or _CONFIG. Exported as well. */
-SUPPLY_API supply_status_t supply__options_timeout(const supply_options_t *options, double *timeout,
-                                                   struct failure *failure);

@@ -1,7 +1,6 @@
 #include "datum_sums.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,29 +10,7 @@ static void add(struct datum_sums *sums, uint64_t number) {
     sums->squares += number * number;
 }
 
-/* Each element is a list of its number, once or more. False: the block has other columns. */
-static bool add_lists(struct datum_sums *sums, supply_t *supply, const supply_block_t *block) {
-    supply_column_t lists, items;
-    const int index = supply_column_index(supply, "tokens");
-    if (index < 0) return false;
-    if (supply_column(supply, block, index, &lists) != SUPPLY_OK ||
-        supply_column_child(supply, block, &lists, 0, &items) != SUPPLY_OK) {
-        fprintf(stderr, "tokens: %s\n", supply_error(supply));
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    const int32_t *numbers = items.data;
-    for (uint32_t i = 0; i < block->element_count; i++) {
-        const int32_t number = numbers[lists.offsets[i]];
-        if (lists.offsets[i + 1] - lists.offsets[i] != 1 + number % 3) MPI_Abort(MPI_COMM_WORLD, 1);
-        for (int32_t k = lists.offsets[i]; k < lists.offsets[i + 1]; k++)
-            if (numbers[k] != number) MPI_Abort(MPI_COMM_WORLD, 1);
-        add(sums, (uint64_t)number);
-    }
-    return true;
-}
-
 void datum_sums_add(struct datum_sums *sums, supply_t *supply, const supply_block_t *block) {
-    if (add_lists(sums, supply, block)) return;
     for (uint32_t i = 0; i < block->element_count; i++) {
         supply_datum_t datum;
         if (supply_datum(supply, block, i, &datum) != SUPPLY_OK) {

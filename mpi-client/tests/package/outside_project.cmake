@@ -44,17 +44,14 @@ get_filename_component(lib_folder "${pc_folder}" DIRECTORY)
 run("${FOLDER}/outside-by-pkg-config" "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${lib_folder}")
 
 # Programs with MPI.
-foreach(library IN ITEMS supply_exchange supply_remote)
-  if(NOT EXISTS "${prefix}/include/${library}.h")
-    continue()
-  endif()
+if(EXISTS "${prefix}/include/supply_exchange.h")
   execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${pc_folder}"
-                          "${PKG_CONFIG}" --cflags --libs "${library} = ${VERSION}"
+                          "${PKG_CONFIG}" --cflags --libs "supply_exchange = ${VERSION}"
                   OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  if(NOT flags MATCHES "/include .*-l${library} -lsupply$")
-    message(FATAL_ERROR "pkg-config prints for ${library}: ${flags}")
+  if(NOT flags MATCHES "/include .*-lsupply_exchange -lsupply$")
+    message(FATAL_ERROR "pkg-config prints for supply_exchange: ${flags}")
   endif()
-endforeach()
+endif()
 
 foreach(tool IN ITEMS supply-cat supply-clean supply-stat supply-doctor)
   execute_process(COMMAND "${prefix}/bin/${tool}" --version OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)

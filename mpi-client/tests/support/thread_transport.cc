@@ -7,7 +7,7 @@
 namespace supply_test {
 
 transport ThreadNetwork::of(int rank) {
-    return {rank,  ranks_,  any_thread, new Context{this, rank}, allgather, nullptr, nullptr, alltoall, alltoallv, test,
+    return {rank,  ranks_,  any_thread, new Context{this, rank}, allgather, alltoall, alltoallv, test,
             split, nullptr, free};
 }
 

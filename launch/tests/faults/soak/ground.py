@@ -98,7 +98,7 @@ class Ground:
         self._cleaners.append(clean)
 
     def kill_rank(self, process):
-        """As kill(). A rank, or the feeder that has opened its pair: its files are left, for the next run."""
+        """As kill(). Files of a rank are left, for the next run."""
         self._ranks_were_killed = True
         return self.kill(process)
 

@@ -1,4 +1,4 @@
-"""Ranks of an mpirun get a DataFrame: they exchange elements, or feeders feed them. Ranks and feeders are killed."""
+"""Ranks of an mpirun get a DataFrame, and exchange elements. Ranks are killed."""
 
 import collections
 import concurrent.futures
@@ -7,17 +7,18 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import threading
 
-from fed_job import Job
+from ending import end_mpirun, memory_in
 from places import PROGRAMS
 from soak import rank_ids
 from soak.ground import PYTHON, RANK_IS_DEAD, STUCK, TIMEOUT, Skipped
 from soak.torment import PairFaults, go_through
 
 RANK = pathlib.Path(__file__).with_name("rank.py")
-PYTHON_FEEDER, C_FEEDER = [str(PYTHON), "-m", "spark_supplier.feeder"], [str(PROGRAMS / "supply-feeder")]
 ROWS, EPOCHS = 2000, 60
+LIMIT_SECONDS = 120
 
 
 def exchange_all(ground):
@@ -28,15 +29,10 @@ def exchange_hash(ground):
     _run(ground, ranks=3, exchange={"policy": "hash", "column": "id", "window": 8192})
 
 
-def feeders(ground):
-    feeder = ground.chance.choice([PYTHON_FEEDER, C_FEEDER])
-    _run(ground, ranks=2, feeders=1, feeder=feeder)
-
-
-def _run(ground, ranks, feeders=0, **options):
-    with _MpiRun(ground, ranks, feeders, **options) as run:
+def _run(ground, ranks, **options):
+    with _MpiRun(ground, ranks, **options) as run:
         faults = [*run.faults.weighted, (run.kill_a_rank, 2)]
-        ended = go_through(ground, run.write.is_over, run.mapped_files, faults)
+        ended = go_through(ground, run.write.is_over, run.job.mapped_files, faults)
         run.finish(ended is not None)
 
 
@@ -64,26 +60,62 @@ class _Write:
         return self._end.result(timeout)
 
 
+class _Job:
+    """An mpirun of ranks, with the config files of their pairs."""
+
+    def __init__(self, folder, ranks, program):
+        pairs = [
+            [folder / f"pair-{rank}.{end}" for end in ("mapped", "request", "notification")] for rank in range(ranks)
+        ]
+        self.mapped_files = [mapped for mapped, _, _ in pairs]
+        self.environment = {"SUPPLY_TIMEOUT": str(TIMEOUT), "OMPI_MCA_mpi_yield_when_idle": "1", **memory_in(folder)}
+        for variable, name, lines in (
+            (
+                "SUPPLY_MAPPED_FILES",
+                "mapped-files.conf",
+                [f"{mapped} ring=64KiB block=16KiB" for mapped, _, _ in pairs],
+            ),
+            ("SUPPLY_NAMED_PIPES", "named-pipes.conf", [f"{request} {notice}" for _, request, notice in pairs]),
+        ):
+            (folder / name).write_text("".join(f"{line}\n" for line in lines))
+            self.environment[variable] = str(folder / name)
+        root = [] if os.geteuid() else ["--allow-run-as-root"]
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._mpirun = subprocess.Popen(
+            ["mpirun", "--oversubscribe", *root, "-n", str(ranks), *program],
+            env={**os.environ, **self.environment},
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+        )
+
+    def wait(self):
+        """What mpirun and its programs have printed, and its exit status."""
+        status = self._mpirun.wait(LIMIT_SECONDS)
+        self._output.seek(0)
+        return self._output.read(), status
+
+    def end(self):
+        end_mpirun(self._mpirun)
+        self._output.close()
+
+
 class _MpiRun:
-    def __init__(self, ground, ranks, feeders=0, feeder=PYTHON_FEEDER, **options):
-        if not (PROGRAMS / "supply-feeder").exists():
+    def __init__(self, ground, ranks, **options):
+        if not (PROGRAMS / "supply-server").exists():
             raise Skipped("libsupply was built without MPI")
         self._ground = ground
-        pairs = max(ranks, feeders)
         self.expected = collections.Counter(itertools.product(range(EPOCHS), range(ROWS)))
-        self.job = Job(ground.memory, pairs, TIMEOUT)
-        ground.add_cleaner(self._clean)
-        self.mapped_files = [pair.paths[0] for pair in self.job.pairs]
-        self.faults = PairFaults(ground, self.mapped_files)
-        # An exception ends all processes. Otherwise the end of MPI would wait for a feeder that is stopped.
+        # An exception ends all processes.
         program = [str(PYTHON), "-m", "mpi4py", str(RANK), str(ground.folder), json.dumps({"mpi": True, **options})]
-        self.job.start_program(feeders, ranks, program, feeder)
-        df = ground.cluster.session.range(0, ROWS, 1, 4 * pairs)
+        self.job = _Job(ground.memory, ranks, program)
+        ground.add_cleaner(self._clean)
+        self.faults = PairFaults(ground, self.job.mapped_files)
+        df = ground.cluster.session.range(0, ROWS, 1, 4 * ranks)
         files = {
             "mapped-files": self.job.environment["SUPPLY_MAPPED_FILES"],
             "named-pipes": self.job.environment["SUPPLY_NAMED_PIPES"],
         }
-        self.write = _Write(df, ranks=pairs, epochs=EPOCHS, timeout=TIMEOUT, **{"block-elements": 50}, **files)
+        self.write = _Write(df, ranks=ranks, epochs=EPOCHS, timeout=TIMEOUT, **{"block-elements": 50}, **files)
 
     def __enter__(self):
         return self
@@ -92,7 +124,6 @@ class _MpiRun:
         self.job.end()
 
     def kill_a_rank(self, number):
-        """Also one that has feeders, and so no pair of its own."""
         processes = rank_ids.processes(self._ground.folder)
         return bool(processes and self.faults.task(number)) and self._ground.kill_rank(
             self._ground.chance.choice(list(processes.values()))

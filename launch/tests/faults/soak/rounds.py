@@ -24,7 +24,6 @@ SCENARIOS = {
     "supplier-resident-folder": (supplier.resident_folder, 6),
     "exchange-all": (mpi_ranks.exchange_all, 3),
     "exchange-hash": (mpi_ranks.exchange_hash, 3),
-    "feeders": (mpi_ranks.feeders, 3),
     "stream-executors-killed": (streams.executors_killed, 4),
     "stream-driver-killed": (streams.driver_killed, 1),
     "matrices-server-killed": (matrices.server_killed, 3),

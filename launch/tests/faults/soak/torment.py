@@ -40,7 +40,7 @@ def go_through(ground, is_over, mapped_files, faults, sample=lambda: None):
 
 
 class PairFaults:
-    """Faults of the processes at both ends of pairs: executors of the cluster, and ranks, or feeders in their place."""
+    """Faults of the processes at both ends of pairs: executors of the cluster, and ranks."""
 
     def __init__(self, ground, mapped_files):
         self._ground, self._mapped_files = ground, mapped_files

@@ -40,8 +40,6 @@ transport Calls::functions() {
             any_thread_,
             new std::shared_ptr<Calls>(shared_from_this()),
             allgather,
-            send,
-            receive,
             alltoall,
             alltoallv,
             test,
@@ -100,10 +98,7 @@ supply_status_t Calls::fail(failure *failure, const char *operation, const nb::p
         /* The exception's own __str__ has raised. */
     }
     errno = 0;
-    const supply_status_t status =
-        supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed in %s: %s", what_, operation, text.c_str());
-    whole().failure_text_ = failure->text;
-    return status;
+    return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed in %s: %s", what_, operation, text.c_str());
 }
 
 /* A signal that arrives now must not leave it unknown whether the operation has begun, so its handler runs first. */
@@ -130,20 +125,6 @@ supply_status_t Calls::allgather(void *context, const void *send, void *receive,
     Calls &calls = in(context);
     return calls.begin(failure, "allgather", operation, [&](const nb::object &object) {
         return object.attr("allgather")(view(send, bytes), view(receive, bytes * calls.ranks_));
-    });
-}
-
-supply_status_t Calls::send(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
-                            failure *failure) {
-    return in(context).begin(failure, "send", operation, [&](const nb::object &object) {
-        return object.attr("send")(to, tag, view(buffer, bytes));
-    });
-}
-
-supply_status_t Calls::receive(void *context, int from, int tag, void *buffer, size_t bytes, int *operation,
-                               failure *failure) {
-    return in(context).begin(failure, "receive", operation, [&](const nb::object &object) {
-        return object.attr("receive")(from, tag, view(buffer, bytes));
     });
 }
 

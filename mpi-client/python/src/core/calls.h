@@ -1,4 +1,4 @@
-/** A transport (mpi/transport.h) over an object in Python, for an exchange, and for feeders and their ranks. */
+/** A transport (mpi/transport.h) over an object in Python, for an exchange. */
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -23,10 +23,6 @@ class Calls : public std::enable_shared_from_this<Calls> {
     /** The transport as the library has it. It keeps this object until free(). */
     struct ::transport functions();
 
-    /** Whether threads of the library may call the object. */
-    bool is_for_any_thread() const { return any_thread_; }
-    /** From now on no other thread than the one that opens may. */
-    void stay_in_thread() { any_thread_ = false; }
     /** on_end() of the transport: when the interpreter ends, no thread of the library may wait for its lock; and the
      * object may know an earlier end. */
     static void on_end(void *context, void (*end)(void *argument), void *argument);
@@ -49,19 +45,12 @@ class Calls : public std::enable_shared_from_this<Calls> {
     /** Throws what a signal handler has raised while the library called the object. */
     void throw_interruption();
 
-    /** The text of the last failure; empty: there was none. */
-    const std::string &failure_text() const { return failure_text_; }
-
   private:
     using Call = std::function<nanobind::object(const nanobind::object &)>;
 
     static Calls &in(void *context) { return **static_cast<std::shared_ptr<Calls> *>(context); }
     static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                      failure *failure);
-    static supply_status_t send(void *context, int to, int tag, const void *buffer, size_t bytes, int *operation,
-                                failure *failure);
-    static supply_status_t receive(void *context, int from, int tag, void *buffer, size_t bytes, int *operation,
-                                   failure *failure);
     static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                     failure *failure);
     static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
@@ -86,11 +75,10 @@ class Calls : public std::enable_shared_from_this<Calls> {
     std::shared_ptr<Calls> whole_;
     const int rank_, ranks_;
     const bool splits_;
-    bool any_thread_;
+    const bool any_thread_;
     nanobind::object end_; /**< what the interpreter calls at its end; empty: nothing */
     /** Whether a call of the library waits: what a signal handler raises ends it as a failure. */
     bool is_waiting_ = false;
     unsigned yields_ = 0, pause_microseconds_ = 0;
-    std::string failure_text_;
     std::unique_ptr<nanobind::python_error> interruption_;
 };

@@ -173,15 +173,15 @@ NB_MODULE(_core, module) {
             "__init__",
             [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
                double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
-               const std::string &position, const std::string &results_folder, bool exchange, Meeting *meeting,
-               int reader, int readers) {
-                new (self) Pair(Options{mapped_files, named_pipes, group, position, results_folder, local_rank, rank,
-                                        timeout, ring_bytes, block_bytes, exchange, reader, readers},
-                                meeting);
+               const std::string &position, const std::string &results_folder, bool exchange, int reader, int readers,
+               const std::string &connect, const std::string &key, int ranks) {
+                new (self)
+                    Pair(Options{mapped_files, named_pipes, group, position, results_folder, local_rank, rank, timeout,
+                                 ring_bytes, block_bytes, exchange, reader, readers, connect, key, ranks});
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
-            "group"_a, "position"_a, "results_folder"_a, "exchange"_a, "meeting"_a.none(), "reader"_a = 0,
-            "readers"_a = 0)
+            "group"_a, "position"_a, "results_folder"_a, "exchange"_a, "reader"_a = 0, "readers"_a = 0,
+            "connect"_a = "", "key"_a = "", "ranks"_a = 0)
         .def(
             "exchange",
             [](Pair &pair, nb::object transport, int policy, const std::string &column, bool nulls_together,
@@ -196,6 +196,8 @@ NB_MODULE(_core, module) {
         .def("next", &next, "once"_a)
         .def("next_now", &next_now)
         .def("position", &Pair::position)
+        .def("hold_end", &Pair::hold_end)
+        .def("fail", &Pair::fail, "text"_a)
         .def("close", &Pair::close)
         .def("abort", &Pair::abort, "reason"_a)
         .def("finish", &Pair::finish)
@@ -217,17 +219,6 @@ NB_MODULE(_core, module) {
             const void *address = supply_mapping(pair.handle(), &bytes);
             return nb::make_tuple(reinterpret_cast<uintptr_t>(address), bytes);
         });
-
-    nb::class_<Meeting>(module, "Meeting")
-        .def(
-            "__init__",
-            [](Meeting *self, nb::object link, bool is_feeder, const std::string &node, double seconds) {
-                new (self) Meeting(std::move(link), is_feeder, node, seconds);
-            },
-            "link"_a, "is_feeder"_a, "node"_a, "seconds"_a)
-        .def("feed", &Meeting::feed, "mapped_files"_a, "named_pipes"_a, "group"_a)
-        .def_prop_ro("feeders", &Meeting::feeders)
-        .def_prop_ro("ranks", &Meeting::ranks);
 
     nb::class_<Result>(module, "Result", nb::is_weak_referenceable())
         .def("__init__", [](Result *self, const Pair &pair, const std::string &name,

@@ -53,6 +53,9 @@ supply_options_t Options::passed() const {
     options.exchange = exchange;
     options.reader = reader;
     options.readers = readers;
+    options.connect = set(connect);
+    options.key = set(key);
+    options.ranks = ranks;
     return options;
 }
 
@@ -63,7 +66,7 @@ void Opener::check(const char *thing, const char *use) const {
                                      " it there (in a DataLoader: num_workers=0)");
 }
 
-Pair::Pair(const Options &from, Meeting *meeting) {
+Pair::Pair(const Options &from) {
     supply_options_t options = from.passed();
     supply_position_t position;
     if (!from.position.empty()) {
@@ -71,13 +74,10 @@ Pair::Pair(const Options &from, Meeting *meeting) {
             raise(SUPPLY_ERROR_ARGUMENT, "position '" + from.position + "' does not come from Reader.position");
         options.position = &position;
     }
-    if (meeting != nullptr) link_ = meeting->link();
-    if (meeting != nullptr)
-        open_status_ = meeting->open(&supply_, options);
-    else {
-        /* A reader waits for the first one of its group. */
-        options.interrupted = &Pair::opening_interrupted;
-        options.interrupted_context = this;
+    /* A reader waits for the first one of its group. */
+    options.interrupted = &Pair::opening_interrupted;
+    options.interrupted_context = this;
+    {
         nb::gil_scoped_release released;
         open_status_ = supply_open(&supply_, &options);
     }
@@ -118,7 +118,6 @@ void Pair::check(int status) const {
 void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
     handle();
     exchange_ = std::make_shared<Calls>(std::move(transport), "the exchange between ranks");
-    if (link_ != nullptr && !link_->is_for_any_thread()) exchange_->stay_in_thread();
     supply_t *taken = take();
     supply_status_t status;
     {
@@ -132,8 +131,7 @@ void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
 }
 
 supply_status_t Pair::next(supply_block_t &block, bool once) {
-    const bool is_remote = exchange_ != nullptr || link_ != nullptr;
-    const double limit = (is_remote ? FILLER_LIMIT_FACTOR : 1) * supply__timeout(handle());
+    const double limit = (exchange_ != nullptr ? FILLER_LIMIT_FACTOR : 1) * supply__timeout(handle());
     double end = std::numeric_limits<double>::infinity();
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
     if (once) end = now() + limit + 2 * kPauseMilliseconds / 1e3;
@@ -195,9 +193,8 @@ supply_status_t Pair::try_next(supply_block_t &block) {
 }
 
 void Pair::pause() {
-    /* No descriptor reports other ranks, for which an exchange waits, or feeders. */
+    /* No descriptor reports other ranks, for which an exchange waits. */
     if (exchange_ != nullptr) return exchange_->pause();
-    if (link_ != nullptr) return link_->pause();
     pollfd poller = {supply_fd(supply_), POLLIN, 0};
     nb::gil_scoped_release released;
     poll(&poller, 1, kPauseMilliseconds);
@@ -205,7 +202,6 @@ void Pair::pause() {
 
 void Pair::throw_interruption() {
     if (exchange_ != nullptr) exchange_->throw_interruption();
-    if (link_ != nullptr) link_->throw_interruption();
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -217,15 +213,8 @@ void Pair::release(const supply_block_t &block) noexcept {
         released_meanwhile_.push_back(block);
 }
 
-/* Of feeders, the call receives what has arrived. */
 int Pair::column_count() {
-    supply_t *const supply = handle();
-    std::optional<Receiving> receiving;
-    if (link_ != nullptr) {
-        await_receiver("cannot learn its columns in a signal handler");
-        receiving.emplace(*this, handle());
-    }
-    const int count = supply_column_count(supply);
+    const int count = supply_column_count(handle());
     check(count);
     return count;
 }
@@ -273,18 +262,24 @@ std::string Pair::position_after(const supply_block_t &block, uint32_t elements)
 
 namespace nb = nanobind;
 
-void Pair::await_receiver(const char *purpose) {
+void Pair::await_receiver() {
     while (receiver_ != std::thread::id() && opener_.is_this_process()) {
         if (receiver_ == std::this_thread::get_id())
-            raise(SUPPLY_ERROR_ARGUMENT, std::string("this supply waits for other processes, and ") + purpose +
-                                             ": let the handler raise an exception");
+            raise(SUPPLY_ERROR_ARGUMENT, "this supply waits for other processes, and cannot be closed by a signal "
+                                         "handler: let the handler raise an exception");
         pause();
     }
 }
 
+void Pair::hold_end() { supply__hold_end(handle()); }
+
+void Pair::fail(const std::string &text) noexcept {
+    if (supply_ != nullptr && opener_.is_this_process()) supply__fail_link(supply_, text.c_str());
+}
+
 /* While a call runs without the interpreter's lock, other threads must find the pair closed. */
 supply_t *Pair::take() {
-    await_receiver("cannot be closed by a signal handler");
+    await_receiver();
     supply_t *const taken = opener_.is_this_process() ? supply_ : nullptr;
     supply_ = nullptr;
     return taken;
@@ -312,9 +307,6 @@ void Pair::close() {
         status = close_within(kPauseMilliseconds / 1e3, text);
     } while (status == SUPPLY_AGAIN);
     const int error_number = errno;
-    if (status == SUPPLY_ERROR_SYSTEM && link_ != nullptr)
-        raise(status, link_->failure_text().empty() ? "a feeder could not close its pair: see its output"
-                                                    : link_->failure_text());
     if (status < 0) raise(status, text, status == SUPPLY_ERROR_SYSTEM ? error_number : 0);
 }
 

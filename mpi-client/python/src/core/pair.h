@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "exchange.h"
-#include "meeting.h"
 #include "schema.h"
 #include "supply_arrow.h"
 
@@ -63,6 +62,8 @@ struct Options {
     size_t ring_bytes, block_bytes;
     bool exchange;               /**< the program will call Pair::exchange() */
     int reader = 0, readers = 0; /**< of a ring that several ranks read; 0 readers: not set */
+    std::string connect, key;    /**< of a rank elsewhere; "": not set */
+    int ranks = 0;               /**< of the job; 0: not set */
 
     /** Those of libsupply, which points into this struct. Without the position. */
     supply_options_t passed() const;
@@ -72,9 +73,8 @@ class Pair {
   public:
     /**
      * If it cannot be opened it throws, or with options.exchange the call of exchange() does, after all ranks know.
-     * meeting: with the feeders that open it; nullptr: it is on this node.
      */
-    Pair(const Options &options, Meeting *meeting);
+    explicit Pair(const Options &options);
     ~Pair() { finish(); }
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;
@@ -97,9 +97,14 @@ class Pair {
     nanobind::object arrow_schema();
     /** (elements, steps) of a whole epoch, or None. */
     nanobind::object counts() const;
-    /** Both are empty if there is no position: inside an epoch of several pairs. */
+    /** Both are empty if there is no position: of a block that an exchange has delivered long ago. */
     std::string position() const;
     std::string position_after(const supply_block_t &block, uint32_t elements) const;
+
+    /** A rank elsewhere writes results: its task stays until they are kept. */
+    void hold_end();
+    /** Ends the wait of a rank elsewhere with that text, in any thread. A closed pair has none. */
+    void fail(const std::string &text) noexcept;
 
     /** A signal handler that raises ends the wait, and leaves the pair open. */
     void close();
@@ -121,8 +126,8 @@ class Pair {
     static bool opening_interrupted(void *pair);
     [[noreturn]] void raise_open_failure();
     supply_t *take();
-    /** While another thread is in a call that runs Python code, waits for its end. purpose: for an error's text. */
-    void await_receiver(const char *purpose);
+    /** While another thread is in a call that runs Python code, waits for its end. */
+    void await_receiver();
     supply_status_t close_within(double seconds, char *text);
     supply_status_t ask(supply_block_t &block);
     supply_status_t try_next(supply_block_t &block);
@@ -140,9 +145,7 @@ class Pair {
     bool close_interrupted_ = false;
     bool is_opening_ = true;
     std::shared_ptr<Calls> exchange_; /**< with other ranks */
-    std::shared_ptr<Calls> link_;     /**< to feeders */
-    /* The thread in supply_try_next(). An exchange and a link run Python code there, and so may let other threads run.
-     */
+    /* The thread in supply_try_next(). An exchange runs Python code there, and so may let other threads run. */
     std::thread::id receiver_;
     std::vector<supply_block_t> released_meanwhile_;
 };

@@ -20,8 +20,8 @@ def known_position(position: str) -> str:
     """The position, of a call that returns "" if there is none."""
     if not position:
         raise SupplyError(
-            "this rank reads several pairs, because there are more feeders than ranks: it has positions at the ends of "
-            "epochs only"
+            "the block is older than the last 64 windows that gave this rank rows, and nobody could resume there: ask "
+            "for its position sooner"
         )
     return position
 
@@ -260,7 +260,7 @@ class Block:
         Raises
         ------
         SupplyError
-            The rank reads several buffers, because there are more feeders than ranks.
+            The block is of an exchange, and older than the last 64 windows that gave this rank rows.
         """
         return known_position(self._place_after(elements))
 
@@ -269,7 +269,7 @@ class Block:
         self._core.release()
 
     def _place_after(self, elements: int) -> str:
-        """position_after(), or "" if the rank reads several pairs."""
+        """position_after(), or "" if there is none."""
         return self._core.position_after(elements)
 
     def _in_place(self, column: _core.Column) -> ValuesInPlace:

@@ -175,9 +175,9 @@ def transport_over(comm: Any = None, timeout: float | None = None) -> Transport:
     if isinstance(comm, Transport):
         return comm
     if mpi is not None and isinstance(comm, mpi.Comm):
-        from spark_supplier.mpi import ABSENT_RANK, MpiTransport
+        from spark_supplier.mpi import MpiTransport
 
-        return MpiTransport(comm, limit_of(timeout), ABSENT_RANK)
+        return MpiTransport(comm, limit_of(timeout))
     if distributed is not None and isinstance(comm, distributed.ProcessGroup):
         from spark_supplier.torch_transport import TorchTransport
 

@@ -1,4 +1,4 @@
-"""Over mpi4py: messages between feeders and ranks, and the collective operations of the exchange."""
+"""The exchange's collective operations over mpi4py."""
 
 from __future__ import annotations
 
@@ -21,43 +21,34 @@ _PAUSE_SECONDS = 50e-6
 _kept: list[tuple[MPI.Comm, MPI.Request]] = []
 
 
-def _copy(comm: MPI.Comm, limit: float, absent: str) -> MPI.Comm:
+def _copy(comm: MPI.Comm, limit: float) -> MPI.Comm:
     """Not Dup(), which waits for ever and lets no signal handler run."""
     end = time.monotonic() + limit
     pending = copy, request = comm.Idup()
     _kept.append(pending)
     while not request.Test():
         if time.monotonic() >= end:
-            raise SupplyTimeoutError(absent.format(f"{limit:g} s"))
+            raise SupplyTimeoutError(
+                f"another rank has not opened its exchange for {limit:g} s: has it failed, or opened its pairs in "
+                "another order? (timeout / SUPPLY_TIMEOUT)"
+            )
         time.sleep(_PAUSE_SECONDS)
     _kept.remove(pending)
     return copy
 
 
-ABSENT_PEER = (
-    "a process of the communicator has not called ranks.open(feeders=...), and is no feeder, for {}: has it failed, or "
-    "is it another program? (timeout / SUPPLY_TIMEOUT)"
-)
-
-ABSENT_RANK = (
-    "another rank has not opened its exchange for {}: has it failed, or opened its pairs in another order? "
-    "(timeout / SUPPLY_TIMEOUT)"
-)
-
-
 class MpiTransport:
-    """A Transport over a copy of the communicator, which sends messages, too.
+    """A Transport over a copy of the communicator.
 
     The calls that begin an operation return its number. Buffers must stay as they are until test() has returned True.
     """
 
-    def __init__(self, comm: MPI.Comm, limit: float, absent: str) -> None:
+    def __init__(self, comm: MPI.Comm, limit: float) -> None:
         """Collective.
 
-        limit: seconds to wait for the other processes.
-        absent: what another one has not done when they have passed, and why not, with a place for the seconds.
+        limit: seconds to wait for the other ranks.
         """
-        self._use(_copy(comm, limit, absent))
+        self._use(_copy(comm, limit))
 
     def _use(self, comm: MPI.Comm) -> None:
         self._comm = comm
@@ -80,14 +71,6 @@ class MpiTransport:
         some.Free()
         every.Free()
         return part
-
-    def send(self, to: int, tag: int, buffer: memoryview) -> int:
-        """Complete when the receiver has begun to receive."""
-        return self._begun(self._own().Issend([buffer, MPI.BYTE], to, tag))
-
-    def receive(self, source: int, tag: int, buffer: memoryview) -> int:
-        """The next message of that process with that tag, of at most as many bytes as the buffer has."""
-        return self._begun(self._own().Irecv([buffer, MPI.BYTE], source, tag))
 
     def allgather(self, send: memoryview, receive: memoryview) -> int:
         return self._begun(self._own().Iallgather([send, MPI.BYTE], [receive, MPI.BYTE]))

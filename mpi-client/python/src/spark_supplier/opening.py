@@ -1,4 +1,4 @@
-"""Opens a rank's side of its pair. Two extensions do what only some runs need: exchange.py and feeder.py."""
+"""Opens a rank's side of its pair. An extension does what only some runs need: exchange.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from spark_supplier.exchange import Policy
-    from spark_supplier.feeder import Job
 
 
 def extension(name: str) -> Any:
@@ -43,9 +42,10 @@ def open(
     results_folder: Path | None = None,
     exchange: Policy | None = None,
     comm: Any = None,
-    feeders: Any = None,
     reader: int | None = None,
     readers: int | None = None,
+    connect: str | None = None,
+    key: str | None = None,
 ) -> Reader:
     """Opens this rank's side of its buffer (a pair, docs/RANKS.md), without waiting for Spark.
 
@@ -53,7 +53,7 @@ def open(
     ----------
     config : str, path, or pair of paths, optional
         The folder with mapped-files.conf and named-pipes.conf, or the paths of both files. Default: SUPPLY_MAPPED_FILES
-        and SUPPLY_NAMED_PIPES of the environment.
+        and SUPPLY_NAMED_PIPES of the environment, unless the rank connects.
     local_rank : int, optional
         The rank's number on its node, from 0, which is its line in both files. Default: from the launcher's
         environment.
@@ -78,17 +78,16 @@ def open(
     comm : mpi4py.MPI.Comm or torch.distributed.ProcessGroup, optional
         The ranks of the exchange: all of the job. A group must serve nothing else. Default: a group beside
         torch.distributed's default group if that is initialized, else MPI.COMM_WORLD if mpi4py is imported.
-    feeders : mpi4py.MPI.Comm, optional
-        All ranks of the job and its feeders, if it has any: MPI.COMM_WORLD. All ranks must call open() then. Feeders
-        open the rank's buffer on their nodes, and send its blocks over MPI. Of the other options, timeout, position,
-        exchange and comm count then. If no process is a feeder, the rank's buffer is on its own node, and both ranks
-        are by default those of the communicator. Reader.comm is a new communicator of the ranks alone: use it instead
-        of MPI.COMM_WORLD. An exchange uses it, too. Default: there are no feeders.
-
     reader, readers : int, optional
         This rank and its neighbours on the node read one buffer: it is reader number `reader`, from 0, of `readers`
         ranks, and each of them gets every row. Spark needs the same share (docs/SHARE.md). Reader 0 opens at once;
         the others wait for it. Default: SUPPLY_SHARE, or a buffer of its own.
+    connect : str, optional
+        Address of a run that Spark serves, "supply://HOST:PORT/RUN", or with TLS "supplys://…" (docs/FEEDERS.md): the
+        rank gets its rows over a connection, on a node that needs no Spark. Default: SUPPLY_CONNECT, if there is no
+        config.
+    key : str, optional
+        The key that Spark's side prints. Default: SUPPLY_KEY.
 
     Returns
     -------
@@ -111,30 +110,23 @@ def open(
             for block in reader:
                 x = block.numpy("data")
     """
-    passed = passed_options(config, local_rank, rank, block, group, results_folder)
     if timeout is not None:
         seconds("timeout", timeout)
     if exchange is None and comm is not None:
         raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
     shared = _readers(reader, readers)
     policy = None if exchange is None else extension("exchange").exchange_of(exchange)
-    job = None if feeders is None else extension("feeder").job_of(feeders, timeout)
-    if job is not None:
-        if job.meeting is not None and shared[1] > 1:
-            raise ConfigError("a feeder sends the rows of a buffer to one rank: leave reader and readers out")
-        comm = job.comm if comm is None else comm
-        rank, local_rank = _ranks_of(job, rank, local_rank)
-        passed = passed_options(config, local_rank, rank, block, group, results_folder)
     transport = None if policy is None else extension("exchange").transport_over(comm, timeout)
     pair = _core.Pair(
-        **passed,
+        **passed_options(config, local_rank, rank, block, group, results_folder),
         timeout=timeout or 0,
         ring_bytes=optional_size("ring", ring) or 0,
         position=position or "",
         exchange=policy is not None,
         reader=shared[0],
         readers=shared[1],
-        meeting=None if job is None else job.meeting,
+        connect=connect or "",
+        key=key or "",
     )
     if policy is not None and transport is not None:
         try:
@@ -142,7 +134,7 @@ def open(
         except BaseException as error:
             pair.abort(f"{type(error).__name__}: {error}")
             raise
-    return Reader(pair, None if job is None else job.comm)
+    return Reader(pair)
 
 
 def _readers(reader: int | None, readers: int | None) -> tuple[int, int]:
@@ -209,7 +201,7 @@ def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Reader:
     config : optional
         As for open().
     **options
-        timeout, ring, block, group, position, results_folder, exchange, reader and readers of open().
+        timeout, ring, block, group, position, results_folder, exchange, reader, readers, connect and key of open().
 
     Returns
     -------
@@ -228,14 +220,6 @@ def _local_rank(comm: MPI.Comm) -> int:
     local_rank: int = node.rank
     node.Free()
     return local_rank
-
-
-def _ranks_of(job: Job, rank: int | None, local_rank: int | None) -> tuple[int | None, int | None]:
-    """Both ranks, if the pair is on this node."""
-    if job.meeting is not None:
-        return rank, local_rank
-    own = _local_rank(job.comm)
-    return job.comm.rank if rank is None else rank, own if local_rank is None else local_rank
 
 
 def passed_options(

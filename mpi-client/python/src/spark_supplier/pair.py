@@ -97,9 +97,8 @@ class Reader(Closing):
                     train(block.torch("features", copy=True))
     """
 
-    def __init__(self, pair: _core.Pair, comm: Any = None) -> None:
+    def __init__(self, pair: _core.Pair) -> None:
         self._pair = pair
-        self._comm = comm
         self._last = ""
         # What is_ready() has received.
         self._next: tuple[str, Any] | None = None
@@ -192,8 +191,7 @@ class Reader(Closing):
 
         It is after the last block that is released together with all blocks before it.
 
-        For a position inside a block see Block.position_after(). With more feeders than ranks, raises SupplyError
-        inside an epoch if the rank reads several buffers.
+        For a position inside a block see Block.position_after().
         """
         return known_position(self._pair.position())
 
@@ -206,14 +204,6 @@ class Reader(Closing):
     def ended_epoch_position(self) -> str | None:
         """The position after ended_epoch, even if you still hold blocks of it. None before the first end."""
         return self._ended_epoch_position
-
-    @property
-    def comm(self) -> Any:
-        """With open(feeders=...): an mpi4py communicator of all ranks, without the feeders. Otherwise None.
-
-        Use it instead of MPI.COMM_WORLD. It stays open after close().
-        """
-        return self._comm
 
     @property
     def epoch_elements(self) -> int | None:

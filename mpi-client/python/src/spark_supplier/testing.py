@@ -397,9 +397,7 @@ class _Task:
     def open(self, position: str | None) -> Reader:
         """The rank's side. It begins after that position."""
         options = passed_options(self._files.config(self._kind), 0, 0, None, None, self._files.results_folder)
-        pair = _core.Pair(
-            **options, timeout=_SECONDS, ring_bytes=0, position=position or "", exchange=False, meeting=None
-        )
+        pair = _core.Pair(**options, timeout=_SECONDS, ring_bytes=0, position=position or "", exchange=False)
         reader = _FedReader(pair, self)
         weakref.finalize(reader, self._ends.close)
         self._attach()

@@ -60,8 +60,7 @@ class Dataset(Closing, IterableDataset):
     ----------
     config, local_rank, **options
         As for spark_supplier.ranks.open(). The first iteration opens the rank's buffer. With `exchange`, all ranks must
-        make their data sets in the same order, and take the same epochs. With `feeders`, all ranks must make the data
-        set, and its `comm` is the communicator of the ranks.
+        make their data sets in the same order, and take the same epochs.
     columns : sequence of str
         Names of the columns. "point.x" is a field of the struct "point", if no column has this name.
     batch_size : int
@@ -104,8 +103,6 @@ class Dataset(Closing, IterableDataset):
     ----------
     columns : sequence of str
         As given.
-    comm : mpi4py.MPI.Comm or None
-        With `feeders`, the communicator of the ranks without them.
 
     Raises
     ------
@@ -151,16 +148,11 @@ class Dataset(Closing, IterableDataset):
         for size in ("ring", "block"):
             optional_size(size, options.get(size))
         self._pair = (config, local_rank)
-        # Here, so that the program has the communicator of the ranks before the first iteration.
-        self.comm: Any = None
-        if options.get("feeders") is not None:
-            options["feeders"] = extension("feeder").job_of(options["feeders"], options.get("timeout"))
-            self.comm = options["feeders"].comm
         if options.get("exchange") is not None:
             # Here, because making a group is collective, and the first iteration may be in a thread of the workers.
-            exchange, comm = extension("exchange"), options.get("comm")
+            exchange = extension("exchange")
             options["exchange"] = exchange.exchange_of(options["exchange"])
-            options["comm"] = exchange.transport_over(self.comm if comm is None else comm, options.get("timeout"))
+            options["comm"] = exchange.transport_over(options.get("comm"), options.get("timeout"))
         self._options = options
         self._values = BlockValues(names, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(self._values, batch_size, dtypes or {}, zero_copy)

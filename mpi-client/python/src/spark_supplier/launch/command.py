@@ -137,8 +137,6 @@ def set_share(parser, options):
     """Checks --share, and gives it to the ranks by the environment, which every launcher passes on."""
     if not options.share:
         return
-    if options.program_hosts:
-        parser.error("--share is for ranks on the nodes of Spark, and --program-hosts has them elsewhere: choose one")
     if options.ranks and options.share != "node" and options.ranks % int(options.share):
         parser.error(f"--ranks is {options.ranks}, and --share {options.share}: give a multiple of the share")
     os.environ["SUPPLY_SHARE"] = options.share
@@ -151,12 +149,6 @@ def add_run_options(parser, ranks, ranks_default):
     parser.option("--mapped-files", "FILE", "config file of both sides: the mapped file of each pair")
     parser.option("--named-pipes", "FILE", "config file of both sides: the named pipes of each pair")
     parser.option("--hosts", "FILE", "where the ranks run: a host file in Open MPI's format, 'HOST slots=N' a line")
-    parser.option(
-        "--program-hosts",
-        "FILE",
-        "PROGRAM's ranks run on the slots of this host file, on nodes that need no Spark. A feeder on each node of "
-        "--hosts sends them the data (docs/FEEDERS.md); the slots of --hosts are then the pairs of these nodes",
-    )
     parser.option(
         "--share",
         "N",

@@ -12,10 +12,6 @@ _LARGE_BYTES, _LAST_BYTES = 1 << 20, 1 << 18
 # Lines that the MPI library writes to a rank's stderr by itself.
 _OF_THE_LIBRARY = re.compile(r"\[[^ ]+:[0-9]+\] |Abort\(-?[0-9]+\) on node ")
 
-# A feeder writes about the pairs that the ranks have failed, and at its end, also of a failed run, what it has sent.
-_OF_A_FEEDER = "supply-feeder: "
-_SENT = re.compile(_OF_A_FEEDER + r"node .* sent [0-9]+ elements, .* of [0-9]+ pairs ")
-
 
 def failed_side(first, status):
     """
@@ -66,15 +62,14 @@ def _last_lines(file):
 def of_ranks(lines, files, status):
     """
     Returns the failed rank's last line before mpirun's own first line. If mpirun spoke first, returns the first rank's
-    line after it, unless a signal killed the rank. A feeder's line counts only if no rank wrote one.
+    line after it, unless a signal killed the rank.
 
     lines: the last lines on the stderr of the ranks and of mpirun. files: StderrFiles, whose lines are the ranks'.
     None: all lines are, but for those in Open MPI's frames. status: mpirun's exit status.
     """
     written = files.lines() if files else set(_outside_frames(lines))
     killer = signal_name(status)
-    words = _reason([line for line in lines if not line.startswith(_OF_A_FEEDER)], written, killer)
-    words = words or _reason([line for line in lines if not _SENT.match(line)], written, killer)
+    words = _reason(lines, written, killer)
     return words or (f"a rank was ended by {killer}" if killer else "no message on stderr")
 
 

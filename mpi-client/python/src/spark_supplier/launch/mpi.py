@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import os
 import pathlib
 import re
@@ -10,9 +9,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
-from . import host_file, places
+from . import host_file
 from .command import Failure, TimeLimit
 
 _VERSION_SECONDS = 30
@@ -70,42 +69,9 @@ class Launcher:
         return [*command, *(["--hostfile", os.fspath(hosts)] if hosts else [])]
 
     def exports(self, names: Iterable[str]) -> list[str]:
-        """Options that follow command(): ranks on other nodes get these variables, up to the next ':' only."""
+        """Options that follow command(): ranks on other nodes get these variables."""
         # MPICH passes the whole environment on.
         return [] if self.is_mpich else [word for name in names for word in ("-x", name)]
-
-    def _exports_of_user(self) -> list[str]:
-        """The options '-x NAME' or '-x NAME=VALUE' in MPIRUN."""
-        options = zip(self._words, self._words[1:])
-        return [word for option, value in options if option == "-x" for word in (option, value)]
-
-    def commands(
-        self,
-        ranks: int,
-        hosts: str | os.PathLike[str] | None,
-        program_hosts: str | os.PathLike[str] | None,
-        variables: Collection[str] = (),
-    ) -> tuple[list[str], list[str]]:
-        """
-        As command(), with these variables. program_hosts: a feeder starts on each node of `hosts`, and the ranks on the
-        slots of this host file. Returns what stands in front of options for all of them, and what follows these in
-        front of the program.
-        """
-        if not program_hosts or hosts is None:
-            return [*self.command(ranks, hosts), *self.exports(variables)], []
-        if self.is_mpich:
-            raise Failure("--program-hosts needs Open MPI: with MPICH, start mpiexec yourself (docs/FEEDERS.md)")
-        feeder = places.program("supply-feeder")
-        if not feeder.exists():
-            raise Failure(f"there is no {feeder}: {places.MISSING_MPI}")
-        nodes = host_file.nodes(hosts)
-        _check_pairs(hosts, nodes, max(len(nodes), ranks))
-        exports = self.exports(variables)
-        # Open MPI does not mix --host and --hostfile.
-        feeders = [*self.command(len(nodes)), *exports, "--host", ",".join(f"{node}:1" for node in nodes)]
-        slots = ",".join(f"{node}:{slots}" for node, slots in host_file.read(program_hosts))
-        of_ranks = [*self._exports_of_user(), *exports]
-        return feeders, [str(feeder), ":", "-n", str(ranks), *of_ranks, "--host", slots]
 
     @staticmethod
     def temporary_files_in(folder: str | os.PathLike[str], memory: str | os.PathLike[str] | None) -> dict[str, str]:
@@ -145,22 +111,3 @@ class Launcher:
             stdout=sys.stderr,
             check=False,
         )
-
-
-def _check_pairs(hosts: str | os.PathLike[str], nodes: list[str], pairs: int) -> None:
-    """
-    The Supplier fills the slots of the host file in their order, the feeders deal the pairs among themselves. Raises
-    Failure if a node would get other pairs from one than from the other.
-    """
-    slots = dict(host_file.read(hosts))
-    # As in mpi-client/feeders/processes.c.
-    opened = collections.Counter(nodes[pair * len(nodes) // pairs] for pair in range(pairs))
-    left = pairs
-    for node in nodes:
-        # Slots that the Supplier does not need do no harm.
-        if min(slots[node], left) != opened[node]:
-            raise Failure(
-                f"{hosts}: {node} has slots={slots[node]}, and its feeder opens {opened[node]} of {pairs} pairs: "
-                f"write slots={opened[node]}"
-            )
-        left -= opened[node]

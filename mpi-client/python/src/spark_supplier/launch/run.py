@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from . import config_files, host_file, last_words, places
+from . import config_files, last_words, places
 from .command import Failure, temporary_folder
 from .last_words import StderrFiles, failed_side
 from .mpi import Launcher
@@ -120,16 +120,12 @@ class Run:
             changed[folder] = os.stat(folder).st_mtime_ns if os.path.isdir(folder) else None
         return changed
 
-    def _feeders(self):
-        """How many there are: one on each node with pairs."""
-        return len(host_file.nodes(self._options.hosts)) if self._options.program_hosts else 0
-
     def _start_supplier(self, work, supplier_options):
         options = self._options
         command: list[object] = [places.launcher("supplier")]
         if options.yarn:
             command = [places.launcher("submit-supplier"), *options.yarn.split(",")]
-        command += [*supplier_options, "--ranks", max(options.ranks, self._feeders()), "--timeout", options.timeout]
+        command += [*supplier_options, "--ranks", options.ranks, "--timeout", options.timeout]
         command += ["--mapped-files", self._configs[0], "--named-pipes", self._configs[1]]
         command += ["--hosts", options.hosts] if options.hosts else []
         command += ["--share", options.share] if options.share else []
@@ -145,8 +141,8 @@ class Run:
         environment.
         """
         options = self._options
-        exported = config_files.exported(variables)
-        command, feeder = self._launcher.commands(options.ranks, options.hosts, options.program_hosts, exported)
+        command = self._launcher.command(options.ranks, options.hosts)
+        command += self._launcher.exports(config_files.exported(variables))
         environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
         environment.update(variables)
         if self._launcher.is_mpich:
@@ -165,9 +161,9 @@ class Run:
         files = None
         if os.access(shared, os.W_OK):
             made = self._make_folder(shared)
-            of_ranks, folder = self._launcher.files_of_ranks(made, options.ranks + self._feeders())
+            of_ranks, folder = self._launcher.files_of_ranks(made, options.ranks)
             files = StderrFiles(folder, may_trim=folder == made) if folder else None
-        ranks = self._sides.start("ranks", [*command, *of_ranks, *feeder, *program], relay="stderr", env=environment)
+        ranks = self._sides.start("ranks", [*command, *of_ranks, *program], relay="stderr", env=environment)
         return ranks, ranks.output, files
 
     def _limit_after(self, first, side):

@@ -35,12 +35,11 @@ def main(arguments):
     for file in files:
         if not os.access(file, os.R_OK):
             raise Failure(f"{file} cannot be read")
-    hosts = options.program_hosts or options.hosts
-    slots = sum(of_host for _, of_host in host_file.read(hosts))
+    slots = sum(of_host for _, of_host in host_file.read(options.hosts))
     ranks = options.ranks or slots
     if ranks > slots or not slots:
-        raise Failure(f"{hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
+        raise Failure(f"{options.hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
     mapped_files, named_pipes = os.path.realpath(options.mapped_files), os.path.realpath(options.named_pipes)
     environment = config_files.environment(mapped_files, named_pipes, options.timeout)
-    command, feeder = Launcher().commands(ranks, options.hosts, options.program_hosts, config_files.exported())
-    become([*command, *feeder, *program], environment)
+    launcher = Launcher()
+    become([*launcher.command(ranks, options.hosts), *launcher.exports(config_files.exported()), *program], environment)

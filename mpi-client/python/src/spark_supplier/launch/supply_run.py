@@ -76,12 +76,6 @@ def main(arguments):
         parser.error("--ring, --block and --group stand in the config files: do not give them with --mapped-files")
     if options.yarn and not (options.mapped_files and options.hosts):
         parser.error("--yarn needs --hosts, --mapped-files and --named-pipes: files that every node sees")
-    if options.program_hosts and not options.hosts:
-        parser.error("--program-hosts needs --hosts: the nodes with Spark, with their pairs as slots")
-    if options.program_hosts and options.serve:
-        parser.error(
-            "--program-hosts names the nodes of a training program, and --serve starts supply-server: choose one"
-        )
     if options.serve and supplier_options:
         parser.error(f"unknown argument '{supplier_options[0]}': with --serve, put the program's after '--'")
     if options.serve and options.max_restarts:

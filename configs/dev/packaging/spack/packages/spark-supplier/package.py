@@ -20,7 +20,7 @@ class SparkSupplier(CMakePackage):
     version("@VERSION@", sha256="@SHA256@")
 
     variant("tools", default=True, description="The supply-… tools, the launchers and the jars for Spark")
-    variant("mpi", default=True, description="libsupply_exchange, libsupply_remote; with tools feeder and server")
+    variant("mpi", default=True, description="libsupply_exchange; with tools supply-server")
     variant("man", default=False, description="Man pages", when="+tools")
     variant(
         "linalg",
