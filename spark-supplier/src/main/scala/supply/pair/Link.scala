@@ -18,7 +18,8 @@ import supply.protocol.Layout.{Constant, MappedFileHeader => At}
  * The task's thread sends, or that of a new connection: who has the lock `sending`, which is taken before
  * the link's own. The thread of a connection stores what the rank has released.
  */
-private[supply] final class Link private[pair] (val of: Link.Of, paths: PairPaths,
+private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[Byte],
+    paths: PairPaths,
     reconnectSeconds: Double, kept: String => Unit, server: LinkServer)
     extends Requests with Notifications {
   import Link._
@@ -128,7 +129,7 @@ private[supply] final class Link private[pair] (val of: Link.Of, paths: PairPath
       current = Some(sender)
       sender.trying(new Deadline(reconnectSeconds)) {
         link.send(Constant.LINK_ACCEPTED)
-        if (mirror.get.hasSchema) sender.catchUp()
+        sender.catchUp()
       }
       synchronized(notifyAll())
     }

@@ -1,12 +1,13 @@
 package supply.pair
 
-import java.io.IOException
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, Paths, StandardCopyOption}
 import java.nio.file.attribute.PosixFilePermissions
 
-import supply.core.{ContractException, SupplyException}
+import scala.util.control.NonFatal
+
+import supply.core.ContractException
 import supply.protocol.{Layout, Text}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 
@@ -42,14 +43,16 @@ private[pair] final class LinkResults(pair: PairPaths, kept: String => Unit) ext
       current = None
       kept(result.name)
     })
-    problem
+    val answer = problem
+    problem = ""
+    answer
   }
 
   private def trying(body: => Unit): Unit =
     try body
     catch {
-      case e @ (_: IOException | _: SupplyException) =>
-        problem = s"Spark's executor cannot keep it: ${e.getMessage}"
+      case NonFatal(e) =>
+        problem = s"Spark's executor cannot keep it: $e"
         close()
     }
 

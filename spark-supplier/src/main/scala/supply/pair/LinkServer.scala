@@ -12,7 +12,7 @@ import supply.protocol.Layout.{BlockHeader, Constant, MappedFileHeader => At}
 private[supply] final class LinkServer private (bind: InetAddress, ports: Range, tls: Option[Tls]) {
   import LinkServer._
 
-  private val links = TrieMap.empty[Link.Of, (Link, Array[Byte])]
+  private val links = TrieMap.empty[Link.Of, Link]
   private val listener = new Listener[String](bind, ports, "supply-link", tls, SecondsOfStrangers,
     (role, run) => if (role == Listener.Link) keyOf(run).map(run -> _) else None,
     (_, run, connection) => serve(run, new LinkConnection(connection)))
@@ -20,7 +20,7 @@ private[supply] final class LinkServer private (bind: InetAddress, ports: Range,
   def port: Int = listener.port
 
   private def keyOf(run: String): Option[Array[Byte]] =
-    links.collectFirst { case (of, (_, key)) if of.run == run => key }
+    links.values.find(_.of.run == run).map(_.key)
 
   /**
    * A link that waits for that rank, which proves `key`; None: another task of this JVM has one. `paths`: of
@@ -28,15 +28,12 @@ private[supply] final class LinkServer private (bind: InetAddress, ports: Range,
    */
   def register(of: Link.Of, key: Array[Byte], paths: PairPaths, reconnectSeconds: Double)(
       kept: String => Unit): Option[Link] = {
-    val link = new Link(of, paths, reconnectSeconds, kept, this)
-    if (links.putIfAbsent(of, link -> key).isEmpty) Some(link) else None
+    val link = new Link(of, key, paths, reconnectSeconds, kept, this)
+    if (links.putIfAbsent(of, link).isEmpty) Some(link) else None
   }
 
   /** Whether it was there. */
-  private[pair] def forget(link: Link): Boolean =
-    links.get(link.of).exists { case found @ (own, _) =>
-      (own eq link) && links.remove(link.of, found)
-    }
+  private[pair] def forget(link: Link): Boolean = links.remove(link.of, link)
 
   private[pair] def closeLater(connection: Connection): Unit = {
     listener.later(LingerSeconds)(connection.close())
@@ -50,7 +47,7 @@ private[supply] final class LinkServer private (bind: InetAddress, ports: Range,
       finally late.cancel(false)
     val of = Link.Of(run, opening.data, opening.rank)
     links.get(of) match {
-      case Some((link, _)) => link.serve(rank, opening)
+      case Some(link) => link.serve(rank, opening)
       case None =>
         closeLater(rank.connection)
         rank.refuse(Constant.LINK_BUSY, s"no task waits here for rank ${of.rank} of $run")

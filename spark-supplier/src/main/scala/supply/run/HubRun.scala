@@ -60,7 +60,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
 
   /** For how long it has had no client, in seconds. */
   def secondsAlone: Double = synchronized {
-    if (client.isDefined || writes > 0) 0 else (System.nanoTime() - heardAt) / 1e9
+    if (client.isDefined || isOfWrite && writes > 0) 0 else (System.nanoTime() - heardAt) / 1e9
   }
 
   /**

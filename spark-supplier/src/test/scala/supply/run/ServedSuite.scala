@@ -2,21 +2,33 @@ package supply.run
 
 import java.io.{ByteArrayOutputStream, PrintStream}
 import java.nio.file.{Files, Path}
+import java.util.HexFormat
 
 import scala.util.{Random, Using}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.functions.{col, udf}
+import org.apache.spark.sql.streaming.Trigger
 import org.apache.spark.sql.DataFrame
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.api.Calls
 import supply.core.{ConfigException, RankEndedException, RankException, SupplyException}
+import supply.net.Listener
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.task.Served
 import supply.testing.Background.{inBackground, result}
-import supply.testing.{LinkRank, LocalSession, ResultFiles}
+import supply.testing.{HubSocket, LinkRank, LocalSession, LongTest, ResultFiles, TemporaryFolder}
 
 class ServedSuite extends ServedTests(isTls = false)
+
+class ServedTlsSuite extends ServedTests(isTls = true) {
+  /** `make test` has the others without TLS, in ServedSuite. */
+  private val alsoWithoutTls = testNames.filterNot(_.contains("get every row once"))
+
+  override def tags: Map[String, Set[String]] = super.tags ++ alsoWithoutTls.map(name =>
+    name -> (super.tags.getOrElse(name, Set.empty) + LongTest.name))
+}
 
 /** Ranks connect to writes of this JVM. */
 abstract class ServedTests(isTls: Boolean) extends AnyFunSuite with LocalSession {
@@ -180,6 +192,56 @@ abstract class ServedTests(isTls: Boolean) extends AnyFunSuite with LocalSession
       each.close()
     }
     result(writing)
+  }
+
+  test("each batch of a stream is an epoch, and the ranks reach its end") {
+    TemporaryFolder { folder =>
+      val rows = data()
+      val files = folder.resolve("rows").toString
+      rows.repartition(3).write.parquet(files)
+      val run = newRun()
+      val stream =
+        spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(files)
+      val query = stream.writeStream.format("supply").option("serve", run).option("serve-key", key)
+        .option("ranks", 2).option("timeout", 60)
+        .option("checkpointLocation", folder.resolve("checkpoint").toString)
+        .trigger(Trigger.AvailableNow()).start()
+      val ranks = (0 until 2).map(number => inBackground(rank(run, number, 2).drain()))
+      val done = ranks.map(result(_))
+      assert(query.awaitTermination(60000) && query.exception.isEmpty)
+      assert(sorted(done.flatMap(_.rows)) == expected(rows))
+      done.foreach { each =>
+        assert(each.epochs == 3)
+        each.close()
+      }
+    }
+  }
+
+  test("a run of a client at the hub is served by a name, and by its own") {
+    val (run, name) = newRun() -> newRun()
+    val own = Array.tabulate[Byte](32)(_.toByte)
+    Hubs.open(sc, run, own)
+    val mask = Listener.proof(own, s"serve $name".getBytes)
+    val masked = ServedWrite.keyOf(key).zip(mask).map { case (one, other) => (one ^ other).toByte }
+    def serve(name: String) = Calls.answer(spark, "hub-serve",
+      s"""{"run": "$run", "name": "$name", "key": "${HexFormat.of().formatHex(masked)}"}""")
+    assert(new String(serve(name)).contains("port"))
+    serve(name)
+    assertThrows[ConfigException](serve("another"))
+    val writing = inBackground(data(100).write.format("supply").mode("append")
+        .option("serve", s"$name/data").option("hub-run", run).option("ranks", 1).save())
+    val done = rank(s"$name/data", 0).drain()
+    result(writing)
+    assert(done.rows.size == 100)
+    done.close()
+    // By that name nobody is the client, and another process of the run is.
+    val words = Hubs.open(sc, run, own).split("[ /]")
+    val (address, port) = java.net.InetAddress.getByName(words(0)) -> words(1)
+    val tls = if (isTls) Some("TLSv1.3") else None
+    Using.resource(new HubSocket(address, port.toInt, tls))(client =>
+      assert(!client.meets(HubSocket.Client, name, ServedWrite.keyOf(key))))
+    HubSocket.of(address, port.toInt, HubSocket.Peer, name, ServedWrite.keyOf(key), tls).close()
+    Hubs.close(run)
   }
 
   test("two kinds of data of one run, and a key that is made and printed") {

@@ -15,7 +15,7 @@ import supply.protocol.Layout.{BlockColumn, BlockHeader, Constant, LinkNotice, L
 import supply.protocol.Layout.{Notification => Fields}
 
 /** A rank elsewhere: its side of proto/PROTOCOL.md, "A pair over a connection", written once more. */
-final class LinkRank(hub: String, key: String, val rank: Int, ranks: Int = 0,
+final class LinkRank(val hub: String, key: String, val rank: Int, ranks: Int = 0,
     blocks: Int = 4, blockBytes: Int = 4096) extends AutoCloseable {
   import LinkRank._
 
@@ -83,6 +83,14 @@ final class LinkRank(hub: String, key: String, val rank: Int, ranks: Int = 0,
         header.array ++ lastBlock.array ++ name.getBytes(UTF_8))
       Some(next())
     }
+
+  /** Sends one frame there, without LINK_OPEN. */
+  def send(place: (String, Int, Boolean), kind: Int, payload: Array[Byte]): Unit = {
+    assert(meet(place, HubSocket.Link))
+    send(kind, payload)
+  }
+
+  def isEnded: Boolean = socket.isEnded
 
   def send(kind: Int, payload: Array[Byte] = Array.empty, length: Option[Int] = None): Unit = {
     val head = ByteBuffer.allocate(LinkRequest.SIZE).order(ByteOrder.LITTLE_ENDIAN)
@@ -199,6 +207,9 @@ final class LinkRank(hub: String, key: String, val rank: Int, ranks: Int = 0,
     while (kept.size == before) assert(take(next()))
     kept.last
   }
+
+  /** Whole ones. */
+  def epochs: Int = received.count(kindOf(_) == Constant.NOTIFICATION_END_OF_EPOCH)
 
   /** Of the blocks with elements: values of the columns `id` (bigint) and, if it is there, `label` (string). */
   def rows: Seq[Seq[Any]] =
