@@ -171,8 +171,6 @@ class OtherRanks {
                 false,
                 &part,
                 allgather,
-                nullptr,
-                nullptr,
                 alltoall,
                 alltoallv,
                 [](void *, int, failure *) { return SUPPLY_OK; },

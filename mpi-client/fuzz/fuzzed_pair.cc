@@ -147,7 +147,22 @@ FuzzedPair::FuzzedPair(bool exchanges) {
     generation = header().generation;
 }
 
+FuzzedPair::FuzzedPair(const std::string &connect, const char *key) {
+    supply_options_t options;
+    supply_options_init(&options);
+    options.connect = connect.c_str();
+    options.key = key;
+    options.rank = 0;
+    options.block_bytes = block_bytes;
+    options.ring_bytes = block_bytes * block_count;
+    if (supply_open(&supply_, &options) != SUPPLY_OK) found(supply_error(supply_));
+}
+
 FuzzedPair::~FuzzedPair() {
+    if (mapping_ == nullptr) {
+        supply_abort(supply_, "the input has ended");
+        return;
+    }
     __atomic_store_n(&header().end_seen, 1u,
                      __ATOMIC_RELEASE); /* else supply_close() waits until the task has seen the end */
     munmap(mapping_, file_bytes);

@@ -27,6 +27,8 @@ class FuzzedPair {
 
     /** exchanges: the handle may get one. */
     explicit FuzzedPair(bool exchanges = false);
+    /** A rank elsewhere. It has no files: mapping() and what writes there are not for it. */
+    FuzzedPair(const std::string &connect, const char *key);
     ~FuzzedPair();
     FuzzedPair(const FuzzedPair &) = delete;
     FuzzedPair &operator=(const FuzzedPair &) = delete;

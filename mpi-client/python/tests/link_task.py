@@ -136,8 +136,8 @@ class LinkedTask(Task):
         self._server = server
         self.results = {}
         self.reason_of_stop = ""
-        self._result = None
-        self.memory = None
+        self._name, self._file_of_result = "", bytearray()
+        self.memory = bytearray()  # type: ignore[assignment]
         # The connection ends after so many bytes of the next notice, and the rank must come again.
         self.cut_after = None
         self.accept()
@@ -147,7 +147,7 @@ class LinkedTask(Task):
         self._link = self._server.meet()
         kind, released, acknowledged, opened = self._link.request()
         assert kind == CONSTANTS["LINK_OPEN"]
-        if self.memory is None:
+        if not self.memory:
             header = bytearray(opened[:_HEADER])
             put(header, "mapped_file_header", schema_columns=0, schema_bytes=0, task_pid=os.getpid(), plan=0x77)
             self.memory = header.ljust(get(header, "mapped_file_header", "file_bytes"), b"\0")
@@ -214,11 +214,11 @@ class LinkedTask(Task):
         if kind == CONSTANTS["LINK_STOP"]:
             self.reason_of_stop = payload.decode()
         elif kind == CONSTANTS["LINK_RESULT"]:
-            self._result = (payload.decode(), bytearray())
+            self._name, self._file_of_result = payload.decode(), bytearray()
         elif kind == CONSTANTS["LINK_RESULT_BYTES"]:
-            self._result[1].extend(payload)
+            self._file_of_result += payload
         elif kind == CONSTANTS["LINK_RESULT_SEAL"]:
-            self.results[self._result[0]] = bytes(self._result[1])
+            self.results[self._name] = bytes(self._file_of_result)
             self._link.notice("LINK_KEPT")
         else:
             assert kind == CONSTANTS["LINK_CREDIT"], kind

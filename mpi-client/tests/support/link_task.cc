@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@ namespace {
 
 constexpr int kMilliseconds = 300000;
 
-template <typename Struct> std::string bytes_of(const Struct &value) {
+template <typename Struct>
+std::string bytes_of(const Struct &value) {
     return {reinterpret_cast<const char *>(&value), sizeof value};
 }
 
@@ -40,6 +42,8 @@ void LinkEnd::cut() {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
 }
+
+void LinkEnd::end_writing() { shutdown(fd_, SHUT_WR); }
 
 std::string LinkEnd::read(size_t bytes) {
     std::string found;
@@ -89,8 +93,10 @@ std::string LinkTask::place() const { return "127.0.0.1:" + std::to_string(port_
 
 LinkEnd LinkTask::accept(int role) {
     pollfd poller = {listener_, POLLIN, 0};
-    if (poll(&poller, 1, kMilliseconds) != 1) throw std::runtime_error("no rank has connected");
-    LinkEnd end(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+    if (poll(&poller, 1, patience) != 1) throw std::runtime_error("no rank has connected");
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC), at_once = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+    LinkEnd end(fd);
     const std::string head = end.read(11);
     if (head.substr(0, 8) != "SUPPLYH1" || head[8] != role) throw std::runtime_error("another role");
     end.read(static_cast<size_t>(head[10]));

@@ -1,4 +1,5 @@
-/** The hub and the executor of a linked rank, on a loopback address. Each step is a call, so that a test can do it wrong. */
+/** The hub and the executor of a linked rank, on a loopback address. Each step is a call, so that a test can do it
+ * wrong. */
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace supply_test {
 
-/** A connection of the rank. The destructor cuts it. Reads throw after five minutes, and at the end of the connection. */
+/** A connection of the rank. The destructor cuts it. Reads throw after five minutes, and at the end of the connection.
+ */
 class LinkEnd {
   public:
     explicit LinkEnd(int fd) : fd_(fd) {}
@@ -18,8 +20,11 @@ class LinkEnd {
     ~LinkEnd() { cut(); }
 
     void cut();
+    /** Nothing more comes from here. */
+    void end_writing();
     std::string read(size_t bytes);
-    template <typename Struct> Struct read() {
+    template <typename Struct>
+    Struct read() {
         Struct value;
         read(sizeof value).copy(reinterpret_cast<char *>(&value), sizeof value);
         return value;
@@ -41,6 +46,8 @@ class LinkTask {
   public:
     explicit LinkTask(std::string key = "a key");
     ~LinkTask();
+
+    int patience = 300000; /**< accept() throws after so many milliseconds */
 
     std::string address(const std::string &run = "run") const;
     std::string place() const;
