@@ -1,6 +1,6 @@
 # Benchmarks.
 
-.PHONY: bench bench-quick bench-cycle bench-programs
+.PHONY: bench bench-quick bench-cycle bench-feeders bench-programs
 
 bench: packages-for-bench bench-programs ## every benchmark, about half an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
@@ -10,6 +10,9 @@ bench-quick: bench-programs # cycle and lmdb with half of the data, fewer rounds
 
 bench-cycle: bench-programs # the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
 	@bench/cycle $(BENCH)
+
+bench-feeders: bench-programs # a rank elsewhere alone: GB/s over TCP, against TCP itself, Arrow Flight and gRPC, in three minutes
+	@bench/feeders $(BENCH)
 
 bench-programs: packages-for-tests library $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 	@echo 'build: the programs of bench/'
