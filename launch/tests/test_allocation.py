@@ -23,6 +23,7 @@ def test_tasks_of_each_node(text, tasks):
         (("--lmdb", "/a"), 2, "no program after '--'"),
         (("--ranks", "3", "--", "true"), 2, "--ranks comes from the allocation"),
         (("--serve", "--", "true"), 2, "--serve is not for a job of Slurm"),
+        (("--serve-ranks=2", "--", "true"), 2, "--serve-ranks is not for a job of Slurm"),
         (("--executor-memory", "much", "--", "true"), 2, "--executor-memory 'much' is not a size"),
     ],
     ids=str,

@@ -264,3 +264,43 @@ def test_a_supplier_does_not_wait_for_ranks_that_mpirun_has_ended(supply_run, en
     assert run.finish() == 1
     # The Supplier has its own status: supply-run did not end it.
     assert re.fullmatch(r"the Supplier failed \(status 1\): .*3 ranks need 3 tasks at once.*", last_message(run))
+
+
+def test_ranks_that_connect_are_started_by_something_else(entries):
+    local = [f"--conf=spark.driver.{name}=127.0.0.1" for name in ("host", "bindAddress")]
+    options = ["--serve-ranks=2", "--serve=cats", f"--lmdb={entries}", "--epochs=2", *local]
+    command = [LAUNCH / "supply-run", *options]
+    environment = {**os.environ, "SUPPLY_KEY": "a key of the test"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        try:
+            said = next(line for line in run.stderr if "ranks connect by" in line)
+            address = re.search("SUPPLY_CONNECT=(supply://127.0.0.1:[0-9]+/cats)\n", said)
+            assert address, said
+            environment["SUPPLY_CONNECT"] = address[1]
+            ranks = [
+                subprocess.Popen(SUPPLY_CAT, env={**environment, "RANK": f"{rank}"}, stdout=subprocess.PIPE, text=True)
+                for rank in range(2)
+            ]
+            lines = [line for rank in ranks for line in rank.communicate(timeout=120)[0].splitlines()]
+            assert [rank.returncode for rank in ranks] == [0, 0]
+            rest = run.stderr.read()
+            assert run.wait(timeout=60) == 0, rest
+        finally:
+            run.kill()
+    assert collections.Counter(lines) == databases.expected_lines(entries, 2)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--serve-ranks", "2", "--", "true"), "--serve-ranks starts no PROGRAM"),
+        (("--serve-ranks", "2", "--share", "2"), "--share is not for ranks that connect"),
+        (("--serve-ranks", "2", "--ranks", "3"), "--serve-ranks has the number of ranks: leave --ranks out"),
+        (("--serve", "name", "--", "true"), "--serve 'name' names a run of --serve-ranks"),
+    ],
+    ids=["program", "share", "ranks", "name"],
+)
+def test_options_that_are_not_for_ranks_that_connect(arguments, message):
+    done = subprocess.run([LAUNCH / "supply-run", *arguments], capture_output=True, text=True)
+    assert done.returncode == 2 and message in done.stderr

@@ -24,7 +24,7 @@ has ended, or when the job is cancelled. Nothing is left on any node. The exit s
 first.
 
 All other options are those of launch/supply-run and of the Supplier (docs/OPTIONS.md), except --ranks, --hosts,
---mapped-files, --named-pipes, --yarn and --master, which come from the allocation, and --serve."""
+--mapped-files, --named-pipes, --yarn and --master, which come from the allocation, and --serve and --serve-ranks."""
 EPILOG = """
 Environment:
   TMPDIR               a folder on a disk of each node's own, where Spark spills to (default: /tmp)
@@ -32,7 +32,7 @@ Environment:
   MPIRUN, SPARK_HOME   as in launch/supply-run --help, and its other variables
 """
 FROM_ALLOCATION = ("--ranks", "--hosts", "--mapped-files", "--named-pipes", "--yarn", "--master")
-NOT_IN_A_JOB = ("--serve",)
+NOT_IN_A_JOB = ("--serve", "--serve-ranks")
 # Seconds for the master to start, and for the nodes to end what they have.
 MASTER_START = 60
 ENDING = 25

@@ -4,7 +4,18 @@ import os
 import shutil
 import sys
 
-from .command import Failure, Parser, add_config_options, add_run_options, pattern, set_share, split_at_program
+from . import places
+from .command import (
+    Failure,
+    Parser,
+    add_config_options,
+    add_run_options,
+    become,
+    number_of,
+    pattern,
+    set_share,
+    split_at_program,
+)
 from .processes import Sides
 from .restarts import Restarts
 from .run import Run, ServingRun
@@ -27,13 +38,17 @@ unless a process was killed or an executor lost. A signal to this command ends t
 With --serve PROGRAM is a Spark program of your own, for example 'python program.py' or 'spark-submit program.py', and
 the ranks are those of supply-server (docs/OFFLOAD.md). MatrixRanks.attach(spark) finds them in the environment.
 When the program ends, the ranks are ended, and the exit status is the program's. It has no stdin: for an interactive
-program, start the ranks by launch/run-ranks."""
+program, start the ranks by launch/run-ranks.
+
+With --serve-ranks N there is no PROGRAM: something else starts N ranks, on any nodes, and they connect to this run
+(docs/FEEDERS.md). The Supplier prints their SUPPLY_CONNECT and SUPPLY_KEY. The exit status is the Supplier's."""
 EPILOG = """
 The ranks' stdout is passed on to stdout as mpirun writes it: lines of different ranks may be mixed, and MPICH writes
 there that a rank was killed. Everything else goes to stderr, the Supplier's table too. With --serve the program's
 stdout is passed on, too.
 
 Environment:
+  SUPPLY_KEY  with --serve-ranks, what ranks must have as SUPPLY_KEY (default: a random text)
   MPIRUN      Open MPI's mpirun or MPICH's mpiexec, followed by options of your own (default: mpirun)
   SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help
   SUPPLY_RESTARTS                     with --max-restarts, set for PROGRAM: how often both sides have been started again
@@ -53,8 +68,17 @@ def main(arguments):
     )
     parser.add_argument(
         "--serve",
-        action="store_true",
-        help="start supply-server with --ranks ranks, and PROGRAM, which attaches to them, instead of the Supplier",
+        nargs="?",
+        metavar="NAME",
+        const="",
+        help="start supply-server with --ranks ranks, and PROGRAM, which attaches to them, instead of the Supplier. "
+        "With --serve-ranks, the NAME of the run in its address (default: supply)",
+    )
+    parser.option(
+        "--serve-ranks",
+        "N",
+        "start the Supplier alone, for N ranks that something else starts, and that connect",
+        number_of("ranks"),
     )
     parser.option(
         "--max-restarts",
@@ -66,6 +90,11 @@ def main(arguments):
     add_config_options(parser)
     words, program = split_at_program(arguments)
     options, supplier_options = parser.parse_known_args(words)
+    if options.serve_ranks:
+        _serve_ranks(parser, options, supplier_options, program)
+    if options.serve:
+        parser.error(f"--serve '{options.serve}' names a run of --serve-ranks: give that, too, or no name")
+    options.serve = options.serve is not None
     if program is None:
         parser.error("no '--': put the program after it")
     if not program:
@@ -90,6 +119,21 @@ def main(arguments):
     if failure:
         print(f"supply-run: {failure}", file=sys.stderr)
     return status
+
+
+def _serve_ranks(parser, options, supplier_options, program):
+    """Becomes the Supplier."""
+    if program is not None:
+        parser.error(
+            "--serve-ranks starts no PROGRAM: leave '--' and it out, and start the ranks where they are to run"
+        )
+    for name in ("mapped_files", "named_pipes", "hosts", "share", "ring", "block", "group", "yarn", "max_restarts"):
+        if vars(options)[name]:
+            parser.error(f"--{name.replace('_', '-')} is not for ranks that connect (--serve-ranks): leave it out")
+    if options.ranks != 1:
+        parser.error("--serve-ranks has the number of ranks: leave --ranks out")
+    own = ["--ranks", str(options.serve_ranks), "--timeout", options.timeout, "--serve", options.serve or "supply"]
+    become([str(places.launcher("supplier")), *supplier_options, *own], os.environ)
 
 
 def _run(options, supplier_options, command):
