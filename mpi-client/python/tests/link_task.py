@@ -138,7 +138,7 @@ class LinkedTask(Task):
         self.reason_of_stop = ""
         self._name, self._file_of_result = "", bytearray()
         self.memory: bytearray = bytearray()  # type: ignore[assignment]
-        # The connection ends after so many bytes of the next notice, and the rank must come again.
+        # After this number of bytes of the next notice the connection ends, and the rank must come again.
         self.cut_after = None
         self.accept()
 

@@ -47,7 +47,7 @@ class LinkTask {
     explicit LinkTask(std::string key = "a key");
     ~LinkTask();
 
-    int patience = 300000; /**< accept() throws after so many milliseconds */
+    int patience = 300000; /**< in milliseconds, of accept() */
 
     std::string address(const std::string &run = "run") const;
     std::string place() const;
