@@ -220,7 +220,7 @@ def test_questions_neither_wait_nor_begin_an_epoch(files, monkeypatch):
         assert each
         with pytest.raises(TypeError, match="not known"):
             len(each)
-    assert not data.closed and data.columns == ["x"] and data.comm is None and data.statistics() == []
+    assert not data.closed and data.columns == ["x"] and data.statistics() == []
     with pytest.raises(TypeError, match="not known"):
         torch.utils.data.DistributedSampler(data, 2, 0)
 
