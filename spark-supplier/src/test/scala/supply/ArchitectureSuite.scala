@@ -136,7 +136,7 @@ private object ArchitectureSuite {
       internals),
     "linalg" -> Seq("core", "plan", "rows", "pair", "task", "run", "results", "api"),
     estimators -> Seq("linalg", modelsOfMLlib),
-    "tools" -> Seq("core", "protocol", "plan", "lmdb", "pair", "run"))
+    "tools" -> Seq("core", "protocol", "plan", "lmdb", "run"))
 
   private val extensions = Set("lmdb", "linalg", estimators, modelsOfMLlib)
 

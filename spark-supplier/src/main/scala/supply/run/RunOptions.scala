@@ -4,6 +4,7 @@ import picocli.CommandLine.Model.OptionSpec
 import picocli.CommandLine.{Command, Mixin, Option => Opt, ParameterException}
 
 import supply.core.{ConfigException, NamedOptions, Size}
+import supply.pair.ConfigFiles
 import supply.plan.{Sharing, Shuffle, Uneven}
 import supply.task.SupplySettings
 
@@ -223,6 +224,9 @@ private[supply] final class RunOptions {
     case option: OptionSpec => option.longestName == "--ranks"
     case _ => false
   }
+
+  /** Of ranks that connect, with rings as large as usual. */
+  private[supply] def configFiles: ConfigFiles = known.configFiles
 
   private def known: SupplySettings = SupplySettings(
     ranks = ranks,

@@ -10,8 +10,7 @@ import picocli.CommandLine
 import picocli.CommandLine.{Mixin, Option => Opt, ParameterException}
 
 import supply.lmdb.SupplierOptions
-import supply.core.{SupplyException, UsageError}
-import supply.pair.ConfigFiles
+import supply.core.{NamedOptions, SupplyException, UsageError}
 import supply.plan.Hostfile
 import supply.run.ContainerMemory
 
@@ -28,10 +27,10 @@ private[supply] object Submission {
     val parsed = new SubmissionOptions
     val status =
       try {
-        new CommandLine(parsed).parseArgs(arguments.drop(2): _*)
+        NamedOptions.read(new CommandLine(parsed), arguments.drop(2).toSeq).foreach(throw _)
         val run = parsed.supplier.run
         val overhead = ContainerMemory.overheadMiB(
-          parsed.conf(executorMemory), ConfigFiles(run.pairs.mappedFiles, run.pairs.namedPipes),
+          parsed.conf(executorMemory), run.configFiles,
           Hostfile(Option(run.pairs.hosts), run.ranks))
         println(s"spark.executor.memoryOverhead=${overhead}m")
         // Replaces the `kill %p` that Spark adds on YARN: docs/design/decisions.md says why.
