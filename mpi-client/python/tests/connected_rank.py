@@ -38,7 +38,10 @@ def read_without_close():
 
 def read_both():
     with spark_supplier.connect() as data:
-        note(epochs=[ids(epoch) for epoch in data.epochs()], validation=[ids(epoch) for epoch in data.validation.epochs()])
+        note(
+            epochs=[ids(epoch) for epoch in data.epochs()],
+            validation=[ids(epoch) for epoch in data.validation.epochs()],
+        )
 
 
 def read_one_batch():
@@ -61,7 +64,7 @@ def save():
             had = ids(epoch)
             if data.restarts == 0 and number == 1 and RANK == 0:
                 os._exit(7)
-            note(epoch=number, ids=had)
+            note(attempt=data.restarts, epoch=number, ids=had)
             data.save(number + 1)
 
 

@@ -288,11 +288,7 @@ class Elsewhere(Checked):
     key: str | None = field(default=None, repr=False)
     start: Callable[[dict[str, str]], object] | None = None
 
-    _checks = {
-        "run": _run_name,
-        "key": _optional(_key),
-        "start": BATCH_CHECKS["transform"],
-    }
+    _checks = {"run": _run_name, "key": _optional(_key), "start": BATCH_CHECKS["transform"]}
 
 
 def _shuffle(name: str, value: Any) -> Any:
@@ -476,8 +472,7 @@ def _launcher(name: str, value: Any) -> Any:
         return Elsewhere()
     hint = close_to(value, ["torch", "here", "elsewhere"])
     raise ConfigError(
-        f"{name} is {brief(value)}: it must be 'torch', 'here', 'elsewhere', Elsewhere(…), or "
-        f"Mpirun(host_file=…){hint}"
+        f"{name} is {brief(value)}: it must be 'torch', 'here', 'elsewhere', Elsewhere(…), or Mpirun(host_file=…){hint}"
     )
 
 

@@ -8,7 +8,6 @@ import hashlib
 import os
 import pickle
 import platform
-import sys
 import threading
 import time
 import weakref
@@ -44,7 +43,9 @@ class Address:
         place, _, run = rest.partition("/")
         host, _, port = place.rpartition(":")
         if scheme not in _SCHEMES or not host or not port.isdigit() or not run or "/" in run:
-            raise ConfigError(f"'{text}' is no address of a run: it is supply://HOST:PORT/RUN, as Spark's side prints it")
+            raise ConfigError(
+                f"'{text}' is no address of a run: it is supply://HOST:PORT/RUN, as Spark's side prints it"
+            )
         self.environment = {
             hub.ADDRESS: f"{host.strip('[]')}:{port}{_SCHEMES[scheme]}",
             hub.RUN: run,
@@ -94,6 +95,8 @@ class ConnectedData(RankData):
         self._driver = driver
         self._all_left = threading.Event()
         self._ended = threading.Event()
+        # What has left the `with` block.
+        self._raised: BaseException | None = None
         self._open_all()
         if spec.results is not None:
             # Spark's task keeps the results, and must not leave before.
@@ -153,17 +156,17 @@ class ConnectedData(RankData):
             if not self._all_left.is_set():
                 raise
         self._driver.send(RankIdle(rank))
-        self._leave()
+        self._disconnect()
 
     def abort(self, reason: str) -> None:
         """Ends Spark's run, with this reason."""
         if self._is_closed:
             return
         self._end_report()
-        error = sys.exc_info()[1] or SupplyError(reason)
+        error = self._raised or SupplyError(reason)
         self._driver.send(failure_of(self._checkpoints.rank, platform.node(), error))
         super().abort(reason)
-        self._leave()
+        self._disconnect()
 
     def _end_report(self) -> None:
         self._ended.set()
@@ -171,7 +174,7 @@ class ConnectedData(RankData):
         with contextlib.suppress(SupplyError):
             self._send_progress()
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         self._driver.end()
         self._threads[0].join()
         self._driver.close()
@@ -179,14 +182,8 @@ class ConnectedData(RankData):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
-            self.close()
-            return
-        try:
-            # abort() finds it there.
-            raise error
-        except BaseException:
-            self.abort(f"{type(error).__name__}: {error}")
+        self._raised = error
+        super().__exit__(kind, error, traceback)
 
 
 def _close_at_exit(of: weakref.ref[ConnectedData]) -> None:
@@ -250,7 +247,9 @@ def connect(address: str | None = None, key: str | None = None, *, timeout: floa
         if isinstance(work, NotTaken):
             raise SupplyError(work.text)
         if not isinstance(work, Work):
-            raise SupplyError(f"the run at {where.text} has ended before rank {rank} got its work: see the driver's output")
+            raise SupplyError(
+                f"the run at {where.text} has ended before rank {rank} got its work: see the driver's output"
+            )
         job: Job = pickle.loads(work.payload)
         job.data.options.update(options)
         checkpoints = RankCheckpoints(work.attempt, rank, partial(hub.connect_file, where.environment), driver.send)

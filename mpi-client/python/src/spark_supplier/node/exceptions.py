@@ -118,18 +118,24 @@ def _pickled(error: BaseException | None, depth: int) -> PickledException | None
     )
 
 
-def _form(error: BaseException) -> bytes | None:
-    # Spark's: it also keeps the identity of classes that the driver's program has defined.
-    from pyspark import cloudpickle
+def _dumps(value: Any) -> bytes:
+    # Spark's also keeps the identity of classes that the driver's program has defined. Ranks elsewhere may have none.
+    try:
+        from pyspark import cloudpickle
+    except ImportError:
+        return pickle.dumps(value)
+    return bytes(cloudpickle.dumps(value))
 
+
+def _form(error: BaseException) -> bytes | None:
     def plain() -> bytes:
-        return bytes(cloudpickle.dumps(error))
+        return _dumps(error)
 
     def without_constructor() -> bytes:
         """For a constructor with other arguments than BaseException's, and for what cannot be pickled inside."""
         arguments = tuple(_portable(argument) for argument in error.args)
         state = {name: _portable(value) for name, value in vars(error).items()}
-        return bytes(cloudpickle.dumps(_Remade(type(error), arguments, state)))
+        return _dumps(_Remade(type(error), arguments, state))
 
     with contextlib.suppress(Exception):
         made = plain()
@@ -146,10 +152,8 @@ def _form(error: BaseException) -> bytes | None:
 
 def _portable(value: Any) -> Any:
     """The value, or its repr() if it cannot be pickled."""
-    from pyspark import cloudpickle
-
     try:
-        if len(cloudpickle.dumps(value)) <= _MAX_BYTES:
+        if len(_dumps(value)) <= _MAX_BYTES:
             return value
     except Exception:
         pass
