@@ -56,8 +56,8 @@ typedef struct supply_position_t {
 /**
  * Options of supply_open(). Call supply_options_init() first; then 0, NULL or -1 means "not set".
  *
- * The pair is named by the two config files and a local rank (line `local_rank` of each, from 0), or by the three paths;
- * or the rank is elsewhere than Spark, and has the address of its run (docs/FEEDERS.md).
+ * The pair is named by the two config files and a local rank (line `local_rank` of each, from 0), or by the three
+ * paths; or the rank is elsewhere than Spark, and has the address of its run (docs/FEEDERS.md).
  */
 typedef struct supply_options_t {
     size_t struct_bytes; /**< set by supply_options_init() */
@@ -83,9 +83,9 @@ typedef struct supply_options_t {
     const char *notification_pipe;
 
     /**
-     * Address of a run that Spark serves: "supply://HOST:PORT/RUN", with TLS "supplys://". The rank gets its blocks over
-     * a connection, into memory of its own, and everything else is as with a pair of files. NULL: SUPPLY_CONNECT of the
-     * environment, if mapped_files is not set, either. The rank's number must be known. A thread of the library
+     * Address of a run that Spark serves: "supply://HOST:PORT/RUN", with TLS "supplys://". The rank gets its blocks
+     * over a connection, into memory of its own, and everything else is as with a pair of files. NULL: SUPPLY_CONNECT
+     * of the environment, if mapped_files is not set, either. The rank's number must be known. A thread of the library
      * receives; it needs OpenSSL for TLS.
      */
     const char *connect;

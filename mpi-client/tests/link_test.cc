@@ -47,7 +47,8 @@ class LinkTest : public ::testing::Test {
     }
     /** Reads credits until the rank has released so many. */
     void expect_released(uint64_t number) {
-        while (LinkTask::request(end[0], LINK_CREDIT).head.released < number) {}
+        while (LinkTask::request(end[0], LINK_CREDIT).head.released < number) {
+        }
     }
     void confirm() {
         header.end_seen = 1;
@@ -94,7 +95,8 @@ TEST_F(LinkTest, BlocksAndEndsComeAsFromATaskBesideTheRank) {
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
     std::thread later([&] {
-        while (LinkTask::request(end[0], LINK_CREDIT).head.acknowledged < 5) {}
+        while (LinkTask::request(end[0], LINK_CREDIT).head.acknowledged < 5) {
+        }
         send(5);
         send_end(6, NOTIFICATION_END_OF_DATA);
     });
@@ -209,9 +211,9 @@ TEST_F(LinkTest, WithoutATaskTheTimeLimitSaysWhatIsMissing) {
 }
 
 TEST_F(LinkTest, AnAddressThatIsNoneIsRefusedAtOnce) {
-    for (const char *wrong : {"", "driver:1/run", "supply://driver/run", "supply://driver:1", "supply://driver:1/",
-                              "supply://driver:x/run", "supply://:1/run", "supply://driver:1/a/b/c",
-                              "supply://driver:1/a b", "http://driver:1/run"}) {
+    for (const char *wrong :
+         {"", "driver:1/run", "supply://driver/run", "supply://driver:1", "supply://driver:1/", "supply://driver:x/run",
+          "supply://:1/run", "supply://driver:1/a/b/c", "supply://driver:1/a b", "http://driver:1/run"}) {
         options.connect = wrong;
         EXPECT_TRUE(says(supply_error(open(SUPPLY_ERROR_CONFIG).get()), {"supply://HOST:PORT/RUN"})) << wrong;
     }
@@ -245,8 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, HostileLinkTest,
                                            Wrong{"empty_schema", LINK_SCHEMA, 0, "schema"},
                                            Wrong{"header", LINK_HEADER, 4095, "header"},
                                            Wrong{"text", LINK_FAILURE, 1025, "text"},
-                                           Wrong{"answer", LINK_KEPT, 1u << 31, "text"},
-                                           Wrong{"kind", 99, 0, "99"}),
+                                           Wrong{"answer", LINK_KEPT, 1u << 31, "text"}, Wrong{"kind", 99, 0, "99"}),
                          [](const auto &info) { return info.param.name; });
 
 TEST_F(LinkTest, ABlockWithoutCreditIsNotStored) {
@@ -257,7 +258,8 @@ TEST_F(LinkTest, ABlockWithoutCreditIsNotStored) {
     supply_block_t held, block;
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &held), handle);
     supply_status_t status;
-    while ((status = supply_next(handle.get(), &block)) == SUPPLY_OK || status == SUPPLY_ERROR_ALL_HELD) {}
+    while ((status = supply_next(handle.get(), &block)) == SUPPLY_OK || status == SUPPLY_ERROR_ALL_HELD) {
+    }
     EXPECT_EQ(SUPPLY_ERROR_SPARK, status) << supply_error(handle.get());
     EXPECT_TRUE(says(supply_error(handle.get()), {"block 4", "without credit"}));
 }
@@ -281,7 +283,8 @@ class LinkResultTest : public LinkTest {
         supply_field_t field = {};
         field.name = "id";
         field.format = "i";
-        EXPECT_EQ(SUPPLY_OK, supply_result_open(&result, handle.get(), "scores", &field, 1)) << supply_result_error(result);
+        EXPECT_EQ(SUPPLY_OK, supply_result_open(&result, handle.get(), "scores", &field, 1))
+            << supply_result_error(result);
         const int32_t ids[] = {1, 2, 3};
         supply_column_t column = {};
         column.format = "i";

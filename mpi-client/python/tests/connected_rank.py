@@ -1,6 +1,6 @@
-"""A program of ranks that something else starts: connected_rank.py WHAT FOLDER. It writes what it has had to FOLDER/RANK.
+"""A program of ranks that something else starts, without PySpark: connected_rank.py WHAT FOLDER.
 
-Here is no PySpark.
+It writes what it has had to FOLDER/RANK.
 """
 
 import json
@@ -8,10 +8,10 @@ import os
 import pathlib
 import sys
 
-sys.modules["pyspark"] = None
-
 import spark_supplier
 import torch
+
+sys.modules["pyspark"] = None  # type: ignore[assignment]
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 WHAT, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -38,10 +38,9 @@ def read_without_close():
 
 def read_both():
     with spark_supplier.connect() as data:
-        note(
-            epochs=[ids(epoch) for epoch in data.epochs()],
-            validation=[ids(epoch) for epoch in data.validation.epochs()],
-        )
+        assert data.validation is not None
+        had = [ids(epoch) for epoch in data.epochs()]
+        note(epochs=had, validation=[ids(epoch) for epoch in data.validation.epochs()])
 
 
 def read_one_batch():

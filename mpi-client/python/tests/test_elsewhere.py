@@ -1,4 +1,4 @@
-"""Supplier(launcher="elsewhere"): ranks that something else starts get over connections what Spark's own collect has."""
+"""Supplier(launcher="elsewhere"): ranks that something else starts get over connections what Spark itself collects."""
 
 import contextlib
 import json
@@ -43,22 +43,27 @@ class Ranks:
         return [(status, printed.read_text()) for status, printed in zip(statuses, self.printed)]
 
 
+class Serve:
+    """Supplies rows to ranks that run a part of the program."""
+
+    def __init__(self, folder, ends):
+        self._folder, self._ends = folder, ends
+        self.ranks: Ranks | None = None
+        self.supplier: Supplier | None = None
+
+    def __call__(self, rows, what, *, ranks=RANKS, start=None, of=None, results=None, **options):
+        self.ranks = started = Ranks(self._folder, what, range(ranks) if start is None else start, of or ranks)
+        self._ends.callback(lambda: [print(printed.read_text()) for printed in started.printed])
+        self._ends.callback(lambda: [process.kill() for process in started.processes])
+        launcher = Elsewhere(f"test-{what.replace('_', '-')}", start=started.start)
+        self.supplier = Supplier(ranks, launcher=launcher, **options)
+        return self.supplier.run(rows, results=results)
+
+
 @pytest.fixture
 def serve(tmp_path):
-    """Supplies rows to ranks that run a part of the program."""
     with contextlib.ExitStack() as ends:
-
-        def run(rows, what, *, ranks=RANKS, start=None, of=None, results=None, **options):
-            started = Ranks(tmp_path, what, range(ranks) if start is None else start, of or ranks)
-            ends.callback(lambda: [print(printed.read_text()) for printed in started.printed])
-            ends.callback(lambda: [process.kill() for process in started.processes])
-            supplier = Supplier(
-                ranks, launcher=Elsewhere(f"test-{what.replace('_', '-')}", start=started.start), **options
-            )
-            run.ranks, run.supplier = started, supplier
-            return supplier.run(rows, results=results)
-
-        yield run
+        yield Serve(tmp_path, ends)
 
 
 def frame(spark, rows=ROWS, partitions=7):
@@ -168,6 +173,8 @@ def test_options_that_ranks_elsewhere_cannot_have_are_refused(spark):
             supplier.run(Rows(rows, columns=["id"], **options))
     with pytest.raises(RunError, match="spark_supplier.connect"):
         supplier.run(print, rows)
-    for wrong in ({"run": "a b"}, {"key": "short"}):
-        with pytest.raises(ValueError):
-            Elsewhere(**wrong)
+    with pytest.raises(ValueError, match="run is 'a b'"):
+        Elsewhere("a b")
+    with pytest.raises(ValueError, match="key must be"):
+        Elsewhere(key="short")
+    assert "sixteen" not in repr(Elsewhere(key="sixteen characters"))

@@ -24,8 +24,7 @@
 static supply_status_t set_paths(struct result_file *result, const struct settings *settings, const char *name,
                                  struct failure *failure) {
     /* A rank elsewhere has no folder: the executor names the file. */
-    const struct named_path *folder =
-        result->link != NULL ? &settings->files.mapped_file : &settings->results_folder;
+    const struct named_path *folder = result->link != NULL ? &settings->files.mapped_file : &settings->results_folder;
     const char *pair_name = supply__folder_name(&settings->files.mapped_file);
     result->sealed.origin = strdup(folder->origin);
     result->unsealed.origin = strdup(folder->origin);
@@ -101,8 +100,8 @@ static supply_status_t claim_for_link(struct result_file *result, struct failure
 }
 
 supply_status_t supply__result_file_create(struct result_file *result, const struct settings *settings,
-                                           const struct pair *of_pair, const char *name,
-                                           const struct schema *schema, struct failure *failure) {
+                                           const struct pair *of_pair, const char *name, const struct schema *schema,
+                                           struct failure *failure) {
     *result = RESULT_FILE_NONE;
     result_file_fill(&result->header, settings, of_pair, schema);
     if (of_pair != NULL && of_pair->link != NULL) {

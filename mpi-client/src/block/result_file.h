@@ -13,19 +13,19 @@ struct result_file {
     struct claimed_file file;
     struct named_path unsealed; /**< its name while it is written */
     struct named_path sealed;
-    struct link *link;                /**< of a rank elsewhere: the file is memory, and Spark's executor gets it; or NULL */
+    struct link *link; /**< of a rank elsewhere: the file is memory, and Spark's executor gets it; or NULL */
     struct mapped_file_header header; /**< as far as the file has it, except version and sealed */
 };
 
 #define RESULT_FILE_NONE ((struct result_file){.file = CLAIMED_FILE_NONE})
 
 /**
- * W1 and W2: claims and fills the file of that result. of_pair: the rank's pair; NULL: the rank has none. The struct must not move afterwards. SUPPLY_OK, or what supply__claim() returns, or _ARGUMENT (a result
- * of that name is sealed).
+ * W1 and W2: claims and fills the file of that result. of_pair: the rank's pair; NULL: the rank has none. The struct
+ * must not move afterwards. SUPPLY_OK, or what supply__claim() returns, or _ARGUMENT (a result of that name is sealed).
  */
 supply_status_t supply__result_file_create(struct result_file *result, const struct settings *settings,
-                                           const struct pair *of_pair, const char *name,
-                                           const struct schema *schema, struct failure *failure);
+                                           const struct pair *of_pair, const char *name, const struct schema *schema,
+                                           struct failure *failure);
 
 /**
  * W3: writes the pieces of a block after the blocks that are there. Fills in the rest of its notification, which the

@@ -210,15 +210,15 @@ static supply_status_t meet(struct connection *connection, const struct address 
     if (theirs[0] != 0)
         return supply__fail(failure, SUPPLY_AGAIN,
                             "it answers as no hub, or with TLS only: then the address is supplys://…");
-    const struct proof_part first[] = {{"peer", 4}, {theirs + 1, RANDOM_BYTES}, {own, RANDOM_BYTES},
-                                       {certificate, of_certificate}};
+    const struct proof_part first[] = {
+        {"peer", 4}, {theirs + 1, RANDOM_BYTES}, {own, RANDOM_BYTES}, {certificate, of_certificate}};
     supply__proof(address->key, first, PROOF_PARTS_MAX, proof);
     TRY(move_all(connection, (struct iovec){proof, sizeof proof}, false, end, failure));
     uint8_t answer[DIGEST_BYTES];
     const supply_status_t status = move_all(connection, (struct iovec){answer, sizeof answer}, true, end, failure);
     if (status == SUPPLY_INTERRUPTED) return status;
-    const struct proof_part second[] = {{"hub", 3}, {own, RANDOM_BYTES}, {theirs + 1, RANDOM_BYTES},
-                                        {certificate, of_certificate}};
+    const struct proof_part second[] = {
+        {"hub", 3}, {own, RANDOM_BYTES}, {theirs + 1, RANDOM_BYTES}, {certificate, of_certificate}};
     supply__proof(address->key, second, PROOF_PARTS_MAX, proof);
     if (status == SUPPLY_OK && supply__digests_equal(proof, answer)) return SUPPLY_OK;
     return supply__fail(failure, SUPPLY_ERROR_CONFIG,

@@ -41,8 +41,8 @@ struct connection {
 
 /**
  * Connects to that address, and proves that both ends know the key, within `seconds`. SUPPLY_OK; SUPPLY_INTERRUPTED: to
- * be stopped; SUPPLY_AGAIN: not now, and failure->text says why; or a failure that lasts (_CONFIG, _MEMORY). Close it in
- * any case.
+ * be stopped; SUPPLY_AGAIN: not now, and failure->text says why; or a failure that lasts (_CONFIG, _MEMORY). Close it
+ * in any case.
  */
 supply_status_t supply__connection_open(struct connection *connection, const struct address *address, int role,
                                         int stop, double seconds, struct failure *failure);

@@ -1,4 +1,5 @@
-/** SHA-256 and HMAC for short messages. They are here because a program that links libsupply may have no other library. */
+/** SHA-256 and HMAC for short messages. They are here because a program that links libsupply may have no other library.
+ */
 #include "net/proof.h"
 
 #include <string.h>
@@ -44,8 +45,8 @@ static void mix_block(uint32_t state[8], const uint8_t block[BLOCK]) {
     memcpy(v, state, sizeof v);
     for (int i = 0; i < 64; i++) {
         const uint32_t a = v[0], e = v[4];
-        const uint32_t one = v[7] + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + ((e & v[5]) ^ (~e & v[6])) +
-                             constants[i] + w[i];
+        const uint32_t one =
+            v[7] + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + constants[i] + w[i];
         const uint32_t two =
             (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, 7 * sizeof *v);
@@ -56,8 +57,8 @@ static void mix_block(uint32_t state[8], const uint8_t block[BLOCK]) {
 }
 
 static struct sha256 sha256_begin(void) {
-    return (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
-                                     0x5be0cd19}};
+    return (struct sha256){
+        .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 static void sha256_add(struct sha256 *sha, const void *data, size_t bytes) {

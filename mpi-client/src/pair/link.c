@@ -109,7 +109,8 @@ static supply_status_t link_poll(const struct link *link, int fd, short events, 
     struct pollfd pollers[] = {{.fd = fd, .events = events},
                                {.fd = link->stop, .events = POLLIN},
                                {.fd = also_requests ? link->requests : -1, .events = POLLIN}};
-    while (poll(pollers, 3, -1) < 0 && errno == EINTR) {}
+    while (poll(pollers, 3, -1) < 0 && errno == EINTR) {
+    }
     return pollers[1].revents != 0 ? SUPPLY_INTERRUPTED : SUPPLY_OK;
 }
 
@@ -146,10 +147,8 @@ __attribute__((format(printf, 2, 3))) static supply_status_t link_refuse(struct 
 
 static supply_status_t send_request(struct link *link, uint32_t kind, const void *payload, size_t bytes,
                                     struct failure *failure) {
-    const struct link_request request = {.kind = kind,
-                                         .payload_bytes = (uint32_t)bytes,
-                                         .released = link->released,
-                                         .acknowledged = link->acknowledged};
+    const struct link_request request = {
+        .kind = kind, .payload_bytes = (uint32_t)bytes, .released = link->released, .acknowledged = link->acknowledged};
     TRY(supply__connection_write_all(&link->connection, &request, sizeof request, ANSWER_SECONDS, failure));
     return supply__connection_write_all(&link->connection, payload, bytes, ANSWER_SECONDS, failure);
 }
@@ -662,10 +661,12 @@ supply_status_t supply__link_keep(struct link *link, const char *name, int fd, c
     char state[SUPPLY_TEXT_BYTES];
     supply__link_state(link, state);
     if (status == SUPPLY_OK)
-        return supply__fail(failure, SUPPLY_ERROR_SPARK,
-                            "Spark's task has left (%s): begin results before the end of the data, and seal them before "
-                            "you close it",
-                            state);
-    return supply__fail(failure, status, "Spark's executor has not taken it within %g s: %s (--timeout / SUPPLY_TIMEOUT)",
+        return supply__fail(
+            failure, SUPPLY_ERROR_SPARK,
+            "Spark's task has left (%s): begin results before the end of the data, and seal them before "
+            "you close it",
+            state);
+    return supply__fail(failure, status,
+                        "Spark's executor has not taken it within %g s: %s (--timeout / SUPPLY_TIMEOUT)",
                         link->settings.timeout, state);
 }

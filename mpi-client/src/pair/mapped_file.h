@@ -26,7 +26,8 @@ struct mapped_file {
 supply_status_t supply__mapped_file_create(struct mapped_file *mapped, struct settings *settings,
                                            struct failure *failure);
 
-/** The same without a name, for a rank elsewhere: memory that ends with its descriptors. SUPPLY_OK, or _MEMORY, _SYSTEM. */
+/** The same without a name, for a rank elsewhere: memory that ends with its descriptors. SUPPLY_OK, or _MEMORY,
+ * _SYSTEM. */
 supply_status_t supply__mapped_file_create_unnamed(struct mapped_file *mapped, const struct settings *settings,
                                                    struct failure *failure);
 

@@ -78,9 +78,9 @@ static bool request(const struct pair *pair, uint32_t kind) {
 
 static supply_status_t pair_make_name(struct pair *pair, struct failure *failure) {
     const char *path = pair->settings.files.mapped_file.path;
-    int made = pair->settings.address != NULL   ? asprintf(&pair->name, "rank %d (%s)", pair->settings.rank, path)
+    int made = pair->settings.address != NULL  ? asprintf(&pair->name, "rank %d (%s)", pair->settings.rank, path)
                : pair->settings.local_rank < 0 ? asprintf(&pair->name, "pair (%s)", path)
-                                             : asprintf(&pair->name, "pair %d (%s)", pair->settings.local_rank, path);
+                                               : asprintf(&pair->name, "pair %d (%s)", pair->settings.local_rank, path);
     if (made >= 0) return SUPPLY_OK;
     pair->name = NULL;
     return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

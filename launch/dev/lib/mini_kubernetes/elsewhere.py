@@ -1,9 +1,8 @@
-"""A program of PySpark on mini-kubernetes: executors on one node, and ranks in a pod without Java and Spark on the other.
+"""A program of PySpark on mini-kubernetes: an executor on one node, and ranks in a pod without Java and Spark.
 
 elsewhere.py RANKS EPOCHS
 """
 
-import os
 import pathlib
 import subprocess
 import sys

@@ -12,7 +12,7 @@ import numbers
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -82,11 +82,11 @@ class Checked:
 
     def __repr__(self) -> str:
         options = []
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
             is_plain = isinstance(value, (bool, int, float, str))
-            if value is not field.default and not (is_plain and value == field.default):
-                options.append(_shown(field.name, value))
+            if value is not each.default and not (is_plain and value == each.default):
+                options.append(_shown(each.name, value))
         return f"{type(self).__name__}({', '.join(options)})"
 
 
@@ -97,6 +97,8 @@ def _shown(name: str, value: Any) -> str:
     if name == "environment":
         # It may have keys.
         value = list(value)
+    if name == "key":
+        return "key=…"
     return f"{name}={brief(value)}"
 
 
@@ -285,7 +287,7 @@ class Elsewhere(Checked):
     """
 
     run: str = "supply"
-    key: str | None = field(default=None, repr=False)
+    key: str | None = None
     start: Callable[[dict[str, str]], object] | None = None
 
     _checks = {"run": _run_name, "key": _optional(_key), "start": BATCH_CHECKS["transform"]}

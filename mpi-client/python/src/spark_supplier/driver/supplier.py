@@ -67,7 +67,7 @@ def _of_driver(session: Session) -> str | None:
     return os.environ.get(OMP_NUM_THREADS)
 
 
-def exchange_over(how: str, launcher: str | Mpirun, backend: str | None) -> str | None:
+def exchange_over(how: str, launcher: str | Mpirun | Elsewhere, backend: str | None) -> str | None:
     """What the ranks exchange rows over: "mpi" or "torch". None: they do not."""
     if how != "all":
         return None
@@ -325,7 +325,7 @@ class Supplier(SupplierOptions):
         self._statistics = RunStatistics()
         is_elsewhere = isinstance(self.launcher, Elsewhere)
         if is_elsewhere:
-            function, rows = None, _rows_alone(function, rows, args, kwargs)  # type: ignore[assignment]
+            function, rows = None, _rows_alone(function, rows, args, kwargs)
         elif rows is None:
             raise RunConfigError("run() takes a function and its rows: run(function, rows)")
         functions = [] if is_elsewhere else functions_of(function)

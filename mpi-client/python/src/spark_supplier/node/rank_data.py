@@ -341,7 +341,8 @@ class RankData(Dataset):
     def _drain(self, is_over: Callable[[], bool] | None = None) -> None:
         """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end.
 
-        is_over: nobody needs it any more. In turns: ranks that share the rings may need the end of one before they read the other.
+        In turns: ranks that share the rings may need the end of one before they read the other. is_over: whether nobody
+        needs it any more.
         """
         readers = [dataset._opened() for dataset in self._datasets() if not dataset._is_closed]
         while readers := [reader for reader in readers if not reader.at_end_of_data]:
