@@ -100,7 +100,7 @@ def used(pids):
 
 
 def passes_of(receiver, pids, written, tallies):
-    """Times all passes but the first. tallies: what the passes have to say, and all have to say the same sum."""
+    """Times all passes but the first. tallies: what the passes must print, and all must print the same sum."""
     passes = [receiver.answer()]
     seconds, _ = used(pids)
     passes += [receiver.answer() for _ in tallies[1:]]

@@ -86,7 +86,7 @@ class LinkedRun:
         return {port: int(found[1]) for port, found in received.items() if found}
 
     def wait_for_bytes(self, count=100_000):
-        """Until each rank has received so many over its connection."""
+        """Until each rank has received that number over its connection."""
         for number in range(len(self.ranks)):
             wait_until(lambda: any(received > count for received in self.connections(number).values()))
 

@@ -1,6 +1,6 @@
 """A program of ranks that something else starts, without PySpark: connected_rank.py WHAT FOLDER.
 
-It writes what it has had to FOLDER/RANK.
+It writes its rows to the file FOLDER/RANK.
 """
 
 import json

@@ -151,7 +151,7 @@ def test_a_rank_that_comes_twice_or_is_of_another_job_is_told(serve, spark):
     assert "rank 0 is connected already, from" in next(text for status, text in errors if status)
     with pytest.raises(RunTimeoutError, match="ranks 0, 1 have not started"):
         serve(rows, "read", start=[0, 1], of=4, start_timeout=5)
-    assert all("is rank" in text and "waits for 2 ranks" in text for _, text in serve.ranks.errors())
+    assert "this program is rank 0 of 4, and Spark's side waits for 2 ranks: " in serve.ranks.errors()[0][1]
 
 
 def test_a_wrong_address_or_key_is_named(spark, tmp_path):

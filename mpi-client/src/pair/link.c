@@ -609,7 +609,7 @@ void supply__link_close(struct link *link) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += JOIN_SECONDS;
-    /* A look-up of a name cannot be stopped: then the link stays for its thread. */
+    /* The search for a name cannot be stopped: then the link stays for its thread. */
     if (pthread_timedjoin_np(link->thread, NULL, &end) == 0)
         supply__link_drop(link);
     else

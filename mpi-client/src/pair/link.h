@@ -28,7 +28,7 @@ void supply__link_hold_end(struct link *link);
 /** What the link does at this moment, or what it has failed to do, for a message of the rank. */
 void supply__link_state(struct link *link, char text[SUPPLY_TEXT_BYTES]);
 
-/** The rank fails with that text, as if Spark had, and the thread ends: somebody knows that no more will come. */
+/** The rank fails with that text, as if Spark had, and the thread ends: the program knows that no more will come. */
 void supply__link_fail(struct link *link, const char *text);
 
 /** Sends what is in the request pipe, and ends the thread and the connection. Results may still refer to the link. */

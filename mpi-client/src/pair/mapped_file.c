@@ -106,6 +106,8 @@ void supply__mapped_file_fill(const struct mapped_file *mapped, const struct set
 
 supply_status_t supply__mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure) {
     struct stat now;
+    /* Nobody else has a file without a name. */
+    if (mapped->file.folder < 0 && mapped->ring_fd < 0) return SUPPLY_OK;
     size_t bytes = own_bytes(mapped);
     bool is_whole = fstat(mapped->file.fd, &now) != 0 || (size_t)now.st_size >= bytes;
     if (is_whole && mapped->ring_fd >= 0) {

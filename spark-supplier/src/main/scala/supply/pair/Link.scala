@@ -46,16 +46,15 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
 
   override def hasAll: Boolean = true
 
-  override def flush(): Unit = { send(new Deadline(reconnectSeconds)); () }
+  override def flush(): Unit =
+    sending.synchronized(current.foreach(sender =>
+      sender.trying(new Deadline(reconnectSeconds))(sender.catchUp())))
 
   /** A rank that has lost its connection gets it later. */
   override def write(notification: Notification, deadline: Deadline): Boolean = {
     broken.foreach(throw _)
-    send(deadline)
-  }
-
-  private def send(deadline: Deadline): Boolean = sending.synchronized {
-    current.foreach(sender => sender.trying(deadline)(sender.catchUp()))
+    sending.synchronized(current.foreach(sender =>
+      sender.trying(deadline, isOneOfMany = true)(sender.catchUp())))
     true
   }
 
@@ -107,7 +106,7 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
   /** Serves a rank that has connected, until its connection ends. */
   private[pair] def serve(link: LinkConnection, opening: LinkOpening): Unit = {
     // Who sends to the lost connection of this rank has the lock.
-    current.filter(_.generation == opening.generation).foreach(_.link.connection.close())
+    current.filter(_.generation == opening.generation).foreach(_.end())
     sending.synchronized(accept(link, opening)) match {
       case Some((kind, text)) => link.refuse(kind, text)
       case None =>
@@ -233,7 +232,8 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
   }
 
   private def drop(link: LinkConnection): Unit = synchronized {
-    if (current.exists(_.link eq link)) {
+    current.filter(_.link eq link).foreach { sender =>
+      sender.end()
       current = None
       lost.restart()
       notifyAll()
@@ -250,18 +250,29 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
     private val now = new Array[Byte](TaskFields.size)
     private val guard = new Deadline.Guard(link.connection.close())
 
-    /** If the connection ends, or the rank takes nothing until then, the rank must come again. */
-    def trying(deadline: Deadline)(body: => Unit): Unit =
-      try guard(deadline)(body)
-      catch {
+    /**
+     * If the connection ends, or the rank takes nothing until then, the rank must come again. One of
+     * many: the check of its deadline stays scheduled for the next one.
+     */
+    def trying(deadline: Deadline, isOneOfMany: Boolean = false)(body: => Unit): Unit =
+      try {
+        if (!isOneOfMany) guard.close()
+        guard(deadline)(body)
+        if (!isOneOfMany) guard.close()
+      } catch {
         case e: IOException =>
-          link.connection.close()
+          end()
           drop(link)
           if (Thread.currentThread().isInterrupted) throw e match {
             case own: ClosedByInterruptException => own
             case _ => new ClosedByInterruptException
           }
-      } finally guard.close()
+      }
+
+    def end(): Unit = {
+      guard.close()
+      link.connection.close()
+    }
 
     /** Sends what the mirror has, and the rank has not. */
     def catchUp(): Unit = {

@@ -125,7 +125,7 @@ private[supply] trait Notifications extends AutoCloseable {
   /** False: the rank does not take it. An IOException if the rank is gone. */
   def write(notification: Notification, deadline: Deadline): Boolean
 
-  /** Whether the rank has all blocks of earlier attempts, so that none is notified again. */
+  /** Whether the rank has all blocks of earlier attempts, so that it needs no second notification. */
   def hasAll: Boolean = false
 
   /** Sends what is in the header. A rank that has the same memory sees it. */

@@ -75,7 +75,7 @@ final class LinkRank(val hub: String, key: String, val rank: Int, ranks: Int = 0
     (at, number.toInt, tls != null)
   }
 
-  /** Connects to a task, and sends LINK_OPEN. None: nobody has heard of the run there. */
+  /** Connects to a task, and sends LINK_OPEN. None: the run is not known there. */
   def open(place: (String, Int, Boolean)): Option[Notice] =
     if (!meet(place, HubSocket.Link)) None
     else {
