@@ -48,13 +48,13 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
 
   override def flush(): Unit =
     sending.synchronized(current.foreach(sender =>
-      sender.trying(new Deadline(reconnectSeconds))(sender.catchUp())))
+        sender.trying(new Deadline(reconnectSeconds))(sender.catchUp())))
 
   /** A rank that has lost its connection gets it later. */
   override def write(notification: Notification, deadline: Deadline): Boolean = {
     broken.foreach(throw _)
     sending.synchronized(current.foreach(sender =>
-      sender.trying(deadline, isOneOfMany = true)(sender.catchUp())))
+        sender.trying(deadline, isOneOfMany = true)(sender.catchUp())))
     true
   }
 
