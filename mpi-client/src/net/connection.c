@@ -46,7 +46,8 @@ static bool read_address(struct address *address, const char *text) {
     address->is_tls = strncmp(text, tls, strlen(tls)) == 0;
     if (!address->is_tls && strncmp(text, plain, strlen(plain)) != 0) return false;
     const char *host = text + strlen(address->is_tls ? tls : plain), *run = strchr(host, '/');
-    if (run == NULL || !read_host_and_port(address, host, (size_t)(run++ - host))) return false;
+    if (run == NULL || !read_host_and_port(address, host, (size_t)(run - host))) return false;
+    run++;
     const size_t length = strcspn(run, "/");
     const char *data = run[length] == '/' ? run + length + 1 : NULL;
     if (!is_name(run, length) || (data != NULL && !is_name(data, strlen(data)))) return false;

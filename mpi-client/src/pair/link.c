@@ -418,7 +418,8 @@ static supply_status_t ask_for_place(struct link *link, struct connection *hub, 
     put_big(question + 8, (uint32_t)name, 2);
     memcpy(question + 10, link->address.data, name);
     put_big(question + 10 + name, (uint32_t)of_host, 2);
-    memcpy(question + 12 + name, host, of_host);
+    /* With its zero byte, which is not sent. */
+    memcpy(question + 12 + name, host, of_host + 1);
     return supply__connection_write_all(hub, question, 12 + name + of_host, ANSWER_SECONDS, failure);
 }
 
