@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <supply_exchange.h>
+#include <supply_mpi.h>
 #include <time.h>
 
 #include "bench.h"
