@@ -41,8 +41,9 @@ def _free_port():
 
 
 class LinkedRun:
-    def __init__(self, temporary, database, ranks=2, epochs=60, timeout=TIMEOUT, options=()):
+    def __init__(self, temporary, database, ranks=2, epochs=60, timeout=TIMEOUT, options=(), tally=TALLY):
         port = _free_port()
+        self._tally = tally
         self.pairs, self.database, self.epochs, self.timeout = _Served(ranks, port), database, epochs, timeout
         self._readers = concurrent.futures.ThreadPoolExecutor()
         self.ranks = [self.start_rank(rank) for rank in range(ranks)]
@@ -71,10 +72,9 @@ class LinkedRun:
         self._ends[number] = self._readers.submit(self.ranks[number].finish)
 
     def executors(self):
-        """The processes of the executors. The driver is a child of the process that was started, or this itself."""
-        found = subprocess.run(
-            ["pgrep", "-f", "CoarseGrainedExecutorBackend.*127.0.0.3"], capture_output=True, text=True
-        )
+        """The processes of its executors."""
+        pgrep = ["pgrep", "--pgroup", str(self.program.process.pid), "--full", "CoarseGrainedExecutorBackend"]
+        found = subprocess.run(pgrep, capture_output=True, text=True, check=False)
         return set(map(int, found.stdout.split()))
 
     def connections(self, number):
@@ -97,6 +97,9 @@ class LinkedRun:
             subprocess.run(["ss", "-K", "sport", "=", f":{port}"], capture_output=True, check=False)
         return len(ports)
 
+    def is_running(self):
+        return any(rank.process.poll() is None for rank in self.ranks)
+
     def finish_ranks(self):
         return [end.result() for end in self._ends]
 
@@ -106,7 +109,7 @@ class LinkedRun:
         assert self.program.finish() == 0, self.program.error
         assert [rank.error for rank in self.ranks] == [""] * len(self.ranks)
         assert statuses == [0] * len(self.ranks)
-        assert TALLY.compare(self.database, self.ranks, self.epochs) == (0, 0)
+        assert self._tally.compare(self.database, self.ranks, self.epochs) == (0, 0)
 
     def errors(self):
         """The failure of each rank."""

@@ -20,7 +20,7 @@ from values import batch
 pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = 240
-RANK_DOCUMENTS = ["RANKS.md", "EXCHANGE.md", "SLURM.md", "FEEDERS.md"]
+RANK_DOCUMENTS = ["RANKS.md", "EXCHANGE.md", "SLURM.md"]
 # A part of each program that supplies ranks which something else starts.
 SUPPLIES = 'format("supply")'
 

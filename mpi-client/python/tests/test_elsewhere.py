@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 from spark_supplier import Elsewhere, RankError, Rows, RunError, RunTimeoutError, Supplier
 
+from layout import ROOT
 from supplier_session import session_fixture
 
 PROGRAM = pathlib.Path(__file__).with_name("connected_rank.py")
@@ -178,3 +180,21 @@ def test_options_that_ranks_elsewhere_cannot_have_are_refused(spark):
     with pytest.raises(ValueError, match="key must be"):
         Elsewhere(key="short")
     assert "sixteen" not in repr(Elsewhere(key="sixteen characters"))
+
+
+def test_the_examples_of_the_page(spark, tmp_path):
+    text = (ROOT / "docs" / "FEEDERS.md").read_text()
+    of_driver, of_ranks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    of_driver = of_driver.replace("ranks=8", "ranks=1").replace('"train"', '"train", start=start')
+    started = []
+
+    def start(variables):
+        environment = {**os.environ, **variables, "RANK": "0", "WORLD_SIZE": "1"}
+        command = [sys.executable, "-c", of_ranks]
+        started.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+
+    df = spark.range(256).selectExpr("array(float(id), 1f) as features", "id as label")
+    exec(of_driver, {"df": df, "start": start})
+    printed = started[0].communicate(timeout=LIMIT_SECONDS)[0]
+    assert started[0].returncode == 0
+    assert printed == 40 * "torch.Size([64])\n"

@@ -219,9 +219,10 @@ supply_status_t supply_abort(supply_t *supply, const char *reason) {
         supply__exports_detach(supply->exports);
         if (supply->is_filled)
             supply->filler.abort(supply->filler.context, reason, &supply->keep_ring);
-        else if (supply->at_end_of_data)
+        else if (supply->at_end_of_data) {
+            if (supply->pair.link != NULL) supply__link_finish(supply->pair.link);
             supply__pair_release_all(&supply->pair);
-        else
+        } else
             supply__pair_stop(&supply->pair, reason ? reason : "the rank failed and did not say why");
     }
     return close_and_free(supply, SUPPLY_OK);

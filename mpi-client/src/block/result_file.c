@@ -192,12 +192,13 @@ bool supply__result_file_abort(struct result_file *result, const char *reason) {
 void supply__result_file_close(struct result_file *result) {
     /* Not only by closing: a forked child has a copy of the descriptor. */
     if (result->file.fd >= 0) supply__file_lock(result->file.fd, F_UNLCK, RANK_LOCK_BYTE);
+    /* In a child, the parent's thread may hold its lock for ever. */
+    if (result->link != NULL) supply__link_drop(result->link);
     supply__result_file_abandon(result);
 }
 
 void supply__result_file_abandon(struct result_file *result) {
     supply__claim_close(&result->file);
-    if (result->link != NULL) supply__link_drop(result->link);
     free(result->unsealed.path);
     free(result->unsealed.origin);
     free(result->sealed.path);

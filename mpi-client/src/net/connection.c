@@ -217,7 +217,11 @@ static supply_status_t meet(struct connection *connection, const struct address 
     TRY(move_all(connection, (struct iovec){proof, sizeof proof}, false, end, failure));
     uint8_t answer[DIGEST_BYTES];
     const supply_status_t status = move_all(connection, (struct iovec){answer, sizeof answer}, true, end, failure);
-    if (status == SUPPLY_INTERRUPTED) return status;
+    char byte;
+    /* A hub that refuses the key closes. Whatever else ends a connection may be over soon. */
+    if (status != SUPPLY_OK && (status == SUPPLY_INTERRUPTED || role != ROLE_PLACE ||
+                                recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0))
+        return status;
     const struct proof_part second[] = {
         {"hub", 3}, {own, RANDOM_BYTES}, {theirs + 1, RANDOM_BYTES}, {certificate, of_certificate}};
     supply__proof(address->key, second, PROOF_PARTS_MAX, proof);
@@ -239,6 +243,8 @@ supply_status_t supply__connection_open(struct connection *connection, const str
 
 void supply__connection_close(struct connection *connection) {
     supply__tls_free(connection->tls);
+    /* A forked child may have a copy of the descriptor. */
+    if (connection->fd >= 0) shutdown(connection->fd, SHUT_RDWR);
     if (connection->fd >= 0) close(connection->fd);
     connection->tls = NULL;
     connection->fd = -1;

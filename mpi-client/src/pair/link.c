@@ -45,6 +45,7 @@ struct job {
     int fd;
     char reason[1024]; /* "": it is whole */
     bool is_sent;      /* over this connection */
+    uint64_t number;   /* among what was sent over it: answers come in this order */
     bool is_done;
     struct failure failure; /* status SUPPLY_OK: it is kept */
 };
@@ -83,6 +84,7 @@ struct link {
     void *schema; /* that LINK_SCHEMA has brought, until its LINK_HEADER */
     uint32_t schema_bytes;
     bool has_stopped;
+    uint64_t sent, answered; /* results over this connection */
 };
 
 static void link_free(struct link *link) {
@@ -99,7 +101,7 @@ __attribute__((format(printf, 2, 3))) static void set_state(struct link *link, c
     va_list arguments;
     va_start(arguments, format);
     pthread_mutex_lock(&link->lock);
-    vsnprintf(link->state, sizeof link->state, format, arguments);
+    if (!link->is_failed) vsnprintf(link->state, sizeof link->state, format, arguments);
     pthread_mutex_unlock(&link->lock);
     va_end(arguments);
 }
@@ -170,9 +172,10 @@ static supply_status_t send_pieces(struct link *link, int fd, struct failure *fa
     uint8_t *piece = malloc(LINK_PIECE_BYTES_MAX);
     if (piece == NULL) return supply__fail(failure, SUPPLY_AGAIN, "out of memory");
     supply_status_t status = SUPPLY_OK;
-    ssize_t got;
+    ssize_t got = 0;
     for (off_t at = 0; status == SUPPLY_OK && (got = pread(fd, piece, LINK_PIECE_BYTES_MAX, at)) > 0; at += got)
         status = send_request(link, LINK_RESULT_BYTES, piece, (size_t)got, failure);
+    if (got < 0) status = supply__fail(failure, SUPPLY_AGAIN, "a result cannot be read: %m");
     free(piece);
     return status;
 }
@@ -183,12 +186,13 @@ static supply_status_t send_job(struct link *link, struct failure *failure) {
     struct job job = link->job;
     const bool is_new = job.name[0] != '\0' && !job.is_sent;
     link->job.is_sent = true;
+    if (is_new) link->job.number = ++link->sent;
     /* The other thread may give it up meanwhile. */
     if (is_new) job.fd = fcntl(job.fd, F_DUPFD_CLOEXEC, 0);
     pthread_mutex_unlock(&link->lock);
     if (!is_new) return SUPPLY_OK;
     supply_status_t status = send_request(link, LINK_RESULT, job.name, strlen(job.name), failure);
-    if (status == SUPPLY_OK) status = send_pieces(link, job.fd, failure);
+    if (status == SUPPLY_OK && job.reason[0] == '\0') status = send_pieces(link, job.fd, failure);
     if (job.fd >= 0) close(job.fd);
     if (status != SUPPLY_OK) return status;
     return send_request(link, job.reason[0] != '\0' ? LINK_RESULT_ABORT : LINK_RESULT_SEAL, job.reason,
@@ -328,9 +332,13 @@ static supply_status_t take_answer(struct link *link, uint32_t bytes, struct fai
     char text[SUPPLY_TEXT_BYTES];
     TRY(read_text(link, bytes, text, failure));
     pthread_mutex_lock(&link->lock);
-    link->job.is_done = true;
-    link->job.failure.status = SUPPLY_OK;
-    if (text[0] != '\0') supply__fail(&link->job.failure, SUPPLY_ERROR_SPARK, "%s", text);
+    /* It may be of one that was given up. */
+    const uint64_t number = ++link->answered;
+    if (link->job.is_sent && link->job.number == number) {
+        link->job.is_done = true;
+        link->job.failure.status = SUPPLY_OK;
+        if (text[0] != '\0') supply__fail(&link->job.failure, SUPPLY_ERROR_SPARK, "%s", text);
+    }
     pthread_mutex_unlock(&link->lock);
     return SUPPLY_OK;
 }
@@ -454,6 +462,7 @@ static supply_status_t link_once(struct link *link, bool *has_met, struct failur
     pthread_mutex_lock(&link->lock);
     link->job.is_sent = false;
     pthread_mutex_unlock(&link->lock);
+    link->sent = link->answered = 0;
     supply_status_t status = link_meet(link, place, failure);
     if (status == SUPPLY_OK) {
         *has_met = true;

@@ -11,7 +11,7 @@ import time
 import traceback
 
 from samples import Samples
-from soak import calls, matrices, mpi_ranks, results, streams, supplier
+from soak import calls, elsewhere, matrices, mpi_ranks, results, streams, supplier
 from soak.ground import Ground, Skipped
 from soak.own_processes import OwnProcesses
 from tally import Tally
@@ -34,6 +34,7 @@ SCENARIOS = {
     "restarts-connect": (calls.over_connect, 1),
     "restarts-dynamic": (calls.in_dynamic_allocation, 1),
     "kept-ranks": (calls.of_kept_ranks, 1),
+    "elsewhere": (elsewhere.cut_and_killed, 3),
 }
 
 

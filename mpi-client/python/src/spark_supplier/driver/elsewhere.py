@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import secrets
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +20,7 @@ from spark_supplier.errors import RankError, RunConfigError
 from spark_supplier.node.hub import KEY, RUN
 from spark_supplier.node.messages import NotTaken, RankConnected, Result, Stop
 from spark_supplier.node.run_files import RunFiles
-from spark_supplier.settings import Elsewhere, Rows
+from spark_supplier.settings import Elsewhere, Rows, as_run_errors
 
 
 def check_rows(rows: Rows) -> None:
@@ -38,10 +37,12 @@ def check_rows(rows: Rows) -> None:
 class ElsewhereLauncher(Launcher):
     """Waits for the ranks. They end with their connections."""
 
-    def __init__(self, session: Session, ranks: int, options: Elsewhere) -> None:
+    def __init__(self, session: Session, ranks: int, options: Elsewhere, made: str) -> None:
+        """made: the key if the user has given none."""
         super().__init__(ranks)
         self._session = session
         self._options = options
+        self._made = made
         self._hosts: list[str] = []
         self._there: dict[int, tuple[Peer, RankConnected]] = {}
         self._returned: set[int] = set()
@@ -58,7 +59,11 @@ class ElsewhereLauncher(Launcher):
         return Needs({}, dict.fromkeys(self._hosts, slots) if slots else {}, {})
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
-        name, key = self._options.run, self._options.key or os.environ.get("SUPPLY_KEY") or secrets.token_urlsafe(24)
+        name, given = self._options.run, self._options.key
+        if given is None and (of_environment := os.environ.get("SUPPLY_KEY")):
+            with as_run_errors():
+                given = Elsewhere(key=of_environment).key
+        key = given or self._made
         # Calls of Spark Connect are shown on its page.
         pad = hmac.new(bytes.fromhex(environment[KEY]), f"serve {name}".encode(), hashlib.sha256).digest()
         masked = bytes(one ^ other for one, other in zip(hashlib.sha256(key.encode()).digest(), pad))
@@ -66,8 +71,13 @@ class ElsewhereLauncher(Launcher):
         port, _, tls = served["port"].partition("/")
         host = f"[{served['host']}]" if ":" in served["host"] else served["host"]
         of_ranks = {"SUPPLY_CONNECT": f"supply{'s' if tls else ''}://{host}:{port}/{name}", "SUPPLY_KEY": key}
-        said = " ".join(f"{variable}={value}" for variable, value in of_ranks.items())
-        print(f"supply: {self._ranks} ranks connect by {said}", file=sys.stderr, flush=True)
+        said = key if given is None else "(as given)"
+        address = of_ranks["SUPPLY_CONNECT"]
+        print(
+            f"supply: {self._ranks} ranks connect by SUPPLY_CONNECT={address} SUPPLY_KEY={said}",
+            file=sys.stderr,
+            flush=True,
+        )
         if self._options.start is not None:
             self._options.start(of_ranks)
 

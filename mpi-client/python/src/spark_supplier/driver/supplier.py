@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
@@ -165,6 +166,8 @@ class Supplier(SupplierOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._warm = WarmRanks(self.idle_timeout)
+        # Of ranks elsewhere: also those of a restart have it.
+        self._made_key = secrets.token_urlsafe(24)
         self._statistics: RunStatistics | None = None
 
     def __enter__(self) -> Supplier:
@@ -178,7 +181,7 @@ class Supplier(SupplierOptions):
 
     def _launcher_of(self, session: Session, ranks: int, share: int) -> Launcher:
         if isinstance(self.launcher, Elsewhere):
-            return ElsewhereLauncher(session, ranks, self.launcher)
+            return ElsewhereLauncher(session, ranks, self.launcher, self._made_key)
         if isinstance(self.launcher, Mpirun):
             return MpirunLauncher(ranks, self.launcher.host_file, share=share)
         return TorchLauncher(ranks, share)

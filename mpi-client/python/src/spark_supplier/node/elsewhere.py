@@ -16,16 +16,17 @@ from types import TracebackType
 from typing import Any
 
 from spark_supplier.arguments import BATCH_CHECKS, refuse_unknown, seconds
-from spark_supplier.errors import ConfigError, SupplyError, SupplyTimeoutError
+from spark_supplier.errors import ConfigError, SparkError, SupplyError, SupplyTimeoutError
 from spark_supplier.node import hub
 from spark_supplier.node.checkpoints import RankCheckpoints
 from spark_supplier.node.job import DataSpec, Job
-from spark_supplier.node.messages import Leave, NotTaken, RankConnected, RankIdle, RankReady, Result, Work
+from spark_supplier.node.messages import Failure, Leave, NotTaken, RankConnected, RankIdle, RankReady, Result, Work
 from spark_supplier.node.rank import failure_of
 from spark_supplier.node.rank_data import RankData
 
 _RETRY_SECONDS = 0.5
 _PROGRESS_SECONDS = 0.5
+_ENDED = "the driver has ended the run: its output says why"
 _SCHEMES = {"supply": "", "supplys": "/tls"}
 
 
@@ -95,6 +96,8 @@ class ConnectedData(RankData):
         self._driver = driver
         self._all_left = threading.Event()
         self._ended = threading.Event()
+        # Whether the driver has ended the run, or its connection.
+        self._is_lost = False
         # What has left the `with` block.
         self._raised: BaseException | None = None
         self._open_all()
@@ -109,16 +112,12 @@ class ConnectedData(RankData):
 
     def _follow(self) -> None:
         """The driver ends the run: whoever waits for rows learns it."""
-        while (message := self._driver.receive()) is not None:
-            if not isinstance(message, Leave):
-                break
+        while isinstance(self._driver.receive(), Leave):
             self._all_left.set()
-        if not self._ended.is_set():
-            why = "the driver has ended the run: its output says why"
-            for dataset in self._datasets():
-                if dataset._supply is not None:
-                    dataset._supply._pair.fail(why)
-        self._all_left.set()
+        self._is_lost = True
+        for dataset in self._datasets():
+            if dataset._supply is not None:
+                dataset._supply._pair.fail(_ENDED)
 
     def _report(self) -> None:
         while not self._ended.wait(_PROGRESS_SECONDS):
@@ -145,28 +144,35 @@ class ConnectedData(RankData):
         if self._is_closed:
             return
         rank, steps = self._checkpoints.rank, self._steps
-        self._seal_results()
-        self._end_report()
-        self._driver.send(Result(rank, self._is_at_end, pickle.dumps(None), steps.repeated, steps.left_out))
         try:
-            self._drain(self._all_left.is_set)
+            self._seal_results()
+            self._end_report()
+            self._driver.send(Result(rank, self._is_at_end, pickle.dumps(None), steps.repeated, steps.left_out))
+            self._drain(lambda: self._all_left.is_set() or self._is_lost)
+            if self._is_lost:
+                raise SparkError(_ENDED)
             super().close()
-        except SupplyError:
+            self._driver.send(RankIdle(rank))
+        except SupplyError as error:
+            self._end_report()
             super().abort("this rank has returned")
+            self._driver.send(RankIdle(rank) if self._all_left.is_set() else self._failure(error))
             if not self._all_left.is_set():
                 raise
-        self._driver.send(RankIdle(rank))
-        self._disconnect()
+        finally:
+            self._disconnect()
 
     def abort(self, reason: str) -> None:
         """Ends Spark's run, with this reason."""
         if self._is_closed:
             return
         self._end_report()
-        error = self._raised or SupplyError(reason)
-        self._driver.send(failure_of(self._checkpoints.rank, platform.node(), error))
+        self._driver.send(self._failure(self._raised or SupplyError(reason)))
         super().abort(reason)
         self._disconnect()
+
+    def _failure(self, error: BaseException) -> Failure:
+        return failure_of(self._checkpoints.rank, platform.node(), error)
 
     def _end_report(self) -> None:
         self._ended.set()
@@ -186,10 +192,10 @@ class ConnectedData(RankData):
         super().__exit__(kind, error, traceback)
 
 
-def _close_at_exit(of: weakref.ref[ConnectedData]) -> None:
-    """A program may end without close(), when it has read everything."""
+def _close_at_exit(of: weakref.ref[ConnectedData], process: int) -> None:
+    """A program may end without close(), when it has read everything. Not a child that it has forked."""
     data = of()
-    if data is not None and not data._is_closed and data._is_at_end:
+    if os.getpid() == process and data is not None and not data._is_closed and data._is_at_end:
         data.close()
 
 
@@ -257,5 +263,5 @@ def connect(address: str | None = None, key: str | None = None, *, timeout: floa
     except BaseException:
         driver.close()
         raise
-    atexit.register(_close_at_exit, weakref.ref(data))
+    atexit.register(_close_at_exit, weakref.ref(data), os.getpid())
     return data

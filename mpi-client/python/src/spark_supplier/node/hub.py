@@ -134,7 +134,7 @@ def meet(host: str, port: str, run: str, key: bytes, role: int) -> Connection:
     plain = socket.create_connection((host, int(number)), _MEET_SECONDS)
     connection: Connection = plain
     try:
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _keep_alive(plain)
         certificate = b""
         if is_tls:
             connection = secured = _secured(plain)
@@ -160,6 +160,19 @@ def meet(host: str, port: str, run: str, key: bytes, role: int) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """As the hub: a node that says nothing is found within a minute."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        (socket.TCP_NODELAY, 1),
+        (socket.TCP_KEEPIDLE, 30),
+        (socket.TCP_KEEPINTVL, 10),
+        (socket.TCP_KEEPCNT, 3),
+        (socket.TCP_USER_TIMEOUT, 60000),
+    ):
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _secured(connection: socket.socket) -> TlsConnection:
