@@ -332,7 +332,7 @@ static supply_status_t take_answer(struct link *link, uint32_t bytes, struct fai
     char text[SUPPLY_TEXT_BYTES];
     TRY(read_text(link, bytes, text, failure));
     pthread_mutex_lock(&link->lock);
-    /* It may be of one that was given up. */
+    /* It may be of one for which nobody waits any more. */
     const uint64_t number = ++link->answered;
     if (link->job.is_sent && link->job.number == number) {
         link->job.is_done = true;
