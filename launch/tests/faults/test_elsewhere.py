@@ -26,6 +26,7 @@ def test_connections_are_cut_again_and_again(linked, counted):  # noqa: F811
     run.ends_well()
 
 
+@pytest.mark.long
 def test_an_executor_dies_and_its_task_runs_elsewhere(linked, counted):  # noqa: F811
     run = linked(epochs=400)
     run.wait_for_bytes()
@@ -34,6 +35,7 @@ def test_an_executor_dies_and_its_task_runs_elsewhere(linked, counted):  # noqa:
     run.ends_well()
 
 
+@pytest.mark.long
 def test_a_rank_dies(linked, counted):  # noqa: F811
     run = linked(epochs=ENDLESS, options=["--reconnect-timeout", "3"])
     run.wait_for_bytes()
@@ -56,6 +58,7 @@ def test_a_rank_dies_and_another_comes(linked, counted):  # noqa: F811
     run.ends_well()
 
 
+@pytest.mark.long
 def test_the_driver_dies(linked, counted):  # noqa: F811
     run = linked(epochs=ENDLESS, timeout=40)
     run.wait_for_bytes()
