@@ -45,7 +45,7 @@ class LinkTest : public ::testing::Test {
     void send_end(uint64_t sequence, uint32_t kind) {
         LinkTask::notice(end[0], LINK_BLOCK, LinkTask::end(header, sequence, kind));
     }
-    /** Reads credits until the rank has released so many. */
+    /** Reads credits until the rank has released that number. */
     void expect_released(uint64_t number) {
         while (LinkTask::request(end[0], LINK_CREDIT).head.released < number) {
         }

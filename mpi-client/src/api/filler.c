@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "api/handle.h"
@@ -26,12 +24,9 @@ supply_status_t supply__filler_reserve(int fd, size_t begin, size_t bytes, struc
 }
 
 int supply__filler_memory(size_t bytes) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes > limit.rlim_cur) return -1;
-    /* memfd_create() is not in glibc 2.26, for which the wheel is compiled. */
-    const int fd = (int)syscall(SYS_memfd_create, "supply-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int fd = supply__space_unnamed(bytes, MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
-    if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
         supply__space_allocate(fd, 0, RING_OFFSET) == 0)
         return fd;
     close(fd);

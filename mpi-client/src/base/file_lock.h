@@ -6,7 +6,15 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <unistd.h>
+
+/** Opens once more what a descriptor has open: with locks and flags of its own. A descriptor, or -1 and errno. */
+static inline int supply__reopen(int fd, int flags) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, flags | O_CLOEXEC);
+}
 
 /** Takes (F_RDLCK, F_WRLCK) or drops (F_UNLCK) the lock on a byte. 0; or -1 and errno: EAGAIN, EACCES: it is taken. */
 static inline int supply__file_lock(int fd, short type, off_t byte) {

@@ -105,6 +105,7 @@ supply_status_t supply__result_file_create(struct result_file *result, const str
     *result = RESULT_FILE_NONE;
     result_file_fill(&result->header, settings, of_pair, schema);
     if (of_pair != NULL && of_pair->link != NULL) {
+        snprintf(result->name, sizeof result->name, "%s", name);
         supply__link_add(result->link = of_pair->link);
         supply__link_hold_end(result->link);
     }
@@ -149,22 +150,12 @@ static bool write_sealed(const struct result_file *result, uint32_t sealed) {
            sizeof sealed;
 }
 
-/* "PAIR.NAME.result" is the file of NAME. */
-static void name_of(const struct result_file *result, char name[LINK_NAME_BYTES_MAX + 1]) {
-    const char *file = supply__folder_name(&result->sealed), *end = file + strlen(file) - strlen(RESULT_SUFFIX);
-    const char *begin = memrchr(file, '.', (size_t)(end - file));
-    snprintf(name, LINK_NAME_BYTES_MAX + 1, "%.*s", (int)(end - begin - 1), begin + 1);
-}
-
 supply_status_t supply__result_file_seal(struct result_file *result, struct failure *failure) {
     TRY(write_fields(result, failure));
     bool is_sealed =
         ftruncate(result->file.fd, (off_t)result->header.file_bytes) == 0 && write_sealed(result, SEALED_COMPLETE);
-    if (is_sealed && result->link != NULL) {
-        char name[LINK_NAME_BYTES_MAX + 1];
-        name_of(result, name);
-        return supply__link_keep(result->link, name, result->file.fd, NULL, failure);
-    }
+    if (is_sealed && result->link != NULL)
+        return supply__link_keep(result->link, result->name, result->file.fd, NULL, failure);
     if (is_sealed) is_sealed = supply__claim_rename(&result->file, &result->sealed);
     if (!is_sealed)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be sealed: %m", result->unsealed.path,
@@ -177,11 +168,9 @@ bool supply__result_file_abort(struct result_file *result, const char *reason) {
     char *text = result->header.rank_failure;
     supply__copy_line(text, sizeof result->header.rank_failure, reason, sizeof result->header.rank_failure);
     if (result->link != NULL) {
-        char name[LINK_NAME_BYTES_MAX + 1];
         struct failure failure;
-        name_of(result, name);
         /* If Spark does not get the reason, it misses the result. */
-        supply__link_keep(result->link, name, result->file.fd, text, &failure);
+        supply__link_keep(result->link, result->name, result->file.fd, text, &failure);
         return true;
     }
     const ssize_t bytes = sizeof result->header.rank_failure;

@@ -7,13 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/memfd.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file_lock.h"
@@ -256,9 +254,8 @@ supply_status_t supply__claim_stale(struct claimed_file *file, enum file_kind ki
 }
 
 int supply__claim_unnamed(size_t bytes) {
-    /* memfd_create() is not in glibc 2.26, for which the wheel is compiled. */
-    const int fd = (int)syscall(SYS_memfd_create, "supply-ring", MFD_CLOEXEC);
-    const int error = fd < 0 ? errno : ftruncate(fd, (off_t)bytes) != 0 ? errno : supply__space_allocate(fd, 0, bytes);
+    const int fd = supply__space_unnamed(bytes, 0);
+    const int error = fd < 0 ? errno : supply__space_allocate(fd, 0, bytes);
     if (error == 0) return fd;
     if (fd >= 0) close(fd);
     errno = error;

@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/memfd.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -98,6 +100,19 @@ int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes) {
             return error;
     }
     return 0;
+}
+
+int supply__space_unnamed(size_t bytes, unsigned flags) {
+    struct rlimit limit;
+    errno = EFBIG;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes > limit.rlim_cur) return -1;
+    /* memfd_create() is not in glibc 2.26, for which the wheel is compiled. */
+    const int fd = (int)syscall(SYS_memfd_create, "supply-ring", MFD_CLOEXEC | flags);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) == 0) return fd;
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
 }
 
 supply_status_t supply__space_begin(const struct claimed_file *file, const char magic[8], uint64_t bytes,

@@ -20,6 +20,12 @@ uint64_t supply__space_free(const struct statvfs *space);
  */
 supply_status_t supply__memory_check(uint64_t bytes, const char *root, struct failure *failure);
 
+/**
+ * Memory without a name, in place of a file: of that length, and not reserved. flags: of memfd_create(). A descriptor,
+ * or -1 and errno. EFBIG: ulimit -f would end the process.
+ */
+int supply__space_unnamed(size_t bytes, unsigned flags);
+
 /** Reserves pages of a file, also if signals interrupt it, and checks nothing. 0, or an error number. */
 int supply__space_allocate(int fd, uint64_t offset, uint64_t bytes);
 

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_lock.h"
+
 /* A user's entry fits easily. If one does not, its number stands for it. */
 #define ENTRY_BYTES 4096
 
@@ -112,10 +114,8 @@ int supply__open_regular(int folder, const char *name) {
     const int place = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (place < 0) return -1;
     struct stat entry;
-    char same[64];
-    snprintf(same, sizeof same, "/proc/self/fd/%d", place);
     const bool is_regular = fstat(place, &entry) == 0 && S_ISREG(entry.st_mode);
-    const int fd = is_regular ? open(same, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    const int fd = is_regular ? supply__reopen(place, O_RDONLY | O_NONBLOCK) : -1;
     const int error = is_regular ? errno : EINVAL;
     close(place);
     errno = error;

@@ -189,14 +189,17 @@ static supply_status_t options_complete(const supply_options_t *given, supply_op
     return SUPPLY_OK;
 }
 
-static supply_status_t copy_path(struct named_path *named, const char *path, struct failure *failure) {
-    if (path[0] != '/')
-        return supply__fail(failure, SUPPLY_ERROR_CONFIG, "'%s' (options) is not an absolute path", path);
+static supply_status_t set_named(struct named_path *named, const char *path, const char *origin,
+                                 struct failure *failure) {
     named->path = strdup(path);
-    named->origin = strdup("options");
-    if (named->path == NULL || named->origin == NULL)
-        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    return SUPPLY_OK;
+    named->origin = strdup(origin);
+    if (named->path != NULL && named->origin != NULL) return SUPPLY_OK;
+    return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+static supply_status_t copy_path(struct named_path *named, const char *path, struct failure *failure) {
+    if (path[0] == '/') return set_named(named, path, "options", failure);
+    return supply__fail(failure, SUPPLY_ERROR_CONFIG, "'%s' (options) is not an absolute path", path);
 }
 
 /* How many neighbours SUPPLY_SHARE makes a group; below 1: it does not say. lines: of the config files, which may have
@@ -316,12 +319,10 @@ static supply_status_t set_address(const supply_options_t *options, const char *
     for (const char *const *name = rank_count_names; *name != NULL && settings->ranks <= 0; name++)
         settings->ranks = number_from_environment((const char *const[]){*name, NULL});
     if (settings->ranks < 0) settings->ranks = 0;
+    TRY(set_named(&settings->files.mapped_file, text, options->connect != NULL ? "options" : "SUPPLY_CONNECT",
+                  failure));
     settings->address = malloc(sizeof *settings->address);
-    settings->files.mapped_file.path = strdup(text);
-    settings->files.mapped_file.origin = strdup(options->connect != NULL ? "options" : "SUPPLY_CONNECT");
-    if (settings->address == NULL || settings->files.mapped_file.path == NULL ||
-        settings->files.mapped_file.origin == NULL)
-        return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (settings->address == NULL) return supply__fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return supply__address_read(settings->address, text,
                                 options->key != NULL ? options->key : supply__variable("SUPPLY_KEY"), failure);
 }

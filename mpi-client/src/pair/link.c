@@ -506,9 +506,7 @@ static void *link_run(void *context) {
 }
 
 static supply_status_t link_start(struct link *link, struct failure *failure) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", link->memory_fd);
-    link->memory_fd = open(path, O_RDWR | O_CLOEXEC);
+    link->memory_fd = supply__reopen(link->memory_fd, O_RDWR);
     link->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     void *memory = link->memory_fd >= 0
                        ? mmap(NULL, link->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, link->memory_fd, 0)
@@ -558,9 +556,7 @@ supply_status_t supply__link_begin(struct link **link, const struct settings *se
 
 /* As a request of the rank. */
 static void wake(struct link *link) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", link->requests);
-    const int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = supply__reopen(link->requests, O_WRONLY | O_NONBLOCK);
     const struct request request = {.generation = link->settings.generation, .kind = REQUEST_RELEASE};
     /* If the pipe is full, the thread will read it, too. */
     if (fd >= 0 && write(fd, &request, sizeof request) < 0 && errno != EAGAIN) errno = 0;

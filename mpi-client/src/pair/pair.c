@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/file_lock.h"
 #include "base/shared.h"
 #include "base/wait.h"
 #include "files/result_names.h"
@@ -117,11 +118,9 @@ static supply_status_t open_files(struct pair *pair, struct failure *failure) {
 /* A pipe without a name. *own: for both directions, as that of a named pipe. *other: the link's end. */
 static bool make_pipe(int *own, int *other, bool is_read) {
     int ends[2];
-    char path[64];
     if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return false;
     *other = ends[is_read];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[!is_read]);
-    *own = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    *own = supply__reopen(ends[!is_read], O_RDWR | O_NONBLOCK);
     close(ends[!is_read]);
     return *own >= 0;
 }
