@@ -3,6 +3,7 @@
 elsewhere.py RANKS EPOCHS
 """
 
+import inspect
 import pathlib
 import subprocess
 import sys
@@ -12,34 +13,26 @@ import spark_supplier
 from pyspark.sql import SparkSession
 from spark_supplier import Elsewhere, Rows, Supplier
 
-from one_call import ROWS, SLOPE, settings
+from one_call import rows, settings, train
 
 HERE = pathlib.Path(__file__).resolve().parent
 TEMPLATE = HERE.parents[3] / "configs" / "kubernetes" / "ranks-elsewhere.yaml"
 IMAGE = "localhost/supply-ranks:dev"
-RANK = """\
-import shutil, socket
-import torch
-from torch import distributed
-import spark_supplier
+# The same training as beside Spark.
+RANK = f"""\
+import shutil
 
+import spark_supplier
+from torch import distributed
+
+
+{inspect.getsource(train)}
+
+assert shutil.which("java") is None
 distributed.init_process_group("gloo")
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-rows = 0
 with spark_supplier.connect() as data:
-    for epoch in data.epochs():
-        for batch in epoch:
-            rows += len(batch["x"])
-            loss = (model(batch["x"][:, None])[:, 0] - batch["y"]).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    total = torch.tensor(rows)
-    distributed.all_reduce(total)
-    assert shutil.which("java") is None
-    data.report(weight=model.module.weight, rows=total)
-print(f"{socket.gethostname()} had {rows} rows")
+    weight, gathered = train(data)
+    data.report(weight=weight, rows=sum(rows for _, rows in gathered))
 distributed.destroy_process_group()
 """
 
@@ -68,11 +61,8 @@ def main():
     ranks, epochs = map(int, sys.argv[1:])
     builder = SparkSession.builder.config(map=settings(1, ranks))
     spark = spark_supplier.session(builder)
-    frame = (
-        spark.range(0, ROWS, 1, 4 * ranks).selectExpr("float(rand(1)) as x").selectExpr("x", f"float({SLOPE} * x) as y")
-    )
     supplier = Supplier(ranks, launcher=Elsewhere("train", start=start_ranks(ranks)), start_timeout=300)
-    supplier.run(Rows(frame, epochs=epochs))
+    supplier.run(Rows(rows(spark, ranks), epochs=epochs))
     reported = supplier.statistics.history[-1]
     nodes = kubectl(
         "get", "pods", "--selector=job in (ranks-elsewhere)", "--output=jsonpath={.items[*].spec.nodeName}",

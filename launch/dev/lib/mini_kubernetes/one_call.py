@@ -36,6 +36,12 @@ def settings(executors, cores):
     }
 
 
+def rows(spark, ranks):
+    return (
+        spark.range(0, ROWS, 1, 4 * ranks).selectExpr("float(rand(1)) as x").selectExpr("x", f"float({SLOPE} * x) as y")
+    )
+
+
 def train(data):
     import socket
 
@@ -61,14 +67,11 @@ def main():
     executors, ranks, epochs = map(int, sys.argv[1:])
     builder = SparkSession.builder.config(map=settings(executors, ranks // executors + 1))
     spark = spark_supplier.session(builder)
-    frame = (
-        spark.range(0, ROWS, 1, 4 * ranks).selectExpr("float(rand(1)) as x").selectExpr("x", f"float({SLOPE} * x) as y")
-    )
-    weight, gathered = Supplier(ranks, start_timeout=300).run(train, Rows(frame, epochs=epochs))
+    weight, gathered = Supplier(ranks, start_timeout=300).run(train, Rows(rows(spark, ranks), epochs=epochs))
     hosts = {host for host, _ in gathered}
-    rows = sum(rows for _, rows in gathered)
+    count = sum(each for _, each in gathered)
     spark.stop()
-    print(f"nodes={len(hosts)} ranks={len(gathered)} rows={rows} weight={weight:.2f}")
+    print(f"nodes={len(hosts)} ranks={len(gathered)} rows={count} weight={weight:.2f}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import hashlib
 import os
 import pickle
@@ -22,10 +21,9 @@ from spark_supplier.node.checkpoints import RankCheckpoints
 from spark_supplier.node.job import DataSpec, Job
 from spark_supplier.node.messages import Failure, Leave, NotTaken, RankConnected, RankIdle, RankReady, Result, Work
 from spark_supplier.node.rank import failure_of
-from spark_supplier.node.rank_data import RankData
+from spark_supplier.node.rank_data import RankData, Reporter
 
 _RETRY_SECONDS = 0.5
-_PROGRESS_SECONDS = 0.5
 _ENDED = "the driver has ended the run: its output says why"
 _SCHEMES = {"supply": "", "supplys": "/tls"}
 
@@ -95,7 +93,6 @@ class ConnectedData(RankData):
         super().__init__(spec, address, checkpoints)
         self._driver = driver
         self._all_left = threading.Event()
-        self._ended = threading.Event()
         # Whether the driver has ended the run, or its connection.
         self._is_lost = False
         # What has left the `with` block.
@@ -105,9 +102,10 @@ class ConnectedData(RankData):
             # Spark's task keeps the results, and must not leave before.
             for dataset in self._datasets():
                 dataset._opened()._pair.hold_end()
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._follow, self._report)]
-        for thread in self._threads:
-            thread.start()
+        self._reporter = Reporter(self, checkpoints.rank, driver.send)
+        self._reporter.start()
+        self._following = threading.Thread(target=self._follow, daemon=True)
+        self._following.start()
         driver.send(RankReady(checkpoints.rank))
 
     def _follow(self) -> None:
@@ -118,17 +116,6 @@ class ConnectedData(RankData):
         for dataset in self._datasets():
             if dataset._supply is not None:
                 dataset._supply._pair.fail(_ENDED)
-
-    def _report(self) -> None:
-        while not self._ended.wait(_PROGRESS_SECONDS):
-            with contextlib.suppress(SupplyError):
-                self._send_progress()
-
-    def _send_progress(self) -> None:
-        rank = self._checkpoints.rank
-        for message in (self._progress(rank), self._measure(rank)):
-            if message is not None:
-                self._driver.send(message)
 
     def close(self) -> None:
         """Tells Spark's side that this rank is done, and waits until Spark knows that it has everything.
@@ -175,14 +162,13 @@ class ConnectedData(RankData):
         return failure_of(self._checkpoints.rank, platform.node(), error)
 
     def _end_report(self) -> None:
-        self._ended.set()
-        self._threads[1].join()
-        with contextlib.suppress(SupplyError):
-            self._send_progress()
+        self._reporter.stop()
+        self._reporter.join()
+        self._reporter.report()
 
     def _disconnect(self) -> None:
         self._driver.end()
-        self._threads[0].join()
+        self._following.join()
         self._driver.close()
 
     def __exit__(

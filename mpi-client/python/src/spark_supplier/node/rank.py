@@ -35,10 +35,9 @@ from spark_supplier.node.process_state import ProcessState, dump_on_signal, flus
 from spark_supplier.node.program import forget_program, share_program
 
 if TYPE_CHECKING:
-    from spark_supplier.node.rank_data import RankData
+    from spark_supplier.node.rank_data import RankData, Reporter
 
 
-_PROGRESS_SECONDS = 0.5
 # How long threads and processes of the function may take to end.
 _NAMED_SECONDS = 1
 # A sleeping main thread notices only afterwards that it is to stop.
@@ -69,8 +68,6 @@ class Rank:
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # Whether a signal to end raises in the main thread.
         self._calls = False
-        # Held while measurements are taken and sent, so that they come in their order.
-        self._measuring = threading.Lock()
         # All ranks have returned from this call.
         self._all_left = threading.Event()
         self._import_error: Exception | None = None
@@ -120,24 +117,23 @@ class Rank:
         sys.path += [entry for entry in work.path if entry not in sys.path and os.path.exists(entry)]
         self._all_left.clear()
         data: RankData | None = None
-        ended = threading.Event()
-        reporter = None
+        reporter: Reporter | None = None
         try:
             if self._import_error is not None:
                 # A module that was imported in part fails otherwise the second time.
                 raise self._import_error
             from spark_supplier.node.checkpoints import RankCheckpoints
-            from spark_supplier.node.rank_data import RankData
+            from spark_supplier.node.rank_data import RankData, Reporter
 
             init_process_group(work.backend, functions)
             self._driver.send(RankReady(self._rank))
             job = self._job_of(work)
             checkpoints = RankCheckpoints(work.attempt, self._rank, self._connect_file, self._driver.send)
             data = RankData(job.data, work.files, checkpoints)
+            reporter = Reporter(data, self._rank, self._driver.send)
             # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
             data._open_all()
             set_current_data(data)
-            reporter = threading.Thread(target=self._report, args=(data, ended), daemon=True)
             reporter.start()
             _check_mpi()
             if functions > 1:
@@ -149,12 +145,13 @@ class Rank:
             result = _pickled_result(value) if self._rank < functions else b""
             data._seal_results()
             self._end_group()
-            self._send_progress(data)
+            reporter.report()
         except BaseException as error:
             self.raised = error
             set_current_data(None)
-            ended.set()
-            self._send_progress(data)
+            if reporter is not None:
+                reporter.stop()
+                reporter.report()
             self._driver.send(failure_of(self._rank, self._host, error))
             if data is not None:
                 data.abort(f"rank {self._rank}: {type(error).__name__}: {exceptions.text_of(error)}")
@@ -163,7 +160,7 @@ class Rank:
         self._driver.send(Result(self._rank, data._is_at_end, result, steps.repeated, steps.left_out))
         self._leave(data)
         set_current_data(None)
-        ended.set()
+        reporter.stop()
         reporter.join()
         return True
 
@@ -200,30 +197,6 @@ class Rank:
             with contextlib.suppress(Left):
                 signal.signal(_LEAVE, lambda *_: None)
             signal.signal(_LEAVE, lambda *_: None)
-
-    def _send_progress(self, data: RankData | None) -> None:
-        """The last progress. The bar of a run shorter than the pauses of _report would stay at its beginning."""
-        if data is None:
-            return
-        with contextlib.suppress(SupplyError):
-            if (progress := data._progress(self._rank)) is not None:
-                self._driver.send(progress)
-        self._send_measured(data)
-
-    def _send_measured(self, data: RankData) -> None:
-        with self._measuring:
-            if (measured := data._measure(self._rank)) is not None:
-                self._driver.send(measured)
-
-    def _report(self, data: RankData, ended: threading.Event) -> None:
-        reported = None
-        while not ended.wait(_PROGRESS_SECONDS):
-            # The function may close its pair, and report afterwards, too.
-            with contextlib.suppress(SupplyError):
-                if (progress := data._progress(self._rank)) != reported and progress is not None:
-                    self._driver.send(progress)
-                    reported = progress
-            self._send_measured(data)
 
     def _follow(self) -> None:
         """Takes what the driver sends. What ends the main thread's work interrupts it."""

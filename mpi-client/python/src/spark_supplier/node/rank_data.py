@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -25,6 +26,7 @@ from spark_supplier.node.messages import PLACES, Loop, Measured, Progress, Repor
 from spark_supplier.results import ResultWriter
 from spark_supplier.torch import Dataset
 
+_PROGRESS_SECONDS = 0.5
 # Between two looks for what comes.
 _DRAIN_SECONDS = 0.005
 
@@ -365,6 +367,49 @@ class RankData(Dataset):
 
     def _datasets(self) -> list[RankData]:
         return [self] if self.validation is None else [self, self.validation]
+
+
+class Reporter:
+    """Sends the driver how far a rank is: each half second from start() on, and when it is asked to."""
+
+    def __init__(self, data: RankData, rank: int, send: Callable[[Any], object]) -> None:
+        self._data, self._rank, self._send = data, rank, send
+        # Held while measurements are taken and sent, so that they come in their order.
+        self._measuring = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def report(self) -> None:
+        """The last progress. The bar of a run shorter than the pauses would stay at its beginning."""
+        with contextlib.suppress(SupplyError):
+            if (progress := self._data._progress(self._rank)) is not None:
+                self._send(progress)
+        self._measure()
+
+    def stop(self) -> None:
+        """Before the thread has noticed it, it may report once more."""
+        self._ended.set()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _measure(self) -> None:
+        with self._measuring:
+            if (measured := self._data._measure(self._rank)) is not None:
+                self._send(measured)
+
+    def _repeat(self) -> None:
+        reported = None
+        while not self._ended.wait(_PROGRESS_SECONDS):
+            # The function may close its pair, and report afterwards, too.
+            with contextlib.suppress(SupplyError):
+                if (progress := self._data._progress(self._rank)) != reported and progress is not None:
+                    self._send(progress)
+                    reported = progress
+            self._measure()
 
 
 class _Unread:
