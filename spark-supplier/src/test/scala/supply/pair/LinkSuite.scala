@@ -174,7 +174,7 @@ class LinkSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("a new task goes on behind the last block of the rank, with a wide schema") {
+  test("a new task continues after the last block of the rank, with a wide schema") {
     val wide = Schema((0 until 400).map(i => Column(s"column $i", "l")))
     withLink() { (link, rank) =>
       accepted(rank)
