@@ -4,6 +4,9 @@ import java.io.IOException
 import java.nio.channels.ClosedByInterruptException
 import java.nio.file.Paths
 import java.util.Arrays
+import java.util.concurrent.locks.ReentrantLock
+
+import scala.util.control.NonFatal
 
 import supply.core.{ContractException, Deadline, PairHeldException, SupplyException, Threads}
 import supply.net.Connection
@@ -15,17 +18,17 @@ import supply.protocol.Layout.{Constant, MappedFileHeader => At}
  * task publishes into a mirror of the rank's ring; what is published goes over the rank's connection, at
  * once or when the rank has connected again, within `reconnectSeconds`.
  *
- * The task's thread sends, or that of a new connection: who has the lock `sending`, which is taken before
- * the link's own. The thread of a connection stores what the rank has released.
+ * The task's thread sends, or one that catches up for a new connection: who has the lock of [[sending]], which
+ * is taken before the link's own. The thread of a connection only reads: a rank may send much before it reads.
  */
 private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[Byte],
-    paths: PairPaths,
-    reconnectSeconds: Double, kept: String => Unit, server: LinkServer)
+    paths: PairPaths, reconnectSeconds: Double, kept: String => Unit, server: LinkServer)
     extends Requests with Notifications {
   import Link._
 
   val name: String = s"link of rank ${of.rank}"
-  private val sending = new Object
+  private val senders = new ReentrantLock
+  private val results = new LinkResults(paths, kept)
   @volatile private var current = Option.empty[Sender]
   private var memory: LinkMemory = _
   @volatile private var mirror = Option.empty[MappedFile]
@@ -47,14 +50,13 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
   override def hasAll: Boolean = true
 
   override def flush(): Unit =
-    sending.synchronized(current.foreach(sender =>
+    sending(current.foreach(sender =>
         sender.trying(new Deadline(reconnectSeconds))(sender.catchUp())))
 
   /** A rank that has lost its connection gets it later. */
   override def write(notification: Notification, deadline: Deadline): Boolean = {
     broken.foreach(throw _)
-    sending.synchronized(current.foreach(sender =>
-        sender.trying(deadline, isOneOfMany = true)(sender.catchUp())))
+    sending(current.foreach(_.sendNew(deadline)))
     true
   }
 
@@ -86,20 +88,29 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
   }
 
   /** Tells the rank that its task leaves, after all that is in the header. */
-  override def close(): Unit = if (server.forget(this)) Threads.uninterrupted(sending.synchronized {
-    current.foreach(sender =>
-      sender.trying(new Deadline(CloseSeconds)) {
-        sender.catchUp()
-        sender.link.send(Constant.LINK_LEFT)
-        sender.link.connection.endOutput()
-      })
-    synchronized {
-      isClosed = true
-      current.foreach(sender => server.closeLater(sender.link.connection))
-      current = None
-      if (memory != null) memory.free()
+  override def close(): Unit = if (server.forget(this)) Threads.uninterrupted {
+    sending {
+      current.foreach(sender =>
+        sender.trying(new Deadline(CloseSeconds)) {
+          sender.catchUp()
+          sender.link.send(Constant.LINK_LEFT)
+          sender.link.connection.endOutput()
+        })
+      synchronized {
+        isClosed = true
+        current.foreach(sender => server.closeLater(sender.link.connection))
+        current = None
+        if (memory != null) memory.free()
+      }
     }
-  })
+    results.close()
+  }
+
+  private def sending[A](body: => A): A = {
+    senders.lockInterruptibly()
+    try body
+    finally senders.unlock()
+  }
 
   // For the thread of a connection.
 
@@ -107,18 +118,22 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
   private[pair] def serve(link: LinkConnection, opening: LinkOpening): Unit = {
     // Who sends to the lost connection of this rank has the lock.
     current.filter(_.generation == opening.generation).foreach(_.end())
-    sending.synchronized(accept(link, opening)) match {
-      case Some((kind, text)) => link.refuse(kind, text)
+    sending(accept(link, opening)) match {
+      case Some((kind, text)) => server.refuse(link, kind, text)
       case None =>
-        val results = new LinkResults(paths, kept)
-        try while (!isClosed) take(link, results)
-        finally {
-          results.close()
-          drop(link)
-        }
+        results.close()
+        server.execute(sending(ofCurrent(link) { sender =>
+          val deadline = new Deadline(reconnectSeconds)
+          sender.trying(deadline)(sender.catchUp(deadline.restart()))
+        }))
+        try while (!isClosed) take(link)
+        finally drop(link)
         link.connection.drain()
     }
   }
+
+  private def ofCurrent(link: LinkConnection)(body: Sender => Unit): Unit =
+    current.filter(_.link eq link).foreach(body)
 
   /** None: the rank has what it needs. */
   private def accept(link: LinkConnection, opening: LinkOpening): Option[(Int, String)] = {
@@ -126,10 +141,7 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
     if (refused.isEmpty) {
       val sender = new Sender(link, opening)
       current = Some(sender)
-      sender.trying(new Deadline(reconnectSeconds)) {
-        link.send(Constant.LINK_ACCEPTED)
-        sender.catchUp()
-      }
+      sender.trying(new Deadline(reconnectSeconds))(link.send(Constant.LINK_ACCEPTED))
       synchronized(notifyAll())
     }
     refused
@@ -182,27 +194,20 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
         Some(Constant.LINK_REFUSED -> e.getMessage)
     }
 
-  private def take(link: LinkConnection, results: LinkResults): Unit = {
-    val frame =
-      try link.read()
-      catch {
-        case e: ContractException => throw fail(new ContractException(s"$name: ${e.getMessage}"))
-      }
-    // A frame may have waited in a connection that another one has replaced.
-    if (!current.exists(_.link eq link)) throw new IOException("it is not the rank's any more")
-    synchronized(if (!isClosed) credit(frame.released, frame.acknowledged))
-    frame.kind match {
-      case Constant.LINK_STOP => synchronized(if (!isClosed) {
-          mirror.get.rankFailure = frame.text
+  private def take(link: LinkConnection): Unit = {
+    val frame = checked(link.read())
+    synchronized(if (!isClosed) {
+      requireCurrent(link)
+      credit(frame.released, frame.acknowledged)
+    })
+    if (!isClosed) frame.kind match {
+      case Constant.LINK_STOP => synchronized {
+          if (!isClosed) mirror.get.rankFailure = frame.text
           hasStopped = true
           notifyAll()
-        })
-      case Constant.LINK_RESULT =>
-        try results.begin(frame.text)
-        catch {
-          case e: ContractException => throw fail(new ContractException(s"$name: ${e.getMessage}"))
         }
-      case Constant.LINK_RESULT_BYTES => results.add(frame.payload)
+      case Constant.LINK_RESULT => keeping(link)(checked(results.begin(frame.text)))
+      case Constant.LINK_RESULT_BYTES => keeping(link)(results.add(frame.payload))
       case Constant.LINK_RESULT_SEAL => answer(link, results.end(None))
       case Constant.LINK_RESULT_ABORT => answer(link, results.end(Some(frame.text)))
       case Constant.LINK_CREDIT => ()
@@ -210,8 +215,27 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
     }
   }
 
-  private def answer(link: LinkConnection, text: String): Unit =
-    sending.synchronized(if (!isClosed) link.send(Constant.LINK_KEPT, text))
+  /** What the rank has sent wrongly ends the task. */
+  private def checked[A](body: => A): A =
+    try body
+    catch {
+      case e: ContractException => throw fail(new ContractException(s"$name: ${e.getMessage}"))
+    }
+
+  /** The results are those of one connection after the other. */
+  private def keeping[A](link: LinkConnection)(body: => A): A = results.synchronized {
+    requireCurrent(link)
+    body
+  }
+
+  private def requireCurrent(link: LinkConnection): Unit = if (!current.exists(_.link eq link))
+    throw new IOException("another connection has replaced this one, or the task has left")
+
+  private def answer(link: LinkConnection, end: => String): Unit = {
+    val text = keeping(link)(end)
+    sending(ofCurrent(link)(
+        _.trying(new Deadline(reconnectSeconds))(link.send(Constant.LINK_KEPT, text))))
+  }
 
   /** C2 and C3. */
   private def credit(released: Long, acknowledged: Long): Unit = {
@@ -250,22 +274,28 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
     private val now = new Array[Byte](TaskFields.size)
     private val guard = new Deadline.Guard(link.connection.close())
 
-    /**
-     * If the connection ends, or the rank takes nothing until then, the rank must come again. One of
-     * many: the check of its deadline stays scheduled for the next one.
-     */
-    def trying(deadline: Deadline, isOneOfMany: Boolean = false)(body: => Unit): Unit =
-      try {
-        if (!isOneOfMany) guard.close()
-        guard(deadline)(body)
-        if (!isOneOfMany) guard.close()
-      } catch {
-        case e: IOException =>
+    /** If the connection ends, or the rank takes nothing until then, the rank must come again. */
+    def trying(deadline: Deadline)(body: => Unit): Unit = {
+      guard.close()
+      try limited(deadline)(body)
+      finally guard.close()
+    }
+
+    /** The check of the deadline stays scheduled for the next block. */
+    def sendNew(deadline: Deadline): Unit = limited(deadline)(catchUp())
+
+    private def limited(deadline: Deadline)(body: => Unit): Unit =
+      try guard(deadline)(body)
+      catch {
+        case NonFatal(e) =>
           end()
           drop(link)
-          if (Thread.currentThread().isInterrupted) throw e match {
-            case own: ClosedByInterruptException => own
-            case _ => new ClosedByInterruptException
+          e match {
+            case own: ClosedByInterruptException => throw own
+            case _: IOException if Thread.currentThread().isInterrupted =>
+              throw new ClosedByInterruptException
+            case _: IOException => ()
+            case other => throw other
           }
       }
 
@@ -275,7 +305,7 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
     }
 
     /** Sends what the mirror has, and the rank has not. */
-    def catchUp(): Unit = {
+    def catchUp(progressed: => Unit = ()): Unit = {
       val file = mirror.get
       val end = file.published
       if (file.hasSchema && !hasSchema) {
@@ -288,6 +318,7 @@ private[supply] final class Link private[pair] (val of: Link.Of, val key: Array[
         val block = file.notification(next)
         link.send(Constant.LINK_BLOCK, file.slot(file.slotOf(next)).slice(0, block.size.toInt))
         next += 1
+        progressed
       }
     }
 

@@ -52,13 +52,6 @@ private[pair] final class LinkConnection(val connection: Connection) {
     Frame(kind, head.getLong(LinkRequest.released), head.getLong(LinkRequest.acknowledged),
       connection.readBytes(bytes))
   }
-
-  /** Answers that the rank does not get its task, and lets it read that. */
-  def refuse(kind: Int, text: String): Unit = {
-    send(kind, text)
-    connection.endOutput()
-    connection.drain()
-  }
 }
 
 private[pair] object LinkConnection {

@@ -14,7 +14,7 @@ import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 /**
  * The results of a rank elsewhere, one at a time, which this node keeps under the names that a rank of this
  * node would give them. Until a file is sealed, its magic is missing: then no reader looks for a lock
- * (X2), which this process could not tell from its own. For the thread of a connection.
+ * (X2), which this process could not tell from its own. For who has its lock.
  */
 private[pair] final class LinkResults(pair: PairPaths, kept: String => Unit) extends AutoCloseable {
   private var current = Option.empty[ReceivedResult]
@@ -57,7 +57,7 @@ private[pair] final class LinkResults(pair: PairPaths, kept: String => Unit) ext
     }
 
   /** Removes a file that is not whole. The rank sends it again. */
-  override def close(): Unit = {
+  override def close(): Unit = synchronized {
     current.foreach(_.remove())
     current = None
   }

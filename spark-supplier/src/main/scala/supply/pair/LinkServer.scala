@@ -40,6 +40,16 @@ private[supply] final class LinkServer private (bind: InetAddress, ports: Range,
     ()
   }
 
+  private[pair] def execute(work: => Unit): Unit = listener.executor.execute(() => work)
+
+  /** Answers that the rank does not get its task, and lets it read that. */
+  private[pair] def refuse(rank: LinkConnection, kind: Int, text: String): Unit = {
+    closeLater(rank.connection)
+    rank.send(kind, text)
+    rank.connection.endOutput()
+    rank.connection.drain()
+  }
+
   private def serve(run: String, rank: LinkConnection): Unit = {
     val late = listener.later(SecondsOfStrangers)(rank.connection.close())
     val opening =
@@ -49,8 +59,7 @@ private[supply] final class LinkServer private (bind: InetAddress, ports: Range,
     links.get(of) match {
       case Some(link) => link.serve(rank, opening)
       case None =>
-        closeLater(rank.connection)
-        rank.refuse(Constant.LINK_BUSY, s"no task waits here for rank ${of.rank} of $run")
+        refuse(rank, Constant.LINK_BUSY, s"no task waits here for rank ${of.rank} of $run")
     }
   }
 

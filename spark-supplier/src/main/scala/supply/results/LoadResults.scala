@@ -13,7 +13,7 @@ import supply.core.{ContractException, Deadline, SupplyException}
 import supply.plan.{HostNames, Hostfile}
 import supply.protocol.{Column, Schema}
 import supply.run.{NodeJob, TaskSlots}
-import supply.task.{PinnedTask, PlacedTask, TaskMessage}
+import supply.task.{PinnedTask, PlacedTask, SessionEnd, TaskMessage}
 
 /**
  * Finds the results of all ranks by a job on the nodes, or without one if all are sealed and on this
@@ -51,7 +51,7 @@ private[supply] object LoadResults {
   private def sealedHere(
       sc: SparkContext, settings: ResultsSettings, hosts: Hostfile): Option[Seq[FoundResult]] =
     if (sc.isLocal)
-      new NodeResults(settings, hosts, seconds = 0).find().toOption
+      ResultsTask(new NodeResults(settings, hosts, seconds = 0).find().toOption)
     else None
 
   private def byJob(
@@ -161,17 +161,15 @@ private[supply] object LoadedResults {
 }
 
 /**
- * The driver's part of the results of a session: its answers to [[ResultsTask]] and to tasks that
- * read results and land on a wrong node, in any job. In local mode it removes the results when the
- * session ends.
+ * The driver's part of the results of a session: its answers to tasks that read results and land on a
+ * wrong node, in any job.
  */
 private[supply] final class SessionResults(sc: SparkContext) {
   /** How often the task of a partition of a stage has landed on a wrong node. The oldest are forgotten. */
   private val moves = mutable.LinkedHashMap.empty[(Int, Int), Int]
 
-  private val endpoint = new DriverEndpoint(sc, ResultsTask.Endpoint,
-    ended = () => if (sc.isLocal) OpenResults.removeAll())({
-    case ResultsTask.IsOver => sc.isStopped
+  SessionEnd.watch(sc)
+  private val endpoint = new DriverEndpoint(sc, ResultsTask.Endpoint)({
     case TaskMessage.Ends(stage, partition, _, _) =>
       val moved = moves.getOrElse((stage, partition), 0) + 1
       moves((stage, partition)) = moved

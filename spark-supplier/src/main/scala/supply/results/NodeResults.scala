@@ -1,15 +1,12 @@
 package supply.results
 
-import scala.util.Try
 import scala.util.control.NonFatal
-
-import org.apache.spark.supply.{SessionProbe, SparkInternals}
 
 import supply.core.{ConfigException, Deadline, PairException, SupplyException}
 import supply.pair.{ConfigFiles, PairPaths}
 import supply.plan.{Groups, Hostfile, Sharing}
 import supply.protocol.Schema
-import supply.task.PinnedTask
+import supply.task.{PinnedTask, SessionEnd}
 
 /**
  * Waits on one node until all its ranks have sealed the result, or one never will: at most `seconds`
@@ -87,30 +84,13 @@ private[supply] final case class ResultsSettings(
 private[supply] final case class FoundResult(rank: Int, host: String, path: ResultPath,
     generation: Long, run: Long, blocks: Int, elements: Long, bytes: Long, schema: Schema)
 
-/**
- * In a task that opens results: removes them when the session ends. An executor that goes while the
- * session lives leaves the files, because another executor of its node reads them.
- */
+/** A task that opens results. */
 private[supply] object ResultsTask {
   /** The driver's endpoint. */
   final val Endpoint = "supply-results"
 
-  /** Asks the driver whether the session ends. */
-  case object IsOver
-
-  private lazy val hook: Unit = {
-    val driver = new SessionProbe(Endpoint)
-    SparkInternals.atShutdown { () =>
-      // If that is not known, another executor of this node may still read them.
-      val isOver = Try(driver.ask[Boolean](IsOver).getOrElse(true)).getOrElse(false)
-      if (isOver) OpenResults.removeAll()
-    }
-    ()
-  }
-
-  /** Runs `body`, which opens results, in a task. */
   def apply[A](body: => A): A = {
-    if (SessionProbe.isExecutor) hook
+    SessionEnd.atEnd("open results")(OpenResults.removeAll())
     body
   }
 }

@@ -1,8 +1,12 @@
 package supply.task
 
-import java.net.{InetAddress, NetworkInterface}
+import java.net.{InetAddress, InetSocketAddress, NetworkInterface}
+import java.nio.file.{Files, Path, Paths}
+import java.util.Comparator
 
-import org.apache.spark.TaskContext
+import scala.util.Using
+
+import org.apache.spark.{SparkEnv, TaskContext}
 
 import supply.core.{Deadline, DriverCalls, PairHeldException, RankException}
 import supply.pair.{ConfigFiles, Link, LinkServer, Pair, PairPaths}
@@ -12,7 +16,7 @@ private[supply] final case class Served(run: String, data: String) {
   override def toString: String = if (data.isEmpty) run else s"$run/$data"
 
   /** Where results of the ranks are, on the nodes of executors. */
-  def folder: String = s"/dev/shm/supply-$run${if (data.isEmpty) "" else s"-$data"}"
+  def folder: String = s"${Served.folder}/$this"
 
   /** Of the pairs that the ranks would have there: each is the local rank of its number. */
   def configFiles(ranks: Int): ConfigFiles = {
@@ -28,6 +32,19 @@ private[supply] object Served {
   private val Name = "[A-Za-z0-9_-]{1,64}"
 
   def isName(text: String): Boolean = text.matches(Name)
+
+  /** Of all results that nodes of this application keep. */
+  private def folder: String =
+    "/dev/shm/supply-" + SparkEnv.get.conf.get("spark.app.id").replaceAll("[^A-Za-z0-9_-]", "_")
+
+  /** In a task or in local mode: they go with the session. */
+  private[task] def keepForSession(): Unit = {
+    val own = Paths.get(folder)
+    SessionEnd.atEnd(folder)(Using.resource(Files.walk(own))(
+        _.sorted(Comparator.reverseOrder[Path]).forEach(path => {
+        Files.deleteIfExists(path); ()
+      })))
+  }
 
   /** None: it is no RUN or RUN/DATA. */
   def read(text: String): Option[Served] = text.split("/", -1) match {
@@ -55,8 +72,11 @@ private[supply] final case class TaskLinks(served: Served, key: Array[Byte], isT
     val server =
       LinkServer(isTls, if (isHere) InetAddress.getLoopbackAddress else bind(host), ports)
     val link = new Deadline(user.timeout).find(TaskLinks.PollMillis)(
-      server.register(Link.Of(served.run, served.data, rank), key, paths, reconnectSeconds)(name =>
-        driver.ask[Unit](TaskMessage.Keeps(rank, host, name)))).getOrElse(
+      server.register(Link.Of(served.run, served.data, rank), key, paths, reconnectSeconds) {
+        name =>
+          Served.keepForSession()
+          driver.ask[Unit](TaskMessage.Keeps(rank, host, name))
+      }).getOrElse(
       throw new PairHeldException(
         f"rank $rank%d: another attempt of the same task still waits for it in this executor (waited ${user.timeout}%.0f s; --timeout)",
         isTimeout = true))
@@ -79,7 +99,8 @@ private[supply] final case class TaskLinks(served: Served, key: Array[Byte], isT
   /** The executor's address, or all of the machine's if it has no such one. */
   private def bind(host: String): InetAddress = {
     val named = InetAddress.getByName(host)
-    if (NetworkInterface.getByInetAddress(named) != null) named else InetAddress.getByName("::")
+    if (NetworkInterface.getByInetAddress(named) != null) named
+    else new InetSocketAddress(0).getAddress
   }
 }
 
