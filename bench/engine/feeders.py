@@ -80,7 +80,7 @@ class Served(PythonSpark):
         # A rank that comes by an old name may still hear that its run has ended.
         self._runs += 1
         run = f"bench-{self._runs}"
-        self.process.stdin.write(json.dumps({**what, "ranks": 1, "serve": run, "serve-key": KEY}) + "\n")
+        self.process.stdin.write(json.dumps({**what, "ranks": 1, "serve": run, "serve-secret": KEY}) + "\n")
         self.process.stdin.flush()
         program = [*place.network.at_rank, machine.program("bench-linked-rank"), block]
         connect = {"SUPPLY_CONNECT": f"{self._hub}/{run}", "SUPPLY_KEY": KEY, "RANK": "0", "WORLD_SIZE": "1"}

@@ -59,7 +59,7 @@ class LinkedRun:
             "spark.network.timeoutInterval": "1s",
             "spark.executor.heartbeatInterval": "2s",
         }
-        served = ["--serve", "faults", "--serve-key", KEY, "--master", "local-cluster[2,2,512]", *options]
+        served = ["--serve", "faults", "--serve-secret", KEY, "--master", "local-cluster[2,2,512]", *options]
         confs = [f"--conf={name}={value}" for name, value in settings.items()]
         environment = {"SPARK_LOCAL_IP": "127.0.0.3", "TMPDIR": str(temporary)}
         self.program = SupplierProgram(self, *served, *confs, environment=environment)

@@ -67,18 +67,17 @@ private[supply] final class ResultsOptions {
 
   /** Loads within the run at the hub, if there is one. */
   def load(sc: SparkContext): LoadedResults = {
-    def loaded = LoadResults(sc, settings)
+    def loaded = LoadResults(sc, if (serve == null) ofFiles else ofServed(sc))
     val found = if (hubRun == null) loaded else Hubs.notingFailure(hubRun, results)(loaded)
     if (releaseUnreferenced) found.releaseUnreferenced()
     found
   }
 
-  private def settings: ResultsSettings = if (serve == null) ofFiles
-  else {
+  private def ofServed(sc: SparkContext): ResultsSettings = {
     ResultPath.requireName(results)
     val served = Served.read(serve).getOrElse(
       throw new ConfigException(s"serve is '$serve': it must be RUN or RUN/DATA"))
-    val hosts = ServedRanks.of(served).hostsOf(results, timeout).zipWithIndex.map {
+    val hosts = ServedRanks.of(sc, served).hostsOf(results, timeout).zipWithIndex.map {
       case (host, rank) => RankPlacement(Some(host), rank)
     }
     ResultsSettings(results, hosts.size, served.configFiles(hosts.size), None, Some(served.folder),

@@ -127,8 +127,7 @@ private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limi
    */
   private def closeWaiting(): Unit = {
     each(runs.values)(_.closeStalled(limits.secondsOfPeers))
-    each(runs.values.filter(run =>
-        run.isOfWrite && run.secondsAlone > Hub.AnswerSeconds))(close)
+    each(runs.values.filter(_.isLeftFor(Hub.AnswerSeconds)))(close)
     val clients = runs.values.groupBy(_.name.stripSuffix(Hub.OfOutput)).values
     each(clients.filter(_.forall(_.secondsAlone > limits.secondsAlone)).flatten) { run =>
       Hub.log.warn(

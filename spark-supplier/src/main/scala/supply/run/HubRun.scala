@@ -39,6 +39,7 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
   /** Whether a write has opened it, so that it has no client. */
   @volatile var isOfWrite = false
   private var writes = 0
+  private var isLeft = false
 
   /** Of the ranks' call. The next call has another one. */
   @volatile var call: HubRun.Call = new HubRun.Call
@@ -114,10 +115,17 @@ private[supply] final class HubRun(val name: String, val key: Array[Byte], secon
       try body
       finally synchronized(files -= connection)
 
-  /** A write keeps it open. False: it is closed. */
+  /** A write keeps it open. False: it is closed, or just about to be. */
   def beginWrite(): Boolean = synchronized {
-    if (!isClosed) writes += 1
-    !isClosed
+    val isOpen = !isClosed && !isLeft
+    if (isOpen) writes += 1
+    isOpen
+  }
+
+  /** Whether it is a write's, and has had none for so long. Then it gets none, and must be closed. */
+  def isLeftFor(seconds: Double): Boolean = synchronized {
+    isLeft = isOfWrite && secondsAlone > seconds
+    isLeft
   }
 
   def endWrite(): Unit = synchronized {

@@ -50,23 +50,19 @@ private[supply] object Hubs {
    */
   def serving(sc: SparkContext, name: String, key: Option[Array[Byte]],
       made: => Array[Byte]): (HubRun, Boolean) = synchronized {
-    val found = current.filter(_._1 eq sc).flatMap(_._2.served(name)).filter(_._1.beginWrite())
-    found match {
-      case Some((run, own)) =>
-        if (key.exists(!MessageDigest.isEqual(_, own))) {
-          run.endWrite()
-          throw new ConfigException(
-            s"the run $name is served already, with another key (--serve-key, SUPPLY_KEY)")
-        }
-        run -> false
-      case None =>
-        val hidden = s"served-${UUID.randomUUID()}"
-        open(sc, hidden, Listener.random())
-        val run = find(hidden).get
-        run.isOfWrite = true
-        run.beginWrite()
-        serve(run, name, key.getOrElse(made))
-        run -> true
+    val found = current.filter(_._1 eq sc).flatMap(_._2.served(name))
+    if (found.exists { case (_, own) => key.exists(!MessageDigest.isEqual(_, own)) })
+      throw new ConfigException(
+        s"the run $name is served already, with another key (--serve-secret, SUPPLY_KEY)")
+    found.map(_._1).filter(_.beginWrite()).map(_ -> false).getOrElse {
+      val hidden = s"served-${UUID.randomUUID()}"
+      open(sc, hidden, Listener.random())
+      val run = find(hidden).get
+      run.isOfWrite = true
+      try serve(run, name, key.getOrElse(made))
+      catch { case e: Throwable => close(hidden); throw e }
+      run.beginWrite()
+      run -> true
     }
   }
 

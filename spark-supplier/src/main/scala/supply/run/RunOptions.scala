@@ -181,12 +181,12 @@ private[supply] final class RunOptions {
   var serve: String = _
 
   @Opt(
-    names = Array("--serve-key"),
+    names = Array("--serve-secret"),
     paramLabel = "TEXT",
     description = Array(
-      "With --serve, the text that ranks must have as SUPPLY_KEY. Default: that of the environment variable SUPPLY_KEY, else a " +
-        "random one, which is printed."))
-  var serveKey: String = _
+      "With --serve, the text that ranks must have as SUPPLY_KEY; Spark's pages do not show an option of this name. Default: that " +
+        "of the environment variable SUPPLY_KEY, else a random one, which is printed."))
+  var serveSecret: String = _
 
   @Opt(
     names = Array("--reconnect-timeout"),
@@ -242,7 +242,7 @@ private[supply] final class RunOptions {
     isQuiet = isQuiet,
     emptyError = emptyError,
     serve = Option(serve),
-    serveKey = Option(serveKey),
+    serveSecret = Option(serveSecret),
     reconnectTimeout = reconnectTimeout)
 
   /** Throws a ConfigException if an option could not be read, or a value is wrong. */

@@ -2,11 +2,14 @@ package supply.run
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.collection.concurrent.TrieMap
+import scala.collection.mutable
+
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.OfApplication
 
 import supply.core.{ConfigException, Deadline, PairException, RankException}
 import supply.net.Connection
-import supply.task.Served
+import supply.task.{Served, SessionEnd}
 
 /**
  * What the driver knows of the ranks of one write, which connect from anywhere: at which executor each
@@ -18,7 +21,7 @@ private[supply] final class ServedRanks(served: Served, val ranks: Int) {
   /** By rank: the task that waits for it, with Spark's number, and where. */
   private var places = Map.empty[Int, (Long, String)]
   private var hosts = Map.empty[(String, Int), String]
-  private var over = Option.empty[String]
+  private var over = Option.empty[(Int, String)]
 
   /** Ranks that have asked, and do not know yet why they get nothing more. */
   private var asking = Set.empty[Int]
@@ -35,7 +38,14 @@ private[supply] final class ServedRanks(served: Served, val ranks: Int) {
   }
 
   /** The ranks get nothing more, for that reason unless there is one. */
-  def end(reason: String): Unit = change { over = over.orElse(Some(reason)) }
+  def fail(reason: String): Unit = change { over = over.orElse(Some(Failed -> reason)) }
+
+  /** Each rank has had all of its data, unless the write has failed. */
+  def end(): Unit = change {
+    over = over.orElse(Some(Ended -> s"the run $served has ended"))
+  }
+
+  private def isOver: Boolean = synchronized(over.isDefined)
 
   private def change(body: => Unit): Unit = synchronized { body; notifyAll() }
 
@@ -49,7 +59,7 @@ private[supply] final class ServedRanks(served: Served, val ranks: Int) {
   }
 
   private def now(rank: Int, of: Int): Option[(Int, String)] =
-    over.map(Failed -> _).orElse(
+    over.orElse(
       if (ranks > 0 && of > 0 && of != ranks) Some(Failed ->
         s"there are $of ranks, and Spark supplies $ranks (--ranks) as $served: give both the same number")
       else if (ranks > 0 && (rank < 0 || rank >= ranks)) Some(Failed ->
@@ -75,8 +85,7 @@ private[supply] final class ServedRanks(served: Served, val ranks: Int) {
     found match {
       case Some(all) if all.size == ranks => all
       case Some(_) => throw new PairException(
-          s"rank ${missing.mkString} has sent no result '$name', and $served is over: ${synchronized(
-              over).mkString}")
+          s"rank ${missing.mkString} has sent no result '$name', and $served is over: ${over.map(_._2).mkString}")
       case None => throw new RankException(
           f"rank ${missing.mkString}%s has not sealed its result '$name%s' within $seconds%.0f s (timeout)",
           isTimeout = true)
@@ -89,20 +98,31 @@ private[supply] object ServedRanks {
   private final val Is = 0
   private[run] final val Failed = 1
   private[run] final val Waits = 2
+  private final val Ended = 3
   private val PollMillis = 20L
 
   /** The last ones of each name, also when they have ended: their results may be read. */
-  private val known = TrieMap.empty[Served, ServedRanks]
+  private val known = new OfApplication(_ => mutable.Map.empty[Served, ServedRanks])
 
-  private[run] def begin(served: Served, ranks: Int): ServedRanks = {
-    val begun = new ServedRanks(served, ranks)
-    known.put(served, begun).foreach(_.end(s"the run $served has begun again"))
-    begun
+  /** Waits at most `seconds` for the end of another write of that name. */
+  private[run] def begin(sc: SparkContext, served: Served, ranks: Int,
+      seconds: Double): ServedRanks = {
+    SessionEnd.watch(sc)
+    new Deadline(seconds).find(PollMillis)(known.synchronized {
+      if (known(sc).get(served).exists(!_.isOver)) None
+      else {
+        val begun = new ServedRanks(served, ranks)
+        known(sc)(served) = begun
+        Some(begun)
+      }
+    }).getOrElse(throw new ConfigException(
+        f"ranks are supplied as $served%s by another write, which has not ended within $seconds%.0f s (--timeout): give this one another name (--serve RUN/DATA)"))
   }
 
-  def of(served: Served): ServedRanks = known.getOrElse(served,
-    throw new ConfigException(
-      s"serve is '$served', and this session has supplied no ranks by that name"))
+  def of(sc: SparkContext, served: Served): ServedRanks =
+    known.synchronized(known(sc).get(served)).getOrElse(
+      throw new ConfigException(
+        s"serve is '$served', and this session has supplied no ranks by that name"))
 }
 
 /** A connection of a rank elsewhere that asks where its task waits: docs/design/hub.md has its bytes. */

@@ -63,7 +63,7 @@ private[supply] object SupplyJob {
     try SparkInternals.beforeShutdown(() => end()) {
         val settings = checked
         settings.check()
-        val served = ranks.serve(settings)
+        val served = ranks.serve(settings, settings.timeout)
         ranks.hosts = settings.readHosts()
         if (served.isEmpty) ContainerMemory.require(sc, settings.configFiles, ranks.hosts)
         val groups = Groups(ranks.hosts, settings.sharing)

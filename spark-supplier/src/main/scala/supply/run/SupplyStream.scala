@@ -27,7 +27,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   /** Follows from the checkpoint: the ranks of a driver that died recognise the next one by it. */
   private val run = math.max(1,
     (checkpoint.getMostSignificantBits ^ checkpoint.getLeastSignificantBits) & Long.MaxValue)
-  private val served = ServedWrite.begin(sc, settings)
+  private val served = ServedWrite.begin(sc, settings, settings.timeout)
   private val groups = Groups(hosts, settings.sharing)
   private val tasks = groups.places(hosts)
   private val deadline = new Deadline(settings.timeout)

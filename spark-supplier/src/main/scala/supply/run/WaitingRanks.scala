@@ -41,8 +41,8 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
   private var served = Option.empty[ServedWrite]
 
   /** Lets ranks connect, if these do, until [[ended]] or [[failed]]. */
-  def serve(settings: SupplySettings): Option[ServedWrite] = {
-    served = ServedWrite.begin(sc, settings)
+  def serve(settings: SupplySettings, seconds: Double): Option[ServedWrite] = {
+    served = ServedWrite.begin(sc, settings, seconds)
     served
   }
 
@@ -62,7 +62,7 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
    */
   def failed(cause: Throwable, attached: => Set[Int] = Set.empty): Throwable = {
     for (settings <- known if !sc.isStopped && settings.serve.isDefined) ofThis(cause) {
-      if (served.isEmpty) serve(settings)
+      if (served.isEmpty) serve(settings, seconds = 0)
       served.foreach(_.fail(FailureText.of(cause)))
       ended()
       true

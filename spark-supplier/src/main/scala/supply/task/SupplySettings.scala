@@ -35,7 +35,7 @@ final case class SupplySettings(
     isQuiet: Boolean = false,
     emptyError: Option[String] = None,
     serve: Option[String] = None,
-    serveKey: Option[String] = None,
+    serveSecret: Option[String] = None,
     reconnectTimeout: Double = 30) {
   /** How ranks connect, if they do. */
   private[supply] def served: Option[Served] = serve.flatMap(Served.read)

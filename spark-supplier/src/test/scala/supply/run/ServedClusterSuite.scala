@@ -17,7 +17,7 @@ class ServedClusterSuite extends AnyFunSuite with WithSpark {
       val processes = LocalCluster.executors(spark, 2)
       val rows = spark.range(0, 1000, 1, 6).toDF()
       val writing = inBackground(rows.write.format("supply").mode("append")
-          .option("serve", "cluster").option("serve-key", "k").option("ranks", 2)
+          .option("serve", "cluster").option("serve-secret", "k").option("ranks", 2)
           .option("block-elements", 10).save())
       val begun = new CountDownLatch(2)
       val killed = new CountDownLatch(1)

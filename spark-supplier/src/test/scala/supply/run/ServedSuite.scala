@@ -10,6 +10,8 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.functions.{col, udf}
 import org.apache.spark.sql.streaming.Trigger
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.util.QueryExecutionListener
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.api.Calls
@@ -50,7 +52,7 @@ abstract class ServedTests(isTls: Boolean) extends AnyFunSuite with LocalSession
     spark.range(0, rows, 1, partitions).selectExpr("id", "concat('row ', id) as label")
 
   protected def write(data: DataFrame, run: String, ranks: Int, options: (String, Any)*): Unit =
-    (Seq("serve" -> run, "serve-key" -> key, "ranks" -> ranks, "timeout" -> 60) ++ options)
+    (Seq("serve" -> run, "serve-secret" -> key, "ranks" -> ranks, "timeout" -> 60) ++ options)
       .foldLeft(data.write.format("supply").mode("append")) { case (writer, (name, value)) =>
         writer.option(name, value.toString)
       }.save()
@@ -127,8 +129,59 @@ abstract class ServedTests(isTls: Boolean) extends AnyFunSuite with LocalSession
       new LinkRank(addressOf(run), "another key", 0).place())
     rank(run, 0, ranks = 1).drain().close()
     result(writing)
-    assert(intercept[LinkRank.Refused](rank(run, 0).place()).getMessage ==
-      s"the run $run has ended")
+    assert(rank(run, 0).ask() == (3, s"the run $run has ended"))
+  }
+
+  test("a rank whose connection is lost when its task ends learns that it has all") {
+    val run = newRun()
+    val rows = data()
+    val writing = inBackground(write(rows, run, 1))
+    val lost = rank(run, 0)
+    assert(lost.open(lost.place()).get.kind == Constant.LINK_ACCEPTED)
+    while (!lost.hasAll) {
+      lost.take(lost.next())
+      if (!lost.hasAll && lost.received.size > lost.released) lost.release()
+    }
+    lost.release()
+    lost.close()
+    result(writing)
+    assert(!lost.isEndSeen)
+    assert(lost.drain().isEndSeen && sorted(lost.rows) == expected(rows))
+  }
+
+  test(
+    "a rank between two writes of one name waits for the second, and a third waits for its end") {
+    val run = newRun()
+    val first = inBackground(write(data(10), run, 1))
+    val one = rank(run, 0)
+    one.drain().close()
+    result(first)
+    val two = inBackground(rank(run, 0).drain())
+    val three = inBackground { result(two); rank(run, 0).drain() }
+    val writes = Seq(20, 20).map(rows => inBackground(write(data(rows.toLong), run, 1)))
+    Seq(two, three).foreach { each =>
+      assert(sorted(result(each).rows) == expected(data(20)))
+      result(each).close()
+    }
+    writes.foreach(result(_))
+    val endless = inBackground(write(data(10), run, 1))
+    assert(rank(run, 0).place() != null)
+    assert(intercept[ConfigException](write(data(10), run, 1, "timeout" -> 0.2)).getMessage
+        .startsWith(s"ranks are supplied as $run by another write, which has not ended within 0 s"))
+    rank(run, 0).drain().close()
+    result(endless)
+  }
+
+  test("a write that cannot begin leaves nothing open") {
+    val run = newRun()
+    Hubs.open(sc, run, Array.fill[Byte](32)(1))
+    assert(intercept[ConfigException](write(data(10), run, 1)).getMessage.contains(
+        "another run has that name"))
+    Hubs.close(run)
+    val writing = inBackground(write(data(10), run, 1, "serve-secret" -> "another"))
+    val done = new LinkRank(addressOf(run), "another", 0, 1).drain()
+    result(writing)
+    done.close()
   }
 
   test("a second rank of one number is refused, and the first one is named") {
@@ -202,10 +255,11 @@ abstract class ServedTests(isTls: Boolean) extends AnyFunSuite with LocalSession
       val run = newRun()
       val stream =
         spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(files)
-      val query = stream.writeStream.format("supply").option("serve", run).option("serve-key", key)
-        .option("ranks", 2).option("timeout", 60)
-        .option("checkpointLocation", folder.resolve("checkpoint").toString)
-        .trigger(Trigger.AvailableNow()).start()
+      val query =
+        stream.writeStream.format("supply").option("serve", run).option("serve-secret", key)
+          .option("ranks", 2).option("timeout", 60)
+          .option("checkpointLocation", folder.resolve("checkpoint").toString)
+          .trigger(Trigger.AvailableNow()).start()
       val ranks = (0 until 2).map(number => inBackground(rank(run, number, 2).drain()))
       val done = ranks.map(result(_))
       assert(query.awaitTermination(60000) && query.exception.isEmpty)
@@ -309,13 +363,30 @@ abstract class ServedTests(isTls: Boolean) extends AnyFunSuite with LocalSession
     assert(
       intercept[SupplyException](read("half").load()).getMessage.contains("has sent no result"))
     supply.api.Results.release(found)
-    val left = Path.of(served.folder).toFile.list().toSeq
-    assert(left.sorted ==
+    assert(Path.of(served.folder).toFile.list().toSeq.sorted ==
       Seq("rank-0.mapped.aborted.result", "rank-1.mapped.aborted.result.unsealed"))
-    left.foreach(name => Files.delete(Path.of(served.folder, name)))
-    Files.delete(Path.of(served.folder))
     assert(intercept[ConfigException](spark.read.format("supply").option("results", "r")
           .option("serve", "nobody").load()).getMessage.contains("has supplied no ranks"))
+  }
+
+  test("Spark shows no key in the plan of a write") {
+    val shown = new java.util.concurrent.LinkedBlockingQueue[String]
+    val listener = new QueryExecutionListener {
+      override def onSuccess(name: String, ran: QueryExecution, nanos: Long): Unit = {
+        shown.add(ran.toString)
+        ()
+      }
+      override def onFailure(name: String, ran: QueryExecution, cause: Exception): Unit =
+        onSuccess(name, ran, 0)
+    }
+    spark.listenerManager.register(listener)
+    try {
+      val run = newRun()
+      assertThrows[RankException](write(data(10), run, 1, "serve-secret" -> "hush-hush",
+          "rank-timeout" -> 0.2))
+      val plan = shown.poll(60, java.util.concurrent.TimeUnit.SECONDS)
+      assert(plan.contains(run) && !plan.contains("hush-hush"), plan)
+    } finally spark.listenerManager.unregister(listener)
   }
 
   test("what needs ranks on the executors' nodes is refused") {

@@ -63,14 +63,15 @@ final class LinkRank(val hub: String, key: String, val rank: Int, ranks: Int = 0
       (socket.in.readUnsignedByte(), socket.in.readUTF())
     }
 
-  /** The place of its task. Throws a Refused if it never gets one. */
+  /** The place of its task. Throws a Refused if it never gets one. Without data it waits after the end. */
   def place(): (String, Int, Boolean) = {
     var answer = ask()
-    while (answer._1 == 2) {
+    while (answer._1 == 2 || answer._1 == 3 && received.isEmpty) {
       Thread.sleep(20)
       answer = ask()
     }
-    if (answer._1 == 1) throw new Refused(answer._2)
+    if (answer._1 == 3 && hasAll) header.putInt(At.endSeen, 1)
+    if (answer._1 != 0) throw new Refused(answer._2)
     val Place(at, number, tls) = (answer._2: @unchecked)
     (at, number.toInt, tls != null)
   }
@@ -139,7 +140,6 @@ final class LinkRank(val hub: String, key: String, val rank: Int, ranks: Int = 0
         lastBlock.put(0, payload, 0, BlockHeader.SIZE)
         header.putLong(At.published, received.size.toLong)
       case Constant.LINK_KEPT => kept += notice.text
-      case Constant.LINK_FAILURE => throw new Refused(notice.text)
       case Constant.LINK_LEFT => return false
       case other => throw new IllegalStateException(s"a notice of kind $other")
     }
@@ -182,7 +182,10 @@ final class LinkRank(val hub: String, key: String, val rank: Int, ranks: Int = 0
           case Some(refused @ Notice(Constant.LINK_REFUSED, _)) => throw new Refused(refused.text)
           case _ => Thread.sleep(20)
         }
-      catch { case _: IOException => Thread.sleep(20) }
+      catch {
+        case _: IOException => Thread.sleep(20)
+        case _: Refused if isEndSeen => ()
+      }
       budget = Long.MaxValue
     }
     this
