@@ -128,6 +128,7 @@ class Results:
         """Adds the median of a spread, with what its rounds say about it."""
         values = measured[name]["values"]
         about = {"interval": interval(values), "rounds": len(values), "disturbed": measured["disturbed"]}
+        about["values"] = values
         self.figures[key] = {"value": measured[name]["median"], **about}
 
     def value(self, key, value):
@@ -164,6 +165,7 @@ class Results:
 def main(name, description, measure, default_sizes):
     """Runs `measure(options, results)` with the command line's options. The exit status is the verdict."""
     machine.run_in_venv()
+    machine.adopt_orphans()
     exit_on_sigterm()
     options = settle(parser(name, description).parse_args(), default_sizes)
     results = Results(name)

@@ -110,7 +110,7 @@ def figures_of(rounds, data_bytes):
         "baseline_gb_s": spread(baseline),
         "ratio": spread([c / b for c, b in zip(cycle, baseline)]),
         "ring_gb_s": ring and spread(ring),
-        "ring_ratio": ring and spread([r / b for r, b in zip(ring, baseline)]),
+        "vs_ring": ring and spread([c / r for c, r in zip(cycle, ring)]),
         "elements_per_s": spread([gb_s * 1e9 / data_bytes * elements for gb_s in cycle]),
         "allocated_bytes_per_element": per_element(lambda pair: pair["allocated_bytes"]),
         "task_ns_per_element": per_element(lambda pair: pair["cycle"]["cpu_nanos"]),

@@ -54,10 +54,11 @@ def measure(total_bytes, rounds, warm_up, timeout, results):
         for kind in KINDS:
 
             def one_round(number, kind=kind):
-                one = {
-                    SPARK: shuffled(spark, kind, source, partitions, verify=number == 0),
-                    OURS: exchanged(spark, kind, source, timeout),
+                ways = {
+                    SPARK: lambda: shuffled(spark, kind, source, partitions, verify=number == 0),
+                    OURS: lambda: exchanged(spark, kind, source, timeout),
                 }
+                one = {way: run() for way, run in quiet.turns(ways.items(), number)}
                 for way, measured in one.items():
                     results.case({"kind": kind.name, "way": way, "round": number}, measured)
                 return one
@@ -85,7 +86,8 @@ def measure_costs(spark, total_bytes, rounds, warm_up, timeout, results):
         source = spark.run("make_keyed", total_bytes=total_bytes, value_bytes=value_bytes, partitions=partitions)
 
         def one_round(number, source=source, name=name):
-            one = {way: exchanged(spark, GROUP._replace(exchange=way), source, timeout) for way in (PLAIN, COPIED, ALL)}
+            ways = quiet.turns((PLAIN, COPIED, ALL), number)
+            one = {way: exchanged(spark, GROUP._replace(exchange=way), source, timeout) for way in ways}
             for way, measured in one.items():
                 results.case({"value": name, "way": way, "round": number}, measured)
             return one

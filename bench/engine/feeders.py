@@ -185,8 +185,7 @@ def measure(data_bytes, rounds, warm_up, timeout, results):
         def one_round(number):
             one = {"first": first_batch(place, BLOCKS["1m"], spark), "aes": aes_gb_s()}
             results.case({"way": "first batch", "round": number}, one["first"])
-            order = [(way, block) for block in BLOCKS.values() for way in ways]
-            for way, block in order[number % len(order) :] + order[: number % len(order)]:
+            for way, block in quiet.turns([(way, block) for block in BLOCKS.values() for way in ways], number):
                 one[way, block] = ways[way](block)
                 results.case({"way": way, "block_bytes": block, "round": number}, one[way, block])
             return one

@@ -31,7 +31,7 @@ def measure(options, results):
         def one(number):
             measured = {}
             for frame in driver.about["frames"]:
-                for way in WAYS:
+                for way in quiet.turns(WAYS, number):
                     if frame == NOT_BY_ARROW and way == "mapInArrow":
                         continue
                     what = {"pair": pair, "timeout": options.timeout} if way in OURS else {}

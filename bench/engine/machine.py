@@ -1,6 +1,7 @@
 """Where the project's programs are, what this machine is, and how much memory processes use."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import platform
@@ -8,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
 from spark_supplier.launch.command import Failure
 from spark_supplier.launch.spark import Spark
@@ -17,6 +19,7 @@ class BenchError(Exception):
     """Something that the benchmark needs does not work."""
 
 
+_PR_SET_CHILD_SUBREAPER = 36
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 PROGRAMS = ROOT / "build" / "bench-c"
@@ -85,6 +88,28 @@ def first_match(pattern, text):
     return match[1].strip() if match else None
 
 
+def output_of(*command):
+    """Of a program, its first line. "": it is not there."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, cwd=ROOT)
+    return done.stdout.partition("\n")[0]
+
+
+def provenance():
+    """From which sources, when and with what."""
+    changed = "" if not output_of("git", "status", "--porcelain") else ", changed"
+    versions = "import sys, pyspark, torch; print(*sys.version.split()[:1], pyspark.__version__, torch.__version__)"
+    python, pyspark, torch = (output_of(SUPPLY_PYTHON, "-c", versions).split() + ["none"] * 3)[:3]
+    return {
+        "commit": output_of("git", "rev-parse", "HEAD")[:12] + changed,
+        "date": time.strftime("%Y-%m-%d"),
+        "Java": output_of("java", "-version"),
+        "compiler": output_of("cc", "--version"),
+        "Python": python,
+        "Spark": pyspark,
+        "PyTorch": torch,
+    }
+
+
 def describe():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         processor = first_match(r"^model name\s*: (.*)$", file.read())
@@ -100,6 +125,7 @@ def describe():
         "memory_bytes": memory,
         "kernel": platform.release(),
         "load_before": os.getloadavg()[0],
+        "provenance": provenance(),
     }
 
 
@@ -117,6 +143,15 @@ def tree(pid):
             for task in pathlib.Path(f"/proc/{one}/task").iterdir():
                 pids += map(int, (task / "children").read_text(encoding="utf-8").split())
         yield one
+
+
+def adopt_orphans():
+    """From now on a descendant whose parent has ended becomes a child of this process, and stays in its tree().
+
+    The processes of a node leave theirs, and Spark starts them. Nobody reaps them before the end, so their times stay.
+    """
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl failed")
 
 
 def processor_seconds(pid, alone=False):

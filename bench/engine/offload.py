@@ -76,7 +76,7 @@ def compare(driver, case, rounds, warm_up, results):
     """Returns the figures of each way: its seconds, the ratios to ours, how far its answer is apart."""
 
     def one_round(number):
-        one = driver.round(job=case.job, ways=case.ways)
+        one = driver.round(job=case.job, ways=case.ways, number=number)
         results.case({**case._asdict(), "round": number}, one)
         return one
 

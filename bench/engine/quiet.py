@@ -33,6 +33,13 @@ def rounds(warm_up, wanted, measure):
     return made
 
 
+def turns(ways, number):
+    """The ways of a round, which begins with another one than the round before: the first finds other caches."""
+    ordered = list(ways)
+    first = number % len(ordered)
+    return ordered[first:] + ordered[:first]
+
+
 def _other_seconds():
     """Processor seconds that neither this process nor its descendants used; stolen time counts, too."""
     with open("/proc/stat", encoding="utf-8") as file:

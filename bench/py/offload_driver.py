@@ -8,6 +8,7 @@ import traceback
 
 import offload_data
 import session
+from engine import quiet
 from engine.machine import processor_seconds
 from offload_jobs import JOBS
 from offload_mllib import MLlib, native_blas
@@ -34,13 +35,13 @@ class Matrix:
             frame.unpersist(blocking=True)
 
 
-def one_round(matrix, name, ways):
+def one_round(matrix, name, ways, number):
     """ways: the others. Returns times by way, the differences of their answers from ours, and what is wrong."""
     job = JOBS[name]
     calls = {OURS: lambda: job.ours(matrix.on_ranks)}
     calls |= {way: lambda way=way: job.theirs[way](matrix) for way in ways}
     seconds, processor, answers = {}, {}, {}
-    for way, call in calls.items():
+    for way, call in quiet.turns(calls.items(), number):
         before, start = processor_seconds(os.getpid()), time.perf_counter()
         answers[way] = call()
         seconds[way] = (time.perf_counter() - start) / job.per
@@ -60,7 +61,7 @@ def answers(spark, ranks, count):
     for line in sys.stdin:
         what = json.loads(line)
         if "job" in what:
-            yield one_round(matrix, what["job"], what["ways"])
+            yield one_round(matrix, what["job"], what["ways"], what["number"])
             continue
         if matrix is not None:
             matrix.release()
