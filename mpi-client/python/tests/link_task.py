@@ -200,7 +200,8 @@ class LinkedTask(Task):
 
     def _notify(self, **fields):
         if fields["kind"] == CONSTANTS["NOTIFICATION_FAILURE"]:
-            self._link.notice("LINK_FAILURE", text(self.memory, "mapped_file_header", "task_failure").encode())
+            self._server.answer = 1, text(self.memory, "mapped_file_header", "task_failure")
+            self._link.notice("LINK_LEFT")
             return
         self._link.write(Link.frame("LINK_BLOCK", self._slot(fields["sequence"]))[: self.cut_after])
         if self.cut_after is not None:

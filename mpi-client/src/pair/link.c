@@ -343,13 +343,6 @@ static supply_status_t take_answer(struct link *link, uint32_t bytes, struct fai
     return SUPPLY_OK;
 }
 
-static supply_status_t take_failure(struct link *link, uint32_t bytes, struct failure *failure) {
-    char text[SUPPLY_TEXT_BYTES];
-    TRY(read_text(link, bytes, text, failure));
-    link_fail_rank(link, text, strlen(text));
-    return SUPPLY_OK;
-}
-
 /* Takes notices until the connection ends. SUPPLY_AGAIN: look for the task again. */
 static supply_status_t link_serve(struct link *link, struct failure *failure) {
     for (;;) {
@@ -368,9 +361,6 @@ static supply_status_t link_serve(struct link *link, struct failure *failure) {
             case LINK_HEADER:
                 status = bytes == sizeof *link->header ? take_header(link, failure)
                                                        : link_refuse(failure, "a header has %u bytes", bytes);
-                break;
-            case LINK_FAILURE:
-                status = take_failure(link, bytes, failure);
                 break;
             case LINK_KEPT:
                 status = take_answer(link, bytes, failure);
