@@ -1,5 +1,9 @@
 // A rank elsewhere: what comes over its connection is what comes from a task beside it, and nothing else does.
+#include <arpa/inet.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +16,23 @@
 extern "C" {
 #include "api/handle.h"
 #include "net/proof.h"
+}
+
+namespace supply_test {
+namespace {
+
+/** If it is not empty, each name has one more address in front: a port of this node. */
+std::string first_port;
+
+} // namespace
+} // namespace supply_test
+
+extern "C" int getaddrinfo(const char *name, const char *port, const addrinfo *hints, addrinfo **found) {
+    const auto find = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+    const std::string &first = supply_test::first_port;
+    if (first.empty()) return find(name, port, hints, found);
+    const int error = find("127.0.0.1", first.c_str(), hints, found);
+    return error != 0 ? error : find(name, port, hints, &(*found)->ai_next);
 }
 
 namespace supply_test {
@@ -365,6 +386,46 @@ TEST_F(LinkResultTest, WhyAResultIsNotKeptAndWhyThereIsNone) {
     sealing.join();
     EXPECT_EQ("not kept", reason);
     supply_abort(handle.release(), "enough");
+}
+
+/** Its queue is full: the connection of one more is not answered. */
+class SilentListener {
+  public:
+    SilentListener() : listener_(socket(AF_INET, SOCK_STREAM, 0)), first_(socket(AF_INET, SOCK_STREAM, 0)) {
+        sockaddr_in name = {};
+        name.sin_family = AF_INET;
+        name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t bytes = sizeof name;
+        auto *address = reinterpret_cast<sockaddr *>(&name);
+        EXPECT_EQ(0, bind(listener_, address, bytes));
+        EXPECT_EQ(0, listen(listener_, 0));
+        EXPECT_EQ(0, getsockname(listener_, address, &bytes));
+        EXPECT_EQ(0, connect(first_, address, bytes));
+        first_port = std::to_string(ntohs(name.sin_port));
+    }
+    ~SilentListener() {
+        first_port.clear();
+        close(first_);
+        close(listener_);
+    }
+    SilentListener(const SilentListener &) = delete;
+    SilentListener &operator=(const SilentListener &) = delete;
+
+  private:
+    const int listener_, first_;
+};
+
+TEST(ConnectionTest, AnAddressThatAnswersNothingLeavesTheNextItsTime) {
+    const SilentListener silent;
+    LinkTask task;
+    address where;
+    failure why;
+    ASSERT_EQ(SUPPLY_OK, supply__address_read(&where, task.address().c_str(), "a key", &why));
+    std::thread hub([&] { task.accept(ROLE_PLACE); });
+    connection made;
+    EXPECT_EQ(SUPPLY_OK, supply__connection_open(&made, &where, ROLE_PLACE, -1, 3, &why)) << why.text;
+    supply__connection_close(&made);
+    hub.join();
 }
 
 TEST(ProofTest, DigestsAreThoseOfTheStandards) {

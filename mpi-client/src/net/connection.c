@@ -168,9 +168,13 @@ static supply_status_t connect_any(struct connection *connection, const struct a
     const int error = getaddrinfo(address->host, address->port, &hints, &found);
     if (error != 0) return supply__fail(failure, SUPPLY_AGAIN, "its name has no address (%s)", gai_strerror(error));
     supply_status_t status = SUPPLY_AGAIN;
+    int left = 0;
+    for (const struct addrinfo *each = found; each != NULL; each = each->ai_next) left++;
+    /* Each has its part of the time: one that answers nothing must not take that of the others. */
     for (const struct addrinfo *each = found; each != NULL && status == SUPPLY_AGAIN; each = each->ai_next) {
+        const int64_t now = supply__clock_now();
         supply__connection_close(connection);
-        status = connect_one(connection, each, end, failure);
+        status = connect_one(connection, each, now + (end - now) / left--, failure);
     }
     freeaddrinfo(found);
     return status;
