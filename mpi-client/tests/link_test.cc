@@ -428,6 +428,22 @@ TEST(ConnectionTest, AnAddressThatAnswersNothingLeavesTheNextItsTime) {
     hub.join();
 }
 
+/* A function of atexit() from before OpenSSL's first use runs after those of OpenSSL. */
+TEST(TlsTest, OpensslWorksUntilTheProcessEnds) {
+    static const auto begin = [] {
+        struct tls *tls = nullptr;
+        failure why;
+        return supply__tls_begin(&tls, STDIN_FILENO, &why);
+    };
+    EXPECT_EXIT(
+        {
+            atexit([] { _exit(begin()); });
+            const supply_status_t status = begin();
+            exit(status == SUPPLY_ERROR_CONFIG ? SUPPLY_OK : status); // There is none here.
+        },
+        ::testing::ExitedWithCode(SUPPLY_OK), "");
+}
+
 TEST(ProofTest, DigestsAreThoseOfTheStandards) {
     const auto hex = [](const uint8_t *digest) {
         std::string text;

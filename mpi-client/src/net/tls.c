@@ -10,6 +10,7 @@
 
 /* Of openssl/ssl.h, the same in 1.1 and 3. */
 enum { CONTROL_MODE = 33, CONTROL_MIN_VERSION = 123, VERSION_1_2 = 0x0303, PARTIAL_WRITES = 1, MOVING_BUFFER = 2 };
+enum { INIT_NO_ATEXIT = 0x00080000 };
 enum { WANT_READ = 2, WANT_WRITE = 3, SYSTEM_CALL = 5, CLOSED = 6 };
 
 static struct {
@@ -41,6 +42,10 @@ static void load(void) {
     void *library = NULL;
     for (int i = 0; i < 2 && library == NULL; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return;
+    /* At exit() a link's thread may still use it, so it must not free itself then: the process ends anyway. */
+    int (*init)(uint64_t options, const void *settings);
+    *(void **)&init = find(library, "OPENSSL_init_crypto", NULL);
+    if (init != NULL) init(INIT_NO_ATEXIT, NULL);
     is_loaded = true;
 #define FIND(name, older)                                                                                              \
     *(void **)&openssl.name = find(library, #name, older);                                                             \
