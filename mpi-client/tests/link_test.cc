@@ -388,6 +388,23 @@ TEST_F(LinkResultTest, WhyAResultIsNotKeptAndWhyThereIsNone) {
     supply_abort(handle.release(), "enough");
 }
 
+TEST_F(LinkResultTest, ItIsKeptAlsoWhileThePipeIsFull) {
+    const uint64_t blocks = 1100; // A pipe has at most 64 KiB: 1024 of them.
+    options.ring_bytes = blocks * options.block_bytes;
+    Handle handle = open();
+    meet();
+    send_schema();
+    for (uint64_t i = 0; i < blocks; i++) send(i);
+    const uint64_t *published = &handle->pair.mapped_file.header->published;
+    while (__atomic_load_n(published, __ATOMIC_ACQUIRE) < blocks) std::this_thread::yield();
+    supply_result_t *result = begin(handle);
+    std::thread sealing([&] { EXPECT_EQ(SUPPLY_OK, supply_result_seal(result)); });
+    keep();
+    sealing.join();
+    for (uint64_t i = 0; i < blocks; i++) expect_block(handle, i);
+    supply_abort(handle.release(), "enough");
+}
+
 /** Its queue is full: the connection of one more is not answered. */
 class SilentListener {
   public:

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/wait.h"
-#include "pair/mapped_file.h"
+#include "pair/pair.h"
 
 /* A hub or an executor that is there answers in this time. The hub says each 10 s that the run lives. */
 #define ANSWER_SECONDS 30.0
@@ -77,6 +77,7 @@ struct link {
     struct link_notice next; /* read ahead: its first next_bytes */
     size_t next_bytes;
     uint64_t arrived;
+    uint64_t notified;        /* of those: the rank knows them */
     uint64_t end;             /* number of END_OF_DATA; UINT64_MAX: it has not come */
     struct block_header last; /* of the last block that has arrived */
     uint64_t released;        /* as the task knows them */
@@ -106,12 +107,21 @@ __attribute__((format(printf, 2, 3))) static void set_state(struct link *link, c
     va_end(arguments);
 }
 
-/* Waits for one of the descriptors. SUPPLY_INTERRUPTED: the link is to end. events: of the connection, 0: not that. */
-static supply_status_t link_poll(const struct link *link, int fd, short events, bool also_requests) {
-    struct pollfd pollers[] = {{.fd = fd, .events = events},
+/* P4, for this rank, as far as the pipe has space: a rank may read it only when something else has come. */
+static void notify(struct link *link) {
+    for (; link->notified < link->arrived; link->notified++) {
+        const uint8_t *slot = link->memory + supply__ring_slot_offset(&link->settings, link->notified);
+        if (write(link->notifications, slot, sizeof(struct notification)) < 0) return;
+    }
+}
+
+/* Waits for the connection, a request, or space in the pipe if it is needed. SUPPLY_INTERRUPTED: the link is to end. */
+static supply_status_t link_poll(const struct link *link, short events) {
+    struct pollfd pollers[] = {{.fd = link->connection.fd, .events = events},
                                {.fd = link->stop, .events = POLLIN},
-                               {.fd = also_requests ? link->requests : -1, .events = POLLIN}};
-    while (poll(pollers, 3, -1) < 0 && errno == EINTR) {
+                               {.fd = link->requests, .events = POLLIN},
+                               {.fd = link->notified < link->arrived ? link->notifications : -1, .events = POLLOUT}};
+    while (poll(pollers, 4, -1) < 0 && errno == EINTR) {
     }
     return pollers[1].revents != 0 ? SUPPLY_INTERRUPTED : SUPPLY_OK;
 }
@@ -122,19 +132,14 @@ static bool link_pause(const struct link *link, double seconds) {
     return poll(&poller, 1, (int)(seconds * 1e3)) <= 0;
 }
 
-/* P4, for this rank. SUPPLY_OK or SUPPLY_INTERRUPTED. */
-static supply_status_t link_notify(const struct link *link, const struct notification *notification) {
-    while (write(link->notifications, notification, sizeof *notification) != (ssize_t)sizeof *notification) {
-        if (errno != EAGAIN && errno != EINTR) return SUPPLY_INTERRUPTED;
-        TRY(link_poll(link, link->notifications, POLLOUT, false));
-    }
-    return SUPPLY_OK;
-}
-
 /* The rank fails with that text, as from Spark. */
-static void link_fail_rank(struct link *link, const char *text, size_t bytes) {
-    supply__copy_line(link->header->task_failure, sizeof link->header->task_failure, text, bytes);
-    link_notify(link, &(struct notification){.generation = link->settings.generation, .kind = NOTIFICATION_FAILURE});
+static void link_fail_rank(struct link *link, const char *text) {
+    supply__copy_line(link->header->task_failure, sizeof link->header->task_failure, text, strlen(text));
+    const struct notification failed = {.generation = link->settings.generation, .kind = NOTIFICATION_FAILURE};
+    struct pollfd pollers[] = {{.fd = link->notifications, .events = POLLOUT}, {.fd = link->stop, .events = POLLIN}};
+    while (write(link->notifications, &failed, sizeof failed) < 0 && errno == EAGAIN && poll(pollers, 2, -1) > 0 &&
+           pollers[1].revents == 0) {
+    }
 }
 
 __attribute__((format(printf, 2, 3))) static supply_status_t link_refuse(struct failure *failure, const char *format,
@@ -235,8 +240,9 @@ static supply_status_t link_read(struct link *link, void *to, size_t bytes, stru
         } else if (moved == 0)
             return supply__fail(failure, SUPPLY_AGAIN, "the executor has closed the connection");
         else if (errno == EAGAIN) {
+            notify(link);
             TRY(forward_requests(link, failure));
-            TRY(link_poll(link, link->connection.fd, events, true));
+            TRY(link_poll(link, events));
         } else if (errno != EINTR)
             return supply__fail(failure, SUPPLY_AGAIN, "the connection is lost: %m");
     }
@@ -315,7 +321,7 @@ static supply_status_t take_block(struct link *link, uint32_t bytes, struct fail
         return link_refuse(failure, "a block has %u bytes, in slots of %" PRIu64, bytes, settings->block_bytes);
     if (link->arrived - __atomic_load_n(&link->header->released, __ATOMIC_ACQUIRE) >= settings->block_count)
         return link_refuse(failure, "block %" PRIu64 " has come without credit", link->arrived);
-    uint8_t *slot = link->memory + RING_OFFSET + link->arrived % settings->block_count * settings->block_bytes;
+    uint8_t *slot = link->memory + supply__ring_slot_offset(settings, link->arrived);
     TRY(link_read(link, slot, bytes, failure));
     memcpy(&link->last, slot, sizeof link->last);
     const struct notification *notification = &link->last.notification;
@@ -325,7 +331,8 @@ static supply_status_t take_block(struct link *link, uint32_t bytes, struct fail
                            notification->sequence, notification->size, link->arrived, bytes);
     if (notification->kind == NOTIFICATION_END_OF_DATA) link->end = link->arrived;
     __atomic_store_n(&link->header->published, ++link->arrived, __ATOMIC_RELEASE);
-    return link_notify(link, notification);
+    notify(link);
+    return SUPPLY_OK;
 }
 
 static supply_status_t take_answer(struct link *link, uint32_t bytes, struct failure *failure) {
@@ -491,7 +498,7 @@ static void *link_run(void *context) {
     if (link->is_failed) memcpy(failure.text, link->state, sizeof failure.text);
     const bool fails = link->is_failed || status != SUPPLY_INTERRUPTED;
     pthread_mutex_unlock(&link->lock);
-    if (fails) link_fail_rank(link, failure.text, strlen(failure.text));
+    if (fails) link_fail_rank(link, failure.text);
     return NULL;
 }
 
