@@ -210,6 +210,50 @@ TEST_F(LinkTest, TheFailureOfTheRankReachesTheTask) {
     EXPECT_EQ("the model diverges", LinkTask::request(end[0], LINK_STOP).payload);
 }
 
+TEST_F(LinkTest, AWriteThatHasEndedIsTheEndOfARankThatHasAll) {
+    Handle handle = open();
+    meet();
+    send_schema();
+    send(0);
+    send_end(1, NOTIFICATION_END_OF_DATA);
+    expect_block(handle, 0);
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
+    cut();
+    task.answer(3, "the run run has ended");
+    EXPECT_EQ(SUPPLY_OK, supply_close(handle.release()));
+}
+
+TEST_F(LinkTest, AWriteThatHasEndedBeforeIsFollowedByTheNext) {
+    Handle handle = open();
+    task.answer(3, "the run run has ended");
+    task.answer(3, "the run run has ended");
+    meet();
+    send_schema();
+    send(0);
+    expect_block(handle, 0);
+    supply_abort(handle.release(), "enough");
+}
+
+TEST_F(LinkTest, TheTimeLimitOfTheNextWriteGoesOn) {
+    options.timeout = 1;
+    Handle handle = open();
+    task.answer(3, "the run run has ended");
+    expect_failure(handle, {"the run run has ended, and no other has begun yet", "SUPPLY_TIMEOUT"});
+}
+
+TEST_F(LinkTest, AWriteThatHasEndedIsAFailureOfARankThatLacksSome) {
+    Handle handle = open();
+    meet();
+    send_schema();
+    send(0);
+    expect_block(handle, 0);
+    cut();
+    task.answer(3, "the run run has ended");
+    expect_failure(handle, {"the run run has ended"});
+    EXPECT_EQ(SUPPLY_ERROR_SPARK, supply_status(handle.get()));
+}
+
 TEST_F(LinkTest, WhoKnowsThatNothingMoreComesEndsTheWait) {
     Handle handle = open();
     meet();

@@ -35,7 +35,7 @@
 #define HOST_BYTES 256
 
 /* Answers of the hub. */
-enum { PLACE_IS, PLACE_FAILED, PLACE_WAITS };
+enum { PLACE_IS, PLACE_FAILED, PLACE_WAITS, PLACE_ENDED };
 
 enum { REQUESTS_AT_ONCE = 64 };
 
@@ -428,7 +428,19 @@ static supply_status_t ask_for_place(struct link *link, struct connection *hub, 
     return supply__connection_write_all(hub, question, 12 + name + of_host, ANSWER_SECONDS, failure);
 }
 
-/* Asks the hub where the task is. SUPPLY_OK; SUPPLY_AGAIN: not known now; or _SPARK: why the rank gets nothing. */
+/* The write has ended well. */
+static supply_status_t take_end(struct link *link, const char *text, struct failure *failure) {
+    if (link->end < link->notified) {
+        __atomic_store_n(&link->header->end_seen, 1, __ATOMIC_RELEASE);
+        return SUPPLY_INTERRUPTED;
+    }
+    /* A program may read one write of a name after the other. */
+    if (link->arrived == 0) return supply__fail(failure, SUPPLY_AGAIN, "%s, and no other has begun yet", text);
+    return supply__fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
+}
+
+/* Asks the hub where the task is. SUPPLY_OK; SUPPLY_AGAIN: not known now; _SPARK: why the rank gets nothing; or
+ * SUPPLY_INTERRUPTED, as link_repeat(). */
 static supply_status_t find_place(struct link *link, char place[SUPPLY_TEXT_BYTES], struct failure *failure) {
     struct connection hub = CONNECTION_NONE;
     supply_status_t status =
@@ -443,6 +455,7 @@ static supply_status_t find_place(struct link *link, char place[SUPPLY_TEXT_BYTE
         if (status != SUPPLY_OK) break;
         supply__copy_line(place, bytes < SUPPLY_TEXT_BYTES ? bytes + 1 : SUPPLY_TEXT_BYTES, text, bytes);
         if (answer[0] == PLACE_FAILED) status = supply__fail(failure, SUPPLY_ERROR_SPARK, "%s", place);
+        if (answer[0] == PLACE_ENDED) status = take_end(link, place, failure);
         /* A sign of life: the rank's time limit begins again. */
         if (answer[0] == PLACE_WAITS) __atomic_add_fetch(&link->header->attachments, 1, __ATOMIC_RELAXED);
         if (answer[0] == PLACE_WAITS) set_state(link, "the driver lives, and Spark has no task for this rank yet");
