@@ -432,6 +432,25 @@ TEST_F(LinkResultTest, WhyAResultIsNotKeptAndWhyThereIsNone) {
     supply_abort(handle.release(), "enough");
 }
 
+TEST_F(LinkResultTest, OneThatIsWrittenIsNotBegunAgain) {
+    Handle handle = open();
+    meet();
+    supply_result_t *result = begin(handle), *again = begin(handle, 0, SUPPLY_ERROR_IN_USE);
+    EXPECT_TRUE(says(supply_result_error(again), {"scores", "in use", std::to_string(getpid()).c_str()}));
+    supply_result_abort(again, "it has not begun");
+    std::thread aborting([&] { supply_result_abort(result, ""); });
+    std::string reason;
+    received(LINK_RESULT_ABORT, &reason);
+    EXPECT_EQ("the rank did not say why", reason);
+    LinkTask::notice(end[0], LINK_KEPT);
+    aborting.join();
+    again = begin(handle);
+    std::thread sealing([&] { EXPECT_EQ(SUPPLY_OK, supply_result_seal(again)); });
+    keep();
+    sealing.join();
+    supply_abort(handle.release(), "enough");
+}
+
 TEST_F(LinkResultTest, ItIsKeptAlsoWhileThePipeIsFull) {
     const uint64_t blocks = 1100; // A pipe has at most 64 KiB: 1024 of them.
     options.ring_bytes = blocks * options.block_bytes;

@@ -173,7 +173,7 @@ supply_status_t supply_result_seal(supply_result_t *result) {
 supply_status_t supply_result_abort(supply_result_t *result, const char *reason) {
     if (result == NULL) return SUPPLY_OK;
     if (result_is_in_child(result)) return supply_result_abandon_in_child(result);
-    if (reason == NULL) reason = "the rank did not say why";
+    if (reason == NULL || *reason == '\0') reason = "the rank did not say why";
     const bool said = !result->is_open || supply__result_file_abort(&result->file, reason);
     const int error = errno;
     result_free(result);

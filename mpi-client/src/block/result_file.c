@@ -105,8 +105,12 @@ supply_status_t supply__result_file_create(struct result_file *result, const str
     *result = RESULT_FILE_NONE;
     result_file_fill(&result->header, settings, of_pair, schema);
     if (of_pair != NULL && of_pair->link != NULL) {
-        snprintf(result->name, sizeof result->name, "%s", name);
-        supply__link_add(result->link = of_pair->link);
+        snprintf(result->of_link.name, sizeof result->of_link.name, "%s", name);
+        if (!supply__link_add(of_pair->link, &result->of_link))
+            return supply__fail(failure, SUPPLY_ERROR_IN_USE,
+                                "result %s of %s is in use by process %d, this rank itself: seal or abort it first",
+                                name, of_pair->name, (int)getpid());
+        result->link = of_pair->link;
         supply__link_hold_end(result->link);
     }
     supply_status_t status = supply__generation_make(&result->header.generation, failure);
@@ -155,7 +159,7 @@ supply_status_t supply__result_file_seal(struct result_file *result, struct fail
     bool is_sealed =
         ftruncate(result->file.fd, (off_t)result->header.file_bytes) == 0 && write_sealed(result, SEALED_COMPLETE);
     if (is_sealed && result->link != NULL)
-        return supply__link_keep(result->link, result->name, result->file.fd, NULL, failure);
+        return supply__link_keep(result->link, result->of_link.name, result->file.fd, NULL, failure);
     if (is_sealed) is_sealed = supply__claim_rename(&result->file, &result->sealed);
     if (!is_sealed)
         return supply__fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be sealed: %m", result->unsealed.path,
@@ -170,7 +174,7 @@ bool supply__result_file_abort(struct result_file *result, const char *reason) {
     if (result->link != NULL) {
         struct failure failure;
         /* If Spark does not get the reason, it misses the result. */
-        supply__link_keep(result->link, result->name, result->file.fd, text, &failure);
+        supply__link_keep(result->link, result->of_link.name, result->file.fd, text, &failure);
         return true;
     }
     const ssize_t bytes = sizeof result->header.rank_failure;
@@ -182,7 +186,7 @@ void supply__result_file_close(struct result_file *result) {
     /* Not only by closing: a forked child has a copy of the descriptor. */
     if (result->file.fd >= 0) supply__file_lock(result->file.fd, F_UNLCK, RANK_LOCK_BYTE);
     /* In a child, the parent's thread may hold its lock for ever. */
-    if (result->link != NULL) supply__link_drop(result->link);
+    if (result->link != NULL) supply__link_drop(result->link, &result->of_link);
     supply__result_file_abandon(result);
 }
 

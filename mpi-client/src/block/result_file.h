@@ -14,8 +14,8 @@ struct result_file {
     struct named_path unsealed; /**< its name while it is written */
     struct named_path sealed;
     struct link *link; /**< of a rank elsewhere: the file is memory, and Spark's executor gets it; or NULL */
-    char name[LINK_NAME_BYTES_MAX + 1]; /**< of a link's result */
-    struct mapped_file_header header;   /**< as far as the file has it, except version and sealed */
+    struct link_result of_link;
+    struct mapped_file_header header; /**< as far as the file has it, except version and sealed */
 };
 
 #define RESULT_FILE_NONE ((struct result_file){.file = CLAIMED_FILE_NONE})

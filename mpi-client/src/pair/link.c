@@ -70,6 +70,7 @@ struct link {
     bool is_failed; /* by the program, which has set the state */
     char state[SUPPLY_TEXT_BYTES];
     struct job job;
+    struct link_result *results; /* that are open */
     bool holds_end;
 
     /* Of the thread. */
@@ -607,14 +608,24 @@ void supply__link_fail(struct link *link, const char *text) {
     link_stop(link);
 }
 
-void supply__link_add(struct link *link) {
+bool supply__link_add(struct link *link, struct link_result *result) {
     pthread_mutex_lock(&link->lock);
-    link->references++;
+    const struct link_result *same = link->results;
+    while (same != NULL && strcmp(same->name, result->name) != 0) same = same->next;
+    if (same == NULL) {
+        result->next = link->results;
+        link->results = result;
+        link->references++;
+    }
     pthread_mutex_unlock(&link->lock);
+    return same == NULL;
 }
 
-void supply__link_drop(struct link *link) {
+void supply__link_drop(struct link *link, const struct link_result *result) {
     pthread_mutex_lock(&link->lock);
+    struct link_result **at = &link->results;
+    while (*at != NULL && *at != result) at = &(*at)->next;
+    if (*at != NULL) *at = result->next;
     const bool is_last = --link->references == 0;
     pthread_mutex_unlock(&link->lock);
     if (is_last) link_free(link);
@@ -627,7 +638,7 @@ void supply__link_close(struct link *link) {
     end.tv_sec += JOIN_SECONDS;
     /* The search for a name cannot be stopped: then the link stays for its thread. */
     if (pthread_timedjoin_np(link->thread, NULL, &end) == 0)
-        supply__link_drop(link);
+        supply__link_drop(link, NULL);
     else
         pthread_detach(link->thread);
 }

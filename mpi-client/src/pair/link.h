@@ -37,9 +37,15 @@ void supply__link_close(struct link *link);
 /** In a forked child: closes the descriptors. */
 void supply__link_abandon(struct link *link);
 
-/** A result refers to the link, from its beginning to its end. */
-void supply__link_add(struct link *link);
-void supply__link_drop(struct link *link);
+/** A result that refers to the link, from its beginning to its end. */
+struct link_result {
+    struct link_result *next;
+    char name[LINK_NAME_BYTES_MAX + 1];
+};
+
+/** False: another one that is open has this name. */
+bool supply__link_add(struct link *link, struct link_result *result);
+void supply__link_drop(struct link *link, const struct link_result *result);
 
 /**
  * Sends a result, which Spark's executor keeps, or with reason not NULL why there is none. fd: of its whole file. Waits
