@@ -111,7 +111,8 @@ SUPPLY_API supply_status_t supply_result_write_arrow(supply_result_t *result, co
  * Completes the result: nobody changes it from now on. A program that also reads calls it when it has the end of the
  * data, and before supply_finish(): Spark may read the result as soon as its run has ended. SUPPLY_OK: the handle is
  * freed. Every other status leaves it to supply_result_error() and supply_result_abort(): _ARGUMENT, _NO_SPACE,
- * _SYSTEM, or that of a write that failed.
+ * _SYSTEM, or that of a write that failed. A rank elsewhere waits for Spark, too: SUPPLY_INTERRUPTED, after which it
+ * may call again, _TIMEOUT (Spark takes nothing), _SPARK.
  */
 SUPPLY_API supply_status_t supply_result_seal(supply_result_t *result);
 

@@ -451,6 +451,64 @@ TEST_F(LinkResultTest, OneThatIsWrittenIsNotBegunAgain) {
     supply_abort(handle.release(), "enough");
 }
 
+TEST_F(LinkResultTest, AStopIsHeardBetweenTheFramesOfAResult) {
+    Handle handle = open();
+    meet();
+    supply_result_t *result = begin(handle, kMany);
+    std::thread sealing([&] {
+        EXPECT_EQ(SUPPLY_ERROR_SPARK, supply_result_seal(result));
+        supply_result_abort(result, "not kept");
+    });
+    LinkTask::request(end[0], LINK_RESULT);
+    supply__pair_stop(&handle->pair, "the model diverges");
+    supply__link_fail(handle->pair.link, "the driver has ended");
+    std::string reason;
+    EXPECT_GT(kMany * sizeof(int32_t), rest(LINK_RESULT_ABORT, &reason).size());
+    EXPECT_EQ("the rank has given it up", reason);
+    EXPECT_EQ("the model diverges", LinkTask::request(end[0], LINK_STOP).payload);
+    EXPECT_TRUE(end[0].has_ended());
+    sealing.join();
+}
+
+TEST_F(LinkResultTest, AnInterruptedSealMayBeRepeated) {
+    std::atomic<bool> wanted{false};
+    options.interrupted_context = &wanted;
+    options.interrupted = [](void *context) { return static_cast<std::atomic<bool> *>(context)->load(); };
+    Handle handle = open();
+    meet();
+    supply_result_t *result = begin(handle, kMany);
+    std::thread sealing([&] { EXPECT_EQ(SUPPLY_INTERRUPTED, supply_result_seal(result)); });
+    LinkTask::request(end[0], LINK_RESULT);
+    wanted = true;
+    sealing.join();
+    wanted = false;
+    std::thread again([&] { EXPECT_EQ(SUPPLY_OK, supply_result_seal(result)); });
+    std::string reason;
+    rest(LINK_RESULT_ABORT, &reason);
+    EXPECT_EQ("the rank has given it up", reason);
+    LinkTask::notice(end[0], LINK_KEPT, "the answer to the first");
+    EXPECT_LT(kMany * sizeof(int32_t), keep().size());
+    again.join();
+    supply_abort(handle.release(), "enough");
+}
+
+TEST_F(LinkResultTest, TheTimeLimitBeginsAgainWithEachPiece) {
+    options.timeout = 3;
+    Handle handle = open();
+    meet();
+    supply_result_t *result = begin(handle, kMany);
+    std::thread sealing([&] { EXPECT_EQ(SUPPLY_OK, supply_result_seal(result)) << supply_result_error(result); });
+    LinkTask::request(end[0], LINK_RESULT);
+    for (int i = 0; i < 4; i++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(900));
+        LinkTask::request(end[0], LINK_RESULT_BYTES);
+    }
+    rest(LINK_RESULT_SEAL);
+    LinkTask::notice(end[0], LINK_KEPT);
+    sealing.join();
+    supply_abort(handle.release(), "enough");
+}
+
 TEST_F(LinkResultTest, ItIsKeptAlsoWhileThePipeIsFull) {
     const uint64_t blocks = 1100; // A pipe has at most 64 KiB: 1024 of them.
     options.ring_bytes = blocks * options.block_bytes;

@@ -165,9 +165,9 @@ supply_status_t supply__result_append(supply_result_t *result, const struct colu
 supply_status_t supply_result_seal(supply_result_t *result) {
     TRY(supply__result_check_open(result));
     if (result->writer.rows > 0) TRY(write_block(result));
-    if (supply__result_file_seal(&result->file, &result->failure) != SUPPLY_OK) return fail_for_good(result);
-    result_free(result);
-    return SUPPLY_OK;
+    const supply_status_t status = supply__result_file_seal(&result->file, &result->failure);
+    if (status == SUPPLY_OK) result_free(result);
+    return status < SUPPLY_OK ? fail_for_good(result) : status;
 }
 
 supply_status_t supply_result_abort(supply_result_t *result, const char *reason) {

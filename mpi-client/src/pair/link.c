@@ -70,6 +70,7 @@ struct link {
     bool is_failed; /* by the program, which has set the state */
     char state[SUPPLY_TEXT_BYTES];
     struct job job;
+    uint64_t pieces;             /* of results, that have been sent */
     struct link_result *results; /* that are open */
     bool holds_end;
 
@@ -174,12 +175,25 @@ static bool learn_credit(struct link *link) {
     return is_news;
 }
 
-static supply_status_t send_pieces(struct link *link, int fd, struct failure *failure) {
+/* Around each piece of a result. False: nobody waits for it any more, so it ends with that reason. */
+static bool goes_on(struct link *link, struct job *job) {
+    pthread_mutex_lock(&link->lock);
+    link->pieces++;
+    const bool is_awaited = link->job.number == job->number;
+    pthread_mutex_unlock(&link->lock);
+    if (is_awaited && link_pause(link, 0)) return true;
+    snprintf(job->reason, sizeof job->reason, "the rank has given it up");
+    return false;
+}
+
+static supply_status_t send_pieces(struct link *link, struct job *job, struct failure *failure) {
     uint8_t *piece = malloc(LINK_PIECE_BYTES_MAX);
     if (piece == NULL) return supply__fail(failure, SUPPLY_AGAIN, "out of memory");
     supply_status_t status = SUPPLY_OK;
     ssize_t got = 0;
-    for (off_t at = 0; status == SUPPLY_OK && (got = pread(fd, piece, LINK_PIECE_BYTES_MAX, at)) > 0; at += got)
+    for (off_t at = 0;
+         status == SUPPLY_OK && goes_on(link, job) && (got = pread(job->fd, piece, LINK_PIECE_BYTES_MAX, at)) > 0;
+         at += got)
         status = send_request(link, LINK_RESULT_BYTES, piece, (size_t)got, failure);
     if (got < 0) status = supply__fail(failure, SUPPLY_AGAIN, "a result cannot be read: %m");
     free(piece);
@@ -192,13 +206,13 @@ static supply_status_t send_job(struct link *link, struct failure *failure) {
     struct job job = link->job;
     const bool is_new = job.name[0] != '\0' && !job.is_sent;
     link->job.is_sent = true;
-    if (is_new) link->job.number = ++link->sent;
+    if (is_new) job.number = link->job.number = ++link->sent;
     /* The other thread may give it up meanwhile. */
     if (is_new) job.fd = fcntl(job.fd, F_DUPFD_CLOEXEC, 0);
     pthread_mutex_unlock(&link->lock);
     if (!is_new) return SUPPLY_OK;
     supply_status_t status = send_request(link, LINK_RESULT, job.name, strlen(job.name), failure);
-    if (status == SUPPLY_OK && job.reason[0] == '\0') status = send_pieces(link, job.fd, failure);
+    if (status == SUPPLY_OK && job.reason[0] == '\0') status = send_pieces(link, &job, failure);
     if (job.fd >= 0) close(job.fd);
     if (status != SUPPLY_OK) return status;
     return send_request(link, job.reason[0] != '\0' ? LINK_RESULT_ABORT : LINK_RESULT_SEAL, job.reason,
@@ -478,9 +492,10 @@ static supply_status_t link_once(struct link *link, bool *has_met, struct failur
     if (status == SUPPLY_OK) {
         *has_met = true;
         supply__file_lock(link->memory_fd, F_WRLCK, TASK_LOCK_BYTE);
+        /* A frame is sent whole, or it is the last one: a stop is heard between frames. */
+        link->connection.stop = -1;
         status = link_serve(link, failure);
         struct failure last;
-        link->connection.stop = -1;
         if (status == SUPPLY_INTERRUPTED) forward_requests(link, &last);
         supply__file_lock(link->memory_fd, F_UNLCK, TASK_LOCK_BYTE);
     }
@@ -632,6 +647,10 @@ void supply__link_drop(struct link *link, const struct link_result *result) {
 }
 
 void supply__link_close(struct link *link) {
+    /* Who waits for a result must not ask the program any more (interrupted). */
+    pthread_mutex_lock(&link->lock);
+    link->is_over = true;
+    pthread_mutex_unlock(&link->lock);
     link_stop(link);
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -650,12 +669,16 @@ void supply__link_abandon(struct link *link) {
 }
 
 /* SUPPLY_OK when the condition holds; or why the wait is over. The caller has the lock. */
-static supply_status_t await_job(struct link *link, struct wait *wait, bool (*holds)(const struct link *link)) {
+static supply_status_t await_job(struct link *link, const struct job *job, struct wait *wait,
+                                 bool (*holds)(const struct link *link)) {
     supply_status_t status = SUPPLY_OK;
     while (status == SUPPLY_OK && !holds(link)) {
+        const uint64_t pieces = link->pieces;
         pthread_mutex_unlock(&link->lock);
         status = supply__wait_more(wait);
         pthread_mutex_lock(&link->lock);
+        /* The limit is one without progress, except to say why there is no result. */
+        if (link->pieces != pieces && job->reason[0] == '\0') wait->end = supply__clock_after(link->settings.timeout);
     }
     return status;
 }
@@ -669,15 +692,15 @@ supply_status_t supply__link_keep(struct link *link, const char *name, int fd, c
     struct job job = {.fd = fd};
     snprintf(job.name, sizeof job.name, "%s", name);
     if (reason != NULL) supply__copy_line(job.reason, sizeof job.reason, reason, sizeof job.reason);
-    struct wait wait = supply__wait_begin_slow(
-        (struct wait_limit){.seconds = reason != NULL ? END_SECONDS : link->settings.timeout}, JOB_PAUSE_SECONDS);
+    const struct wait_limit limit = {link->settings.timeout, link->settings.interruption}, last = {END_SECONDS, {0}};
+    struct wait wait = supply__wait_begin_slow(reason != NULL ? last : limit, JOB_PAUSE_SECONDS);
     pthread_mutex_lock(&link->lock);
     /* Another thread may wait for another result. */
-    supply_status_t status = await_job(link, &wait, has_no_job);
+    supply_status_t status = await_job(link, &job, &wait, has_no_job);
     if (status == SUPPLY_OK) {
         link->job = job;
         wake(link);
-        status = await_job(link, &wait, job_is_over);
+        status = await_job(link, &job, &wait, job_is_over);
         job = link->job;
         link->job = (struct job){0};
     }
@@ -685,6 +708,7 @@ supply_status_t supply__link_keep(struct link *link, const char *name, int fd, c
     if (job.is_done && job.failure.status != SUPPLY_OK)
         return supply__fail(failure, job.failure.status, "%s", job.failure.text);
     if (job.is_done) return SUPPLY_OK;
+    if (status == SUPPLY_INTERRUPTED) return status;
     char state[SUPPLY_TEXT_BYTES];
     supply__link_state(link, state);
     if (status == SUPPLY_OK)
@@ -694,6 +718,6 @@ supply_status_t supply__link_keep(struct link *link, const char *name, int fd, c
             "you close it",
             state);
     return supply__fail(failure, status,
-                        "Spark's executor has not taken it within %g s: %s (--timeout / SUPPLY_TIMEOUT)",
+                        "Spark's executor has taken nothing of it for %g s: %s (--timeout / SUPPLY_TIMEOUT)",
                         link->settings.timeout, state);
 }

@@ -49,8 +49,8 @@ void supply__link_drop(struct link *link, const struct link_result *result);
 
 /**
  * Sends a result, which Spark's executor keeps, or with reason not NULL why there is none. fd: of its whole file. Waits
- * at most the time limit of the pair. SUPPLY_OK, or _TIMEOUT, _SPARK (the executor cannot keep it, or the task has
- * left).
+ * at most the time limit of the pair for each piece. SUPPLY_OK; SUPPLY_INTERRUPTED: it may be sent again; or _TIMEOUT,
+ * _SPARK (the executor cannot keep it, or the task has left).
  */
 supply_status_t supply__link_keep(struct link *link, const char *name, int fd, const char *reason,
                                   struct failure *failure);

@@ -79,6 +79,9 @@ LinkTask::LinkTask(std::string key) : key_(digest(key)), listener_(socket(AF_INE
     name.sin_family = AF_INET;
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t bytes = sizeof name;
+    // What a rank sends waits at the rank until the test reads.
+    const int buffer = 65536;
+    setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
     if (bind(listener_, reinterpret_cast<sockaddr *>(&name), bytes) != 0 || listen(listener_, 16) != 0 ||
         getsockname(listener_, reinterpret_cast<sockaddr *>(&name), &bytes) != 0)
         throw std::runtime_error("no socket");
