@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "launch" / "dev" / "lib"))
+sys.path[:0] = [str(ROOT / "launch" / "dev" / "lib"), str(ROOT / "launch" / "dev" / "lib" / "mini_kubernetes")]
 
 from mini_kubernetes import parts
 from mini_kubernetes.cluster import Cluster

@@ -18,6 +18,8 @@ from one_call import rows, settings, train
 HERE = pathlib.Path(__file__).resolve().parent
 TEMPLATE = HERE.parents[3] / "configs" / "kubernetes" / "ranks-elsewhere.yaml"
 IMAGE = "localhost/supply-ranks:dev"
+# With Python 3.11, torchrun of PyTorch 1.13 fails with its own defaults, "0".
+TORCHRUN = {"PET_REDIRECTS": "1", "PET_TEE": "1"}
 # The same training as beside Spark.
 RANK = f"""\
 import shutil
@@ -38,21 +40,28 @@ distributed.destroy_process_group()
 
 
 def kubectl(*words, **options):
-    return subprocess.run([HERE.parents[1] / "mini-kubernetes", "kubectl", *words], check=True, text=True, **options)
+    """Returns what it prints."""
+    command = [HERE.parents[1] / "mini-kubernetes", "kubectl", *words]
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, **options).stdout
 
 
-def start_ranks(ranks):
-    """A function that starts the pod of the ranks, for Elsewhere."""
+def remove_ranks():
+    kubectl("delete", "job/ranks-elsewhere", "configmap/ranks", "secret/supply", "--ignore-not-found")
+
+
+def start_ranks(ranks, program_text=RANK):
+    """A function that starts the pod of the ranks, again with each attempt, for Elsewhere."""
 
     def start(variables):
+        remove_ranks()
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder, "rank.py")
-            program.write_text(RANK, encoding="utf-8")
-            kubectl("create", "configmap", "ranks", f"--from-file={program}", stdout=sys.stderr)
-        literals = [f"--from-literal={name}={value}" for name, value in variables.items()]
-        kubectl("create", "secret", "generic", "supply", *literals, stdout=sys.stderr)
+            program.write_text(program_text, encoding="utf-8")
+            kubectl("create", "configmap", "ranks", f"--from-file={program}")
+        literals = [f"--from-literal={name}={value}" for name, value in {**variables, **TORCHRUN}.items()]
+        kubectl("create", "secret", "generic", "supply", *literals)
         job = TEMPLATE.read_text(encoding="utf-8").replace("IMAGE", IMAGE).replace('"4"', f'"{ranks}"')
-        kubectl("apply", "--filename=-", input=job, stdout=sys.stderr)
+        kubectl("apply", "--filename=-", input=job)
 
     return start
 
@@ -64,12 +73,10 @@ def main():
     supplier = Supplier(ranks, launcher=Elsewhere("train", start=start_ranks(ranks)), start_timeout=300)
     supplier.run(Rows(rows(spark, ranks), epochs=epochs))
     reported = supplier.statistics.history[-1]
-    nodes = kubectl(
-        "get", "pods", "--selector=job in (ranks-elsewhere)", "--output=jsonpath={.items[*].spec.nodeName}",
-        stdout=subprocess.PIPE,
-    ).stdout.split()  # fmt: skip
+    pods = ("get", "pods", "--selector=job=ranks-elsewhere", "--output=jsonpath={.items[*].spec.nodeName}")
+    nodes = kubectl(*pods).split()
     spark.stop()
-    kubectl("delete", "job/ranks-elsewhere", "configmap/ranks", "secret/supply", "--wait=false", stdout=sys.stderr)
+    remove_ranks()
     print(f"ranks={ranks} on={','.join(nodes)} rows={reported['rows']:.0f} weight={reported['weight']:.2f}")
 
 

@@ -1,5 +1,6 @@
 """Images of this machine's files, as OCI archives: no registry and no image builder is needed."""
 
+import functools
 import glob
 import hashlib
 import io
@@ -107,8 +108,9 @@ class Layer:
         made.update(pathlib.Path(__file__).read_bytes())
         return made.hexdigest()
 
-    def make(self):
-        """The layer's tar file. Returns its path and SHA-256. It is made again only if a file has changed."""
+    @functools.cached_property
+    def made(self):
+        """The path and the SHA-256 of the layer's tar file. It is made again only if a file has changed."""
         _LAYERS.mkdir(parents=True, exist_ok=True)
         tar, about = _LAYERS / f"{self._name}.tar", _LAYERS / f"{self._name}.json"
         key = self._key()
@@ -219,7 +221,7 @@ class Archive:
 
     def __init__(self, name, layers, settings):
         self.name = name
-        self._layers = [layer.make() for layer in layers]
+        self._layers = [layer.made for layer in layers]
         config = json.dumps({
             "architecture": "amd64", "os": "linux", "config": settings,
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for _, digest in self._layers]},

@@ -1,0 +1,64 @@
+"""Ranks in a pod without Java and Spark, whose pod and whose executor's pod are deleted."""
+
+import threading
+import time
+
+import pytest
+from mini_kubernetes.elsewhere import kubectl, remove_ranks, start_ranks
+from spark_supplier import Elsewhere, Rows, Supplier
+
+pytestmark = pytest.mark.long
+
+ROWS, RANKS, EPOCHS, PATIENCE = 960, 4, 3, 300
+RANK = """
+import time
+
+import spark_supplier
+from torch import distributed
+
+distributed.init_process_group("gloo")
+with spark_supplier.connect() as data:
+    found = data.saved or []
+    for epoch in data.epochs():
+        for batch in epoch:
+            found += batch["id"].tolist()
+            data.save(found)
+            print("has a batch", flush=True)
+            time.sleep(0.3)
+    gathered = [None] * distributed.get_world_size()
+    distributed.all_gather_object(gathered, found)
+    data.report(total=sum(map(sum, gathered)), rows=sum(map(len, gathered)), different=len(set().union(*gathered)))
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(("deleted", "restarts"), [("job=ranks-elsewhere", 1), ("spark-role=executor", 0)])
+def test_a_pod_is_deleted_and_each_row_comes_once(driver, tmp_path, deleted, restarts):
+    spark = driver.session(**{"spark.executor.instances": "1", "spark.executor.cores": str(RANKS)})
+    launcher = Elsewhere("train", start=start_ranks(RANKS, RANK))
+    options = {"restarts": restarts, "checkpoints": tmp_path / "saved"} if restarts else {}
+    supplier = Supplier(RANKS, launcher=launcher, start_timeout=PATIENCE, **options)
+    frame = spark.range(0, ROWS, 1, 2 * RANKS)
+    failed = []
+
+    def supply():
+        try:
+            supplier.run(Rows(frame, batch_size=16, epochs=EPOCHS))
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=supply, daemon=True)
+    thread.start()
+    try:
+        end = time.monotonic() + PATIENCE
+        while kubectl("logs", "--selector=job=ranks-elsewhere").count("has a batch") < RANKS and not failed:
+            assert time.monotonic() < end
+            time.sleep(0.5)
+        kubectl("delete", "pods", f"--selector={deleted}", "--force", "--grace-period=0")
+        thread.join(PATIENCE)
+        assert not thread.is_alive() and failed == []
+    finally:
+        remove_ranks()
+    reported = supplier.statistics.history[-1]
+    assert reported["total"] == EPOCHS * sum(range(ROWS))
+    assert (reported["rows"], reported["different"]) == (EPOCHS * ROWS, ROWS)
