@@ -4,7 +4,8 @@ import threading
 import time
 
 import pytest
-from mini_kubernetes.elsewhere import kubectl, remove_ranks, start_ranks
+from mini_kubernetes.commands import ClusterError
+from mini_kubernetes.elsewhere import remove_ranks, start_ranks
 from spark_supplier import Elsewhere, Rows, Supplier
 
 pytestmark = pytest.mark.long
@@ -32,12 +33,20 @@ distributed.destroy_process_group()
 """
 
 
+def batches(cluster):
+    """Of the ranks' pod, if it is there."""
+    try:
+        return cluster.kubectl("logs", "--selector=job=ranks-elsewhere").count("has a batch")
+    except ClusterError:
+        return 0
+
+
 @pytest.mark.parametrize(("deleted", "restarts"), [("job=ranks-elsewhere", 1), ("spark-role=executor", 0)])
-def test_a_pod_is_deleted_and_each_row_comes_once(driver, tmp_path, deleted, restarts):
+def test_a_pod_is_deleted_and_each_row_comes_once(cluster, driver, tmp_path, deleted, restarts):
     spark = driver.session(**{"spark.executor.instances": "1", "spark.executor.cores": str(RANKS)})
     launcher = Elsewhere("train", start=start_ranks(RANKS, RANK))
-    options = {"restarts": restarts, "checkpoints": tmp_path / "saved"} if restarts else {}
-    supplier = Supplier(RANKS, launcher=launcher, start_timeout=PATIENCE, **options)
+    saved = tmp_path / "saved"
+    supplier = Supplier(RANKS, launcher=launcher, start_timeout=PATIENCE, restarts=restarts, checkpoints=saved)
     frame = spark.range(0, ROWS, 1, 2 * RANKS)
     failed = []
 
@@ -51,10 +60,10 @@ def test_a_pod_is_deleted_and_each_row_comes_once(driver, tmp_path, deleted, res
     thread.start()
     try:
         end = time.monotonic() + PATIENCE
-        while kubectl("logs", "--selector=job=ranks-elsewhere").count("has a batch") < RANKS and not failed:
+        while batches(cluster) < RANKS and not failed:
             assert time.monotonic() < end
             time.sleep(0.5)
-        kubectl("delete", "pods", f"--selector={deleted}", "--force", "--grace-period=0")
+        cluster.kubectl("delete", "pods", f"--selector={deleted}", "--force", "--grace-period=0")
         thread.join(PATIENCE)
         assert not thread.is_alive() and failed == []
     finally:
