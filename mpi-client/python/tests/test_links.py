@@ -213,10 +213,16 @@ def test_results_of_a_rank_elsewhere(server, tmp_path):
         end = task.header("published") - 1
         time.sleep(0.2)
         assert task.header("released") <= end
+        out = reader.results("scores", "id long not null, score double not null")
+        out.write(pyarrow.Table.from_pylist(rows))
+        # Nobody answers.
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            out.close()
         answering = threading.Thread(target=wait_until, args=("a result", lambda: task.header("plan") and task.results))
         answering.start()
-        with reader.results("scores", "id long not null, score double not null") as out:
-            out.write(pyarrow.Table.from_pylist(rows))
+        out.close()
         answering.join()
         confirming = threading.Thread(target=task.confirm_end)
         confirming.start()

@@ -75,13 +75,12 @@ Pair::Pair(const Options &from) {
         options.position = &position;
     }
     /* A reader waits for the first one of its group. */
-    options.interrupted = &Pair::opening_interrupted;
-    options.interrupted_context = this;
+    options.interrupted = &LongWait::is_interrupted;
     {
+        const LongWait wait;
         nb::gil_scoped_release released;
         open_status_ = supply_open(&supply_, &options);
     }
-    is_opening_ = false;
     if (open_status_ == SUPPLY_INTERRUPTED) {
         supply_close(supply_);
         throw nb::python_error();
@@ -90,9 +89,8 @@ Pair::Pair(const Options &from) {
     if (open_status_ != SUPPLY_OK && !from.exchange) raise_open_failure();
 }
 
-/* Later waits are short, or end by themselves. */
-bool Pair::opening_interrupted(void *pair) {
-    if (!static_cast<Pair *>(pair)->is_opening_) return false;
+bool LongWait::is_interrupted(void *) {
+    if (!is_here) return false;
     nb::gil_scoped_acquire acquired;
     return PyErr_CheckSignals() != 0;
 }

@@ -69,6 +69,22 @@ struct Options {
     supply_options_t passed() const;
 };
 
+/** While it lives, what this thread waits for in libsupply ends with Ctrl-C. Other waits are short, or end by
+ * themselves. */
+class LongWait {
+  public:
+    LongWait() { is_here = true; }
+    ~LongWait() { is_here = false; }
+    LongWait(const LongWait &) = delete;
+    LongWait &operator=(const LongWait &) = delete;
+
+    /** As supply_options_t.interrupted: whether a handler of a signal has raised something. */
+    static bool is_interrupted(void *);
+
+  private:
+    static inline thread_local bool is_here = false;
+};
+
 class Pair {
   public:
     /**
@@ -123,7 +139,6 @@ class Pair {
     /** The longest time that a signal to another thread stays unnoticed. */
     static constexpr int kPauseMilliseconds = 100;
 
-    static bool opening_interrupted(void *pair);
     [[noreturn]] void raise_open_failure();
     supply_t *take();
     /** While another thread is in a call that runs Python code, waits for its end. */
@@ -143,7 +158,6 @@ class Pair {
     const std::shared_ptr<References> references_ = std::make_shared<References>();
     const Opener opener_;
     bool close_interrupted_ = false;
-    bool is_opening_ = true;
     std::shared_ptr<Calls> exchange_; /**< with other ranks */
     /* The thread in supply_try_next(). An exchange runs Python code there, and so may let other threads run. */
     std::thread::id receiver_;

@@ -143,6 +143,7 @@ void Result::use(Call call) {
     std::string text = "this result is sealed or aborted";
     int error_number = 0;
     {
+        const LongWait wait;
         nb::gil_scoped_release released;
         const std::lock_guard<std::mutex> guard(mutex_);
         if (result_ != nullptr && (status = call(result_)) < 0) {
@@ -150,6 +151,7 @@ void Result::use(Call call) {
             error_number = supply_result_error_errno(result_);
         }
     }
+    if (status == SUPPLY_INTERRUPTED) throw nb::python_error();
     if (status < 0) raise(status, text, error_number);
 }
 
