@@ -11,6 +11,8 @@ from spark_supplier import Elsewhere, Rows, Supplier
 pytestmark = pytest.mark.long
 
 ROWS, RANKS, EPOCHS, PATIENCE = 960, 4, 3, 300
+# The port: a new pod finds the next attempt at the same address.
+SETTINGS = {"spark.executor.instances": "1", "spark.executor.cores": str(RANKS), "spark.supply.hub.port": "17077"}
 RANK = """
 import time
 
@@ -28,7 +30,8 @@ with spark_supplier.connect() as data:
             time.sleep(0.3)
     gathered = [None] * distributed.get_world_size()
     distributed.all_gather_object(gathered, found)
-    data.report(total=sum(map(sum, gathered)), rows=sum(map(len, gathered)), different=len(set().union(*gathered)))
+    found = sum(gathered, [])
+    data.report(total=sum(found), rows=len(found), different=len(set(found)), restarts=data.restarts)
 distributed.destroy_process_group()
 """
 
@@ -41,10 +44,14 @@ def batches(cluster):
         return 0
 
 
-@pytest.mark.parametrize(("deleted", "restarts"), [("job=ranks-elsewhere", 1), ("spark-role=executor", 0)])
-def test_a_pod_is_deleted_and_each_row_comes_once(cluster, driver, tmp_path, deleted, restarts):
-    spark = driver.session(**{"spark.executor.instances": "1", "spark.executor.cores": str(RANKS)})
-    launcher = Elsewhere("train", start=start_ranks(RANKS, RANK))
+@pytest.mark.parametrize(
+    ("deleted", "restarts", "new_pods"),
+    [("job=ranks-elsewhere", 1, 0), ("job=ranks-elsewhere", 3, 6), ("spark-role=executor", 0, 0)],
+    ids=["ranks, and a new job", "ranks, and a new pod of the job", "executor"],
+)
+def test_a_pod_is_deleted_and_each_row_comes_once(cluster, driver, tmp_path, deleted, restarts, new_pods):
+    spark = driver.session(**SETTINGS)
+    launcher = Elsewhere("train", start=start_ranks(RANKS, RANK, new_pods))
     saved = tmp_path / "saved"
     supplier = Supplier(RANKS, launcher=launcher, start_timeout=PATIENCE, restarts=restarts, checkpoints=saved)
     frame = spark.range(0, ROWS, 1, 2 * RANKS)
@@ -64,6 +71,7 @@ def test_a_pod_is_deleted_and_each_row_comes_once(cluster, driver, tmp_path, del
             assert time.monotonic() < end
             time.sleep(0.5)
         cluster.kubectl("delete", "pods", f"--selector={deleted}", "--force", "--grace-period=0")
+        assert thread.is_alive(), "deleted too late"
         thread.join(PATIENCE)
         assert not thread.is_alive() and failed == []
     finally:
@@ -71,3 +79,4 @@ def test_a_pod_is_deleted_and_each_row_comes_once(cluster, driver, tmp_path, del
     reported = supplier.statistics.history[-1]
     assert reported["total"] == EPOCHS * sum(range(ROWS))
     assert (reported["rows"], reported["different"]) == (EPOCHS * ROWS, ROWS)
+    assert (reported["restarts"] > 0) == (restarts > 0)

@@ -18,8 +18,8 @@ from one_call import rows, settings, train
 HERE = pathlib.Path(__file__).resolve().parent
 TEMPLATE = HERE.parents[3] / "configs" / "kubernetes" / "ranks-elsewhere.yaml"
 IMAGE = "localhost/supply-ranks:dev"
-# With Python 3.11, torchrun of PyTorch 1.13 fails with its own defaults, "0".
-TORCHRUN = {"PET_REDIRECTS": "1", "PET_TEE": "1"}
+# With Python 3.11, torchrun of PyTorch 1.13 fails with its own defaults, "0", and keeps what ranks print until its end.
+TORCHRUN = {"PET_REDIRECTS": "1", "PET_TEE": "1", "PYTHONUNBUFFERED": "1"}
 # The same training as beside Spark.
 RANK = f"""\
 import shutil
@@ -49,10 +49,14 @@ def remove_ranks():
     kubectl("delete", "job/ranks-elsewhere", "configmap/ranks", "secret/supply", "--ignore-not-found")
 
 
-def start_ranks(ranks, program_text=RANK):
-    """A function that starts the pod of the ranks, again with each attempt, for Elsewhere."""
+def start_ranks(ranks, program_text=RANK, new_pods=0):
+    """A function that starts the job of the ranks, for Elsewhere: again with each attempt if it makes no new pods."""
+    started = []
 
     def start(variables):
+        if new_pods and started:
+            return
+        started.append(variables)
         remove_ranks()
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder, "rank.py")
@@ -61,7 +65,7 @@ def start_ranks(ranks, program_text=RANK):
         literals = [f"--from-literal={name}={value}" for name, value in {**variables, **TORCHRUN}.items()]
         kubectl("create", "secret", "generic", "supply", *literals)
         job = TEMPLATE.read_text(encoding="utf-8").replace("IMAGE", IMAGE).replace('"4"', f'"{ranks}"')
-        kubectl("apply", "--filename=-", input=job)
+        kubectl("apply", "--filename=-", input=job.replace("backoffLimit: 0", f"backoffLimit: {new_pods}"))
 
     return start
 
