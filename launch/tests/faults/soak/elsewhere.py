@@ -20,7 +20,7 @@ def cut_and_killed(ground):
         while run.is_running() and time.monotonic() < end:
             time.sleep(ground.chance.uniform(0, _MOST_PAUSE_SECONDS))
             executors = run.executors()
-            # Tasks need one that lives, and Spark gives up an application whose executors die one after another.
+            # Tasks need one that lives, and Spark ends an application whose executors die one after another.
             if len(executors) > 1 and ground.chance.random() < 0.1:
                 ground.kill(min(executors))
             else:
