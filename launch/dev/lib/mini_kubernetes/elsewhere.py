@@ -46,7 +46,9 @@ def kubectl(*words, **options):
 
 
 def remove_ranks():
-    kubectl("delete", "job/ranks-elsewhere", "configmap/ranks", "secret/supply", "--ignore-not-found")
+    """Returns when their pods are gone, too."""
+    what = ("job/ranks-elsewhere", "configmap/ranks", "secret/supply")
+    kubectl("delete", *what, "--ignore-not-found", "--cascade=foreground")
 
 
 def start_ranks(ranks, program_text=RANK, new_pods=0):
