@@ -11,8 +11,7 @@ from spark_supplier import Elsewhere, Rows, Supplier
 pytestmark = pytest.mark.long
 
 ROWS, RANKS, EPOCHS, PATIENCE = 960, 4, 3, 300
-# The port: a new pod finds the next attempt at the same address.
-SETTINGS = {"spark.executor.instances": "1", "spark.executor.cores": str(RANKS), "spark.supply.hub.port": "17077"}
+SETTINGS = {"spark.executor.instances": "1", "spark.executor.cores": str(RANKS)}
 RANK = """
 import time
 

@@ -23,7 +23,7 @@ import supply.core.Threads
  * @param find what connections of that role may name so, and its key; None: there is nothing
  * @param serve what to do with a connection of that role that has proved the key
  */
-private[supply] final class Listener[A](bind: InetAddress, ports: Range, name: String,
+private[supply] final class Listener[A](bind: InetAddress, ports: Seq[Int], name: String,
     tls: Option[Tls], secondsOfStrangers: Double, find: (Int, String) => Option[(A, Array[Byte])],
     serve: (Int, A, Connection) => Unit) extends AutoCloseable {
   import Listener._
@@ -165,7 +165,7 @@ private[supply] object Listener {
   private final val RetryMillis = 100L
   private final val IdleSeconds = 10L
 
-  private def listen(name: String, bind: InetAddress, ports: Range): ServerSocketChannel = {
+  private def listen(name: String, bind: InetAddress, ports: Seq[Int]): ServerSocketChannel = {
     val server = ServerSocketChannel.open()
     try server.bind(new InetSocketAddress(bind, ports.head), Waiting)
     catch {
@@ -173,7 +173,7 @@ private[supply] object Listener {
         server.close()
         e match {
           case _: BindException if ports.size > 1 =>
-            log.warn(s"$name tries the port after ${ports.head}: $e")
+            log.warn(s"$name tries another port than ${ports.head}: $e")
             listen(name, bind, ports.tail)
           case _ => throw e
         }

@@ -17,7 +17,7 @@ import supply.net.{Connection, Listener, Tls}
  * @param ports the first one that is free is taken; 0: any
  */
 private[supply] final class Hub(bind: InetAddress, limits: Hub.Limits = Hub.Limits(),
-    tls: Option[Tls] = None, ports: Range = 0 to 0, ended: () => Unit = () => ())
+    tls: Option[Tls] = None, ports: Seq[Int] = Seq(0), ended: () => Unit = () => ())
     extends AutoCloseable {
   private val runs = TrieMap.empty[String, HubRun]
   private var isClosed = false

@@ -24,6 +24,9 @@ private[supply] object Hubs {
 
   private var current = Option.empty[(SparkContext, Hub)]
 
+  /** Of the last hub, with its application: ranks that come again after a while know that port. */
+  private var last = ("", 0)
+
   /**
    * Opens a run; again, if it is open with that key. Returns, with spaces between them, the host and
    * the port for the run's processes, and the host for a client on this machine. The port ends with
@@ -96,13 +99,15 @@ private[supply] object Hubs {
   private def start(sc: SparkContext): Hub = {
     var endpoint = Option.empty[DriverEndpoint]
     val bind = bindAddress(sc)
-    val ports = portsOf(sc, PortSetting)
+    val allowed = portsOf(sc, PortSetting)
+    val ports = if (allowed.head == 0 && last._1 == sc.applicationId) Seq(last._2, 0) else allowed
     val hub =
       try new Hub(bind, tls = tls(sc), ports = ports, ended = () => endpoint.foreach(_.close()))
       catch {
         case e: BindException => throw new ConfigException(
             s"the hub of the driver cannot listen at ${bind.getHostAddress}, " +
-              (if (ports.head == 0) s"the address of spark.driver.bindAddress or spark.driver.host"
+              (if (allowed.head == 0)
+                 s"the address of spark.driver.bindAddress or spark.driver.host"
                else
                  s"from port ${ports.head} to ${ports.last}: set $PortSetting to a free one, or spark.port.maxRetries higher") +
               s" (${e.getMessage})",
@@ -111,6 +116,7 @@ private[supply] object Hubs {
     try endpoint = Some(new DriverEndpoint(sc, s"supply-hub-${UUID.randomUUID()}",
           () => { hub.close(); forget(hub) })(PartialFunction.empty))
     catch { case e: Throwable => hub.close(); throw e } // Spark is stopping.
+    last = sc.applicationId -> hub.port
     hub
   }
 

@@ -2,17 +2,18 @@ package supply.task
 
 import scala.collection.concurrent.TrieMap
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.{DriverEndpoint, OfApplication, SessionProbe, SparkInternals}
-
-import supply.core.Threads
+import org.slf4j.LoggerFactory
 
 /**
  * Removes what nodes have kept, when the session ends. An executor that goes while the session lives
  * leaves it, because another executor of its node may use it.
  */
 private[supply] object SessionEnd {
+  private val log = LoggerFactory.getLogger(getClass)
   private final val Endpoint = "supply-session"
   private case object IsOver
   private val removals = TrieMap.empty[String, () => Unit]
@@ -40,5 +41,7 @@ private[supply] object SessionEnd {
   }
 
   private def removeAll(): Unit = removals.keys.foreach(name =>
-    removals.remove(name).foreach(remove => Threads.logging(s"the removal of $name")(remove())))
+    removals.remove(name).foreach(remove =>
+      try remove()
+      catch { case NonFatal(e) => log.warn(s"not all was removed of $name", e) }))
 }

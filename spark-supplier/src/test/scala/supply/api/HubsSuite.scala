@@ -121,6 +121,19 @@ class HubsSuite extends AnyFunSuite with WithSpark {
     }
   }
 
+  private def portOf(opened: String) = opened.split(" ")(1).toInt
+
+  test("without a setting the next hub of a session has the port of the last one, if it is free") {
+    withSpark() { sc =>
+      val port = portOf(Hubs.open(sc, "one", key))
+      Hubs.close("one")
+      assert(portOf(Hubs.open(sc, "two", key)) == port)
+      Hubs.close("two")
+      Using.resource(new ServerSocket(port, 1, InetAddress.getByName("127.0.0.1")))(_ =>
+        assert(portOf(Hubs.open(sc, "three", key)) != port))
+    }
+  }
+
   test("the hub takes the port that a setting names, or one after it, again and again") {
     // Not one of those that the kernel gives to other programs in between.
     val taken = Iterator.continually(10000 + Random.nextInt(10000)).flatMap(port =>
@@ -128,7 +141,6 @@ class HubsSuite extends AnyFunSuite with WithSpark {
     val port = taken.getLocalPort
     def settings(retries: Int) =
       Seq("spark.supply.hub.port" -> port.toString, "spark.port.maxRetries" -> retries.toString)
-    def portOf(opened: String) = opened.split(" ")(1).toInt
     try {
       withSpark(settings(0): _*) { sc =>
         val text = intercept[ConfigException](Hubs.open(sc, "run", key)).getMessage
