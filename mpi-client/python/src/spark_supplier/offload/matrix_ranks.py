@@ -182,10 +182,13 @@ class MatrixRanks:
                 run_cancellable(self._session, lambda: ranks.attach(take_over), ranks.cancel)  # noqa: B023  now
                 return ranks
             except Exception as error:
-                is_end = self._session.failure(error.__cause__ or error).name == "RankEndedException"
+                failure = self._session.failure(error.__cause__ or error)
+                is_end = failure.name == "RankEndedException"
                 is_retried = is_end and time.monotonic() < end
                 if self._server is not None:
-                    self._server.check(0 if is_retried else _EXPLAIN_SECONDS)
+                    # Files go with their ranks, whose end mpirun may say late.
+                    explained = timeout if failure.is_of_missing_file else _EXPLAIN_SECONDS
+                    self._server.check(0 if is_retried else explained)
                 if is_end and not is_retried:
                     raise RunTimeoutError(str(error)) from error.__cause__
                 if not is_retried:
