@@ -221,5 +221,7 @@ class LinkedTask(Task):
         elif kind == CONSTANTS["LINK_RESULT_SEAL"]:
             self.results[self._name] = bytes(self._file_of_result)
             self._link.notice("LINK_KEPT")
+        elif kind == CONSTANTS["LINK_RESULT_ABORT"]:
+            self._link.notice("LINK_KEPT")
         else:
             assert kind == CONSTANTS["LINK_CREDIT"], kind

@@ -7,12 +7,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 from spark_supplier import Elsewhere, RankError, Rows, RunError, RunTimeoutError, Supplier
 
 from layout import ROOT
 from supplier_session import session_fixture
+from task import wait_until
 
 PROGRAM = pathlib.Path(__file__).with_name("connected_rank.py")
 RANKS, ROWS = 2, 5000
@@ -22,14 +24,27 @@ spark = session_fixture(2 * RANKS + 1)
 
 
 class Ranks:
-    """Starts the program on ranks: start() is for Elsewhere. Of each rank: its processes, and what it has written."""
+    """Starts the program on ranks: start() is for Elsewhere. Of each rank: its processes, and what it has written.
 
-    def __init__(self, folder, what, ranks=range(RANKS), of=RANKS):
-        self.folder, self.what, self.ranks, self.of = folder, what, ranks, of
-        self.processes, self.printed = [], []
+    last: a rank that comes when another process has ended, so that the run is not over before.
+    """
+
+    def __init__(self, folder, what, ranks=range(RANKS), of=RANKS, last=None):
+        self.folder, self.what, self.ranks, self.of, self.last = folder, what, ranks, of, last
+        self.processes, self.printed, self.given = [], [], []
 
     def start(self, variables):
-        for rank in self.ranks:
+        self.given.append(variables)
+        self._start(variables, self.ranks)
+        if self.last is not None:
+            threading.Thread(target=self._start_last, args=(variables,), daemon=True).start()
+
+    def _start_last(self, variables):
+        wait_until("the end of a process", lambda: any(process.poll() is not None for process in self.processes))
+        self._start(variables, [self.last])
+
+    def _start(self, variables, ranks):
+        for rank in ranks:
             environment = {**os.environ, **variables, "RANK": f"{rank}", "WORLD_SIZE": f"{self.of}"}
             command = [sys.executable, PROGRAM, self.what, self.folder]
             self.printed.append(self.folder / f"stderr-{len(self.printed)}")
@@ -53,8 +68,8 @@ class Serve:
         self.ranks: Ranks | None = None
         self.supplier: Supplier | None = None
 
-    def __call__(self, rows, what, *, ranks=RANKS, start=None, of=None, results=None, **options):
-        self.ranks = started = Ranks(self._folder, what, range(ranks) if start is None else start, of or ranks)
+    def __call__(self, rows, what, *, ranks=RANKS, start=None, of=None, last=None, results=None, **options):
+        self.ranks = started = Ranks(self._folder, what, range(ranks) if start is None else start, of or ranks, last)
         self._ends.callback(lambda: [print(printed.read_text()) for printed in started.printed])
         self._ends.callback(lambda: [process.kill() for process in started.processes])
         launcher = Elsewhere(f"test-{what.replace('_', '-')}", start=started.start)
@@ -114,6 +129,8 @@ def test_what_ranks_write_is_a_dataframe(serve, spark):
 def test_ranks_that_come_again_begin_at_their_checkpoint(serve, spark, tmp_path):
     rows = Rows(frame(spark), columns=["id"], epochs=3, uneven="keep")
     serve(rows, "save", restarts=1, checkpoints=tmp_path / "states")
+    # What a job starts again by itself has the first ones.
+    assert serve.ranks.given[0] == serve.ranks.given[1]
     for rank in range(RANKS):
         had = serve.ranks.had(rank)
         assert [each["saved"] for each in had if "saved" in each] == [None, 1]
@@ -147,7 +164,7 @@ def test_what_fails_is_named_on_both_sides(serve, spark):
 
 def test_a_rank_that_comes_twice_or_is_of_another_job_is_told(serve, spark):
     rows = Rows(frame(spark), columns=["id"], uneven="keep")
-    serve(rows, "read", start=[0, 0, 1])
+    serve(rows, "read", start=[0, 0], last=1)
     errors = serve.ranks.errors()
     assert sorted(status for status, _ in errors) == [0, 0, 1]
     assert "rank 0 is connected already, from" in next(text for status, text in errors if status)
