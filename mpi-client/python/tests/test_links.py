@@ -220,9 +220,12 @@ def test_results_of_a_rank_elsewhere(server, tmp_path):
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
             out.close()
-        answering = threading.Thread(target=wait_until, args=("a result", lambda: task.header("plan") and task.results))
+        # Both seals: also of the first one the link awaits the answer.
+        sealed = threading.Event()
+        answering = threading.Thread(target=wait_until, args=("it", lambda: task.header("plan") and sealed.is_set()))
         answering.start()
         out.close()
+        sealed.set()
         answering.join()
         confirming = threading.Thread(target=task.confirm_end)
         confirming.start()
