@@ -89,24 +89,28 @@ def first_match(pattern, text):
 
 
 def output_of(*command):
-    """Of a program, its first line. "": it is not there."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, cwd=ROOT)
+    """Of a program, its first line. "none": it is not there."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    except FileNotFoundError:
+        return "none"
     return done.stdout.partition("\n")[0]
 
 
 def provenance():
     """From which sources, when and with what."""
     changed = "" if not output_of("git", "status", "--porcelain") else ", changed"
-    versions = "import sys, pyspark, torch; print(*sys.version.split()[:1], pyspark.__version__, torch.__version__)"
-    python, pyspark, torch = (output_of(SUPPLY_PYTHON, "-c", versions).split() + ["none"] * 3)[:3]
+    # Without an import of PyTorch, which takes seconds: each benchmark asks.
+    pytorch = "from importlib.metadata import distributions; print(*[d.version for d in distributions(name='torch')])"
+    core = " ".join(file.name for file in spark().home.glob("jars/spark-core_*.jar"))
     return {
         "commit": output_of("git", "rev-parse", "HEAD")[:12] + changed,
         "date": time.strftime("%Y-%m-%d"),
         "Java": output_of("java", "-version"),
         "compiler": output_of("cc", "--version"),
-        "Python": python,
-        "Spark": pyspark,
-        "PyTorch": torch,
+        "Python": output_of(SUPPLY_PYTHON, "--version").removeprefix("Python "),
+        "Spark": first_match(r"spark-core_[0-9.]+-(\S+)\.jar", core),
+        "PyTorch": output_of(SUPPLY_PYTHON, "-c", pytorch),
     }
 
 
