@@ -90,6 +90,13 @@ class LinkTest : public ::testing::Test {
         EXPECT_EQ(elements(sequence)[0].data, std::string(static_cast<const char *>(data), bytes));
         EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
     }
+    /** The first block has come over a new connection. */
+    void meet_with_a_block(const Handle &handle) {
+        meet();
+        send_schema();
+        send(0);
+        expect_block(handle, 0);
+    }
     void expect_failure(const Handle &handle, std::initializer_list<const char *> words) {
         supply_block_t block;
         supply_status_t status;
@@ -134,10 +141,7 @@ TEST_F(LinkTest, BlocksAndEndsComeAsFromATaskBesideTheRank) {
 
 TEST_F(LinkTest, AfterTheLossOfAConnectionItGoesOnWithWhatHasNotCome) {
     Handle handle = open();
-    meet();
-    send_schema();
-    send(0);
-    expect_block(handle, 0);
+    meet_with_a_block(handle);
     const std::string whole = LinkTask::block(header, 1, image(1));
     // Each time within the block: in its notice, its header, its last byte.
     for (const size_t part : {size_t{0}, size_t{100}, whole.size() - 1}) {
@@ -162,10 +166,7 @@ TEST_F(LinkTest, ATaskThatLeavesIsLookedForAgain) {
     LinkTask::notice(end[0], LINK_LEFT);
     EXPECT_EQ("\n", task.answer(2, "").substr(0, 1)) << "the run's only data has no name";
     cut();
-    meet();
-    send_schema();
-    send(0);
-    expect_block(handle, 0);
+    meet_with_a_block(handle);
     supply_abort(handle.release(), "enough");
 }
 
@@ -189,10 +190,7 @@ TEST_F(LinkTest, ABusyTaskIsAskedAgain) {
         LinkTask::request(executor);
         LinkTask::notice(executor, LINK_BUSY, "another executor has it");
     }
-    meet();
-    send_schema();
-    send(0);
-    expect_block(handle, 0);
+    meet_with_a_block(handle);
     supply_abort(handle.release(), "enough");
 }
 
@@ -228,10 +226,7 @@ TEST_F(LinkTest, AWriteThatHasEndedBeforeIsFollowedByTheNext) {
     Handle handle = open();
     task.answer(3, "the run run has ended");
     task.answer(3, "the run run has ended");
-    meet();
-    send_schema();
-    send(0);
-    expect_block(handle, 0);
+    meet_with_a_block(handle);
     supply_abort(handle.release(), "enough");
 }
 
@@ -244,10 +239,7 @@ TEST_F(LinkTest, TheTimeLimitOfTheNextWriteGoesOn) {
 
 TEST_F(LinkTest, AWriteThatHasEndedIsAFailureOfARankThatLacksSome) {
     Handle handle = open();
-    meet();
-    send_schema();
-    send(0);
-    expect_block(handle, 0);
+    meet_with_a_block(handle);
     cut();
     task.answer(3, "the run run has ended");
     expect_failure(handle, {"the run run has ended"});
@@ -256,10 +248,7 @@ TEST_F(LinkTest, AWriteThatHasEndedIsAFailureOfARankThatLacksSome) {
 
 TEST_F(LinkTest, WhoKnowsThatNothingMoreComesEndsTheWait) {
     Handle handle = open();
-    meet();
-    send_schema();
-    send(0);
-    expect_block(handle, 0);
+    meet_with_a_block(handle);
     supply__link_fail(handle->pair.link, "the driver has ended");
     expect_failure(handle, {"the driver has ended"});
 }
@@ -329,10 +318,7 @@ TEST_F(LinkTest, ABlockWithoutCreditIsNotStored) {
 
 TEST_F(LinkTest, ASecondAttemptWithOtherColumnsIsRefused) {
     Handle handle = open();
-    meet();
-    send_schema();
-    send(0);
-    expect_block(handle, 0);
+    meet_with_a_block(handle);
     cut();
     meet();
     task.send_schema(end[0], header, {Column::int32("other", {1})});
