@@ -14,6 +14,7 @@ import supply.core.{ConfigException, Deadline}
 import supply.results.SessionResults
 import supply.net.Tls
 import supply.run.Hubs
+import supply.task.SessionEnd
 import supply.testing.{HubSocket, WithSpark}
 
 class HubsSuite extends AnyFunSuite with WithSpark {
@@ -64,14 +65,14 @@ class HubsSuite extends AnyFunSuite with WithSpark {
 
   test("nothing of an application is kept when Spark has stopped") {
     def areEmpty = Seq(Hubs.isEmpty, TurnCalls.turns.isEmpty, Starters.driver.isEmpty,
-      SessionResults.current.isEmpty)
+      SessionResults.current.isEmpty, SessionEnd.current.isEmpty)
     (1 to 2).foreach { _ =>
       withSpark() { sc =>
         Hubs.open(sc, "run", key)
         TurnCalls.turns(sc)
         Starters.driver(sc)
         SessionResults.reading(sc)
-        assert(areEmpty == Seq.fill(4)(false))
+        assert(areEmpty == Seq.fill(5)(false))
       }
       assert(new Deadline(10).poll(10)(areEmpty.forall(identity)), areEmpty)
     }
