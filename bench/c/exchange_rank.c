@@ -5,11 +5,6 @@
  *
  * plain: without an exchange. copied: the same, and each value is first copied, in another order than it comes: what an
  * exchange must do at least. all: in a random order.
- *
- * overlap, overlap-messages: the pairs in a random order, by memory or by messages. At first the ranks only take them;
- * then each sleeps after each block for as long as an exchange took. Rank 0 prints what a step cost.
- *
- * moved, moved-messages: rows of any shape in a random order. Rank 0 prints its processor seconds.
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -18,7 +13,6 @@
 #include <string.h>
 #include <supply_exchange.h>
 #include <supply_mpi.h>
-#include <time.h>
 
 #include "bench.h"
 #include "pair.h"
@@ -30,9 +24,6 @@ enum { FIRST_CAPACITY = 1 << 16 };
 #define COPY_BYTES ((size_t)24 << 20)
 /* Larger than any block's number of elements. */
 #define COPY_PRIME UINT64_C(2654435761)
-#define OVERLAP_WINDOW ((size_t)4 << 20)
-/* Of the windows, those before are not counted: memory is fresh. */
-enum { OVERLAP_WARM_UP = 4, OVERLAP_STEPS = 24 };
 
 /** Keys that were seen. */
 struct key_set {
@@ -136,59 +127,9 @@ static void print(const struct received *all, int ranks) {
     puts("]");
 }
 
-/* False: the data has ended. */
-static bool take_block(supply_t *supply) {
-    supply_block_t block;
-    const supply_status_t status = supply_next(supply, &block);
-    if (status < 0 || (status == SUPPLY_OK && supply_release(supply, &block) != SUPPLY_OK)) die_of(supply);
-    return status == SUPPLY_OK;
-}
-
-static int64_t sleep_for(int64_t nanos) {
-    const int64_t begin = clock_nanos();
-    const struct timespec time = {.tv_sec = nanos / 1000000000, .tv_nsec = nanos % 1000000000};
-    nanosleep(&time, NULL);
-    return clock_nanos() - begin;
-}
-
-static void measure_overlap(supply_t *supply, MPI_Comm comm, bool prints) {
-    int64_t begin = 0, step, slept = 0;
-    int steps = 0;
-    for (int i = 0; i < OVERLAP_WARM_UP + OVERLAP_STEPS; i++) {
-        if (i == OVERLAP_WARM_UP) begin = clock_nanos();
-        if (!take_block(supply)) die("the data has too few windows: give more --bytes");
-    }
-    const int64_t mine = (clock_nanos() - begin) / OVERLAP_STEPS;
-    MPI_Allreduce(&mine, &step, 1, MPI_INT64_T, MPI_MAX, comm);
-    begin = clock_nanos();
-    do slept += sleep_for(step);
-    while (take_block(supply) && ++steps < OVERLAP_STEPS);
-    const int64_t wall = clock_nanos() - begin;
-    if (steps < OVERLAP_STEPS) die("the data has too few windows: give more --bytes");
-    if (supply_skip_rest(supply) != SUPPLY_END_OF_DATA) die_of(supply);
-    if (prints)
-        printf("{\"steps\": %d, \"exchange\": %" PRId64 ", \"slept\": %" PRId64 ", \"wall\": %" PRId64 "}\n", steps,
-               steps * step, slept, wall);
-}
-
-static void measure_moves(supply_t *supply, bool prints) {
-    const clock_t begin = clock(); /* of all threads */
-    supply_statistics_t statistics;
-    while (take_block(supply)) continue;
-    if (supply_skip_rest(supply) != SUPPLY_END_OF_DATA) die_of(supply);
-    supply_statistics(supply, &statistics);
-    const supply_exchange_statistics_t *moved = &statistics.exchange;
-    if (prints)
-        printf("{\"seconds\": %.9f, \"bytes\": %" PRIu64 "}\n", (double)(clock() - begin) / CLOCKS_PER_SEC,
-               moved->copied_bytes + moved->sent_bytes);
-}
-
 int main(int argc, char **argv) {
     messages_from("bench-exchange");
-    if (argc != 2)
-        die("usage: bench-exchange groups|sorted|plain|copied|all|overlap|overlap-messages|moved|moved-messages");
-    const bool moves = strncmp(argv[1], "moved", strlen("moved")) == 0;
-    const bool overlaps = strncmp(argv[1], "overlap", strlen("overlap")) == 0;
+    if (argc != 2) die("usage: bench-exchange groups|sorted|plain|copied|all");
     const bool sorted = strcmp(argv[1], "sorted") == 0;
     const bool is_copied = strcmp(argv[1], "copied") == 0, is_all = strcmp(argv[1], "all") == 0;
     const bool exchanges = !is_copied && strcmp(argv[1], "plain") != 0;
@@ -201,12 +142,10 @@ int main(int argc, char **argv) {
     exchange.column = "key";
     exchange.policy = sorted ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_HASH;
     if (sorted) exchange.memory_bytes = SORT_MEMORY;
-    if (overlaps || moves || is_all) {
+    if (is_all) {
         exchange.policy = SUPPLY_EXCHANGE_ALL;
         exchange.column = NULL;
     }
-    if (overlaps) exchange.window_bytes = OVERLAP_WINDOW;
-    exchange.messages_only = strstr(argv[1], "-messages") != NULL;
 
     supply_t *supply;
     const MPI_Comm comm = MPI_COMM_WORLD;
@@ -223,15 +162,10 @@ int main(int argc, char **argv) {
     fflush(stdout);
     struct received received = {0}, *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) die("no memory for the results of %d ranks", ranks);
-    if (overlaps)
-        measure_overlap(supply, comm, number == 0);
-    else if (moves)
-        measure_moves(supply, number == 0);
-    else
-        receive(supply, &received, sorted || is_all || !exchanges);
+    receive(supply, &received, sorted || is_all || !exchanges);
     supply_close(supply);
     MPI_Gather(&received, sizeof received, MPI_BYTE, all, sizeof received, MPI_BYTE, 0, comm);
-    if (number == 0 && !overlaps && !moves) print(all, ranks);
+    if (number == 0) print(all, ranks);
     free(all);
     MPI_Finalize();
     return 0;

@@ -38,12 +38,6 @@ SPARK, OURS = "Spark's shuffle", "ranks that exchange"
 # Of bench-exchange: what an exchange of all costs against none. The bytes of a value, by the name in the figure.
 COSTS = {"192k": 192 << 10, "784": 784}
 PLAIN, COPIED, ALL = "plain", "copied", "all"
-# Rows of these shapes (RowShape of Keyed.scala), and others of the same bytes, by the name in the figure.
-SHAPES = {"columns": ("columns", "bytes"), "texts": ("texts", "equal")}
-# Of bench-exchange, by the path in the figure.
-MOVES = {"copied": "moved", "messages": "moved-messages"}
-# Of bench-exchange, with the figure.
-OVERLAPS = {"overlap": "exchange_overlap", "overlap-messages": "exchange_overlap_messages"}
 
 
 def measure(total_bytes, rounds, warm_up, timeout, results):
@@ -65,17 +59,7 @@ def measure(total_bytes, rounds, warm_up, timeout, results):
 
             # The first round, which does not count, is verified.
             add(kind, source, quiet.rounds(max(1, warm_up), rounds, one_round), results)
-        for way, key in OVERLAPS.items():
-
-            def overlapped(number, way=way):
-                step = exchange(spark, way, timeout)[0]
-                results.case({"way": way, "round": number}, step)
-                return step
-
-            add_overlap(key, quiet.rounds(1, rounds, overlapped), results)
         measure_costs(spark, total_bytes, rounds, warm_up, timeout, results)
-        for name, shapes in SHAPES.items():
-            measure_shapes(spark, total_bytes, rounds, timeout, name, shapes, results)
 
 
 def measure_costs(spark, total_bytes, rounds, warm_up, timeout, results):
@@ -97,26 +81,6 @@ def measure_costs(spark, total_bytes, rounds, warm_up, timeout, results):
         results.figure(f"exchange_all_{name}", {"ratio": kept[ALL], "disturbed": measured.disturbed})
         table.add(size_text(value_bytes), spread_text(kept[ALL]), spread_text(kept[COPIED]))
     results.table(table)
-
-
-def measure_shapes(spark, total_bytes, rounds, timeout, name, shapes, results):
-    """Processor seconds of a rank for a byte of rows of the first shape, over those for one of the second shape."""
-    partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
-
-    def one_round(number):
-        one = {}
-        for shape in shapes:
-            spark.run("make_shaped", total_bytes=total_bytes, shape=shape, partitions=partitions)
-            for path, way in MOVES.items():
-                moved = exchange(spark, way, timeout)[0]
-                results.case({"shape": shape, "path": path, "round": number}, moved)
-                one[shape, path] = moved["seconds"] / moved["bytes"]
-        return one
-
-    measured = quiet.rounds(1, rounds, one_round)
-    for path in MOVES:
-        ratio = spread([one[shapes[0], path] / one[shapes[1], path] for one in measured])
-        results.figure(f"exchange_{name}_{path}", {"ratio": ratio, "disturbed": measured.disturbed})
 
 
 @contextlib.contextmanager
@@ -150,7 +114,13 @@ def shuffled(spark, kind, source, reducers, verify):
 
 def exchanged(spark, kind, source, timeout):
     """One run of ranks, from the beginning of Spark's write until the last rank has read its last element."""
-    received, start = exchange(spark, kind.exchange, timeout)
+    with (
+        pairs.config_files(RANKS, RING, BLOCK) as configs,
+        pairs.started(configs, pairs.exchanging(RANKS, kind.exchange), timeout) as (ranks,),
+    ):
+        ranks.answer()
+        start = spark.run("supply_keyed", ranks=RANKS, timeout=timeout, **configs)["start"]
+        received = ranks.end()
     tally = together(received, kind)
     if kind.exchange in (PLAIN, COPIED, ALL):
         del tally["groups"]  # which they do not count
@@ -159,23 +129,6 @@ def exchanged(spark, kind, source, timeout):
         "ranks": received,
         "wrong": compared(source, tally) + (out_of_order(received) if kind is SORT else []),
     }
-
-
-def exchange(spark, way, timeout):
-    """What ranks print that exchange the pairs, and when Spark's write began."""
-    with (
-        pairs.config_files(RANKS, RING, BLOCK) as configs,
-        pairs.started(configs, pairs.exchanging(RANKS, way), timeout) as (ranks,),
-    ):
-        ranks.answer()
-        start = spark.run("supply_keyed", ranks=RANKS, timeout=timeout, **configs)["start"]
-        return ranks.end(), start
-
-
-def add_overlap(key, rounds, results):
-    """The larger of computation and exchange in the time of a step: 1 if it costs no more, 0.5 if it costs both."""
-    ratio = spread([max(one["slept"], one["exchange"]) / one["wall"] for one in rounds])
-    results.figure(key, {"ratio": ratio, "disturbed": rounds.disturbed})
 
 
 def together(ranks, kind):

@@ -10,7 +10,6 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
     new Type(value = classOf[OpenLmdb], name = "open_lmdb"),
     new Type(value = classOf[Cycle], name = "cycle"),
     new Type(value = classOf[MakeKeyed], name = "make_keyed"),
-    new Type(value = classOf[MakeShaped], name = "make_shaped"),
     new Type(value = classOf[ShuffleKeyed], name = "shuffle_keyed"),
     new Type(value = classOf[SupplyKeyed], name = "supply_keyed")))
 sealed trait Command
@@ -47,9 +46,6 @@ sealed trait KeyedCommand extends Command
 /** Makes and caches them; answers [[KeyedTally]]. */
 final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int)
     extends KeyedCommand
-
-/** Makes and caches other rows in their place, of a [[RowShape]]; answers [[Done]]. */
-final case class MakeShaped(totalBytes: Long, shape: String, partitions: Int) extends KeyedCommand
 
 /** Spark's own shuffle, `group` or `sort`; answers [[Shuffled]]. */
 final case class ShuffleKeyed(way: String, reducers: Int, verify: Boolean) extends KeyedCommand

@@ -8,7 +8,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.functions.{col, exp, expr, least, lit, randn, repeat}
+import org.apache.spark.sql.functions.col
 import org.apache.spark.storage.StorageLevel
 import org.apache.spark.unsafe.Platform
 
@@ -19,9 +19,6 @@ private[bench] final class KeyedSession {
 
   def run(command: KeyedCommand): AnyRef = command match {
     case make: MakeKeyed => persist(make)
-    case MakeShaped(totalBytes, shape, partitions) =>
-      keep(RowShape(shape, totalBytes, partitions, spark)).count()
-      Done()
     case ShuffleKeyed(way, reducers, verify) => shuffle(way, reducers, verify)
     case SupplyKeyed(ranks, mappedFiles, namedPipes, timeout) =>
       val options = Map("ranks" -> ranks.toString, "mapped-files" -> mappedFiles,
@@ -76,30 +73,6 @@ private[bench] final class KeyedSession {
 
   private def frame: DataFrame =
     made.getOrElse(throw new IllegalStateException("there are no pairs: send make_keyed first"))
-}
-
-/** Rows whose sizes matter, and whose values do not. */
-private object RowShape {
-  val Columns = 400
-  /** Of log-normal lengths: the median, and the deviation of the logarithm. */
-  val Median = 2000.0
-  val Sigma = 1.5
-  private val Longest = 1 << 20
-  private val Mean = (Median * math.exp(Sigma * Sigma / 2)).toInt
-
-  /** `columns` of doubles, `bytes` as many in one; `texts` with log-normal lengths, `equal` ones with their mean. */
-  def apply(shape: String, totalBytes: Long, partitions: Int, spark: SparkSession): DataFrame = {
-    val bytes = if (shape == "columns" || shape == "bytes") Columns * 8 else Mean
-    val rows = spark.range(0, math.max(1L, totalBytes / bytes), 1, partitions)
-    val length = least(exp(lit(math.log(Median)) + randn(7) * Sigma).cast("int"), lit(Longest))
-    shape match {
-      case "columns" =>
-        rows.select((1 to Columns).map(i => (col("id") * i.toDouble).as(s"c$i")): _*)
-      case "bytes" => rows.select(lit(new Array[Byte](bytes)).as("value"))
-      case "equal" => rows.select(repeat(lit("x"), bytes).as("value"))
-      case "texts" => rows.select(length.as("bytes")).select(expr("repeat('x', bytes)").as("value"))
-    }
-  }
 }
 
 /** What one partition has, counted as bench/c/exchange_rank.c counts it. */
