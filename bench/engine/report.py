@@ -116,8 +116,8 @@ def twelve_table(figures):
     return table
 
 
-def text(outputs):
-    """The page of `outputs`, the JSON of each benchmark."""
+def text(outputs, others=()):
+    """The page of `outputs`, the JSON of each benchmark, and of `others`, with another Spark."""
     machine = outputs[0]["machine"]
     hardware = (
         f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
@@ -127,8 +127,9 @@ def text(outputs):
     lines = ["# Figures of the benchmarks", "", "## Limitations", "", LIMITATIONS, "", "## Twelve figures", ""]
     lines += [twelve_table(figures_of(outputs)).markdown(), "", COMPUTED, "", "## The machine", ""]
     lines += [hardware, f"Measured with: {made}.", ""]
-    for output in outputs:
-        lines += [f"## {output['benchmark']}", ""]
+    for output in (*outputs, *others):
+        spark = output["machine"]["provenance"]["Spark"]
+        lines += [f"## {output['benchmark']}{'' if output in outputs else f' (Spark {spark})'}", ""]
         for table in output["tables"]:
             lines += [f"### {table['title']}", "", Table(**table).markdown(), ""]
         lines += [f"WRONG: {line}\n" for line in output["wrong"]]

@@ -92,7 +92,7 @@ class TestOptions:
         assert benchmark.settle(benchmark.parser("cycle", "").parse_args(words), [784]).reduced == reduced
 
 
-def output_of(name, quick=False, reduced=()):
+def output_of(name, quick=False, reduced=(), spark="4.1.3"):
     """The JSON of a benchmark, as its program writes it."""
     results = benchmark.Results(name)
     ratio = spread([0.97, 0.97, 0.98, 0.98, 0.99, 0.99])
@@ -107,7 +107,7 @@ def output_of(name, quick=False, reduced=()):
     results.tables.append(table)
     about = {
         "processor": "a processor", "cores": 2, "last_level_cache": "8 MiB", "memory_bytes": 1 << 30, "kernel": "6",
-        "provenance": {"commit": "abc", "Java": "17"},
+        "provenance": {"commit": "abc", "Java": "17", "Spark": spark},
     }  # fmt: skip
     return json.loads(json.dumps(results.as_json(argparse.Namespace(quick=quick, reduced=reduced), about)))
 
@@ -137,7 +137,7 @@ class TestReport:
         assert "| cycle_ratio | not quiet | – | – | all | a bound | its meaning |" in lines
         assert "| plain | 3 | – | – | some | a bound | its meaning |" in lines
         assert "| other | not measured | – | – | none | a bound | its meaning |" in lines
-        assert "| 8 MiB | 9.0 |" in lines and "Measured with: commit abc; Java 17." in lines
+        assert "| 8 MiB | 9.0 |" in lines and "Measured with: commit abc; Java 17; Spark 4.1.3." in lines
         assert any(line.startswith("a processor, 2 cores, ") for line in lines)
 
     def test_the_terminal_has_all_figures(self):
@@ -163,13 +163,14 @@ class TestReport:
 
 class TestPublish:
     @staticmethod
-    def publish(folder, name, outputs, verified=True):
+    def publish(folder, name, outputs, verified=True, also=None):
         for output in outputs:
             (folder / f"{output['benchmark']}.json").write_text(json.dumps(output))
         if outputs:
             summary = {"verified": verified, "benchmarks": [output["benchmark"] for output in outputs]}
             (folder / "summary.json").write_text(json.dumps(summary))
         command = [ROOT / "bench" / "publish", name, "--run", folder, "--to", folder / "to"]
+        command += ["--also", also] if also else []
         return ran(*command)
 
     def test_the_page_has_all_tables(self, tmp_path):
@@ -179,8 +180,16 @@ class TestPublish:
         assert re.findall("^## ([a-z_]+)$", text, re.MULTILINE) == BENCHMARKS
         assert len(list((tmp_path / "to/docs/pictures").iterdir())) == len(chart.COLOURS)
         measured = json.loads((tmp_path / "to/bench/results/two-cores.json").read_text())
-        assert measured["machine"]["provenance"]["commit"] == "abc"
-        assert len(measured["figures"]["cycle_ratio"]["values"]) == 6
+        assert measured[0]["machine"]["provenance"]["commit"] == "abc"
+        assert len(measured[0]["figures"]["cycle_ratio"]["values"]) == 6
+
+    def test_the_tables_of_another_spark_follow(self, tmp_path):
+        (tmp_path / "other").mkdir()
+        self.publish(tmp_path / "other", "other", [output_of("dataframes", spark="4.3.0")])
+        outputs = [output_of(name) for name in BENCHMARKS]
+        assert self.publish(tmp_path, "two-cores", outputs, also=tmp_path / "other").returncode == 0
+        text = (tmp_path / "to/bench/results/two-cores.md").read_text()
+        assert re.findall("^## ([a-z_]+.*)$", text, re.MULTILINE) == [*BENCHMARKS, "dataframes (Spark 4.3.0)"]
 
     @pytest.mark.parametrize(
         ("outputs", "verified", "message"),
