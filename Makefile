@@ -62,6 +62,8 @@ ARRAYS := build/arrays
 # The newest PyTorch, with the trainers of its time.
 NEWEST_VENV := build/newest-venv
 NEWEST_READY := $(NEWEST_VENV)/.ready
+LOADERS_VENV := build/loaders-venv
+LOADERS_READY := $(LOADERS_VENV)/.ready
 WHEEL_SOURCES := pyproject.toml LICENSE $(shell find mpi-client $(wildcard proto/*.tsv) proto/make_tables.py configs/spark -type f -not -path '*/tests/*' -not -name '*.pyc')
 RELEASE := build/release
 VERSION = $(shell sed -n 's/^\#define SUPPLY_VERSION_[A-Z]* //p' mpi-client/include/supply.h | paste -sd.)

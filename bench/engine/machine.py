@@ -27,6 +27,10 @@ VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 # The environment of the package, with PyTorch.
 SUPPLY_PYTHON = ROOT / "build" / "wheel-venv" / "bin" / "python"
 
+# The same with other loaders of data (make loaders).
+LOADERS_PYTHON = ROOT / "build" / "loaders-venv" / "bin" / "python"
+MEMORY_GROUPS = pathlib.Path("/sys/fs/cgroup")
+
 
 def spark():
     """The Spark of the launchers, with the jar for it."""
@@ -137,6 +141,25 @@ def available_memory():
     """Bytes that programs can still get."""
     with open("/proc/meminfo", encoding="utf-8") as file:
         return int(first_match(r"^MemAvailable:\s*(\d+) kB", file.read())) << 10
+
+
+@contextlib.contextmanager
+def memory_group(limit):
+    """A control group with this limit for memory and page cache together. Yields the file of its processes' ids."""
+    version1 = MEMORY_GROUPS / "memory"
+    groups, name = (version1, "memory.limit_in_bytes") if version1.exists() else (MEMORY_GROUPS, "memory.max")
+    group = groups / f"supply-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / name).write_text(str(limit), encoding="utf-8")
+        yield group / "cgroup.procs"
+    finally:
+        # Its last process may be ending.
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.1)
 
 
 def tree(pid):

@@ -98,15 +98,21 @@ class Spark(SparkProcess):
 
 
 class PythonSpark(SparkProcess):
-    def __init__(self, program, *arguments, environment=None):
-        """Runs a program of bench/py with a folder for Spark's files, the product's jar and `arguments`."""
+    def __init__(self, program, *arguments, environment=None, python=machine.SUPPLY_PYTHON, group=None):
+        """
+        Runs a program of bench/py with a folder for Spark's files, the product's jar and `arguments`.
+
+        group: of machine.memory_group(), with everything that the program starts.
+        """
         super().__init__(program)
         programs = machine.ROOT / "bench" / "py"
         zips = machine.spark().home.glob("python/lib/*.zip")
         paths = {
             "PYTHONPATH": os.pathsep.join(map(str, (*zips, programs, programs.parent))),
-            "PYSPARK_PYTHON": str(machine.SUPPLY_PYTHON),
+            "PYSPARK_PYTHON": str(python),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        command = [machine.SUPPLY_PYTHON, programs / program, self.folder, machine.spark().jar, *map(str, arguments)]
+        command = [python, programs / program, self.folder, machine.spark().jar, *map(str, arguments)]
+        if group:
+            command = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', group, *command]
         self.start(command, {**paths, **(environment or {})})
