@@ -34,6 +34,8 @@ class OwnRows(NamedTuple):
 
     def count(self, rows: int) -> int:
         """How many of the first rows are this rank's."""
+        if self.size == self.batch:
+            return rows
         return rows // self.batch * self.size + max(0, min(rows % self.batch - self.first, self.size))
 
     def next(self, row: int) -> int:
@@ -111,9 +113,9 @@ class Batches:
                     continue
                 end = min(begin + self.batch_size - partial.filled, self.own.end(origin + begin) - origin, count)
                 part = _rows(columns, begin, end, count)
-                position = block._place_after(end)
                 if partial.filled or end - begin < self.batch_size:
                     partial.append(part, end - begin)
+                    position = block._place_after(end)
                     batch = partial.take() if partial.filled == self.batch_size else None
                 else:
                     batch = self._whole(part)
