@@ -1,5 +1,6 @@
 """Blocks and the views of them: the task gets a slot when all references to its block are gone."""
 
+import contextlib
 import gc
 import threading
 
@@ -7,7 +8,7 @@ import pyarrow
 import pytest
 import spark_supplier
 
-from values import numbers
+from values import batch, numbers
 
 
 def take_numpy(block):
@@ -69,6 +70,37 @@ def test_views_are_dropped_in_any_order(pair):
     assert task.header("released") == 0
     del views[0]
     assert task.header("released") == 2 and views[0].tolist() == [8, 9, 10, 11]
+
+
+def tensors_of(block, *names):
+    """By the one call that makes all tensors of a block."""
+    return block._core.plain_columns(list(names)).tensors(block._core)
+
+
+def test_the_last_tensor_of_a_block_releases_it_in_any_thread(pair):
+    rank, task = pair
+    task.supply(batch(x=(range(4), "int64"), y=([0.5] * 4, "float32")))
+    block = rank.next_block()
+    tensors = tensors_of(block, "x", "y")
+    del block
+    del tensors[0]
+    assert task.header("released") == 0 and tensors[0].tolist() == [0.5] * 4
+    dropping = threading.Thread(target=tensors.clear)
+    dropping.start()
+    dropping.join()
+    assert task.header("released") == 1
+
+
+def test_tensors_that_pytorch_does_not_make_hold_no_block(pair):
+    rank, task = pair
+    task.supply(batch(x=(range(4), "int64"), y=(range(4), "uint16")))
+    block = rank.next_block()
+    # PyTorch older than 2.3 lacks the second type.
+    with contextlib.suppress(TypeError, RuntimeError, BufferError):
+        tensors_of(block, "x", "y")
+    gc.collect()
+    del block
+    assert task.header("released") == 1
 
 
 def test_a_loop_holds_one_block_at_a_time(pair):

@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include <atomic>
 #include <list>
 
 namespace nb = nanobind;
@@ -46,16 +47,53 @@ std::pair<nb::object, nb::object> Block::arrow() const {
     return {schema, capsule(std::move(array), "arrow_array")};
 }
 
-namespace nb = nanobind;
-
 namespace {
 
-/* What the tensors of a block hold together: its slot, by the first column, and a reference for each column. */
-struct Held {
-    explicit Held(std::unique_ptr<Column> first) : slot(std::move(first)) {}
-    const std::unique_ptr<Column> slot;
-    std::list<References::Place> others;
+/* DLPack's DLManagedTensor. */
+struct Managed {
+    nb::dlpack::dltensor tensor;
+    void *context;
+    void (*deleter)(Managed *);
+    int64_t shape[2], strides[2];
 };
+
+const char *const kCapsule = "dltensor";
+
+/* What the tensors of a block hold together: its slot, and a reference for each column. */
+struct Held {
+    ~Held() {
+        if (slot.release != nullptr) slot.release(&slot);
+    }
+
+    ArrowArray slot = {};
+    std::list<References::Place> places;
+    std::vector<Managed> tensors;
+    std::atomic<size_t> living{1}; /* and the call that makes them */
+
+    /* In any thread, as PyTorch drops a tensor. */
+    void drop() noexcept {
+        if (--living > 0 || !nb::is_alive()) return;
+        const nb::gil_scoped_acquire acquired;
+        if (acquired) delete this;
+    }
+};
+
+nb::object capsule_of(Held &held, Managed &managed) {
+    managed.tensor.shape = managed.shape;
+    managed.tensor.strides = managed.strides;
+    managed.context = &held;
+    managed.deleter = [](Managed *of) { static_cast<Held *>(of->context)->drop(); };
+    PyObject *const made = PyCapsule_New(&managed, kCapsule, [](PyObject *capsule) {
+        /* PyTorch has not taken the tensor: it renames the capsule. */
+        if (PyCapsule_IsValid(capsule, kCapsule)) {
+            auto *of = static_cast<Managed *>(PyCapsule_GetPointer(capsule, kCapsule));
+            of->deleter(of);
+        }
+    });
+    if (made == nullptr) throw nb::python_error();
+    held.living++;
+    return nb::steal(made);
+}
 
 } // namespace
 
@@ -72,19 +110,27 @@ std::unique_ptr<PlainColumns> PlainColumns::of(const Block &block, const std::ve
 
 nb::object PlainColumns::tensors(const Block &block) const {
     Pair &pair = block.pair();
-    auto held = std::make_unique<Held>(std::make_unique<Column>(pair, block.fields(), types_.front()));
-    for (size_t i = 1; i < types_.size(); i++)
-        held->others.emplace_back(pair.references(),
-                                  References::Entry{block.fields().sequence, {types_[i], &types_[i]->name}});
-    const nb::capsule owner(held.release(), [](void *of) noexcept { delete static_cast<Held *>(of); });
+    const std::unique_ptr<Held, void (*)(Held *)> held(new Held, [](Held *of) { of->drop(); });
+    pair.check(supply_export_arrow(pair.handle(), &block.fields(), types_.front()->index, nullptr, &held->slot));
+    for (const auto &type : types_)
+        held->places.emplace_back(pair.references(), References::Entry{block.fields().sequence, {type, &type->name}});
+    held->tensors.resize(types_.size());
     nb::list tensors;
-    for (const auto &type : types_) {
+    for (size_t i = 0; i < types_.size(); i++) {
+        const ColumnType &type = *types_[i];
         supply_column_t column;
-        pair.check(supply_column(pair.handle(), &block.fields(), type->index, &column));
+        pair.check(supply_column(pair.handle(), &block.fields(), type.index, &column));
         if (column.null_count > 0) return nb::none();
-        size_t shape[] = {column.element_count, type->widths.empty() ? 1 : type->widths.front()};
-        tensors.append(tensor(nb::ndarray<nb::no_framework, nb::ro>(column.data, type->widths.empty() ? 1 : 2, shape,
-                                                                    owner, nullptr, type->type)));
+        const int64_t width = type.widths.empty() ? 1 : static_cast<int64_t>(type.widths.front());
+        Managed &managed = held->tensors[i];
+        managed.shape[0] = column.element_count;
+        managed.shape[1] = managed.strides[0] = width;
+        managed.strides[1] = 1;
+        managed.tensor.data = const_cast<void *>(column.data);
+        managed.tensor.device = {nb::device::cpu::value, 0};
+        managed.tensor.ndim = type.widths.empty() ? 1 : 2;
+        managed.tensor.dtype = type.type;
+        tensors.append(tensor_of(capsule_of(*held, managed)));
     }
     return tensors;
 }

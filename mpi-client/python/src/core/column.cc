@@ -5,6 +5,8 @@
 
 #include "pair.h"
 
+namespace nb = nanobind;
+
 namespace {
 
 bool is_valid(const uint8_t *bits, size_t index) { return bits == nullptr || (bits[index / 8] >> index % 8 & 1) != 0; }
@@ -111,12 +113,14 @@ std::vector<size_t> Column::shape() const {
     return shape;
 }
 
-/* By DLPack: torch.from_dlpack() takes a capsule faster than an object that makes one. */
-nanobind::object tensor(const nanobind::ndarray<nanobind::no_framework, nanobind::ro> &values) {
-    static nanobind::handle from_dlpack;
-    if (!from_dlpack.is_valid())
-        from_dlpack = nanobind::object(nanobind::module_::import_("torch").attr("from_dlpack")).release();
-    return from_dlpack(nanobind::cast(values));
+/* torch.from_dlpack() asks in Python what it was given, and then calls the other one. */
+nb::object tensor_of(const nb::object &capsule) {
+    static nb::handle from_dlpack;
+    if (!from_dlpack.is_valid()) {
+        const nb::object torch = nb::module_::import_("torch");
+        from_dlpack = nb::getattr(torch.attr("_C"), "_from_dlpack", torch.attr("from_dlpack")).release();
+    }
+    return from_dlpack(capsule);
 }
 
 namespace {

@@ -96,5 +96,5 @@ class Column {
     std::unique_ptr<const Values> values_;
 };
 
-/** PyTorch's tensor over values of a column. */
-nanobind::object tensor(const nanobind::ndarray<nanobind::no_framework, nanobind::ro> &values);
+/** PyTorch's tensor of a capsule of DLPack. */
+nanobind::object tensor_of(const nanobind::object &capsule);

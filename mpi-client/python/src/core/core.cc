@@ -33,10 +33,10 @@ nb::ndarray<Framework, nb::ro> plain_array(nb::handle self) {
     return nb::ndarray<Framework, nb::ro>(column.data, shape.size(), shape.data(), self, nullptr, column.type->type);
 }
 
-nb::object plain_tensor(nb::handle self) { return tensor(plain_array<nb::no_framework>(self)); }
+nb::object plain_tensor(nb::handle self) { return tensor_of(nb::cast(plain_array<nb::no_framework>(self))); }
 
 nb::object array_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std::vector<size_t> &shape, size_t begin) {
-    return tensor(array<nb::no_framework>(self, kind, bits, shape, begin));
+    return tensor_of(nb::cast(array<nb::no_framework>(self, kind, bits, shape, begin)));
 }
 
 /* An array over values of a column that lie `step` bytes apart, from element `first` on; shape[0] is their number. */
@@ -53,7 +53,7 @@ nb::ndarray<Framework, nb::ro> strided_array(nb::handle self, uint8_t kind, uint
 
 nb::object strided_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std::vector<size_t> &shape, uint32_t first,
                           size_t step) {
-    return tensor(strided_array<nb::no_framework>(self, kind, bits, shape, first, step));
+    return tensor_of(nb::cast(strided_array<nb::no_framework>(self, kind, bits, shape, first, step)));
 }
 
 /* None: there is no exchange. */
