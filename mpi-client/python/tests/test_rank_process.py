@@ -121,6 +121,7 @@ def test_the_environment_of_a_rank(run, monkeypatch):
     assert rank["children"] == [(b"b\n", b"")] * len(others)
     path = rank["environment"]["PYTHONPATH"].split(os.pathsep)
     assert not [entry for entry in path if "lib/python3" in entry and entry.endswith(("-packages", "3.11", "dynload"))]
+    assert not [entry for entry in path if entry.endswith("/pyspark.zip")], "PySpark is installed"
     assert "[rank 0] é \\u2192 \\udc80".encode("latin-1") in printed.buffer.getvalue()
 
 

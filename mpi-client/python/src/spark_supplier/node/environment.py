@@ -27,6 +27,9 @@ def plain_host(host: str) -> str:
 
 PYTHON_PATH = "PYTHONPATH"
 
+# What an installed PySpark has of itself, for Spark's workers. Python keeps no bytecode of a zip.
+_PYSPARK_ZIP = "/pyspark/python/lib/pyspark.zip"
+
 
 def path_entries() -> list[str]:
     """What Spark, addPyFile and the program have added to the path of this Python: the program's folder first.
@@ -46,7 +49,7 @@ def python_path(others: Sequence[str] = ()) -> str:
 
 
 def _added(entries: Iterable[str]) -> list[str]:
-    own = {os.path.realpath(entry) for entry in _of_this_python()}
+    own = {os.path.realpath(entry + within) for entry in _of_this_python() for within in ("", _PYSPARK_ZIP)}
     return [entry for entry in entries if os.path.realpath(entry) not in own]
 
 
