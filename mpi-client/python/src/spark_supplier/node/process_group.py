@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Rank 0 may still load PyTorch. Later PyTorch itself waits.
 _STORE_SECONDS = 10
+_FIRST_RETRY_SECONDS = 0.005
 _RETRY_SECONDS = 0.05
 
 _held: list[socket.socket] = []
@@ -94,12 +95,13 @@ def _have_all(store: TCPStore, world_size: int, has: bool) -> bool:
 
 def wait_for_rank_0(host: str, port: int) -> None:
     """Until rank 0 listens. PyTorch would sleep for a second after a refused connection."""
-    end = time.monotonic() + _STORE_SECONDS
+    end, pause = time.monotonic() + _STORE_SECONDS, _FIRST_RETRY_SECONDS
     while time.monotonic() < end:
         with contextlib.suppress(OSError):
             socket.create_connection((host, port), _STORE_SECONDS).close()
             return
-        time.sleep(_RETRY_SECONDS)
+        time.sleep(pause)
+        pause = min(1.5 * pause, _RETRY_SECONDS)
 
 
 def is_initialized() -> bool:
