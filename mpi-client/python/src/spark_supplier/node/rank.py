@@ -8,6 +8,7 @@ import _thread
 import contextlib
 import errno
 import faulthandler
+import gc
 import io
 import multiprocessing
 import os
@@ -77,7 +78,11 @@ class Rank:
     def serve(self) -> int:
         """Calls function after function, until the driver ends this process. Returns its exit status."""
         self._send_started()
-        self._import_error = _import_pytorch()
+        # What modules make stays. Collections would only look at it, here and after each call.
+        gc.disable()
+        self._import_error = _import_modules()
+        gc.freeze()
+        gc.enable()
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(_LEAVE, lambda *_: None)
         os.register_at_fork(after_in_child=self._become_child)
@@ -286,9 +291,11 @@ def main() -> int:
     return status
 
 
-def _import_pytorch() -> Exception | None:
+def _import_modules() -> Exception | None:
     """PyTorch takes seconds to load. Meanwhile the other ranks start. Returns what a call fails with."""
     try:
+        import pyspark.cloudpickle  # noqa: F401
+
         import spark_supplier.node.rank_data  # noqa: F401
     except Exception as error:
         return error
