@@ -165,9 +165,9 @@ class Results:
 def main(name, description, measure, default_sizes):
     """Runs `measure(options, results)` with the command line's options. The exit status is the verdict."""
     machine.run_in_venv()
-    machine.adopt_orphans()
     exit_on_sigterm()
     options = settle(parser(name, description).parse_args(), default_sizes)
+    machine.enter_group(name)
     results = Results(name)
     machine.OUTPUT.mkdir(parents=True, exist_ok=True)
     about, start = machine.describe(), time.monotonic()

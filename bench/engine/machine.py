@@ -1,7 +1,7 @@
 """Where the project's programs are, what this machine is, and how much memory processes use."""
 
+import atexit
 import contextlib
-import ctypes
 import os
 import pathlib
 import platform
@@ -19,7 +19,6 @@ class BenchError(Exception):
     """Something that the benchmark needs does not work."""
 
 
-_PR_SET_CHILD_SUBREAPER = 36
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 PROGRAMS = ROOT / "build" / "bench-c"
@@ -29,7 +28,7 @@ SUPPLY_PYTHON = ROOT / "build" / "wheel-venv" / "bin" / "python"
 
 # The same with other loaders of data (make loaders).
 LOADERS_PYTHON = ROOT / "build" / "loaders-venv" / "bin" / "python"
-MEMORY_GROUPS = pathlib.Path("/sys/fs/cgroup")
+_GROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
 def spark():
@@ -143,23 +142,74 @@ def available_memory():
         return int(first_match(r"^MemAvailable:\s*(\d+) kB", file.read())) << 10
 
 
-@contextlib.contextmanager
-def memory_group(limit):
-    """A control group with this limit for memory and page cache together. Yields the file of its processes' ids."""
-    version1 = MEMORY_GROUPS / "memory"
-    groups, name = (version1, "memory.limit_in_bytes") if version1.exists() else (MEMORY_GROUPS, "memory.max")
-    group = groups / f"supply-bench-{os.getpid()}"
-    group.mkdir()
-    try:
-        (group / name).write_text(str(limit), encoding="utf-8")
-        yield group / "cgroup.procs"
-    finally:
-        # Its last process may be ending.
-        for _ in range(100):
+class Groups:
+    """
+    A control group (version 1 or 2) of this process and all that it starts: the kernel counts their processor time.
+
+    Times of processes do not do: Spark's Python daemon lets the kernel forget those of its children, ranks among them.
+    """
+
+    def __init__(self):
+        """Raises OSError if this user may not make groups: mostly only root may."""
+        self._version1 = (_GROUPS / "cpuacct").exists()
+        name = f"supply-bench-{os.getpid()}"
+        self._group = _GROUPS / "cpuacct" / name if self._version1 else _GROUPS / name
+        # A group of version 2 that has groups has no processes.
+        self._inner = self._group if self._version1 else self._group / "all"
+        self._made = []
+        self._make(self._group)
+        if not self._version1:
             with contextlib.suppress(OSError):
-                group.rmdir()
-                break
-            time.sleep(0.1)
+                (self._group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
+            self._make(self._inner)
+        (self._inner / "cgroup.procs").write_text(str(os.getpid()), encoding="utf-8")
+
+    def _make(self, group):
+        group.mkdir()
+        self._made.append(group)
+
+    def used_seconds(self):
+        if self._version1:
+            return int((self._group / "cpuacct.usage").read_text(encoding="utf-8")) / 1e9
+        return int(first_match(r"^usage_usec (\d+)", (self._group / "cpu.stat").read_text(encoding="utf-8"))) / 1e6
+
+    def limit_memory(self, limit):
+        """Another group, whose memory and page cache have a limit. Returns the file that takes its processes' ids."""
+        group = _GROUPS / "memory" / self._group.name if self._version1 else self._group / "limited"
+        self._make(group)
+        name = "memory.limit_in_bytes" if self._version1 else "memory.max"
+        (group / name).write_text(str(limit), encoding="utf-8")
+        return group / "cgroup.procs"
+
+    def close(self):
+        (_GROUPS / ("cpuacct" if self._version1 else "") / "cgroup.procs").write_text(
+            str(os.getpid()), encoding="utf-8"
+        )
+        for group in reversed(self._made):
+            # Its last process may be ending.
+            for _ in range(100):
+                with contextlib.suppress(OSError):
+                    group.rmdir()
+                    break
+                time.sleep(0.1)
+
+
+def enter_group(name):
+    """From now on used_seconds() counts this process and all that it starts."""
+    global groups
+    try:
+        groups = Groups()
+        atexit.register(groups.close)
+    except OSError as error:
+        print(f"bench/{name}: rounds with ranks count as disturbed: no control group: {error}", file=sys.stderr)
+
+
+groups = None
+
+
+def used_seconds():
+    """Processor time of this process and of all that it has started, as far as it can be known."""
+    return groups.used_seconds() if groups else processor_seconds(os.getpid())
 
 
 def tree(pid):
@@ -170,15 +220,6 @@ def tree(pid):
             for task in pathlib.Path(f"/proc/{one}/task").iterdir():
                 pids += map(int, (task / "children").read_text(encoding="utf-8").split())
         yield one
-
-
-def adopt_orphans():
-    """From now on a descendant whose parent has ended becomes a child of this process, and stays in its tree().
-
-    The processes of a node leave theirs, and Spark starts them. Nobody reaps them before the end, so their times stay.
-    """
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl failed")
 
 
 def processor_seconds(pid, alone=False):

@@ -41,8 +41,8 @@ def turns(ways, number):
 
 
 def _other_seconds():
-    """Processor seconds that neither this process nor its descendants used; stolen time counts, too."""
+    """Processor seconds that neither this process nor what it has started used; stolen time counts, too."""
     with open("/proc/stat", encoding="utf-8") as file:
         idle, iowait = map(int, file.readline().split()[4:6])
     busy = time.monotonic() * os.cpu_count() - (idle + iowait) / os.sysconf("SC_CLK_TCK")
-    return busy - machine.processor_seconds(os.getpid())
+    return busy - machine.used_seconds()

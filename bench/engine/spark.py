@@ -102,7 +102,7 @@ class PythonSpark(SparkProcess):
         """
         Runs a program of bench/py with a folder for Spark's files, the product's jar and `arguments`.
 
-        group: of machine.memory_group(), with everything that the program starts.
+        group: of limit_memory(), for everything that the program starts.
         """
         super().__init__(program)
         programs = machine.ROOT / "bench" / "py"

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import pyspark
 import session
 from one_call_training import BATCH, COLUMNS, train_files, train_partition, train_ray, train_supplied
-from pyspark import StorageLevel
 from pyspark.ml.torch.distributor import TorchDistributor
 from spark_supplier import Rows, Supplier
 
 WIDTH = 784
 # As Petastorm's converter; of LitData and Mosaic their defaults.
 ROW_GROUP_BYTES, CHUNK_BYTES = 32 << 20, "64MB"
+# Large data is the same files many times over: Spark would take minutes to compute it.
+COPIES = 20
 
 
 class Call(NamedTuple):
@@ -53,18 +54,13 @@ def compute(call):
 
 
 def supplied(call):
-    if call.epochs == 1 or call.stored:
-        return by_supplier(Supplier(call.ranks), call)
-    # Otherwise Spark computes the DataFrame in each epoch.
-    call.frame.persist(StorageLevel.MEMORY_ONLY)
-    try:
-        return by_supplier(Supplier(call.ranks), call)
-    finally:
-        call.frame.unpersist(blocking=True)
+    return by_supplier(Supplier(call.ranks), call)
 
 
 def by_supplier(supplier, call):
-    rows = Rows(call.frame, columns=COLUMNS, batch_size=BATCH, epochs=call.epochs, uneven="keep")
+    # As the files of the others: Spark computes the rows once.
+    cache = f"{call.folder}/cache" if call.epochs > 1 else None
+    rows = Rows(call.frame, columns=COLUMNS, batch_size=BATCH, epochs=call.epochs, uneven="keep", cache=cache)
     return supplier.run(train_supplied, rows, call.step)
 
 
@@ -182,13 +178,17 @@ def main():
     try:
         if spark.version != pyspark.__version__:
             sys.exit(f"TorchDistributor is of PySpark {pyspark.__version__}, and Spark is {spark.version}")
-        frame = samples(spark, rows, ranks)
+        distinct = rows // COPIES if stored else rows
+        frame = samples(spark, distinct, ranks)
         about = {"version": spark.version}
         if stored:
             write_parquet(frame, stored)
+            for path in glob.glob(f"{stored}/*.parquet"):
+                for number in range(1, COPIES):
+                    shutil.copyfile(path, f"{path.removesuffix('.parquet')}-{number}.parquet")
             frame = spark.read.parquet(stored)
             # Its features would take Spark minutes.
-            about["tally"] = {"samples": rows, "label": rows * (rows - 1) // 2}
+            about["tally"] = {"samples": rows, "label": COPIES * distinct * (distinct - 1) // 2}
         else:
             about["tally"] = tally(frame)
         print(json.dumps(about), file=out, flush=True)
