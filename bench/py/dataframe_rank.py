@@ -8,9 +8,11 @@ import json
 import sys
 import time
 
+import pyarrow
 import session
 import torch
 from dataframe_ways import HELD, WAYS
+from py4j.protocol import Py4JJavaError
 
 
 def dataframe(spark, rows, partitions):
@@ -77,7 +79,12 @@ def main():
         HELD.extend(frame.toArrow().to_batches())
         print(json.dumps({"tally": tally(frame)}), flush=True)
         for line in sys.stdin:
-            print(json.dumps(measure(frame, shared_folder, **json.loads(line))), flush=True)
+            try:
+                answer = measure(frame, shared_folder, **json.loads(line))
+            except (Py4JJavaError, pyarrow.ArrowInvalid) as error:
+                # Workers that read ahead (Spark 4.3) may end before Spark has written all: a page says so.
+                answer = {"failed": str(error).partition("\n")[0]}
+            print(json.dumps(answer), flush=True)
     finally:
         spark.stop()
 
