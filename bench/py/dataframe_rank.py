@@ -81,8 +81,8 @@ def main():
         for line in sys.stdin:
             try:
                 answer = measure(frame, shared_folder, **json.loads(line))
-            except (Py4JJavaError, pyarrow.ArrowInvalid) as error:
-                # Workers that read ahead (Spark 4.3) may end before Spark has written all: a page says so.
+            except (Py4JJavaError, pyarrow.ArrowInvalid, OSError) as error:
+                # Workers that read ahead (Spark 4.3) end before Spark has written all, or never connect: a page says so.
                 answer = {"failed": str(error).partition("\n")[0]}
             print(json.dumps(answer), flush=True)
     finally:
