@@ -82,7 +82,7 @@ def main():
             try:
                 answer = measure(frame, shared_folder, **json.loads(line))
             except (Py4JJavaError, pyarrow.ArrowInvalid, OSError) as error:
-                # Workers that read ahead (Spark 4.3) end before Spark has written all, or never connect: a page says so.
+                # Workers that read ahead (Spark 4.3) end too early, or never connect: the page says so.
                 answer = {"failed": str(error).partition("\n")[0]}
             print(json.dumps(answer), flush=True)
     finally:
