@@ -62,6 +62,7 @@ ARRAYS := build/arrays
 # The newest PyTorch, with the trainers of its time.
 NEWEST_VENV := build/newest-venv
 NEWEST_READY := $(NEWEST_VENV)/.ready
+# Other loaders of data, for bench/one_call.
 LOADERS_VENV := build/loaders-venv
 LOADERS_READY := $(LOADERS_VENV)/.ready
 WHEEL_SOURCES := pyproject.toml LICENSE $(shell find mpi-client $(wildcard proto/*.tsv) proto/make_tables.py configs/spark -type f -not -path '*/tests/*' -not -name '*.pyc')

@@ -2,7 +2,8 @@
 
 .PHONY: bench bench-quick bench-cycle bench-feeders bench-programs loaders
 
-bench: packages-for-bench bench-programs loaders ## every benchmark, about half an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: packages-for-bench bench-programs ## the benchmarks of the published page, about half an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+	@$(MAKE) --no-print-directory loaders || echo 'skipped: other loaders in bench/one_call: they cannot be installed' >&2
 	@bench/run $(BENCH)
 
 bench-quick: bench-programs # cycle and lmdb with half of the data, fewer rounds and one pair, without the longest cases, in a few minutes

@@ -23,7 +23,9 @@ def draw(outputs, folder):
         if output["benchmark"] == "dataframes" and output["tables"]:
             table = output["tables"][0]
             column = table["columns"].index("samples/s")
-            speeds = {row[0]: float(row[column].split()[0]) for row in table["rows"]}
+            # A way that fails has no number.
+            rows = [row for row in table["rows"] if row[0] in WAYS and row[column] != "–"]
+            speeds = {row[0]: float(row[column].split()[0]) for row in rows}
             for page, colours in COLOURS.items():
                 (folder / f"{NAME}-{page}.svg").write_text(picture(speeds, *colours), encoding="utf-8")
 
@@ -34,14 +36,14 @@ def figure_text(speed):
 
 def picture(speeds, text, ours, others):
     """speeds: by way."""
-    height = TOP + ROW * len(WAYS)
+    height = TOP + ROW * len(speeds)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
         f'font-size="13" fill="{text}">',
         f'<text x="8" y="20">{html.escape(TITLE, quote=False)}</text>',
     ]
-    for number, (way, name) in enumerate(WAYS.items()):
-        top, length = TOP + ROW * number, round(LONGEST * speeds[way] / max(speeds[one] for one in WAYS), 1)
+    for number, (way, name) in enumerate((way, name) for way, name in WAYS.items() if way in speeds):
+        top, length = TOP + ROW * number, round(LONGEST * speeds[way] / max(speeds.values()), 1)
         middle = top + BAR // 2 + 5
         lines += [
             f'<text x="{LEFT - 8}" y="{middle}" text-anchor="end">{html.escape(name, quote=False)}</text>',

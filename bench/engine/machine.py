@@ -1,4 +1,4 @@
-"""Where the project's programs are, what this machine is, and how much memory processes use."""
+"""Where the project's programs are, what this machine is, and what processor time and memory processes have."""
 
 import atexit
 import contextlib
@@ -157,12 +157,16 @@ class Groups:
         # A group of version 2 that has groups has no processes.
         self._inner = self._group if self._version1 else self._group / "all"
         self._made = []
-        self._make(self._group)
-        if not self._version1:
-            with contextlib.suppress(OSError):
-                (self._group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
-            self._make(self._inner)
-        (self._inner / "cgroup.procs").write_text(str(os.getpid()), encoding="utf-8")
+        try:
+            self._make(self._group)
+            if not self._version1:
+                with contextlib.suppress(OSError):
+                    (self._group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
+                self._make(self._inner)
+            (self._inner / "cgroup.procs").write_text(str(os.getpid()), encoding="utf-8")
+        except OSError:
+            self._remove()
+            raise
 
     def _make(self, group):
         group.mkdir()
@@ -185,6 +189,9 @@ class Groups:
         (_GROUPS / ("cpuacct" if self._version1 else "") / "cgroup.procs").write_text(
             str(os.getpid()), encoding="utf-8"
         )
+        self._remove()
+
+    def _remove(self):
         for group in reversed(self._made):
             # Its last process may be ending.
             for _ in range(100):
@@ -201,7 +208,11 @@ def enter_group(name):
         groups = Groups()
         atexit.register(groups.close)
     except OSError as error:
-        print(f"bench/{name}: rounds with ranks count as disturbed: no control group: {error}", file=sys.stderr)
+        print(
+            f"bench/{name}: no control group, so the time of ranks that Spark starts is unknown, and their rounds count "
+            f"as disturbed: {error}",
+            file=sys.stderr,
+        )
 
 
 groups = None

@@ -5,8 +5,8 @@ from engine.figures import Table
 
 LIMITATIONS = """\
 * One machine, with as few cores as it says below. Nothing here says what a network or a GPU does.
-* Data is synthetic, lies in memory and has at most 1.3 GB; ranks only sum tensors. The last three tables of `one_call`
-  have ranks that train, and 20 GB.
+* Data is synthetic, lies in memory and has at most 1.1 GB; ranks only sum tensors. In two tables of `one_call` ranks
+  train, and its last one has 20 GB.
 * Ours runs with the options of its documents, the others with what theirs advise, by people who know ours better.
 * A ratio compares two times of the same round. GB/s and seconds depend on the machine and on the day.
 * An interval is the spread within this run. Another run may differ by more."""

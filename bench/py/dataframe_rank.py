@@ -84,6 +84,7 @@ def main():
             except (Py4JJavaError, pyarrow.ArrowInvalid, OSError) as error:
                 # Workers that read ahead (Spark 4.3) end too early, or never connect: the page says so.
                 answer = {"failed": str(error).partition("\n")[0]}
+                spark.sparkContext.cancelAllJobs()
             print(json.dumps(answer), flush=True)
     finally:
         spark.stop()

@@ -51,18 +51,26 @@ class Reading:
         self.start, self.first, self.waited = time.time(), None, 0
         self.ends, self.tallies = [], []
 
-    def epoch(self, batches):
-        """batches: pairs of a tensor for each column."""
-        # A list of small tensors between the batches would keep malloc from using their memory again.
-        sums, samples, batches = torch.zeros(len(COLUMNS), dtype=torch.float64), 0, iter(batches)
+    def waiting(self, start):
+        """What start() yields. To start it, and to get each item, counts as waiting."""
+        asked = time.time()
+        items = iter(start())
         while True:
+            item = next(items, None)
+            self.waited += time.time() - asked
+            if item is None:
+                return
+            yield item
+            # A batch must not be held while the next one is awaited.
+            del item
             asked = time.time()
-            batch = next(batches, None)
-            got = time.time()
-            self.waited += got - asked
-            if batch is None:
-                break
-            self.first = self.first or got
+
+    def epoch(self, batches):
+        """batches(): pairs of a tensor for each column."""
+        # A list of small tensors between the batches would keep malloc from using their memory again.
+        sums, samples = torch.zeros(len(COLUMNS), dtype=torch.float64), 0
+        for batch in self.waiting(batches):
+            self.first = self.first or time.time()
             samples += len(batch[0])
             for number, values in enumerate(batch):
                 sums[number] += values.sum(dtype=torch.float64)
@@ -99,8 +107,8 @@ def meet():
 def train_supplied(data, step):
     """For Supplier.run()."""
     reading = Reading(step)
-    for epoch in data.epochs():
-        reading.epoch([batch[name] for name in COLUMNS] for batch in epoch)
+    for epoch in reading.waiting(data.epochs):
+        reading.epoch(lambda epoch=epoch: ([batch[name] for name in COLUMNS] for batch in epoch))
     return reading.answers()
 
 
@@ -111,7 +119,7 @@ def train_partition(epochs, samples):
     reading = Reading("sum")
     loader = _get_spark_partition_data_loader(samples, BATCH)
     for _ in range(epochs):
-        reading.epoch(loader)
+        reading.epoch(lambda: loader)
     return reading.answers()
 
 
@@ -121,7 +129,7 @@ def train_files(reader, epochs, source, step):
     reading = Reading(step)
     batches = READERS[reader](source)
     for _ in range(epochs):
-        reading.epoch(batches())
+        reading.epoch(batches)
     del batches  # Its workers end, and their time counts.
     return reading.answers()
 
@@ -131,10 +139,9 @@ def train_ray(what):
     from ray import train
 
     reading = Reading(what["step"])
-    data = train.get_dataset_shard("train")
+    data, how = train.get_dataset_shard("train"), {"batch_size": BATCH, "prefetch_batches": 4}
     for _ in range(what["epochs"]):
-        batches = data.iter_torch_batches(batch_size=BATCH, prefetch_batches=4)
-        reading.epoch([batch[name] for name in COLUMNS] for batch in batches)
+        reading.epoch(lambda: ([batch[name] for name in COLUMNS] for batch in data.iter_torch_batches(**how)))
     answers = reading.answers()
     if train.get_context().get_world_rank() == 0:
         with open(what["answers"], "w", encoding="utf-8") as file:
@@ -181,9 +188,8 @@ def by_dataloader(folder):
 def by_litdata(folder):
     import litdata
 
-    loader = litdata.StreamingDataLoader(
-        litdata.StreamingDataset(folder, drop_last=False), batch_size=BATCH, num_workers=1
-    )
+    dataset = litdata.StreamingDataset(folder, drop_last=False)
+    loader = litdata.StreamingDataLoader(dataset, batch_size=BATCH, num_workers=1, persistent_workers=True)
     return lambda: ([batch[name] for name in COLUMNS] for batch in loader)
 
 

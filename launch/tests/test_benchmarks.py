@@ -156,6 +156,13 @@ class TestReport:
             text = (tmp_path / f"{chart.NAME}-{page}.svg").read_text()
             assert all(f">{figure}<" in text for figure in ("1,230,000", "2,230,000", "3,230,000", "4,230,000"))
 
+    def test_the_chart_leaves_out_a_way_that_fails(self, tmp_path):
+        output = output_of("dataframes")
+        output["tables"][0]["rows"][1][1] = "–"
+        chart.draw([output], tmp_path)
+        text = (tmp_path / f"{chart.NAME}-light.svg").read_text()
+        assert text.count("<rect") == len(chart.WAYS) - 1 and list(chart.WAYS.values())[1] not in text
+
     def test_the_chart_of_the_readme_has_the_published_figures(self):
         published = (ROOT / "bench/results/epyc-2-cores.md").read_text().partition("### DataFrames")[2]
         for way, name in chart.WAYS.items():

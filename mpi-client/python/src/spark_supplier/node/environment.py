@@ -27,7 +27,7 @@ def plain_host(host: str) -> str:
 
 PYTHON_PATH = "PYTHONPATH"
 
-# What an installed PySpark has of itself, for Spark's workers. Python keeps no bytecode of a zip.
+# What an importable PySpark has of itself, for Spark's workers. Python keeps no bytecode of a zip.
 _PYSPARK_ZIP = "/pyspark/python/lib/pyspark.zip"
 
 
@@ -49,7 +49,8 @@ def python_path(others: Sequence[str] = ()) -> str:
 
 
 def _added(entries: Iterable[str]) -> list[str]:
-    own = {os.path.realpath(entry + within) for entry in _of_this_python() for within in ("", _PYSPARK_ZIP)}
+    own = {os.path.realpath(entry) for entry in _of_this_python()}
+    own |= {os.path.realpath(entry + _PYSPARK_ZIP) for entry in sys.path}
     return [entry for entry in entries if os.path.realpath(entry) not in own]
 
 

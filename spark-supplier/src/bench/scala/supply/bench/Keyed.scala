@@ -40,18 +40,13 @@ private[bench] final class KeyedSession {
           random.nextBytes(value)
           (key, value)
       }
-    val frame = keep(spark.createDataFrame(pairs).toDF("key", "value"))
+    made.foreach(_.unpersist(blocking = true))
+    made = Some(spark.createDataFrame(pairs).toDF("key", "value").persist(StorageLevel.MEMORY_ONLY))
     val tally = KeyedCount.of(frame.queryExecution.toRdd)
     val groups = frame.select("key").distinct().count()
     // Collect the garbage of making the pairs now, not during a measurement.
     System.gc()
     tally.copy(groups = groups)
-  }
-
-  private def keep(frame: DataFrame): DataFrame = {
-    made.foreach(_.unpersist(blocking = true))
-    made = Some(frame.persist(StorageLevel.MEMORY_ONLY))
-    frame
   }
 
   private def shuffle(way: String, reducers: Int, verify: Boolean): Shuffled = {
