@@ -209,8 +209,8 @@ def enter_group(name):
         atexit.register(groups.close)
     except OSError as error:
         print(
-            f"bench/{name}: no control group, so the time of ranks that Spark starts is unknown, and their rounds count "
-            f"as disturbed: {error}",
+            f"bench/{name}: no control group, so the time of ranks that Spark starts is unknown, and their rounds "
+            f"count as disturbed: {error}",
             file=sys.stderr,
         )
 

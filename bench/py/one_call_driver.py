@@ -1,8 +1,7 @@
 """A driver program that trains on a DataFrame, for bench/one_call. It does one run for each line of JSON on stdin."""
 
-import contextlib
 import glob
-import importlib
+import importlib.util
 import json
 import os
 import shutil
@@ -179,9 +178,9 @@ def main():
     # Loaders print.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    for name in LOADERS:
-        # Only the loaders' own environment has them.
-        with contextlib.suppress(ImportError):
+    # Only the loaders' own environment has them.
+    if importlib.util.find_spec("litdata"):
+        for name in LOADERS:
             importlib.import_module(name)
     # A slot for each rank, and one that starts them.
     spark = session.start(local_dir, jar, heap_mib, ranks + 1)
