@@ -55,21 +55,21 @@ def timed(call, *arguments):
     return time.monotonic() - start, value
 
 
-def run(way, frame, ranks):
-    if way != "results":
+def run(way, frame, supplier):
+    if way in WAYS:
         seconds, found = timed(WAYS[way], frame)
         return {"seconds": seconds, "totals": found}
     start = time.monotonic()
-    with predicted(frame, ranks) as predictions:
+    with predicted(frame, supplier) as predictions:
         found = totals(predictions.rows)
         seconds = time.monotonic() - start
         scans = [timed(totals, predictions.rows)[0] for _ in range(SCANS)]
     return {"seconds": seconds, "totals": found, "scan": min(scans)}
 
 
-def predicted(frame, ranks):
+def predicted(frame, supplier):
     rows = Rows(frame, columns=[model.KEY, *model.FEATURES], batch_size=model.BATCH, zero_copy=True)
-    return Supplier(ranks, backend=None).run(model.predict_on_rank, rows, results=model.SCHEMA)
+    return supplier.run(model.predict_on_rank, rows, results=model.SCHEMA)
 
 
 def plain_read(size):
@@ -80,18 +80,20 @@ def plain_read(size):
 
 def main():
     local_dir, jar, heap_mib, ranks, *sizes = (*sys.argv[1:3], *map(int, sys.argv[3:]))
-    # A slot for each rank, and one that starts them.
-    spark = session.start(local_dir, jar, heap_mib, ranks + 1)
+    # A slot for each rank, and one that starts them: of the ranks that are kept, and of those of a first call.
+    spark = session.start(local_dir, jar, heap_mib, 2 * (ranks + 1))
     try:
         frames = {rows: small_rows(spark, rows, ranks) for rows in sizes}
         print(json.dumps({"totals": {rows: native(frame) for rows, frame in frames.items()}}), flush=True)
-        for line in sys.stdin:
-            what = json.loads(line)
-            if "read" in what:
-                answer = {"seconds": plain_read(what["read"])}
-            else:
-                answer = run(what["way"], frames[what["rows"]], ranks)
-            print(json.dumps(answer), flush=True)
+        with Supplier(ranks, backend=None) as kept:
+            for line in sys.stdin:
+                what = json.loads(line)
+                if "read" in what:
+                    answer = {"seconds": plain_read(what["read"])}
+                else:
+                    supplier = kept if what["way"] == "results" else Supplier(ranks, backend=None)
+                    answer = run(what["way"], frames[what["rows"]], supplier)
+                print(json.dumps(answer), flush=True)
     finally:
         spark.stop()
 
