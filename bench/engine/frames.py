@@ -10,7 +10,7 @@ from engine.spark import PythonSpark
 ROWS, QUICK_ROWS = 2_000_000, 20_000
 PARTITIONS = 4
 HEAP = 3 << 30
-ROUNDS = 6
+ROUNDS = 5
 OURS = ("supply", "shuffled")
 # With their names in figures.
 BASELINES = {"noop": "noop", "mapInArrow": "arrow"}
