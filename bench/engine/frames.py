@@ -29,7 +29,6 @@ def measure(options, results):
         pairs.config_files(1, options.ring, options.block) as pair,
         PythonSpark("frame_driver.py", shared, HEAP >> 20, os.cpu_count(), rows, PARTITIONS) as driver,
     ):
-        failed = {}
 
         def one(number):
             measured = {}
@@ -38,9 +37,13 @@ def measure(options, results):
                     if frame == NOT_BY_ARROW and way == "mapInArrow":
                         continue
                     what = {"pair": pair, "timeout": options.timeout} if way in OURS else {}
-                    taken = failed.get((frame, way)) or driver.round(frame=frame, way=way, **what)
-                    if "failed" in taken:
-                        failed[frame, way] = taken
+                    taken = (
+                        driver.attempt(f"{way} of {frame}", frame=frame, way=way)
+                        if way == "mapInArrow"
+                        else driver.round(frame=frame, way=way, **what)
+                    )
+                    if taken is None:
+                        continue
                     if taken["rows"] != rows:
                         taken.setdefault("wrong", []).append(f"{taken['rows']} rows, not {rows}")
                     measured[frame, way] = taken
@@ -59,16 +62,16 @@ def add_table(results, rows, about, rounds):
         ["frame", "path", *WAYS, *(f"× {way}" for way in BASELINES), "first block s"],
     )
     for frame in about["frames"]:
-        of = {way: [round_[frame, way] for round_ in rounds] for way in WAYS if (frame, way) in rounds[0]}
-        failed = {way for way, taken in of.items() if any("failed" in one for one in taken)}
-        of = {way: taken for way, taken in of.items() if way not in failed}
+        in_all = [way for way in WAYS if all((frame, way) in round_ for round_ in rounds)]
+        of = {way: [round_[frame, way] for round_ in rounds] for way in in_all}
+        absent = "–" if frame == NOT_BY_ARROW else "fails"
         speeds = {way: [one["rows"] / one["nanos"] * 1e3 for one in taken] for way, taken in of.items()}
         ratios = {way: spread([a / b for a, b in zip(speeds["supply"], speeds[way])]) for way in BASELINES if way in of}
         first = spread([one["first_nanos"] / 1e9 for one in of["supply"]])
         table.add(
             frame,
             about["paths"][frame],
-            *(spread_text(spread(speeds[way])) if way in of else "fails" if way in failed else "–" for way in WAYS),
+            *(spread_text(spread(speeds[way])) if way in of else absent for way in WAYS),
             *(spread_text(ratios[way], 1) if way in of else "–" for way in BASELINES),
             spread_text(first, 3),
         )

@@ -129,9 +129,12 @@ def text(outputs, others=()):
     lines = ["# Figures of the benchmarks", "", "## Limitations", "", LIMITATIONS, "", "## Twelve figures", ""]
     lines += [twelve_table(figures_of(outputs)).markdown(), "", COMPUTED, "", "## The machine", ""]
     lines += [hardware, f"Measured with: {made}.", ""]
-    for output in (*outputs, *others):
-        spark = output["machine"]["provenance"]["Spark"]
-        lines += [f"## {output['benchmark']}{'' if output in outputs else f' (Spark {spark})'}", ""]
+    titled = [(output["benchmark"], output) for output in outputs]
+    titled += [
+        (f"{output['benchmark']} (Spark {output['machine']['provenance']['Spark']})", output) for output in others
+    ]
+    for title, output in titled:
+        lines += [f"## {title}", ""]
         for table in output["tables"]:
             lines += [f"### {table['title']}", "", Table(**table).markdown(), ""]
         lines += [f"WRONG: {line}\n" for line in output["wrong"]]

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from engine import machine
@@ -15,6 +16,10 @@ END_SECONDS = 30
 ANSWER_SECONDS = 1800
 
 
+class CommandError(BenchError):
+    """A command has failed, and the process takes the next one."""
+
+
 class SparkProcess:
     """`folder` holds Spark's files and goes at the end. `about` is what the process says of itself when ready."""
 
@@ -22,6 +27,7 @@ class SparkProcess:
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="supply-bench-spark-")
         self.process = None
+        self.failed = set()
 
     def start(self, command, environment):
         environment = {
@@ -49,8 +55,19 @@ class SparkProcess:
             raise BenchError(f"{self.name} ended with status {self.process.wait()}: its message stands above")
         answer = json.loads(line)
         if "error" in answer:
-            raise BenchError(f"{self.name}: {answer['error']}")
+            raise CommandError(f"{self.name}: {answer['error']}")
         return answer
+
+    def attempt(self, name, **command):
+        """round() of an alternative. None: it fails. It is not asked again: that may take as long as a timeout."""
+        if name in self.failed:
+            return None
+        try:
+            return self.round(**command)
+        except CommandError as error:
+            print(f"bench: {name} fails: {error}", file=sys.stderr)
+            self.failed.add(name)
+            return None
 
     def close(self):
         """Closes the process's input, and kills the process if it does not end."""

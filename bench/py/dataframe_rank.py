@@ -83,7 +83,7 @@ def main():
                 answer = measure(frame, shared_folder, **json.loads(line))
             except (Py4JJavaError, pyarrow.ArrowInvalid, OSError) as error:
                 # Workers that read ahead (Spark 4.3) end too early, or never connect: the page says so.
-                answer = {"failed": str(error).partition("\n")[0]}
+                answer = {"error": str(error).partition("\n")[0]}
                 spark.sparkContext.cancelAllJobs()
             print(json.dumps(answer), flush=True)
     finally:

@@ -94,13 +94,7 @@ def arrow(frame, rows, **_):
         yield pyarrow.record_batch([pyarrow.array([sum(batch.num_rows for batch in batches)])], names=["n"])
 
     counted = []
-    try:
-        taken = without_start(
-            frame, lambda f: counted.append(sum(row.n for row in f.mapInArrow(count, COUNTED).collect()))
-        )
-    except Py4JJavaError as error:
-        # Workers that read ahead (Spark 4.3) may end before Spark has written all: a page says so.
-        return {"rows": rows, "failed": str(error.java_exception.getMessage()).partition("\n")[0]}
+    taken = without_start(frame, lambda f: counted.append(sum(row.n for row in f.mapInArrow(count, COUNTED).collect())))
     wrong = [f"{counted} rows"] if counted[1] != EPOCHS * counted[0] else []
     return {"rows": counted[0], "nanos": taken, "wrong": wrong}
 
@@ -187,7 +181,11 @@ def main():
         print(json.dumps(about), flush=True)
         for line in sys.stdin:
             what = json.loads(line)
-            measured = WAYS[what.pop("way")](frames[what.pop("frame")], int(rows), **what)
+            try:
+                measured = WAYS[what.pop("way")](frames[what.pop("frame")], int(rows), **what)
+            except Py4JJavaError as error:
+                # Workers that read ahead (Spark 4.3) may end before Spark has written all: a page says so.
+                measured = {"error": str(error.java_exception.getMessage()).partition("\n")[0]}
             print(json.dumps(measured), flush=True)
     finally:
         spark.stop()

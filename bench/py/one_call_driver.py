@@ -212,7 +212,7 @@ def main():
                 answer = {"start": start, "end": time.time(), "ranks": answers}
             except Exception as error:
                 traceback.print_exc()
-                answer = {"failed": str(error).partition("\n")[0]}
+                answer = {"error": str(error).partition("\n")[0]}
             shutil.rmtree(folder)
             print(json.dumps(answer), file=out, flush=True)
     finally:

@@ -9,7 +9,7 @@ from places import ROOT
 sys.path.append(str(ROOT / "bench"))
 
 from engine import benchmark, frames, pairs, quiet
-from engine.spark import PythonSpark
+from engine.spark import CommandError, PythonSpark, SparkProcess
 
 
 def test_the_ratios_are_those_of_each_round():
@@ -55,6 +55,19 @@ def test_a_way_that_a_frame_lacks_is_a_dash():
     frames.add_table(results, 1000, about, quiet.Rounds([of_frame] * 2))
     row = dict(zip(results.tables[0].columns, results.tables[0].rows[0]))
     assert (row["mapInArrow"], row["× mapInArrow"]) == ("–", "–") and row["× noop"] == "1.0 (1.0–1.0)"
+
+
+def test_a_way_that_fails_is_said_and_asked_once(capsys):
+    asked = []
+
+    class Process(SparkProcess):
+        def round(self, **command):
+            asked.append(command)
+            raise CommandError("x: no worker")
+
+    with Process("x") as process:
+        assert process.attempt("a way", way=1) is None and process.attempt("a way", way=1) is None
+    assert asked == [{"way": 1}] and capsys.readouterr().err == "bench: a way fails: x: no worker\n"
 
 
 @pytest.mark.long
